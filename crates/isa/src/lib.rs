@@ -1,0 +1,1 @@
+//! The contract between loader, interpreter and tools: generic and specific ops, BIF rows, preset atoms.

@@ -1,0 +1,1 @@
+//! `.beam` bytes to checked modules and specific code.

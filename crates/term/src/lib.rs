@@ -1,0 +1,1 @@
+//! Term words, heaps and the collector.
