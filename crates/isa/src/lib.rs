@@ -1,1 +1,3 @@
 //! The contract between loader, interpreter and tools: generic and specific ops, BIF rows, preset atoms.
+
+pub mod genops;
