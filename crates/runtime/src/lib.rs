@@ -1,1 +1,11 @@
 //! The living system.
+
+pub mod options;
+
+/// Runs an emulator until it halts; the exit status is the program's.
+///
+/// This build has no execution engine behind it, which it says.
+pub fn start(_options: options::EmulatorOptions) -> ! {
+    eprintln!("purlin: runtime not linked");
+    std::process::exit(70)
+}
