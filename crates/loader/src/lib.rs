@@ -1,1 +1,26 @@
-//! `.beam` bytes to checked modules and specific code.
+//! `.beam` bytes to checked modules.
+//!
+//! The way of a module: [`BeamFile::parse`] takes the container apart and checks every table;
+//! [`GenericCode::decode`] turns the `Code` chunk into a flat vector of generic instructions in
+//! which every operand has been checked against the table it indexes. What comes after may
+//! therefore index without asking. What the loader can't promise, since it doesn't follow the flow
+//! of control: that a register holds a term when it is read, and that a Y register lies inside the
+//! frame that is current when it is used.
+//!
+//! Formats are told apart per file, never by release. Nothing here is unsafe, keeps global state or
+//! starts threads; damaged input ends in a [`LoadError`], and memory taken is bounded by the size
+//! of the input (for compressed data by what it really inflates to, with a fixed ceiling).
+
+#![forbid(unsafe_code)]
+
+mod disasm;
+mod error;
+mod file;
+mod generic;
+mod iff;
+mod reader;
+
+pub use disasm::{atom_text, disasm_generic, disasm_instr};
+pub use error::{Fault, LoadError, Table};
+pub use file::{BeamFile, Export, Import, Lambda, Lines, Types};
+pub use generic::{BigInt, Function, GenericCode, Instr, NO_INSTR, Operand};
