@@ -639,11 +639,16 @@ impl<'f, 'a> Decoder<'f, 'a> {
         let Some(head) = head.filter(|i| i.op == genops::LABEL) else {
             return self.fail(Fault::FunctionStructure);
         };
+        let first = before as u32 - 1;
+        // The entry label of a function isn't the head of the next.
+        let shared = self.code.functions.last().is_some_and(|previous| {
+            self.code.labels.get(previous.entry_label as usize) == Some(&first)
+        });
+        self.check(!shared, || Fault::FunctionStructure)?;
         let header_count = self.file.function_count;
         self.check(self.code.functions.len() < header_count as usize, || {
             Fault::TooManyFunctions(header_count)
         })?;
-        let first = before as u32 - 1;
         if let Some(previous) = self.code.functions.last_mut() {
             previous.end = first;
         }
