@@ -258,6 +258,10 @@ impl<'f, 'a> Decoder<'f, 'a> {
                 self.list(kind)?;
                 continue;
             }
+            if let Some(operand) = self.short(kind) {
+                self.code.operands.push(operand);
+                continue;
+            }
             let operand = self.operand()?;
             let Some(operand) = self.checked(kind, operand) else {
                 let number = i as u8 + 1;
@@ -275,6 +279,35 @@ impl<'f, 'a> Decoder<'f, 'a> {
             offset: offset as u32,
         });
         Some(())
+    }
+
+    /// Reads an operand of the form that is by far the commonest for its kind: a register or number
+    /// below 16. `None`, and nothing read, for all else. The kinds of an opcode are
+    /// always the same, so the processor foresees this choice, unlike one by the tag.
+    #[inline(always)]
+    fn short(&mut self, kind: Kind) -> Option<Operand> {
+        match kind {
+            Kind::Src | Kind::Dst | Kind::Reg => {
+                let first = self.reader.peek()?;
+                let number = u32::from(first >> 4);
+                let operand = match first & 0x0f {
+                    tag::X => Operand::X(number),
+                    tag::Y => Operand::Y(number),
+                    _ => return None,
+                };
+                self.reader.skip(1);
+                Some(operand)
+            }
+            Kind::U | Kind::Live | Kind::Arity | Kind::Flags => {
+                let first = self.reader.peek()?;
+                if first & 0x0f != tag::U {
+                    return None;
+                }
+                self.reader.skip(1);
+                Some(Operand::U(u64::from(first >> 4)))
+            }
+            _ => None,
+        }
     }
 
     /// Reads one simple operand and checks what doesn't depend on the instruction.

@@ -55,6 +55,18 @@ impl<'a> Reader<'a> {
         Some(byte)
     }
 
+    /// The next byte, which stays to be read.
+    #[inline(always)]
+    pub fn peek(&self) -> Option<u8> {
+        self.data.get(self.pos).copied()
+    }
+
+    /// Passes over bytes that `peek` has shown.
+    #[inline(always)]
+    pub fn skip(&mut self, count: usize) {
+        self.pos += count;
+    }
+
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.pos.checked_add(count)?;
         let bytes = self.data.get(self.pos..end)?;
