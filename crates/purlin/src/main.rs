@@ -1,1 +1,101 @@
-fn main() {}
+//! The command line of Purlin.
+//!
+//! `purlin COMMAND …` runs the command of that name from [`commands::COMMANDS`]; a link to this
+//! program that is called `erl`, `erlc` or `escript` is that command. Data goes to standard output,
+//! everything that the program itself has to say to standard error, and each exit status has a
+//! meaning of its own ([`failure`]).
+//!
+//! The table of commands is made by hand and not by a parser crate: all but two commands hand their
+//! arguments on untouched, in whatever bytes they are, to tools whose own rules decide what is a
+//! flag; and nothing but a few comparisons may stand between the user and the start of a runtime.
+
+mod commands;
+mod context;
+mod failure;
+mod find_otp;
+mod shims;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
+use commands::COMMANDS;
+use context::Context;
+use failure::{Failure, USAGE};
+
+fn main() -> ExitCode {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    match dispatch(&argv) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
+    let invoked = argv.first().and_then(|name| Path::new(name).file_name());
+    if let Some(command) = COMMANDS
+        .iter()
+        .find(|row| row.stock && invoked == Some(row.name.as_ref()))
+    {
+        let context = Context::new(None, argv[0].clone());
+        return (command.run)(&context, &argv[1..]);
+    }
+
+    let mut args = argv.get(1..).unwrap_or_default();
+    let mut otp_root = None;
+    loop {
+        let Some((first, rest)) = args.split_first() else {
+            return Err(Failure::new(
+                USAGE,
+                "purlin: no command; try: purlin --help",
+            ));
+        };
+        if first == "--otp-root" {
+            let Some((root, rest)) = rest.split_first() else {
+                return Err(Failure::new(USAGE, "purlin: --otp-root needs a directory"));
+            };
+            otp_root = Some(root.into());
+            args = rest;
+        } else if let Some(root) = strip_prefix(first, "--otp-root=") {
+            otp_root = Some(root.into());
+            args = rest;
+        } else {
+            break;
+        }
+    }
+    let (name, args) = (&args[0], &args[1..]);
+    let name = match name.to_str() {
+        Some("-h" | "--help") => "help".as_ref(),
+        Some("-V" | "--version") => "version".as_ref(),
+        _ => name.as_os_str(),
+    };
+    match COMMANDS.iter().find(|row| name == row.name) {
+        Some(command) => (command.run)(&Context::new(otp_root, name.into()), args),
+        None => {
+            let kind = if name.as_encoded_bytes().starts_with(b"-") {
+                "option"
+            } else {
+                "command"
+            };
+            let name = name.to_string_lossy();
+            let likely = match commands::nearest(&name) {
+                Some(likely) => format!("did you mean '{likely}'?"),
+                None => "try: purlin --help".into(),
+            };
+            Err(Failure::new(
+                USAGE,
+                format!("purlin: there is no {kind} '{name}'; {likely}"),
+            ))
+        }
+    }
+}
+
+fn strip_prefix<'a>(text: &'a OsStr, prefix: &str) -> Option<&'a OsStr> {
+    use std::os::unix::ffi::OsStrExt;
+    text.as_bytes()
+        .strip_prefix(prefix.as_bytes())
+        .map(OsStr::from_bytes)
+}

@@ -1,0 +1,104 @@
+//! `elixir`, `elixirc`, `iex`, `mix`: the installation's own scripts, with Purlin as their `erl`.
+//!
+//! Which Elixir: the `elixir` on `PATH`, followed through links and version managers to its
+//! installation, whose scripts are then run directly.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::become_program;
+use crate::context::Context;
+use crate::failure::{Failure, NO_INSTALLATION};
+use crate::{find_otp, shims};
+
+pub fn elixir(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    script(context, "elixir", args)
+}
+
+pub fn elixirc(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    script(context, "elixirc", args)
+}
+
+pub fn iex(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    script(context, "iex", args)
+}
+
+/// `mix` is a script for `elixir`.
+pub fn mix(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let mix = installed_scripts()?.join("mix");
+    let args: Vec<_> = std::iter::once(mix.into_os_string())
+        .chain(args.iter().cloned())
+        .collect();
+    script(context, "elixir", &args)
+}
+
+/// Runs one of the scripts of the Elixir installation.
+pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Failure> {
+    let scripts = installed_scripts()?;
+    let otp = context.otp()?;
+    let mut environment = context.environment_for_children(&otp)?;
+    // A project's own scripts may look for Elixir once more, and must find the same one.
+    let mut path = OsString::new();
+    for (at, entry) in
+        std::env::split_paths(environment.get("PATH").unwrap_or_default()).enumerate()
+    {
+        if at > 0 {
+            path.push(":");
+        }
+        path.push(entry);
+        if at == 0 {
+            path.push(":");
+            path.push(&scripts);
+        }
+    }
+    environment.set("PATH", path);
+    Err(become_program(&scripts.join(name), args, &environment.0))
+}
+
+/// The directory of the installation's scripts.
+fn installed_scripts() -> Result<PathBuf, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_otp::programs(&path, "elixir")
+        .iter()
+        .find_map(|program| by_place(program).or_else(|| by_asking(program)))
+        .ok_or_else(|| {
+            Failure::new(
+                NO_INSTALLATION,
+                "purlin: no Elixir found on PATH; install it, for example with 'apt install elixir'",
+            )
+        })
+}
+
+/// The directory of a real `elixir`, links resolved.
+fn by_place(program: &Path) -> Option<PathBuf> {
+    let scripts = fs::canonicalize(program).ok()?.parent()?.to_path_buf();
+    is_installation(&scripts).then_some(scripts)
+}
+
+fn is_installation(scripts: &Path) -> bool {
+    scripts.join("../lib/elixir/ebin/elixir.app").is_file() && scripts.join("elixir").is_file()
+}
+
+/// Where the `elixir` behind a version manager's shim would take its libraries from.
+fn by_asking(program: &Path) -> Option<PathBuf> {
+    let mut command = Command::new(program);
+    command
+        .args(["-e", "0"])
+        .env("ELIXIR_CLI_DRY_RUN", "1")
+        .env(find_otp::PROBE, "1");
+    command.env_remove(shims::VARIABLE);
+    let answer = find_otp::ask(command)?;
+    answer.split(u8::is_ascii_whitespace).find_map(|word| {
+        let library = Path::new(OsStr::from_bytes(word));
+        // The library is `<root>/lib/elixir/ebin`, or `<root>/lib` after `-elixir_root`.
+        let mut above = library.ancestors().take(4).filter_map(|root| {
+            fs::canonicalize(root.join("bin"))
+                .ok()
+                .filter(|scripts| is_installation(scripts))
+        });
+        word.starts_with(b"/").then(|| above.next()).flatten()
+    })
+}

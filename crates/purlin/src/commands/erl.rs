@@ -1,0 +1,144 @@
+//! `erl`: parses the command line as stock does, and starts the runtime in this very process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use purlin_runtime::options::erlexec::Environment;
+use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
+
+use super::become_program;
+use crate::context::Context;
+use crate::failure::{Failure, SYSTEM};
+use crate::{find_otp, shims};
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    start(&context.otp()?, Environment::of_process(), args)
+}
+
+/// Runs `erl` with these arguments. Comes back only if no emulator is to be started.
+pub fn start(
+    otp: &OtpInstall,
+    mut environment: Environment,
+    args: &[OsString],
+) -> Result<u8, Failure> {
+    environment.set_launcher_variables(otp, "erl".as_ref());
+    let argv: Vec<OsString> = std::iter::once("erl".into())
+        .chain(args.iter().cloned())
+        .collect();
+    let request = parse_erl(&argv, environment, otp, CpuCounts::detect())
+        .map_err(|error| Failure::new(error.exit_code, error.message))?;
+    match request {
+        Request::Start { options, notices } => {
+            for notice in notices {
+                eprintln!("{notice}");
+            }
+            start_emulator(*options)
+        }
+        Request::Print(text) => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(&text)
+                .and_then(|()| out.flush())
+                .map_err(|error| {
+                    Failure::new(
+                        SYSTEM,
+                        format!("purlin: cannot write: {}", crate::failure::reason(&error)),
+                    )
+                })?;
+            Ok(0)
+        }
+        Request::Version(text) => {
+            eprintln!("{text}");
+            Ok(0)
+        }
+        Request::Exec { argv, environment } => Err(become_program(
+            Path::new(&argv[0]),
+            &argv[1..],
+            &environment,
+        )),
+    }
+}
+
+fn start_emulator(mut options: EmulatorOptions) -> ! {
+    keep_shims_first(&mut options);
+    if options.announce {
+        let program = Path::new(&options.bindir).join("beam.smp");
+        let mut text = b"Executing: ".to_vec();
+        text.extend_from_slice(program.as_os_str().as_bytes());
+        for arg in &options.emu_args {
+            text.push(b' ');
+            text.extend_from_slice(arg.as_bytes());
+        }
+        text.extend_from_slice(b"\n\n");
+        let _ = std::io::stdout().write_all(&text);
+    }
+    for (name, value) in &options.environment {
+        if std::env::var_os(name).as_ref() != Some(value) {
+            // SAFETY: no thread but this one has been started yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+    if let Some(command) = &options.start_epmd {
+        let status = std::process::Command::new("/bin/sh")
+            .arg("-c")
+            .arg(command)
+            .status();
+        if let Err(error) = status {
+            eprintln!("Error spawning {} ({error})", command.to_string_lossy());
+            std::process::exit(1);
+        }
+    }
+    if options.detached {
+        detach();
+    }
+    purlin_runtime::start(options)
+}
+
+/// Puts Purlin's links before the installation's own programs, which the launcher has put first, so
+/// that nodes started from this one run on Purlin too.
+fn keep_shims_first(options: &mut EmulatorOptions) {
+    let Ok(shims) = shims::directory() else {
+        return;
+    };
+    let root = options.otp.root.clone().into_os_string();
+    let mut environment = Environment(std::mem::take(&mut options.environment));
+    let path = shims::first_on_path(&shims, environment.get("PATH"));
+    environment.set("PATH", path);
+    environment.set(shims::VARIABLE, shims);
+    environment.set(find_otp::VARIABLE, root);
+    options.environment = environment.0;
+}
+
+/// Leaves the terminal: the grandchild goes on, in a session without one, and everybody else leaves
+/// with status 0.
+fn detach() {
+    // SAFETY: there is one thread, so the child of a fork is a whole process; the descriptors that
+    // are replaced are the standard ones, which nothing owns.
+    unsafe {
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        libc::setsid();
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for standard in 0..=2 {
+            libc::dup2(null, standard);
+        }
+        if null > 2 {
+            libc::close(null);
+        }
+    }
+}
+
+/// Words of a variable that names an emulator to use instead: `erl -foo`.
+pub fn emulator_words(value: &OsStr) -> Vec<OsString> {
+    value
+        .as_bytes()
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(|word| OsStr::from_bytes(word).to_os_string())
+        .collect()
+}

@@ -1,0 +1,132 @@
+//! `erlc`: the front of the Erlang compiler, which is a call of `erl_compile` in an emulator.
+//!
+//! `-pa`, `-pz` and `-smp` are for the emulator, all the rest is for the compiler. The compile server
+//! of stock (`-server`, `ERLC_USE_SERVER`) is not there; stock does without it too when it cannot
+//! reach it, and the result is the same.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use purlin_runtime::options::erlexec::Environment;
+
+use super::{become_program, erl};
+use crate::context::Context;
+use crate::failure::{Failure, REFUSED};
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let mut environment = Environment::of_process();
+    let other = environment.get("ERLC_EMULATOR").map(erl::emulator_words);
+    let plan = Plan::of(args, environment.get("ERLC_USE_SERVER"))?;
+    for notice in &plan.notices {
+        eprintln!("erlc: {notice}");
+    }
+    environment.set("ESCRIPT_NAME", context.invoked_as.clone());
+    let command_line = plan.command_line();
+    if plan.debug > 0 {
+        let source = plan
+            .source
+            .as_deref()
+            .unwrap_or("<no source>".as_ref())
+            .to_string_lossy();
+        let erl: OsString = "erl".into();
+        let words: Vec<_> = [&erl]
+            .into_iter()
+            .chain(&command_line)
+            .map(|word| format!("{} ", word.to_string_lossy()))
+            .collect();
+        let all = if plan.debug > 1 {
+            format!(":\n  {}", words.concat())
+        } else {
+            String::new()
+        };
+        eprintln!("spawning erl for {source}{all}");
+    }
+    match other.as_deref() {
+        Some([program, before @ ..]) => {
+            environment.set("ERLC_CONFIGURATION", program.clone());
+            let args: Vec<_> = before.iter().chain(&command_line).cloned().collect();
+            Err(become_program(program.as_ref(), &args, &environment.0))
+        }
+        _ => {
+            let own = std::env::current_exe().unwrap_or_default();
+            environment.set("ERLC_CONFIGURATION", own);
+            erl::start(&context.otp()?, environment, &command_line)
+        }
+    }
+}
+
+/// The arguments of `erlc`, sorted by who they are for.
+#[derive(Default)]
+struct Plan {
+    /// For the emulator; what comes last is to stand first.
+    emulator: Vec<[OsString; 2]>,
+    compiler: Vec<OsString>,
+    source: Option<OsString>,
+    debug: u32,
+    notices: Vec<String>,
+}
+
+impl Plan {
+    fn of(args: &[OsString], use_server: Option<&OsStr>) -> Result<Plan, Failure> {
+        let mut plan = Plan::default();
+        let mut server = match use_server.map(OsStr::to_string_lossy).as_deref() {
+            None | Some("no" | "false") => false,
+            Some("yes" | "true") => true,
+            Some(other) => {
+                plan.notices.push(format!(
+                    "Warning: Ignoring unrecognized value '{other}' \
+                     for environment value ERLC_USE_SERVER"
+                ));
+                false
+            }
+        };
+        let mut args = args.iter().peekable();
+        while let Some(arg) = args.next() {
+            plan.source = None;
+            match arg.as_bytes() {
+                b"-d" => plan.debug += 1,
+                b"-no-server" => server = false,
+                b"-server" => server = true,
+                b"-smp" => plan.emulator.push([arg.clone(), OsString::new()]),
+                [b'-', b'p', letter @ (b'a' | b'z'), glued @ ..] => {
+                    let value = match glued {
+                        [] => args
+                            .next_if(|next| !next.as_bytes().starts_with(b"-"))
+                            .cloned()
+                            .ok_or_else(|| {
+                                Failure::new(REFUSED, "erlc: No value given to -p option")
+                            })?,
+                        glued => OsStr::from_bytes(glued).to_os_string(),
+                    };
+                    let option = if *letter == b'a' { "-pa" } else { "-pz" };
+                    plan.emulator.push([option.into(), value]);
+                }
+                [b'-' | b'+', ..] => plan.compiler.push(arg.clone()),
+                _ => {
+                    plan.source = Some(arg.clone());
+                    plan.compiler.push(arg.clone());
+                }
+            }
+        }
+        if server {
+            plan.notices
+                .push("there is no compile server here, compiling without".into());
+        }
+        Ok(plan)
+    }
+
+    fn command_line(&self) -> Vec<OsString> {
+        let mut line: Vec<OsString> = vec!["+S1".into()];
+        for [option, value] in self.emulator.iter().rev() {
+            line.push(option.clone());
+            if option != "-smp" {
+                line.push(value.clone());
+            }
+        }
+        line.extend(["+sbtu", "+A0", "-noinput", "-mode", "minimal"].map(OsString::from));
+        line.extend(["-boot", "no_dot_erlang"].map(OsString::from));
+        line.extend(["-s", "erl_compile", "compile_cmdline", "-extra"].map(OsString::from));
+        line.extend(self.compiler.iter().cloned());
+        line
+    }
+}

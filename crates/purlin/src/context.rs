@@ -1,0 +1,42 @@
+//! What every command knows: how Purlin was called, and where OTP is.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use purlin_runtime::options::OtpInstall;
+use purlin_runtime::options::erlexec::Environment;
+
+use crate::failure::Failure;
+use crate::{find_otp, shims};
+
+pub struct Context {
+    otp_root: Option<PathBuf>,
+    /// The name that the command was called by, as a stock tool would see it in `argv[0]`.
+    pub invoked_as: OsString,
+}
+
+impl Context {
+    pub fn new(otp_root: Option<PathBuf>, invoked_as: OsString) -> Context {
+        Context {
+            otp_root,
+            invoked_as,
+        }
+    }
+
+    /// The OTP installation to use.
+    pub fn otp(&self) -> Result<OtpInstall, Failure> {
+        find_otp::find(self.otp_root.as_deref())
+    }
+
+    /// The environment of this process, with Purlin's shims first on its `PATH` and the chosen OTP
+    /// named, so that what is started with it comes back to the same Purlin and the same OTP.
+    pub fn environment_for_children(&self, otp: &OtpInstall) -> Result<Environment, Failure> {
+        let mut environment = Environment::of_process();
+        let shims = shims::directory()?;
+        let path = shims::first_on_path(&shims, environment.get("PATH"));
+        environment.set("PATH", path);
+        environment.set(shims::VARIABLE, shims);
+        environment.set(find_otp::VARIABLE, otp.root.as_os_str());
+        Ok(environment)
+    }
+}

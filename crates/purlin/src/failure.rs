@@ -1,0 +1,61 @@
+//! How Purlin's own failures end: one clear line and an exit status. The statuses are documented by
+//! `purlin help`; a program that runs chooses its own.
+
+use std::fmt;
+
+/// A stock tool refuses its command line, or a program failed.
+pub const REFUSED: u8 = 1;
+/// The command line of Purlin itself makes no sense.
+pub const USAGE: u8 = 2;
+/// An input file is missing, unreadable or damaged.
+pub const NO_INPUT: u8 = 66;
+/// There is no Erlang/OTP, or no Elixir, to work with.
+pub const NO_INSTALLATION: u8 = 69;
+/// The operating system refuses something that Purlin needs.
+pub const SYSTEM: u8 = 71;
+/// The program to run cannot be executed, or does not exist; as a shell has it.
+pub const NOT_EXECUTABLE: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
+
+/// Meaning of each exit status, for help.
+pub const MEANINGS: &[(u8, &str)] = &[
+    (0, "all went well"),
+    (REFUSED, "a flag was refused, or the program failed"),
+    (USAGE, "no such command or option of purlin"),
+    (NO_INPUT, "a file is missing, unreadable or damaged"),
+    (NO_INSTALLATION, "no Erlang/OTP found, or no Elixir"),
+    (SYSTEM, "the operating system refused what was needed"),
+    (NOT_EXECUTABLE, "exec: the command cannot be executed"),
+    (NOT_FOUND, "exec: there is no such command"),
+];
+
+/// Ends the program with a message on standard error.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: u8, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The words of an error of the operating system, without its number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_string()
+}

@@ -1,0 +1,174 @@
+//! Finding the OTP installation: what the user names, else the `erl` on `PATH`, else
+//! `/usr/lib/erlang`.
+//!
+//! An `erl` on `PATH` may be a link into an installation, a script that says `ROOTDIR=…`, or the shim
+//! of a version manager, which only knows when it is run: then it is asked. A link to Purlin is never
+//! taken for an `erl`, or Purlin would look for itself.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use purlin_runtime::options::OtpInstall;
+
+use crate::failure::{Failure, NO_INSTALLATION};
+use crate::shims;
+
+/// Names the root to use.
+pub const VARIABLE: &str = "PURLIN_OTP_ROOT";
+/// Set while an `erl` of unknown kind is asked for its root, so that Purlin does not answer.
+pub const PROBE: &str = "PURLIN_PROBE";
+
+/// How long an `erl` may take to say where it is; a version manager may have to think.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+/// The part of a script that is searched for `ROOTDIR`.
+const SCRIPT_LIMIT: u64 = 64 * 1024;
+
+const SYSTEM_ROOT: &str = "/usr/lib/erlang";
+
+/// Finds the installation; `told` is the root given on the command line.
+pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
+    if std::env::var_os(PROBE).is_some() {
+        return Err(Failure::new(
+            NO_INSTALLATION,
+            "purlin: called by its own search for Erlang/OTP",
+        ));
+    }
+    let variable = std::env::var_os(VARIABLE)
+        .filter(|root| !root.is_empty())
+        .map(PathBuf::from);
+    let named = told.map(|root| ("--otp-root", root.to_path_buf()));
+    if let Some((source, root)) = named.or_else(|| variable.map(|root| (VARIABLE, root))) {
+        let absolute = std::path::absolute(&root).unwrap_or(root);
+        return OtpInstall::open(&absolute)
+            .map_err(|error| Failure::new(NO_INSTALLATION, format!("purlin: {source}: {error}")));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for program in programs(&path, "erl") {
+        if let Some(otp) = installation_of(&program) {
+            return Ok(otp);
+        }
+    }
+    OtpInstall::open(SYSTEM_ROOT.as_ref()).map_err(|_| {
+        Failure::new(
+            NO_INSTALLATION,
+            format!(
+                "purlin: no Erlang/OTP found (no erl on PATH, nothing in {SYSTEM_ROOT}); install it, \
+                 for example with 'apt install erlang', or name its root with --otp-root or {VARIABLE}"
+            ),
+        )
+    })
+}
+
+/// The executables called `name` on `path`, in order, Purlin's own links left out.
+pub fn programs(path: &OsStr, name: &str) -> Vec<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let shims = std::env::var_os(shims::VARIABLE);
+    std::env::split_paths(path)
+        .filter(|directory| Some(directory.as_os_str()) != shims.as_deref())
+        .map(|directory| directory.join(name))
+        .filter(|program| {
+            let executable = fs::metadata(program)
+                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+            executable
+                && fs::canonicalize(program).is_ok_and(|real| {
+                    Some(&real) != own.as_ref() && real.file_name() != Some("purlin".as_ref())
+                })
+        })
+        .collect()
+}
+
+fn installation_of(erl: &Path) -> Option<OtpInstall> {
+    by_place(erl)
+        .or_else(|| by_script(erl))
+        .or_else(|| by_asking(erl))
+}
+
+/// `<root>/bin/erl` or `<root>/erts-…/bin/erl`, links resolved.
+fn by_place(erl: &Path) -> Option<OtpInstall> {
+    let real = fs::canonicalize(erl).ok()?;
+    let above = real.parent()?.parent()?;
+    [Some(above), above.parent()]
+        .into_iter()
+        .flatten()
+        .find_map(|root| OtpInstall::open(root).ok())
+}
+
+/// The last `ROOTDIR=/…` of a script that leads to an installation.
+fn by_script(erl: &Path) -> Option<OtpInstall> {
+    let mut text = Vec::new();
+    fs::File::open(erl)
+        .ok()?
+        .take(SCRIPT_LIMIT)
+        .read_to_end(&mut text)
+        .ok()?;
+    if !text.starts_with(b"#!") {
+        return None;
+    }
+    let roots = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let value = line.trim_ascii().strip_prefix(b"ROOTDIR=")?;
+        let value = match value.first()? {
+            quote @ (b'"' | b'\'') => value[1..].split(|byte| byte == quote).next()?,
+            _ => value.split(u8::is_ascii_whitespace).next()?,
+        };
+        value
+            .starts_with(b"/")
+            .then(|| PathBuf::from(OsStr::from_bytes(value)))
+    });
+    roots
+        .collect::<Vec<_>>()
+        .iter()
+        .rev()
+        .find_map(|root| OtpInstall::open(root).ok())
+}
+
+/// What the launcher behind `erl` says its root is, without starting an emulator.
+fn by_asking(erl: &Path) -> Option<OtpInstall> {
+    let mut command = Command::new(erl);
+    command.arg("-emu_args_exit").env(PROBE, "1");
+    let answer = ask(command)?;
+    let mut lines = answer
+        .split(|byte| *byte == b'\n')
+        .skip_while(|line| line != b"-root");
+    OtpInstall::open(OsStr::from_bytes(lines.nth(1)?).as_ref()).ok()
+}
+
+/// Standard output of a command that ends well and in time.
+pub fn ask(mut command: Command) -> Option<Vec<u8>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut output = child.stdout.take()?;
+    // Reading happens aside, so that a child which goes on for ever with its output open is noticed.
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        output.read_to_end(&mut text).map(|_| text)
+    });
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if start.elapsed() < PROBE_LIMIT => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            _ => break None,
+        }
+    };
+    match status {
+        Some(status) if status.success() => reader.join().ok()?.ok(),
+        Some(_) => None,
+        None => {
+            let _ = child.kill();
+            let _ = child.wait();
+            None
+        }
+    }
+}
