@@ -15,43 +15,37 @@ use crate::failure::{Failure, REFUSED};
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut environment = Environment::of_process();
-    let other = environment.get("ERLC_EMULATOR").map(erl::emulator_words);
+    let emulator = environment.get("ERLC_EMULATOR").map(erl::emulator_words);
+    let emulator = emulator.filter(|words| !words.is_empty());
     let plan = Plan::of(args, environment.get("ERLC_USE_SERVER"))?;
     for notice in &plan.notices {
         eprintln!("erlc: {notice}");
     }
+    let own = || std::env::current_exe().unwrap_or_default().into_os_string();
+    let configuration = emulator.as_ref().map_or_else(own, |words| words[0].clone());
+    environment.set("ERLC_CONFIGURATION", configuration);
     environment.set("ESCRIPT_NAME", context.invoked_as.clone());
-    let command_line = plan.command_line();
+
+    let mut line = emulator.clone().unwrap_or_else(|| vec!["erl".into()]);
+    let first = line.len();
+    line.extend(plan.command_line());
     if plan.debug > 0 {
         let source = plan
             .source
             .as_deref()
             .unwrap_or("<no source>".as_ref())
             .to_string_lossy();
-        let erl: OsString = "erl".into();
-        let words: Vec<_> = [&erl]
-            .into_iter()
-            .chain(&command_line)
-            .map(|word| format!("{} ", word.to_string_lossy()))
-            .collect();
-        let all = if plan.debug > 1 {
-            format!(":\n  {}", words.concat())
-        } else {
-            String::new()
-        };
-        eprintln!("spawning erl for {source}{all}");
+        eprint!("spawning erl for {source}");
+        if plan.debug > 1 {
+            eprint!(":\n  ");
+            line.iter()
+                .for_each(|word| eprint!("{} ", word.to_string_lossy()));
+        }
+        eprintln!();
     }
-    match other.as_deref() {
-        Some([program, before @ ..]) => {
-            environment.set("ERLC_CONFIGURATION", program.clone());
-            let args: Vec<_> = before.iter().chain(&command_line).cloned().collect();
-            Err(become_program(program.as_ref(), &args, &environment.0))
-        }
-        _ => {
-            let own = std::env::current_exe().unwrap_or_default();
-            environment.set("ERLC_CONFIGURATION", own);
-            erl::start(&context.otp()?, environment, &command_line)
-        }
+    match emulator {
+        Some(_) => Err(become_program(line[0].as_ref(), &line[1..], &environment.0)),
+        None => erl::start(&context.otp()?, environment, &line[first..]),
     }
 }
 

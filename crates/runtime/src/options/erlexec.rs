@@ -508,7 +508,11 @@ fn merged_arguments(
             .get(name)
             .map(OsStr::as_bytes)
             .unwrap_or_default();
-        split_words(value, false)
+        let mut words = split_words(value, false);
+        if !words.is_empty() {
+            words.push("--".into());
+        }
+        words
     };
     let mut sources = vec![
         from(&format!("ERL_OTP{}_FLAGS", otp.release)),

@@ -1,0 +1,764 @@
+//! Command lines, given to Purlin and to the stock tools: both must understand them alike.
+//!
+//! Skipped with a printed line where there is no stock `erl`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const PURLIN: &str = env!("CARGO_BIN_EXE_purlin");
+
+/// The stock tool of that name on `PATH`.
+fn stock(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|tool| tool.is_file());
+    if found.is_none() {
+        println!("skipped: no stock {name} on PATH");
+    }
+    found
+}
+
+/// A directory of this test's own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("purlin-cli-{}-{number}", std::process::id()));
+        fs::create_dir_all(&dir).expect("makes a scratch directory");
+        Scratch(fs::canonicalize(dir).expect("exists"))
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("makes a directory");
+        fs::write(&path, text).expect("writes a file");
+        path
+    }
+
+    fn program(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("sets the mode");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a command in `dir` with nothing but `PATH`, `HOME` and `env` in its environment.
+fn run(program: &Path, args: &[&str], env: &[(&str, &str)], dir: &Path) -> Output {
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env_clear()
+        .current_dir(dir)
+        .stdin(std::process::Stdio::null());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", dir);
+    command.envs(env.iter().copied());
+    command.output().expect("runs")
+}
+
+fn purlin(args: &[&str], env: &[(&str, &str)], dir: &Path) -> Output {
+    run(PURLIN.as_ref(), args, env, dir)
+}
+
+/// Exit status, standard output, and the first line of standard error, which is the message; what
+/// follows it explains flags at a length that is each program's own.
+fn essence(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let message = text(&output.stderr)
+        .lines()
+        .next()
+        .unwrap_or("")
+        .to_string();
+    (output.status.code(), text(&output.stdout), message)
+}
+
+fn all_equal(failures: Vec<String>) {
+    assert!(
+        failures.is_empty(),
+        "{} differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn the_emulators_vector_is_that_of_stock() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    scratch.file(
+        "plain.args",
+        "-foo 'a b' # comment\n+P 5000 \"x y\"\\ z\n-extra tail\n",
+    );
+    scratch.file("nested.args", "-one -args_file plain.args -two");
+    scratch.file("empty.args", "");
+    scratch.file("comment.args", "# nothing\n");
+    scratch.file(
+        "quotes.args",
+        "'' \"\" a''b \"it's\" 'say \"hi\"' back\\\\slash \"no\\escape\"",
+    );
+    scratch.file("env.args", "-env FOO bar -noshell");
+    fs::create_dir(scratch.0.join("directory.args")).expect("makes a directory");
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("", &[]),
+        ("-noshell -eval halt().", &[]),
+        ("-noinput -s init stop", &[]),
+        ("-detached -foo", &[]),
+        ("-foo -extra -noinput +P 10 -args_file x", &[]),
+        ("+P 5000 +Q 2000 a b", &[]),
+        ("+P5000 +Q2000", &[]),
+        ("+P", &[]),
+        ("+P --", &[]),
+        (
+            "+A 4 +A4 +a 16 +e 10 +ec +t 10000 +T 2 +R 25 +W w +K true +i init +n a +C no_time_warp",
+            &[],
+        ),
+        (
+            "+hms 300 +hmbs 300 +hpds 8 +hmax 100 +hmaxk true +hmaxel false +hmqd on_heap +h 233 +hms300",
+            &[],
+        ),
+        (
+            "+S 2:1 +SP 50:50 +SDcpu 2:2 +SDPcpu 50:50 +SDio 5 +S2 +SDio5 +SP50",
+            &[],
+        ),
+        ("+SDfoo 2", &[]),
+        ("+SDcpux 2", &[]),
+        ("+SD", &[]),
+        (
+            "+sbt db +sbwt none +sbwtdcpu none +sbwtdio none +scl true +sct L0 +secio true +sfwi 5",
+            &[],
+        ),
+        (
+            "+spp true +ssrct x +sss 128 +sssdcpu 40 +sssdio 40 +stbt u +sub false +swct lazy",
+            &[],
+        ),
+        (
+            "+swt low +swtdcpu low +swtdio low +sws legacy +sfoo 3 +sbtu +sbt",
+            &[],
+        ),
+        (
+            "+zdbbl 100 +zdntgc 60 +zebwt none +zosrl 10 +zfoo 1 +zdbbl100",
+            &[],
+        ),
+        ("+B +B i +Bi x +B x +Bc +Bd +B d", &[]),
+        ("+Bx", &[]),
+        ("+c +c true +c false +c foo +ctrue", &[]),
+        ("+IOt 2 +IOp 1 +IOPt 50 +IOPp 50 +IOs true +IOt2", &[]),
+        ("+IOx 1", &[]),
+        ("+I", &[]),
+        ("+JPperf true +JDdump false", &[]),
+        (
+            "+MBas aobf +MBasaobf +Mea min +MIscs 100 +MMscs 3 +Muacul 0 +Mfoo 1 +M +Muycs 3 +Mdai max",
+            &[],
+        ),
+        (
+            "+fnu +fn u +pc unicode +pcunicode +pd x +L +L x +r x +rg 4 +rgg 4 +d x +dcg 4 +dcg4",
+            &[],
+        ),
+        ("+v +V +x 1 +", &[]),
+        ("-", &[]),
+        ("-- a -- b", &[]),
+        ("-version", &[]),
+        ("-emu_name_exit", &[]),
+        ("-emu_qouted_cmd_exit a", &[]),
+        ("-emu_type opt a", &[]),
+        ("-emu_type", &[]),
+        ("-emu_flavor smp a", &[]),
+        ("-smp enable a -smp auto -smp -smpauto -smpenable", &[]),
+        ("-smp disable", &[]),
+        ("-smpdisable", &[]),
+        ("-compile a b", &[]),
+        ("-make a +P 5000", &[]),
+        ("-make -extra a", &[]),
+        ("-configfd 0 -configfd 3 -config a b", &[]),
+        ("-configfd", &[]),
+        ("-env A b -env C d -foo", &[]),
+        ("-env A", &[]),
+        ("-env", &[]),
+        ("-env A --", &[]),
+        ("-start_epmd false -name a -sname b", &[]),
+        ("-start_epmd maybe", &[]),
+        ("-start_epmd", &[]),
+        ("-name", &[]),
+        ("-sname", &[]),
+        ("-epmd", &[]),
+        ("-no_epmd", &[]),
+        ("-no_epmd -proto_dist inet_tcp -sname x", &[]),
+        ("-proto_dist", &[]),
+        (
+            "-nohup -keep_window -heart -hidden -mode embedded -boot x -pa a -pz b -man_not -x",
+            &[],
+        ),
+        ("-instr -noshel -run a b c", &[]),
+        ("-args_file plain.args z", &[]),
+        ("-args_file nested.args z", &[]),
+        ("-args_file empty.args", &[]),
+        ("-args_file comment.args", &[]),
+        ("-args_file quotes.args", &[]),
+        ("-args_file env.args", &[]),
+        ("-args_file missing.args", &[]),
+        ("-args_file directory.args", &[]),
+        ("-args_file", &[]),
+        ("a -extra b -args_file plain.args", &[]),
+        ("-args_file plain.args -extra more", &[]),
+        ("a", &[("ERL_FLAGS", "-f 'x y' +P 2000")]),
+        (
+            "a -extra e",
+            &[
+                ("ERL_FLAGS", "-f"),
+                ("ERL_AFLAGS", "-a"),
+                ("ERL_ZFLAGS", "-z"),
+            ],
+        ),
+        ("", &[("ERL_FLAGS", "-f")]),
+        (
+            "a",
+            &[("ERL_FLAGS", "-extra f"), ("ERL_ZFLAGS", "-z -extra y")],
+        ),
+        ("a", &[("ERL_FLAGS", "  "), ("ERL_AFLAGS", "")]),
+        ("a", &[("ERL_AFLAGS", "-args_file plain.args")]),
+        ("a", &[("ERL_AFLAGS", "-args_file")]),
+        (
+            "a",
+            &[
+                ("ERL_OTP25_FLAGS", "-twentyfive"),
+                ("ERL_AFLAGS", "#no comment"),
+            ],
+        ),
+        ("a +P", &[("ERL_FLAGS", "5000")]),
+        ("a -s", &[("ERL_ZFLAGS", "\"\" '' x\\ y")]),
+        ("a", &[("ERL_EPMD_PORT", "5000")]),
+        ("a", &[("ESCRIPT_NAME", "name")]),
+    ];
+    let mut failures = Vec::new();
+    for (line, env) in cases {
+        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let args = [&["-emu_args_exit"][..], &words].concat();
+        let expected = essence(&run(&erl, &args, env, &scratch.0));
+        let args = [&["erl"][..], &args].concat();
+        let got = essence(&purlin(&args, env, &scratch.0));
+        if got != expected {
+            failures.push(format!(
+                "erl {line} {env:?}\n  stock  {expected:?}\n  purlin {got:?}"
+            ));
+        }
+    }
+    all_equal(failures);
+}
+
+#[test]
+fn nonsense_is_refused_in_stocks_words() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let cases = [
+        "+P foo",
+        "+P 10",
+        "+P 999999999",
+        "+Q foo",
+        "+Q 1",
+        "+t 10",
+        "+t x",
+        "+A -1",
+        "+A 2000",
+        "+a 1",
+        "+a 100000",
+        "+e -1",
+        "+T 10",
+        "+T -1",
+        "+R 3",
+        "+R 99",
+        "+W x",
+        "+C sometimes",
+        "+cfoo",
+        "+n x",
+        "+n sx",
+        "+hms 0",
+        "+hms x",
+        "+hmbs 0",
+        "+h 0",
+        "+hpds 0",
+        "+hmqd somewhere",
+        "+hmax -1",
+        "+hmaxk x",
+        "+hmaxel x",
+        "+S 0:0:0 +S x",
+        "+S 2000",
+        "+S 1:2",
+        "+S -100",
+        "+S :2000",
+        "+S x:1",
+        "+SP x",
+        "+SP -1",
+        "+SP 100:-1",
+        "+SP 1000000",
+        "+SP 10:1000",
+        "+SDcpu x",
+        "+SDcpu 5000",
+        "+SDcpu 1:5",
+        "+SDPcpu x",
+        "+SDio 0",
+        "+SDio x",
+        "+sbt x",
+        "+sbwt x",
+        "+sbwtdcpu x",
+        "+sbwtdio x",
+        "+scl x",
+        "+sct x",
+        "+sct L0-1c0",
+        "+sct L0c0:L0c1",
+        "+sct c0",
+        "+sct L0-1c0-2",
+        "+spp x",
+        "+sss 1",
+        "+sssdcpu 1",
+        "+sssdio 9000",
+        "+stbt x",
+        "+sub x",
+        "+swct x",
+        "+swt x",
+        "+swtdcpu x",
+        "+swtdio x",
+        "+sws x",
+        "+sfwi -1",
+        "+sfoo",
+        "+zdbbl 0",
+        "+zdbbl x",
+        "+zdbbl 99999999",
+        "+zdntgc x",
+        "+zdntgc -1",
+        "+zdntgc 999999999",
+        "+zebwt x",
+        "+zosrl 0",
+        "+zosrl x",
+        "+zfoo",
+        "+rg x",
+        "+rg -1",
+        "+dcgx",
+        "+dcg-1",
+        "+dcg",
+        "+fnx",
+        "+fnuz",
+        "+fnaz",
+        "+fn",
+        "+pc x",
+        "+px",
+        "+fx",
+        "+x",
+        "+JPperf x",
+        "+JDdump x",
+        "+IOt 0",
+        "+IOt x",
+        "+IOp x",
+        "+IOPt 101",
+        "+IOPp -1",
+        "+IOs x",
+        "+IOt 1 +IOp 2",
+        "+MBas x",
+        "+MBx 1",
+        "+Mx",
+        "+Mea x",
+        "+MBe x",
+        "+MBlmbcs x",
+        "+MYtt -1",
+        "+MYfoo",
+        "+MMfoo",
+        "+MMscs x",
+        "+Mlpm x",
+        "+Mdai x",
+        "+MBacul 101",
+        "+MBcp X",
+        "+MYe false",
+        "+Musac x",
+        "+P foo +S x",
+        "+x +MBas x",
+        "+Mx +IOt 0",
+        "+",
+        "-emu_type lcnt",
+        "-emu_flavor foo",
+    ];
+    let mut failures = Vec::new();
+    for line in cases {
+        let words: Vec<&str> = line.split(' ').collect();
+        let args = [&words[..], &["-noshell", "-s", "erlang", "halt"]].concat();
+        let expected = essence(&run(&erl, &args, &[], &scratch.0));
+        let args = [&["erl"][..], &args].concat();
+        let got = essence(&purlin(&args, &[], &scratch.0));
+        if got != expected {
+            failures.push(format!(
+                "erl {line}\n  stock  {expected:?}\n  purlin {got:?}"
+            ));
+        }
+    }
+    all_equal(failures);
+}
+
+#[test]
+fn erlc_and_escript_call_the_emulator_as_stock_does() {
+    let (Some(erlc), Some(escript)) = (stock("erlc"), stock("escript")) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let show = scratch.program(
+        "show",
+        "#!/bin/sh\necho \"$ESCRIPT_NAME\" | sed 's|.*/||'\nfor word; do echo \"<$word>\"; done\n",
+    );
+    let show = show.to_str().expect("is text");
+    let two = format!("{show} -first  -second");
+    scratch.file(
+        "second.es",
+        "#!/usr/bin/env escript\n%%! -sname foo  +P 5000 \nmain(_) -> ok.\n",
+    );
+    scratch.file(
+        "third.es",
+        "#!/usr/bin/env escript\n%% -*- erlang -*-\n%%!-a\tb\nmain(_) -> ok.\n",
+    );
+    scratch.file("fourth.es", "#!/bin/sh\n%%\n%%\n%%! -not\n");
+    scratch.file("first.es", "%%! -not\n");
+    scratch.file("none.es", "");
+    let cases = [
+        ("erlc", "a.erl"),
+        (
+            "erlc",
+            "+deterministic -o out -I inc -DX=1 -W0 -Wall a.erl b.erl",
+        ),
+        ("erlc", "-pa x -pz y -paz -smp a.erl -b beam +'{d,x}'"),
+        ("erlc", "-pa"),
+        ("erlc", "-pa -pz"),
+        ("erlc", "-d a.erl"),
+        ("erlc", "-d a.erl -d -v"),
+        ("erlc", "-no-server -nothing -server_not -pause a.erl"),
+        ("erlc", ""),
+        ("escript", "second.es a -b c"),
+        ("escript", "third.es"),
+        ("escript", "fourth.es"),
+        ("escript", "first.es"),
+        ("escript", "none.es x"),
+        ("escript", "-c -n second.es -d"),
+        ("escript", "missing.es"),
+        ("escript", ""),
+        ("escript", "-s"),
+    ];
+    let mut failures = Vec::new();
+    for (tool, line) in cases {
+        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let program = if tool == "erlc" { &erlc } else { &escript };
+        for emulator in [show, two.as_str()] {
+            let variable = if tool == "erlc" {
+                "ERLC_EMULATOR"
+            } else {
+                "ESCRIPT_EMULATOR"
+            };
+            if tool == "escript" && emulator != show {
+                continue;
+            }
+            let env = [(variable, emulator)];
+            let expected = essence(&run(program, &words, &env, &scratch.0));
+            let args = [&[tool][..], &words].concat();
+            let got = essence(&purlin(&args, &env, &scratch.0));
+            if got != expected {
+                failures.push(format!(
+                    "{tool} {line}\n  stock  {expected:?}\n  purlin {got:?}"
+                ));
+            }
+        }
+    }
+    all_equal(failures);
+}
+
+#[test]
+fn otp_is_found_behind_links_scripts_and_version_managers() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let erl = erl.to_str().expect("is text");
+    let root = run(erl.as_ref(), &["-emu_args_exit"], &[], &scratch.0);
+    let root = String::from_utf8_lossy(&root.stdout)
+        .lines()
+        .nth(2)
+        .expect("has a root")
+        .to_string();
+    let directory = |name: &str| scratch.0.join(name).to_str().expect("is text").to_string();
+    let link = |target: &str, name: &str| {
+        let path = scratch.0.join(name);
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("makes a directory");
+        std::os::unix::fs::symlink(target, path).expect("makes a link");
+    };
+    link(&format!("{root}/bin/erl"), "link/erl");
+    link(&format!("{root}/erts-13.1.5/bin/erl"), "erts/erl");
+    link(PURLIN, "own/erl");
+    scratch.program(
+        "script/erl",
+        &format!("#!/bin/sh\nROOTDIR=\"{root}\"\nexit 9\n"),
+    );
+    scratch.program("shim/erl", &format!("#!/bin/sh\nexec {erl} \"$@\"\n"));
+    scratch.program("broken/erl", "#!/bin/sh\nexit 3\n");
+    scratch.file("plain/erl", "not a program");
+    for name in ["link", "erts", "script", "shim"] {
+        for path in [
+            format!("{}:/bin", directory(name)),
+            format!(
+                "{}:{}:{}:/bin",
+                directory("own"),
+                directory("broken"),
+                directory(name)
+            ),
+            format!("{}:{}:/bin", directory("plain"), directory(name)),
+        ] {
+            let output = purlin(&["version"], &[("PATH", &path)], &scratch.0);
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                text.trim_end().ends_with(&format!("in {root}")),
+                "{path}: {output:?}"
+            );
+        }
+    }
+    let (code, out, message) = essence(&purlin(
+        &["--otp-root", "/etc", "erl", "-version"],
+        &[],
+        &scratch.0,
+    ));
+    assert_eq!((code, out.as_str()), (Some(69), ""));
+    let expected = "purlin: --otp-root: /etc is not an Erlang/OTP installation: ";
+    assert!(message.starts_with(expected), "{message}");
+    let (code, _, message) = essence(&purlin(
+        &["erl"],
+        &[("PURLIN_OTP_ROOT", "nowhere")],
+        &scratch.0,
+    ));
+    assert_eq!(code, Some(69));
+    assert!(
+        message.starts_with("purlin: PURLIN_OTP_ROOT: "),
+        "{message}"
+    );
+    let (code, _, message) = essence(&purlin(
+        &["erl", "-version"],
+        &[("PURLIN_OTP_ROOT", &root)],
+        &scratch.0,
+    ));
+    assert_eq!(code, Some(0), "{message}");
+}
+
+#[test]
+fn what_is_started_finds_purlin() {
+    let Some(_) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let real = fs::canonicalize(PURLIN).expect("exists");
+    for tool in ["erl", "erlc", "escript"] {
+        let code = format!("readlink -f \"$(command -v {tool})\"");
+        let output = purlin(&["exec", "--", "sh", "-c", &code], &[], &scratch.0);
+        let found = String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_string();
+        assert_eq!(Path::new(&found), real, "{tool}: {output:?}");
+    }
+    let output = purlin(
+        &["exec", "erl", "-emu_args_exit", "+P", "2000"],
+        &[],
+        &scratch.0,
+    );
+    assert!(
+        output.stdout.starts_with(b"-P\n2000\n--\n-root\n"),
+        "{output:?}"
+    );
+    let output = purlin(&["exec", "--", "sh", "-c", "exit 7"], &[], &scratch.0);
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn elixirs_scripts_start_purlin() {
+    if stock("elixir").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.file("a.exs", "IO.puts :a");
+    // The vector is printed where the emulator would start, which shows that `erl` is Purlin's and
+    // what it was given.
+    let env = [("ERL_AFLAGS", "-emu_args_exit"), ("NO_COLOR", "1")];
+    for (args, last) in [
+        (&["elixir", "a.exs", "x"][..], "-extra\na.exs\nx\n"),
+        (&["run", "a.exs", "x"], "-extra\na.exs\nx\n"),
+        (
+            &["elixirc", "-o", "d", "a.ex"],
+            "-extra\n+elixirc\n-o\nd\na.ex\n",
+        ),
+        (&["iex", "-S", "mix"], "-extra\n--no-halt\n+iex\n-S\nmix\n"),
+        (&["mix", "help"], "/mix\nhelp\n"),
+    ] {
+        let output = purlin(args, &env, &scratch.0);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.starts_with("--\n") && text.ends_with(last),
+            "{args:?}: {output:?}"
+        );
+    }
+}
+
+/// Runs what `purlin run` would start on the stock emulator.
+#[test]
+fn programs_in_files_are_started() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    scratch.file(
+        "main1.erl",
+        "-module(main1).\n-export([main/1]).\nmain(A) -> io:format(\"~p~n\", [A]).\n",
+    );
+    scratch.file(
+        "main0.erl",
+        "-module(main0).\n-export([main/0]).\nmain() -> io:format(\"main~n\").\n",
+    );
+    scratch.file(
+        "start0.erl",
+        "-module(start0).\n-export([start/0]).\nstart() -> halt(3).\n",
+    );
+    scratch.file("none.erl", "-module(none).\n-export([f/0]).\nf() -> ok.\n");
+    scratch.file(
+        "bad.erl",
+        "-module(bad).\n-export([main/0]).\nmain() -> X.\n",
+    );
+    scratch.file(
+        "crash.erl",
+        "-module(crash).\n-export([main/0]).\nmain() -> error(oops).\n",
+    );
+    scratch.file("fake.beam", "FOR1....");
+    let cases: &[(&[&str], i32, &str, &str)] = &[
+        (&["main1.erl", "a", "b c"], 0, "[\"a\",\"b c\"]\n", ""),
+        (&["main0.erl"], 0, "main\n", ""),
+        (&["start0.erl"], 3, "", ""),
+        (
+            &["none.erl"],
+            1,
+            "",
+            "none.erl: module none exports none of main/1, main/0, start/0",
+        ),
+        (&["bad.erl"], 1, "", "bad.erl:3:11: variable 'X' is unbound"),
+        (&["crash.erl"], 1, "", "** exception error: oops"),
+        (&["fake.beam"], 1, "", "fake.beam: not a module file"),
+    ];
+    for (args, code, out, message) in cases {
+        let args = [&["run"][..], args].concat();
+        let vector = purlin(&args, &[("ERL_AFLAGS", "-emu_args_exit")], &scratch.0);
+        let vector = String::from_utf8_lossy(&vector.stdout).into_owned();
+        let mut words = vector.lines().skip_while(|word| *word != "-noshell");
+        let words: Vec<&str> = words.by_ref().filter(|word| *word != "--").collect();
+        let got = essence(&run(&erl, &words, &[], &scratch.0));
+        assert_eq!(
+            got,
+            (Some(*code), out.to_string(), message.to_string()),
+            "{args:?}"
+        );
+    }
+    for (name, code) in [("none.exs", 66), (".", 66), ("main1", 66), ("--fast", 2)] {
+        assert_eq!(
+            purlin(&["run", name], &[], &scratch.0).status.code(),
+            Some(code),
+            "{name}"
+        );
+    }
+    scratch.file("data.txt", "data\n");
+    let (code, _, message) = essence(&purlin(&["run", "data.txt"], &[], &scratch.0));
+    assert_eq!(code, Some(2));
+    assert!(
+        message.starts_with("purlin: cannot tell how to run data.txt"),
+        "{message}"
+    );
+}
+
+#[test]
+fn purlins_own_errors_are_one_line_and_a_status() {
+    let scratch = Scratch::new();
+    scratch.file("empty.beam", "");
+    for (args, code, message) in [
+        (&[][..], 2, "purlin: no command; try: purlin --help"),
+        (
+            &["elixr"],
+            2,
+            "purlin: there is no command 'elixr'; did you mean 'elixir'?",
+        ),
+        (
+            &["--quick"],
+            2,
+            "purlin: there is no option '--quick'; try: purlin --help",
+        ),
+        (&["--otp-root"], 2, "purlin: --otp-root needs a directory"),
+        (
+            &["run"],
+            2,
+            "purlin: run needs a file: purlin run FILE [ARGS]",
+        ),
+        (
+            &["exec"],
+            2,
+            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
+        ),
+        (
+            &["exec", "--"],
+            2,
+            "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
+        ),
+        (
+            &["disasm"],
+            2,
+            "purlin: disasm needs a file: purlin disasm FILE.beam",
+        ),
+        (
+            &["disasm", "--all"],
+            2,
+            "purlin: disasm has no option '--all'",
+        ),
+        (
+            &["disasm", "no.beam"],
+            66,
+            "purlin: cannot read no.beam: No such file or directory",
+        ),
+        (
+            &["help", "me"],
+            2,
+            "purlin: there is no help on 'me'; try: purlin help",
+        ),
+    ] {
+        let output = purlin(args, &[], &scratch.0);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), error.trim_end()),
+            (Some(code), message),
+            "{args:?}"
+        );
+    }
+    let output = purlin(&["disasm", "empty.beam"], &[], &scratch.0);
+    assert_eq!(output.status.code(), Some(66), "{output:?}");
+    let path = scratch.0.to_str().expect("is text");
+    let none = [("PATH", path)];
+    if !Path::new("/usr/lib/erlang").exists() {
+        assert_eq!(purlin(&["erl"], &none, &scratch.0).status.code(), Some(69));
+    }
+    let (code, _, message) = essence(&purlin(&["mix", "help"], &none, &scratch.0));
+    assert_eq!(code, Some(69));
+    assert!(
+        message.starts_with("purlin: no Elixir found on PATH"),
+        "{message}"
+    );
+}
+
+#[test]
+fn help_names_every_command() {
+    let scratch = Scratch::new();
+    let output = purlin(&["--help"], &[], &scratch.0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    for command in [
+        "run", "erl", "erlc", "escript", "elixir", "iex", "mix", "exec", "disasm",
+    ] {
+        assert!(text.contains(&format!("\n  {command} ")), "{command}");
+    }
+    let output = purlin(&["help", "erl"], &[], &scratch.0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("+SDPcpu P1:P2"));
+}
