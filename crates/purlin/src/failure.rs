@@ -2,6 +2,7 @@
 //! `purlin help`; a program that runs chooses its own.
 
 use std::fmt;
+use std::io::Write;
 
 /// A stock tool refuses its command line, or a program failed.
 pub const REFUSED: u8 = 1;
@@ -49,6 +50,11 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+/// Prints a line to standard error. Where that is closed or full there is nobody left to tell.
+pub fn say(line: impl fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The words of an error of the operating system, without its number.

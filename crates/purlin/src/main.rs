@@ -21,14 +21,14 @@ use std::process::ExitCode;
 
 use commands::COMMANDS;
 use context::Context;
-use failure::{Failure, USAGE};
+use failure::{Failure, USAGE, say};
 
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
     match dispatch(&argv) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("{failure}");
+            say(&failure);
             ExitCode::from(failure.code)
         }
     }

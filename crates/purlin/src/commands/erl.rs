@@ -10,7 +10,7 @@ use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, p
 
 use super::become_program;
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM};
+use crate::failure::{Failure, SYSTEM, reason, say};
 use crate::{find_otp, shims};
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
@@ -32,7 +32,7 @@ pub fn start(
     match request {
         Request::Start { options, notices } => {
             for notice in notices {
-                eprintln!("{notice}");
+                say(notice);
             }
             start_emulator(*options)
         }
@@ -41,15 +41,12 @@ pub fn start(
             out.write_all(&text)
                 .and_then(|()| out.flush())
                 .map_err(|error| {
-                    Failure::new(
-                        SYSTEM,
-                        format!("purlin: cannot write: {}", crate::failure::reason(&error)),
-                    )
+                    Failure::new(SYSTEM, format!("purlin: cannot write: {}", reason(&error)))
                 })?;
             Ok(0)
         }
         Request::Version(text) => {
-            eprintln!("{text}");
+            say(text);
             Ok(0)
         }
         Request::Exec { argv, environment } => Err(become_program(
@@ -85,7 +82,10 @@ fn start_emulator(mut options: EmulatorOptions) -> ! {
             .arg(command)
             .status();
         if let Err(error) = status {
-            eprintln!("Error spawning {} ({error})", command.to_string_lossy());
+            say(format_args!(
+                "Error spawning {} ({error})",
+                command.to_string_lossy()
+            ));
             std::process::exit(1);
         }
     }

@@ -11,7 +11,7 @@ use purlin_runtime::options::erlexec::Environment;
 
 use super::{become_program, erl};
 use crate::context::Context;
-use crate::failure::{Failure, REFUSED};
+use crate::failure::{Failure, REFUSED, say};
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut environment = Environment::of_process();
@@ -19,7 +19,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let emulator = emulator.filter(|words| !words.is_empty());
     let plan = Plan::of(args, environment.get("ERLC_USE_SERVER"))?;
     for notice in &plan.notices {
-        eprintln!("erlc: {notice}");
+        say(format_args!("erlc: {notice}"));
     }
     let own = || std::env::current_exe().unwrap_or_default().into_os_string();
     let configuration = emulator.as_ref().map_or_else(own, |words| words[0].clone());
@@ -35,13 +35,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             .as_deref()
             .unwrap_or("<no source>".as_ref())
             .to_string_lossy();
-        eprint!("spawning erl for {source}");
+        let mut text = format!("spawning erl for {source}");
         if plan.debug > 1 {
-            eprint!(":\n  ");
+            text.push_str(":\n  ");
             line.iter()
-                .for_each(|word| eprint!("{} ", word.to_string_lossy()));
+                .for_each(|word| text.push_str(&format!("{} ", word.to_string_lossy())));
         }
-        eprintln!();
+        say(text);
     }
     match emulator {
         Some(_) => Err(become_program(line[0].as_ref(), &line[1..], &environment.0)),
