@@ -69,6 +69,7 @@ pub struct EmulatorFlags {
     pub ets: EtsFlags,
     pub dist: DistFlags,
     pub jit: JitFlags,
+    pub debugger: DebuggerFlags,
     pub crash_dump: CrashDumpFlags,
     pub purlin: PurlinFlags,
     /// `+B`: what Ctrl-C does.
@@ -81,6 +82,8 @@ pub struct EmulatorFlags {
     pub filename_warning: FilenameWarning,
     /// `+W`: the level that warnings of the logger are mapped to.
     pub warnings: WarningMap,
+    /// `+zhft`: how long a halt waits for output, `None` for as long as it takes.
+    pub halt_flush_timeout_ms: Option<u32>,
     /// `+L`: do not load line information.
     pub no_line_info: bool,
     /// `+R`: the release whose peculiarities are asked for; the installed one unless told.
@@ -273,16 +276,48 @@ pub struct DistFlags {
     pub node_table_gc_seconds: Option<u32>,
     /// `+zosrl`.
     pub outstanding_requests_limit: u32,
+    /// `+pad`.
+    pub async_dist: bool,
 }
 
 /// Machine code.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitFlags {
     /// `+JDdump`.
     pub asm_dump: bool,
-    /// `+JPperf`: write a `perf` dump, write a `perf` map.
+    /// `+JPperf`: write a `perf` dump, write a `perf` map, keep frame pointers.
     pub perf_dump: bool,
     pub perf_map: bool,
+    pub perf_frame_pointers: bool,
+    /// `+JPperfdirectory`: the directory of those files, `/tmp` unless told.
+    pub perf_directory: Option<String>,
+    /// `+JPcover`.
+    pub coverage: Coverage,
+    /// `+JMsingle`.
+    pub single_map: bool,
+}
+
+impl Default for JitFlags {
+    fn default() -> JitFlags {
+        JitFlags {
+            asm_dump: false,
+            perf_dump: false,
+            perf_map: false,
+            perf_frame_pointers: false,
+            perf_directory: None,
+            coverage: Coverage::None,
+            single_map: false,
+        }
+    }
+}
+
+/// Debugging with the help of the emulator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebuggerFlags {
+    /// `+D`.
+    pub enabled: bool,
+    /// `+Dibpl`.
+    pub line_breakpoints: bool,
 }
 
 /// When and where `erl_crash.dump` is written.
@@ -411,6 +446,13 @@ words! {
     PortSignals { Synchronous = "s", Asynchronous = "a", Default = "d" }
 }
 words! {
+    /// What native coverage counts.
+    Coverage {
+        None = "none", Function = "function", FunctionCounters = "function_counters",
+        Line = "line", LineCounters = "line_counters",
+    }
+}
+words! {
     /// What Ctrl-C does.
     BreakMode {
         /// Enters the break handler; the default, which no flag spells.
@@ -499,8 +541,11 @@ impl EmulatorFlags {
                 buffer_busy_limit_bytes: 1 << 20,
                 node_table_gc_seconds: Some(60),
                 outstanding_requests_limit: 2 * total,
+                async_dist: false,
             },
             jit: JitFlags::default(),
+            debugger: DebuggerFlags::default(),
+            halt_flush_timeout_ms: None,
             crash_dump: CrashDumpFlags::default(),
             purlin: PurlinFlags::default(),
             break_mode: BreakMode::Handler,

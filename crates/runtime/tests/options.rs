@@ -182,6 +182,24 @@ fn flags_reach_their_fields() {
         let set = flags(line);
         assert!(set.contains(field), "{line} {field}: {set}");
     }
+    let later = OtpInstall {
+        release: 28,
+        ..otp.clone()
+    };
+    for (line, field) in [
+        ("+pad true", "async_dist: true"),
+        ("+zhft 100", "halt_flush_timeout_ms: Some(100)"),
+        ("+D", "enabled: true"),
+        ("+Dibpl true", "line_breakpoints: true"),
+        ("+JPcover true", "coverage: LineCounters"),
+        ("+JPcover function", "coverage: Function"),
+        ("+JPperf fp", "perf_frame_pointers: true"),
+        ("+JPperfdirectory /x", "perf_directory: Some(\"/x\")"),
+        ("+JMsingle true", "single_map: true"),
+    ] {
+        let set = format!("{:?}", started(line, &[], &later).flags);
+        assert!(set.contains(field), "{line} {field}: {set}");
+    }
     let options = started("+i prim -detached -sname x -emu_args a -extra b", &[], &otp);
     assert_eq!(options.boot_module, "prim");
     assert!(options.detached && options.announce);

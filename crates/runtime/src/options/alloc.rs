@@ -103,6 +103,7 @@ static GLOBAL: &[Row] = &[
     row("Mscrpm", Kind::Bool),
     row("Mscrfsd", Kind::Amount),
     row("Msco", Kind::Bool),
+    row("Mlp", Kind::Words(&["on", "off"])),
     row("Ytt", Kind::SmallKilobytes),
     row("Ytp", Kind::SmallKilobytes),
     row("Ym", Kind::Any),
@@ -114,6 +115,7 @@ static GLOBAL: &[Row] = &[
     row("lpm", Kind::Words(&["all", "no"])),
     row("dai", Kind::Any),
     row("uycs", Kind::Kilobytes),
+    row("umadtn", Kind::Any),
     row("ummc", Kind::Amount),
     row("usac", Kind::Bool),
 ];

@@ -15,6 +15,27 @@ use super::cpus::CpuCounts;
 use super::flags::{self, Stop};
 use super::{CliError, EmulatorOptions, OtpInstall, alloc};
 
+/// How releases differ in what their launchers do.
+#[derive(Clone, Copy)]
+struct Rules {
+    release: u32,
+    /// Since OTP 26: `-S` on the command line hands all that follows to a function; `-extra` ends
+    /// what stands before it like any other source of arguments; `-detached` is shown to `init`.
+    call_with_rest: bool,
+}
+
+impl Rules {
+    fn of(otp: &OtpInstall) -> Rules {
+        Rules {
+            release: otp.release,
+            call_with_rest: otp.release >= 26,
+        }
+    }
+}
+
+/// What stands for a `-S` of the command line, to tell it from one in a variable or file.
+const CALL_WITH_REST: &str = "++S";
+
 /// What a command line of `erl` asks for.
 #[derive(Debug)]
 pub enum Request {
@@ -77,7 +98,8 @@ pub fn parse_erl(
     otp: &OtpInstall,
     cpus: CpuCounts,
 ) -> Result<Request, CliError> {
-    let args = merged_arguments(argv, &environment, otp)?;
+    let rules = Rules::of(otp);
+    let args = merged_arguments(argv, &environment, rules)?;
     let launcher = environment.clone();
     let variable = |name: &str| launcher.get(name).map(OsStr::to_os_string);
     let progname = variable("PROGNAME").unwrap_or_else(|| "erl".into());
@@ -86,8 +108,11 @@ pub fn parse_erl(
     let emulator = Emulator::of(&args, variable("EMU").unwrap_or_else(|| "beam".into()))?;
     let program = Path::new(&bindir).join(&emulator.file_name);
 
-    let mut split = Split::new(variable("ESCRIPT_NAME").unwrap_or_else(|| program.clone().into()));
-    let path = launcher_path(environment.get("PATH"), &bindir, &root);
+    let mut split = Split::new(
+        rules,
+        variable("ESCRIPT_NAME").unwrap_or_else(|| program.clone().into()),
+    );
+    let path = launcher_path(rules, environment.get("PATH"), &bindir, &root);
     environment.set("PATH", path);
     let home = variable("HOME");
     if let Some(home) = &home {
@@ -204,11 +229,20 @@ fn missing(flag: &OsStr) -> CliError {
 }
 
 /// `PATH` for the emulator: the runtime's own programs first, and not once more further on.
-fn launcher_path(path: Option<&OsStr>, bindir: &OsStr, root: &OsStr) -> OsString {
+fn launcher_path(rules: Rules, path: Option<&OsStr>, bindir: &OsStr, root: &OsStr) -> OsString {
     let mut result = bindir.to_os_string();
-    result.push(":");
-    match path {
-        Some(path) if find_bytes(path.as_bytes(), root.as_bytes()).is_some() => {
+    let known = path.filter(|path| find_bytes(path.as_bytes(), root.as_bytes()).is_some());
+    match known {
+        Some(path) if rules.call_with_rest => {
+            for entry in path.as_bytes().split(|byte| *byte == b':') {
+                if entry != bindir.as_bytes() {
+                    result.push(":");
+                    result.push(OsStr::from_bytes(entry));
+                }
+            }
+        }
+        Some(path) => {
+            result.push(":");
             let slug = result.as_bytes().to_vec();
             let mut rest = path.as_bytes();
             while let Some(at) = find_bytes(rest, &slug) {
@@ -217,10 +251,14 @@ fn launcher_path(path: Option<&OsStr>, bindir: &OsStr, root: &OsStr) -> OsString
             }
             result.push(OsStr::from_bytes(rest));
         }
-        other => {
+        None => {
+            result.push(":");
             result.push(root);
-            result.push("/bin:");
-            result.push(other.unwrap_or_default());
+            result.push("/bin");
+            if path.is_some() || !rules.call_with_rest {
+                result.push(":");
+            }
+            result.push(path.unwrap_or_default());
         }
     }
     result
@@ -252,6 +290,7 @@ impl Emulator {
                 }
                 b"-smpdisable" => return Err(no_smp_disable()),
                 b"-extra" => break,
+                arg if arg == CALL_WITH_REST.as_bytes() => break,
                 b"-emu_type" => {
                     at += 1;
                     emu_type = Some(value_of(args, at - 1)?.clone());
@@ -310,6 +349,7 @@ enum Print {
 
 /// The command line while it is split into the emulator's part and that of `init`.
 struct Split {
+    rules: Rules,
     emu: Vec<OsString>,
     init: Vec<OsString>,
     detached: bool,
@@ -324,8 +364,9 @@ struct Split {
 }
 
 impl Split {
-    fn new(argv0: OsString) -> Split {
+    fn new(rules: Rules, argv0: OsString) -> Split {
         Split {
+            rules,
             emu: vec![argv0],
             init: Vec::new(),
             detached: false,
@@ -361,6 +402,11 @@ impl Split {
         while at < args.len() {
             let arg = &args[at];
             match arg.as_bytes() {
+                arg if self.rules.call_with_rest && arg == CALL_WITH_REST.as_bytes() => {
+                    self.init_all(["-noshell".into(), "-S".into()]);
+                    self.init.extend_from_slice(&args[at + 1..]);
+                    return Ok(None);
+                }
                 [b'+', ..] => at += self.emulator_flag(args, at)?,
                 b"-compile" => {
                     self.no_shell();
@@ -376,6 +422,9 @@ impl Split {
                 }
                 b"-detached" => {
                     self.detached = true;
+                    if self.rules.call_with_rest {
+                        self.init(arg);
+                    }
                     self.no_shell();
                 }
                 b"-extra" => {
@@ -409,7 +458,13 @@ impl Split {
                     return Ok(None);
                 }
                 b"-man" => {
-                    let mut argv = args[at..].to_vec();
+                    let own = args[at..]
+                        .iter()
+                        .take_while(|arg| !arg.as_bytes().starts_with(b"--"));
+                    let mut argv: Vec<OsString> = match self.rules.call_with_rest {
+                        true => own.cloned().collect(),
+                        false => args[at..].to_vec(),
+                    };
                     argv[0] = "man".into();
                     return Ok(Some(Early::Man(argv)));
                 }
@@ -469,12 +524,13 @@ impl Split {
                 }
                 None => matches!(next, Some(b"i" | b"c" | b"d")),
             },
+            [b'D', b'i', ..] => self.rules.call_with_rest,
             [b'c'] => matches!(next, Some(b"true" | b"false")),
             [b'M', ..] => alloc::takes_next(&word[word.len().min(1)..]),
             [b'J', ..] => true,
             [b'I', ..] => {
                 // A polling flag that is not known is taken for one without its argument.
-                let (row, _) = flags::find(word).ok_or_else(|| missing(arg))?;
+                let (row, _) = flags::find(word, self.rules.release).ok_or_else(|| missing(arg))?;
                 row.name.len() == word.len()
             }
             [b'S', b'D', kind @ ..] => {
@@ -486,7 +542,8 @@ impl Split {
                 }
                 matches!(kind, b"cpu" | b"Pcpu" | b"io")
             }
-            _ => flags::find(word).is_some_and(|(row, glued)| row.takes_next && glued.is_empty()),
+            _ => flags::find(word, self.rules.release)
+                .is_some_and(|(row, glued)| row.takes_next && glued.is_empty()),
         };
         self.emu.push(flag);
         if takes_next {
@@ -500,7 +557,7 @@ impl Split {
 fn merged_arguments(
     argv: &[OsString],
     environment: &Environment,
-    otp: &OtpInstall,
+    rules: Rules,
 ) -> Result<Vec<OsString>, CliError> {
     let command_line = argv.get(1..).unwrap_or_default();
     let from = |name: &str| {
@@ -508,14 +565,10 @@ fn merged_arguments(
             .get(name)
             .map(OsStr::as_bytes)
             .unwrap_or_default();
-        let mut words = split_words(value, false);
-        if !words.is_empty() {
-            words.push("--".into());
-        }
-        words
+        ended_words(value, false, rules)
     };
     let mut sources = vec![
-        from(&format!("ERL_OTP{}_FLAGS", otp.release)),
+        from(&format!("ERL_OTP{}_FLAGS", rules.release)),
         from("ERL_AFLAGS"),
     ];
     let here = sources.len();
@@ -525,13 +578,15 @@ fn merged_arguments(
         .enumerate()
         .any(|(at, words)| at != here && !words.is_empty());
     let mut plain = command_line.iter().take_while(|arg| *arg != "-extra");
-    if !others && !plain.any(|arg| arg == "-args_file") {
+    if !rules.call_with_rest && !others && !plain.any(|arg| arg == "-args_file") {
         return Ok(argv.to_vec());
     }
     let mut merged = Merged {
+        rules,
         args: argv.iter().take(1).cloned().collect(),
-        extra: Vec::new(),
+        extra: vec![],
     };
+    let mut call = Vec::new();
     for (source, words) in sources.into_iter().enumerate() {
         let separate = source == here && !words.is_empty();
         let mut words = words.into_iter();
@@ -541,7 +596,19 @@ fn merged_arguments(
                     let name = words.next().ok_or_else(|| missing(&word))?;
                     merged.file(&name)?;
                 }
-                b"-extra" => merged.extra.extend(words.by_ref()),
+                b"-extra" => {
+                    merged.extra.extend(words.by_ref());
+                    if rules.call_with_rest {
+                        merged.args.push("--".into());
+                    }
+                }
+                b"-S" if rules.call_with_rest && source == here => {
+                    // A `--` of the user's must not look like one that separates sources.
+                    let escaped = |word| if word == "--" { "\\--".into() } else { word };
+                    call.push(CALL_WITH_REST.into());
+                    call.extend(words.by_ref().map(escaped));
+                    merged.args.push("--".into());
+                }
                 _ => merged.args.push(word),
             }
         }
@@ -553,10 +620,22 @@ fn merged_arguments(
         merged.args.push("-extra".into());
         merged.args.append(&mut merged.extra);
     }
+    merged.args.append(&mut call);
     Ok(merged.args)
 }
 
+/// The words of a variable or file, with a `--` after them unless there are none.
+fn ended_words(text: &[u8], comments: bool, rules: Rules) -> Vec<OsString> {
+    let mut words = split_words(text, comments);
+    let open = rules.call_with_rest && words.iter().any(|word| word == "-extra");
+    if !words.is_empty() && !open {
+        words.push("--".into());
+    }
+    words
+}
+
 struct Merged {
+    rules: Rules,
     args: Vec<OsString>,
     extra: Vec<OsString>,
 }
@@ -566,7 +645,7 @@ const MAX_NESTED_FILES: usize = 100;
 
 impl Merged {
     fn file(&mut self, name: &OsStr) -> Result<(), CliError> {
-        let mut open = vec![read_arguments(name)?];
+        let mut open = vec![read_arguments(name, self.rules)?];
         while let Some(words) = open.last_mut() {
             let Some(word) = words.pop_front() else {
                 open.pop();
@@ -582,7 +661,7 @@ impl Merged {
                         ))
                         .with_usage());
                     }
-                    open.push(read_arguments(&name)?);
+                    open.push(read_arguments(&name, self.rules)?);
                 }
                 b"-extra" => self.extra.extend(words.drain(..)),
                 _ => self.args.push(word),
@@ -593,7 +672,7 @@ impl Merged {
 }
 
 /// The words of an argument file, a `--` after them unless there are none.
-fn read_arguments(name: &OsStr) -> Result<VecDeque<OsString>, CliError> {
+fn read_arguments(name: &OsStr, rules: Rules) -> Result<VecDeque<OsString>, CliError> {
     let shown = name.to_string_lossy();
     let fail = |error: std::io::Error, how: String| {
         let error = error.to_string();
@@ -614,11 +693,7 @@ fn read_arguments(name: &OsStr) -> Result<VecDeque<OsString>, CliError> {
         .iter()
         .position(|byte| *byte == 0)
         .unwrap_or(text.len());
-    let mut words = VecDeque::from(split_words(&text[..end], true));
-    if !words.is_empty() {
-        words.push_back("--".into());
-    }
-    Ok(words)
+    Ok(ended_words(&text[..end], true, rules).into())
 }
 
 /// Splits a string as a shell would, with `\x`, `'…'` and `"…"` (nothing is special between quotes),
@@ -681,14 +756,71 @@ mod tests {
 
     #[test]
     fn path_for_the_emulator() {
-        for (path, expected) in [
-            (None, "/r/erts/bin:/r/bin:"),
-            (Some("/bin"), "/r/erts/bin:/r/bin:/bin"),
-            (Some("/bin:/r/bin"), "/r/erts/bin:/bin:/r/bin"),
-            (Some("/r/erts/bin:/r/erts/bin:/x"), "/r/erts/bin:/x"),
+        for (path, older, newer) in [
+            (None, "/r/erts/bin:/r/bin:", "/r/erts/bin:/r/bin"),
+            (
+                Some("/bin"),
+                "/r/erts/bin:/r/bin:/bin",
+                "/r/erts/bin:/r/bin:/bin",
+            ),
+            (
+                Some("/bin:/r/bin"),
+                "/r/erts/bin:/bin:/r/bin",
+                "/r/erts/bin:/bin:/r/bin",
+            ),
+            (
+                Some("/r/erts/bin:/r/erts/bin:/x"),
+                "/r/erts/bin:/x",
+                "/r/erts/bin:/x",
+            ),
         ] {
-            let got = launcher_path(path.map(OsStr::new), "/r/erts/bin".as_ref(), "/r".as_ref());
-            assert_eq!(got, expected, "{path:?}");
+            for (expected, call_with_rest) in [(older, false), (newer, true)] {
+                let rules = Rules {
+                    release: 0,
+                    call_with_rest,
+                };
+                let path = path.map(OsStr::new);
+                let got = launcher_path(rules, path, "/r/erts/bin".as_ref(), "/r".as_ref());
+                assert_eq!(got, expected, "{path:?}");
+            }
+        }
+    }
+
+    /// What later releases do differently, from their documentation.
+    #[test]
+    fn calling_a_function_with_the_rest() {
+        let rules = Rules {
+            release: 27,
+            call_with_rest: true,
+        };
+        for (line, flags, init) in [
+            (
+                "a -S m f +P -- -x",
+                "",
+                "a -- -- -noshell -S m f +P \\-- -x",
+            ),
+            ("a -extra b", "", "a -- -- -extra b"),
+            ("a", "-S m f", "a -- -S m f --"),
+            (
+                "-detached",
+                "-extra b",
+                "-detached -noshell -noinput -- -- -extra b",
+            ),
+        ] {
+            let words = |line: &str| {
+                line.split_whitespace()
+                    .map(OsString::from)
+                    .collect::<Vec<_>>()
+            };
+            let mut environment = Environment::default();
+            environment.set("ERL_FLAGS", flags);
+            let argv = [words("erl"), words(line)].concat();
+            let args = merged_arguments(&argv, &environment, rules).expect("is a command line");
+            let mut split = Split::new(rules, "beam".into());
+            split
+                .arguments(&args, &mut environment)
+                .expect("is well formed");
+            assert_eq!(split.init, words(init), "{line} {flags}");
         }
     }
 }

@@ -23,8 +23,13 @@ pub struct FlagRow {
     pass: Pass,
     /// One line for help texts.
     pub doc: &'static str,
+    /// First release that knows the flag; earlier ones are to refuse it. 0 if all do.
+    pub since: u32,
     set: fn(&mut Parsed, &str) -> Result<(), String>,
 }
+
+/// The release that brought the flags of the debugger.
+const DEBUGGER_SINCE: u32 = 28;
 
 /// When a flag is checked. Stock sizes thread pools before, and everything else after, it looks at
 /// the settings of allocators and polling.
@@ -63,6 +68,7 @@ const fn early(
         takes_next: true,
         pass: Pass::Early,
         doc,
+        since: 0,
         set,
     }
 }
@@ -79,6 +85,7 @@ const fn poll(
         takes_next: true,
         pass: Pass::Poll,
         doc,
+        since: 0,
         set,
     }
 }
@@ -95,6 +102,7 @@ const fn main(
         takes_next: !argument.is_empty(),
         pass: Pass::Main,
         doc,
+        since: 0,
         set,
     }
 }
@@ -103,6 +111,14 @@ const fn main(
 const fn glued(row: FlagRow) -> FlagRow {
     FlagRow {
         takes_next: false,
+        ..row
+    }
+}
+
+/// A flag that came with a release.
+const fn since(release: u32, row: FlagRow) -> FlagRow {
+    FlagRow {
+        since: release,
         ..row
     }
 }
@@ -153,6 +169,27 @@ pub static FLAGS: &[FlagRow] = &[
             p.flags.crash_dump.only_core = true;
             Ok(())
         },
+    ),
+    since(
+        DEBUGGER_SINCE,
+        main(
+            "Dibpl",
+            "BOOL",
+            "load code so that lines can have breakpoints",
+            |p, v| {
+                p.flags.debugger.line_breakpoints = v
+                    .parse()
+                    .map_err(|_| format!("Dibpl expected `true' or `false' but got: `{v}'"))?;
+                Ok(())
+            },
+        ),
+    ),
+    since(
+        DEBUGGER_SINCE,
+        main("D", "", "allow a debugger to be attached", |p, _| {
+            p.flags.debugger.enabled = true;
+            Ok(())
+        }),
     ),
     main("ec", "", "compress all ETS tables", |p, _| {
         p.flags.ets.always_compress = true;
@@ -271,8 +308,7 @@ pub static FLAGS: &[FlagRow] = &[
         "BOOL",
         "count shared binaries towards the heap limit",
         |p, v| {
-            p.flags.heap.max_heap_include_binaries =
-                boolean(v, "bad max heap include shared binaries")?;
+            p.flags.heap.max_heap_include_binaries = boolean(v, "bad max heap include bins")?;
             Ok(())
         },
     ),
@@ -348,19 +384,61 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
+    since(
+        26,
+        main(
+            "JMsingle",
+            "BOOL",
+            "map machine code once, writable and executable",
+            |p, v| {
+                p.flags.jit.single_map = boolean(v, "bad +JMsingle support flag")?;
+                Ok(())
+            },
+        ),
+    ),
+    since(
+        27,
+        main(
+            "JPcover",
+            "MODE",
+            "true false function[_counters] line[_counters]",
+            |p, v| {
+                p.flags.jit.coverage = match v {
+                    "true" => Coverage::LineCounters,
+                    "false" => Coverage::None,
+                    _ => word(Coverage::from_word, v, || format!("bad +JPcover flag {v}"))?,
+                };
+                Ok(())
+            },
+        ),
+    ),
+    since(
+        27,
+        main(
+            "JPperfdirectory",
+            "DIR",
+            "where files for perf are written",
+            |p, v| {
+                p.flags.jit.perf_directory = Some(v.to_string());
+                Ok(())
+            },
+        ),
+    ),
     main(
         "JPperf",
         "MODE",
-        "true, false, dump or map: help perf to find machine code",
+        "true false dump map fp no_fp: help perf to find machine code",
         |p, v| {
-            let (dump, map) = match v {
-                "true" => (true, true),
-                "false" => (false, false),
-                "dump" => (true, false),
-                "map" => (false, true),
+            let jit = &mut p.flags.jit;
+            match v {
+                "true" => (jit.perf_dump, jit.perf_map) = (true, true),
+                "false" => (jit.perf_dump, jit.perf_map) = (false, false),
+                "dump" => jit.perf_dump = true,
+                "map" => jit.perf_map = true,
+                "fp" if p.otp_release >= 27 => jit.perf_frame_pointers = true,
+                "no_fp" if p.otp_release >= 27 => jit.perf_frame_pointers = false,
                 _ => return Err(format!("bad +JPperf support flag {v}")),
-            };
-            (p.flags.jit.perf_dump, p.flags.jit.perf_map) = (dump, map);
+            }
             Ok(())
         },
     ),
@@ -378,6 +456,15 @@ pub static FLAGS: &[FlagRow] = &[
         |p, v| {
             p.flags.port_signals =
                 word(PortSignals::from_word, v, || format!("bad -n option {v}"))?;
+            Ok(())
+        },
+    ),
+    main(
+        "pad",
+        "BOOL",
+        "processes signal other nodes asynchronously by default",
+        |p, v| {
+            p.flags.dist.async_dist = boolean(v, "bad default process async_dist flag")?;
             Ok(())
         },
     ),
@@ -743,6 +830,25 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
+    since(
+        27,
+        main(
+            "zhft",
+            "MS",
+            "time that halt waits for ports to be flushed, or infinity",
+            |p, v| {
+                p.flags.halt_flush_timeout_ms = match v {
+                    "infinity" => None,
+                    _ => Some(in_range(
+                        v,
+                        &(0..=i32::MAX as u32),
+                        "Invalid halt flush timeout",
+                    )?),
+                };
+                Ok(())
+            },
+        ),
+    ),
     main(
         "zosrl",
         "N",
@@ -774,16 +880,17 @@ pub static OTHER_FLAGS: &[(&str, &str, &str)] = &[
     ("V", "", "print the emulator's version and leave"),
 ];
 
-/// The row that `text` (a flag without its sign) belongs to, and what is glued to its name.
-pub fn find(text: &str) -> Option<(&'static FlagRow, &str)> {
-    // `ec` is the one flag whose name has to stand alone, or `+e` could not be given `c…`.
-    let row = FLAGS.iter().find(|row| {
-        if row.name == "ec" {
-            text == "ec"
-        } else {
-            text.starts_with(row.name)
-        }
-    })?;
+/// The row that `text` (a flag without its sign) belongs to in a release, and what is glued to its
+/// name.
+pub fn find(text: &str, release: u32) -> Option<(&'static FlagRow, &str)> {
+    // These names have to stand alone, or what follows their letter could not be told from them.
+    let row = FLAGS
+        .iter()
+        .filter(|row| row.since <= release)
+        .find(|row| match row.name {
+            "ec" | "D" => text == row.name,
+            name => text.starts_with(name),
+        })?;
     Some((row, &text[row.name.len()..]))
 }
 
@@ -849,7 +956,9 @@ pub(super) fn parse(
             if used[at] {
                 continue;
             }
-            let found = words[at].strip_prefix('-').and_then(find);
+            let found = words[at]
+                .strip_prefix('-')
+                .and_then(|text| find(text, otp_release));
             let Some((row, glued)) = found.filter(|(row, _)| row.pass == pass) else {
                 continue;
             };
@@ -919,13 +1028,16 @@ pub(super) fn parse(
                 };
             }
             _ => {
-                let (row, glued) = match find(text) {
+                let (row, glued) = match find(text, otp_release) {
                     Some(found) => found,
                     None => {
                         return Err(Stop::Refused(match text.as_bytes().first() {
                             Some(b's') => format!("bad scheduling option -{text}"),
                             Some(b'z') => format!("bad -z option -{text}"),
                             Some(b'J') => format!("invalid JIT option -{text}"),
+                            Some(b'D') if otp_release >= DEBUGGER_SINCE => {
+                                format!("Unknown option {text}")
+                            }
                             Some(b'F') => format!("bad -F option -{text}"),
                             _ => unknown(),
                         }));
@@ -1226,9 +1338,9 @@ mod tests {
     #[test]
     fn no_row_is_hidden_by_one_before_it() {
         for (at, row) in FLAGS.iter().enumerate() {
-            let hidden = FLAGS[..at]
-                .iter()
-                .find(|before| before.name != "ec" && row.name.starts_with(before.name));
+            let hidden = FLAGS[..at].iter().find(|before| {
+                !["ec", "D"].contains(&before.name) && row.name.starts_with(before.name)
+            });
             assert!(hidden.is_none(), "+{} is never reached", row.name);
         }
     }
