@@ -603,6 +603,15 @@ fn elixirs_scripts_start_purlin() {
     }
 }
 
+/// The arguments that stock's `erl` needs to do what Purlin's emulator would be started for.
+fn vector_of_start(args: &[&str], dir: &Path) -> Vec<String> {
+    let env = [("ERL_AFLAGS", "-emu_args_exit"), ("NO_COLOR", "1")];
+    let vector = purlin(args, &env, dir);
+    let text = String::from_utf8_lossy(&vector.stdout).into_owned();
+    let words = text.lines().skip_while(|word| *word != "-home").skip(3);
+    words.map(str::to_string).collect()
+}
+
 /// Runs what `purlin run` would start on the stock emulator.
 #[test]
 fn programs_in_files_are_started() {
@@ -646,10 +655,8 @@ fn programs_in_files_are_started() {
     ];
     for (args, code, out, message) in cases {
         let args = [&["run"][..], args].concat();
-        let vector = purlin(&args, &[("ERL_AFLAGS", "-emu_args_exit")], &scratch.0);
-        let vector = String::from_utf8_lossy(&vector.stdout).into_owned();
-        let mut words = vector.lines().skip_while(|word| *word != "-noshell");
-        let words: Vec<&str> = words.by_ref().filter(|word| *word != "--").collect();
+        let vector = vector_of_start(&args, &scratch.0);
+        let words: Vec<&str> = vector.iter().map(String::as_str).collect();
         let got = essence(&run(&erl, &words, &[], &scratch.0));
         assert_eq!(
             got,
@@ -671,6 +678,55 @@ fn programs_in_files_are_started() {
         message.starts_with("purlin: cannot tell how to run data.txt"),
         "{message}"
     );
+}
+
+#[test]
+fn elixir_programs_in_files_are_started() {
+    let (Some(erl), Some(elixirc)) = (stock("erl"), stock("elixirc")) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let module = |name: &str, function: &str| format!("defmodule {name} do\n{function}\nend\n");
+    scratch.file(
+        "one.ex",
+        &module("One", "def main(args), do: IO.inspect(args)"),
+    );
+    scratch.file(
+        "two.ex",
+        &module("Two", "def main, do: IO.inspect(System.argv())"),
+    );
+    scratch.file(
+        "three.ex",
+        &format!("{}IO.puts(:top)\n", module("Three", "def f, do: 1")),
+    );
+    scratch.file("four.ex", &module("Four", "def start, do: raise(\"oops\")"));
+    scratch.file("five.exs", "IO.inspect(System.argv())");
+    let output = run(&elixirc, &["-o", "d", "one.ex"], &[], &scratch.0);
+    assert!(output.status.success(), "{output:?}");
+    let cases: &[(&[&str], i32, &str, &str)] = &[
+        (
+            &["one.ex", "a", "-b", "--c"],
+            0,
+            "[\"a\", \"-b\", \"--c\"]\n",
+            "",
+        ),
+        (&["two.ex", "a"], 0, "[\"a\"]\n", ""),
+        (&["three.ex"], 0, "top\n", ""),
+        (&["four.ex"], 1, "", "** (RuntimeError) oops"),
+        (&["five.exs", "-x"], 0, "[\"-x\"]\n", ""),
+        (&["d/Elixir.One.beam", "b"], 0, "[\"b\"]\n", ""),
+    ];
+    for (args, code, out, message) in cases {
+        let args = [&["run"][..], args].concat();
+        let vector = vector_of_start(&args, &scratch.0);
+        let words: Vec<&str> = vector.iter().map(String::as_str).collect();
+        let got = essence(&run(&erl, &words, &[], &scratch.0));
+        assert_eq!(
+            got,
+            (Some(*code), out.to_string(), message.to_string()),
+            "{args:?}"
+        );
+    }
 }
 
 #[test]

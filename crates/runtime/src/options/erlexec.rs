@@ -182,7 +182,7 @@ pub fn parse_erl(
         }
         None => {}
     }
-    emulator.check(&bindir)?;
+    emulator.check()?;
 
     let parsed = flags::parse(&emu_args, &environment.0, cpus, otp.release);
     let (parsed, first_init) = match parsed {
@@ -316,7 +316,7 @@ impl Emulator {
     }
 
     /// Purlin stands in for the plain emulator and for no other build of it.
-    fn check(&self, _bindir: &OsStr) -> Result<(), CliError> {
+    fn check(&self) -> Result<(), CliError> {
         if self.ours {
             return Ok(());
         }
@@ -712,7 +712,7 @@ fn split_words(text: &[u8], comments: bool) -> Vec<OsString> {
             continue;
         }
         let mut word = Vec::new();
-        while let Some(byte) = bytes.next_if(|byte| !space(*byte) && !(comments && *byte == b'#')) {
+        while let Some(byte) = bytes.next_if(|byte| !(space(*byte) || comments && *byte == b'#')) {
             match byte {
                 b'"' | b'\'' => {
                     while let Some(inner) = bytes.next_if(|inner| *inner != byte) {
