@@ -1,1 +1,24 @@
-//! Term words, heaps and the collector.
+//! Term words and everything a pointer bit can mean: layouts, heaps, the collector, regions, atoms.
+//!
+//! This crate is one of the walls behind which `unsafe` lives. Its contract with the outside is in [`word`] (what
+//! holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who may collect).
+#![allow(clippy::missing_safety_doc)]
+
+pub mod alloc;
+pub mod am;
+pub mod atom;
+pub mod bin;
+pub mod copy;
+pub mod frag;
+pub mod fun;
+pub mod gc;
+pub mod heap;
+pub mod layout;
+pub mod magic;
+pub mod node;
+pub mod region;
+mod sys;
+pub mod word;
+
+pub use alloc::Alloc;
+pub use word::{NIL, Term};

@@ -1,0 +1,338 @@
+//! Making terms: the one interface between builders and the places where terms live.
+//!
+//! An [`Alloc`] gives out words that stay where they are: allocating never moves or frees a term made before. A
+//! process heap that is full answers with a heap fragment, and is collected only after the native call is over
+//! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
+
+use crate::bin::RcBin;
+use crate::heap::OffHeap;
+use crate::layout::*;
+use crate::magic::MagicRef;
+use crate::node::Node;
+use crate::word::{NIL, Subtag, Term, header};
+
+/// A place where terms can be made: a process heap, a fragment, a region under construction.
+pub trait Alloc {
+    /// Room for `words` words, uninitialised, at an 8-aligned address. Every word must be initialised (as one or
+    /// more whole objects) before the next collection. `words` may be 0.
+    fn alloc(&mut self, words: usize) -> *mut Term;
+    /// The list that objects owning something outside the heap are linked on.
+    fn off_heap(&mut self) -> &mut OffHeap;
+
+    /// `[head | tail]`
+    #[inline]
+    fn cons(&mut self, head: Term, tail: Term) -> Term {
+        let p = self.alloc(2);
+        // SAFETY: two fresh words.
+        unsafe {
+            p.write(head);
+            p.add(1).write(tail);
+            Term::cons_at(p)
+        }
+    }
+    /// A proper list of `items`.
+    fn list(&mut self, items: &[Term]) -> Term {
+        self.list_tail(items, NIL)
+    }
+    /// `items` in front of `tail`.
+    fn list_tail(&mut self, items: &[Term], tail: Term) -> Term {
+        if items.is_empty() {
+            return tail;
+        }
+        let p = self.alloc(2 * items.len());
+        // SAFETY: 2n fresh words; each cell points at the next, the last at `tail`.
+        unsafe {
+            for (i, &t) in items.iter().enumerate() {
+                p.add(2 * i).write(t);
+                let next = if i + 1 == items.len() {
+                    tail
+                } else {
+                    Term::cons_at(p.add(2 * i + 2))
+                };
+                p.add(2 * i + 1).write(next);
+            }
+            Term::cons_at(p)
+        }
+    }
+    /// A list of small integers, one for each byte.
+    fn byte_list(&mut self, bytes: &[u8], tail: Term) -> Term {
+        if bytes.is_empty() {
+            return tail;
+        }
+        let p = self.alloc(2 * bytes.len());
+        // SAFETY: as in list_tail.
+        unsafe {
+            for (i, &b) in bytes.iter().enumerate() {
+                p.add(2 * i).write(Term::small(b as i64));
+                let next = if i + 1 == bytes.len() {
+                    tail
+                } else {
+                    Term::cons_at(p.add(2 * i + 2))
+                };
+                p.add(2 * i + 1).write(next);
+            }
+            Term::cons_at(p)
+        }
+    }
+    /// A list of the code points of `s`.
+    fn string(&mut self, s: &str) -> Term {
+        if s.is_ascii() {
+            return self.byte_list(s.as_bytes(), NIL);
+        }
+        let v: Vec<Term> = s.chars().map(|c| Term::small(c as i64)).collect();
+        self.list(&v)
+    }
+    /// `{items...}`
+    #[inline]
+    fn tuple(&mut self, items: &[Term]) -> Term {
+        let p = self.alloc(1 + items.len());
+        // SAFETY: header and elements are all written.
+        unsafe {
+            p.write(Term::from_raw(header(Subtag::Tuple, items.len())));
+            for (i, &t) in items.iter().enumerate() {
+                p.add(1 + i).write(t);
+            }
+            Term::boxed_at(p)
+        }
+    }
+    /// A float. The caller makes sure that it is finite.
+    #[inline]
+    fn float(&mut self, f: f64) -> Term {
+        let p = self.alloc(FLOAT_WORDS);
+        // SAFETY: both words are written.
+        unsafe {
+            p.write(Term::from_raw(header(Subtag::Float, 1)));
+            (p.add(1) as *mut u64).write(f.to_bits());
+            Term::boxed_at(p)
+        }
+    }
+    /// An integer: small if it fits, else a bignum.
+    #[inline]
+    fn int(&mut self, v: i64) -> Term {
+        match Term::try_small(v) {
+            Some(t) => t,
+            None => self.big(v < 0, &[v.unsigned_abs()]),
+        }
+    }
+    /// An integer: small if it fits, else a bignum.
+    #[inline]
+    fn uint(&mut self, v: u64) -> Term {
+        if v <= crate::word::MAX_SMALL as u64 {
+            Term::small(v as i64)
+        } else {
+            self.big(false, &[v])
+        }
+    }
+    /// An integer of that sign and magnitude (64-bit digits, least significant first; leading zeros are dropped).
+    /// Gives a small where the value fits one.
+    fn big(&mut self, negative: bool, digits: &[u64]) -> Term {
+        let n = digits.iter().rposition(|&d| d != 0).map_or(0, |i| i + 1);
+        if n == 0 {
+            return Term::small(0);
+        }
+        if n == 1 {
+            let d = digits[0];
+            if negative && d <= 1 << 59 {
+                return Term::small((d as i64).wrapping_neg());
+            }
+            if !negative && d < 1 << 59 {
+                return Term::small(d as i64);
+            }
+        }
+        let p = self.alloc(1 + n);
+        // SAFETY: header and all digits are written.
+        unsafe {
+            p.write(Term::from_raw(header(
+                if negative {
+                    Subtag::NegBig
+                } else {
+                    Subtag::PosBig
+                },
+                n,
+            )));
+            std::ptr::copy_nonoverlapping(digits.as_ptr(), p.add(1) as *mut u64, n);
+            Term::boxed_at(p)
+        }
+    }
+    /// A binary with a copy of `bytes`: on the heap up to [`HEAP_BIN_LIMIT`], counted above.
+    fn binary(&mut self, bytes: &[u8]) -> Term {
+        if bytes.len() <= HEAP_BIN_LIMIT {
+            let (t, p) = self.heap_bin(bytes.len());
+            // SAFETY: heap_bin made room for them.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p, bytes.len()) };
+            t
+        } else {
+            // SAFETY: the new block's count is handed over.
+            unsafe { self.refc_bin(RcBin::from_bytes(bytes), bytes.len()) }
+        }
+    }
+    /// A bitstring of `bit_len` bits that starts at the first bit of `bytes`; surplus bits of the last byte must be 0.
+    fn bitstring(&mut self, bytes: &[u8], bit_len: usize) -> Term {
+        let b = self.binary(&bytes[..bit_len.div_ceil(8)]);
+        if bit_len & 7 == 0 {
+            b
+        } else {
+            self.sub_binary(b, 0, bit_len)
+        }
+    }
+    /// A heap binary of `n` bytes and where to write them. `n` may exceed [`HEAP_BIN_LIMIT`] only in literals.
+    fn heap_bin(&mut self, n: usize) -> (Term, *mut u8) {
+        let w = n.div_ceil(8);
+        let p = self.alloc(HEAP_BIN_HEAD_WORDS + w);
+        // SAFETY: header, size, and zero in the last word so that padding bytes are defined.
+        unsafe {
+            p.write(Term::from_raw(header(Subtag::HeapBin, 1 + w)));
+            (p.add(1) as *mut u64).write(n as u64);
+            if w > 0 {
+                (p.add(1 + w) as *mut u64).write(0);
+            }
+            (Term::boxed_at(p), p.add(2) as *mut u8)
+        }
+    }
+    /// A refc binary of the first `size` bytes of `bin`.
+    ///
+    /// # Safety
+    /// The caller owns a count of `bin`, which the new term takes over; the bytes are initialised.
+    unsafe fn refc_bin(&mut self, bin: *mut RcBin, size: usize) -> Term {
+        let p = self.alloc(REFC_BIN_WORDS);
+        let w = p as *mut u64;
+        w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
+        w.add(1).write(size as u64);
+        w.add(3).write(bin as u64);
+        w.add(4).write(RcBin::bytes(bin) as u64);
+        w.add(5).write(0);
+        self.off_heap().link(p);
+        self.off_heap().bytes += size;
+        Term::boxed_at(p)
+    }
+    /// `bit_len` bits of `of`, from bit `bit_offset` on: refers to the bytes, never copies. `of` is any bitstring that
+    /// long; a sub-binary is resolved to its original. Use [`Alloc::part`] where copying small parts is better.
+    fn sub_binary(&mut self, of: Term, bit_offset: usize, bit_len: usize) -> Term {
+        debug_assert!(
+            of.as_bits()
+                .is_some_and(|b| bit_offset + bit_len <= b.bit_len)
+        );
+        let mut orig = of;
+        let mut off = bit_offset;
+        if orig.subtag() == Some(Subtag::SubBin) {
+            // SAFETY: layout of sub-binaries.
+            unsafe {
+                let q = orig.ptr();
+                off += (*q.add(2)).raw() as usize * 8 + (((*q.add(3)).raw() >> 8) & 0xFF) as usize;
+                orig = *q.add(4);
+            }
+        }
+        let p = self.alloc(SUB_BIN_WORDS);
+        // SAFETY: all five words are written.
+        unsafe {
+            let w = p as *mut u64;
+            w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
+            w.add(1).write((bit_len >> 3) as u64);
+            w.add(2).write((off >> 3) as u64);
+            w.add(3)
+                .write((bit_len & 7) as u64 | ((off & 7) as u64) << 8);
+            p.add(4).write(orig);
+            Term::boxed_at(p)
+        }
+    }
+    /// Bytes `offset..offset + len` of the binary `of`: copied where that takes no more words than a reference, else
+    /// by reference.
+    fn part(&mut self, of: Term, offset: usize, len: usize) -> Term {
+        if len <= 24 {
+            if let Some(b) = of.as_bits().and_then(|b| b.as_bytes()) {
+                return self.binary(&b[offset..offset + len]);
+            }
+        }
+        self.sub_binary(of, offset * 8, len * 8)
+    }
+    /// A reference of this runtime with those numbers. Get numbers from the runtime's counter.
+    fn local_ref(&mut self, num: [u32; 3]) -> Term {
+        let p = self.alloc(REF_WORDS);
+        // SAFETY: all three words are written.
+        unsafe {
+            let w = p as *mut u64;
+            w.write(REF_HEADER);
+            w.add(1).write(REF_MARKER as u64 | (num[0] as u64) << 32);
+            w.add(2).write(num[1] as u64 | (num[2] as u64) << 32);
+            Term::boxed_at(p)
+        }
+    }
+    /// A reference of this runtime that carries a local pid (aliases).
+    fn pid_ref(&mut self, num: [u32; 3], pid: Term) -> Term {
+        let p = self.alloc(PID_REF_WORDS);
+        // SAFETY: all four words are written.
+        unsafe {
+            let w = p as *mut u64;
+            w.write(PID_REF_HEADER);
+            w.add(1).write(REF_MARKER as u64 | (num[0] as u64) << 32);
+            w.add(2).write(num[1] as u64 | (num[2] as u64) << 32);
+            p.add(3).write(pid);
+            Term::boxed_at(p)
+        }
+    }
+    /// A reference term that owns `m`; adds one to its count.
+    ///
+    /// # Safety
+    /// `m` is alive.
+    unsafe fn magic_ref(&mut self, m: *const MagicRef) -> Term {
+        let p = self.alloc(MAGIC_REF_WORDS);
+        let w = p as *mut u64;
+        w.write(header(Subtag::Ref, MAGIC_REF_WORDS - 1));
+        w.add(1).write(m as u64);
+        (*m).retain();
+        self.off_heap().link(p);
+        Term::boxed_at(p)
+    }
+    /// A pid (`number | serial << 32`) or port of another node.
+    fn external(&mut self, subtag: Subtag, node: &'static Node, data: u64) -> Term {
+        debug_assert!(matches!(subtag, Subtag::ExtPid | Subtag::ExtPort));
+        let p = self.alloc(EXT_PID_WORDS);
+        // SAFETY: all four words are written (`link` writes the third).
+        unsafe {
+            let w = p as *mut u64;
+            w.write(header(subtag, EXT_PID_WORDS - 1));
+            w.add(1).write(node as *const Node as u64);
+            w.add(3).write(data);
+            self.off_heap().link(p);
+            Term::boxed_at(p)
+        }
+    }
+    /// A reference of another node, of 1 to 5 numbers.
+    fn external_ref(&mut self, node: &'static Node, nums: &[u32]) -> Term {
+        let dw = 1 + nums.len().div_ceil(2);
+        let p = self.alloc(EXTERNAL_HEAD_WORDS + dw);
+        // SAFETY: all words are written (`link` writes the third).
+        unsafe {
+            let w = p as *mut u64;
+            w.write(header(Subtag::ExtRef, EXTERNAL_HEAD_WORDS - 1 + dw));
+            w.add(1).write(node as *const Node as u64);
+            w.add(3).write(nums.len() as u64);
+            for (i, c) in nums.chunks(2).enumerate() {
+                w.add(4 + i)
+                    .write(c[0] as u64 | (c.get(1).copied().unwrap_or(0) as u64) << 32);
+            }
+            self.off_heap().link(p);
+            Term::boxed_at(p)
+        }
+    }
+    /// A flat map. Keys must be distinct, in term order, and at most [`FLATMAP_LIMIT`].
+    fn flatmap(&mut self, keys: &[Term], values: &[Term]) -> Term {
+        let k = self.tuple(keys);
+        self.flatmap_with_keys(k, values)
+    }
+    /// A flat map that shares its tuple of keys.
+    fn flatmap_with_keys(&mut self, keys: Term, values: &[Term]) -> Term {
+        let p = self.alloc(3 + values.len());
+        // SAFETY: all words are written.
+        unsafe {
+            let w = p as *mut u64;
+            w.write(FLATMAP_HEADER);
+            w.add(1).write(values.len() as u64);
+            p.add(2).write(keys);
+            for (i, &v) in values.iter().enumerate() {
+                p.add(3 + i).write(v);
+            }
+            Term::boxed_at(p)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The preset atoms as term constants, made from the rows of `purlin_isa::atoms`.
+
+use crate::word::Term;
+
+macro_rules! preset_consts {
+    ($(($c:ident, $t:literal))*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u32)]
+        enum Index { $($c),* }
+        $(#[doc = concat!("The atom `", $t, "`.")] pub const $c: Term = Term::atom(Index::$c as u32);)*
+    };
+}
+purlin_isa::for_each_preset_atom!(preset_consts);

@@ -1,0 +1,249 @@
+//! The atom table: names to indices and back, global to the runtime, never shrinking.
+//!
+//! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and friends are constants.
+//! Look-up by index is lock-free (segments that never move); look-up by name takes a sharded lock.
+
+use crate::word::Term;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{OnceLock, RwLock};
+
+/// The longest atom, in characters (not bytes).
+pub const MAX_CHARS: usize = 255;
+/// The most atoms there can be unless `+t` says otherwise.
+pub const DEFAULT_LIMIT: u32 = 1_048_576;
+
+const SEG_BITS: u32 = 12;
+const SEG: usize = 1 << SEG_BITS;
+const SEGS: usize = 1 << 15;
+const SHARDS: usize = 16;
+
+/// Why an atom could not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtomError {
+    /// More than [`MAX_CHARS`] characters.
+    TooLong,
+    /// The table is full: the runtime ends in this case.
+    TableFull,
+}
+
+struct Entry {
+    name: Box<str>,
+    /// First four bytes, big-endian, for a quick ordering; see [`cmp`].
+    ord: u32,
+}
+
+struct Table {
+    segs: Box<[AtomPtrSeg]>,
+    shards: [RwLock<HashMap<&'static str, u32, FxBuild>>; SHARDS],
+    count: AtomicU32,
+    limit: AtomicU32,
+}
+
+type AtomPtrSeg = AtomicPtr<[AtomicPtr<Entry>; SEG]>;
+
+#[derive(Default, Clone, Copy)]
+struct FxBuild;
+struct Fx(u64);
+impl BuildHasher for FxBuild {
+    type Hasher = Fx;
+    fn build_hasher(&self) -> Fx {
+        Fx(0)
+    }
+}
+impl Hasher for Fx {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for c in bytes.chunks(8) {
+            let mut w = [0u8; 8];
+            w[..c.len()].copy_from_slice(c);
+            self.0 =
+                (self.0.rotate_left(5) ^ u64::from_le_bytes(w)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+}
+
+fn table() -> &'static Table {
+    static T: OnceLock<Table> = OnceLock::new();
+    T.get_or_init(|| {
+        let t = Table {
+            segs: (0..SEGS)
+                .map(|_| AtomicPtr::new(std::ptr::null_mut()))
+                .collect(),
+            shards: std::array::from_fn(|_| RwLock::new(HashMap::with_hasher(FxBuild))),
+            count: AtomicU32::new(0),
+            limit: AtomicU32::new(DEFAULT_LIMIT),
+        };
+        for (i, name) in purlin_isa::atoms::PRESET.iter().enumerate() {
+            let got = t.intern(name);
+            debug_assert_eq!(got, Ok(i as u32), "preset atom {name} listed twice");
+        }
+        t
+    })
+}
+
+fn ord0(s: &[u8]) -> u32 {
+    let mut w = [0u8; 4];
+    let n = s.len().min(4);
+    w[..n].copy_from_slice(&s[..n]);
+    u32::from_be_bytes(w)
+}
+
+impl Table {
+    fn shard(&self, s: &str) -> &RwLock<HashMap<&'static str, u32, FxBuild>> {
+        let mut h = Fx(0);
+        h.write(s.as_bytes());
+        &self.shards[(h.0 >> 57) as usize % SHARDS]
+    }
+    fn find(&self, s: &str) -> Option<u32> {
+        self.shard(s)
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .get(s)
+            .copied()
+    }
+    fn intern(&self, s: &str) -> Result<u32, AtomError> {
+        if let Some(i) = self.find(s) {
+            return Ok(i);
+        }
+        if s.len() > MAX_CHARS && s.chars().count() > MAX_CHARS {
+            return Err(AtomError::TooLong);
+        }
+        let mut m = self.shard(s).write().unwrap_or_else(|e| e.into_inner());
+        if let Some(&i) = m.get(s) {
+            return Ok(i);
+        }
+        let i = self.count.fetch_add(1, Ordering::Relaxed);
+        if i >= self.limit.load(Ordering::Relaxed) || (i >> SEG_BITS) as usize >= SEGS {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(AtomError::TableFull);
+        }
+        let e: &'static Entry = Box::leak(Box::new(Entry {
+            name: s.into(),
+            ord: ord0(s.as_bytes()),
+        }));
+        let slot = &self.segs[(i >> SEG_BITS) as usize];
+        let mut seg = slot.load(Ordering::Acquire);
+        if seg.is_null() {
+            let new = Box::into_raw(Box::new(std::array::from_fn(|_| {
+                AtomicPtr::new(std::ptr::null_mut())
+            })));
+            match slot.compare_exchange(
+                std::ptr::null_mut(),
+                new,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => seg = new,
+                Err(other) => {
+                    // SAFETY: `new` was made above and lost the race; nobody else saw it.
+                    drop(unsafe { Box::from_raw(new) });
+                    seg = other;
+                }
+            }
+        }
+        // SAFETY: segments are never freed; the slot is this atom's alone until its index is published below.
+        unsafe {
+            (&(*seg))[i as usize & (SEG - 1)]
+                .store(e as *const Entry as *mut Entry, Ordering::Release)
+        };
+        m.insert(&e.name, i);
+        Ok(i)
+    }
+    fn entry(&self, i: u32) -> Option<&'static Entry> {
+        let seg = self
+            .segs
+            .get((i >> SEG_BITS) as usize)?
+            .load(Ordering::Acquire);
+        if seg.is_null() {
+            return None;
+        }
+        // SAFETY: segments and entries are never freed.
+        unsafe {
+            (&(*seg))[i as usize & (SEG - 1)]
+                .load(Ordering::Acquire)
+                .as_ref()
+        }
+    }
+}
+
+/// The atom of that name, made if it is new.
+pub fn try_intern(s: &str) -> Result<Term, AtomError> {
+    table().intern(s).map(Term::atom)
+}
+
+/// The atom of that name, made if it is new.
+///
+/// For names that the runtime itself brings: ends the runtime where the table is full.
+pub fn intern(s: &str) -> Term {
+    match try_intern(s) {
+        Ok(t) => t,
+        Err(e) => {
+            eprintln!("no more index entries in atom_tab ({e:?})");
+            std::process::exit(1)
+        }
+    }
+}
+
+/// The atom of that name if it exists.
+pub fn existing(s: &str) -> Option<Term> {
+    table().find(s).map(Term::atom)
+}
+
+/// The name of an atom; empty for what is no atom.
+pub fn name(t: Term) -> &'static str {
+    debug_assert!(t.is_atom());
+    table().entry(t.atom_index()).map_or("", |e| &e.name)
+}
+
+/// The order of two atoms as terms: by their names' characters.
+pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
+    if a == b {
+        return std::cmp::Ordering::Equal;
+    }
+    match (table().entry(a.atom_index()), table().entry(b.atom_index())) {
+        // Bytes of UTF-8 compare as the characters do.
+        (Some(x), Some(y)) => x
+            .ord
+            .cmp(&y.ord)
+            .then_with(|| x.name.as_bytes().cmp(y.name.as_bytes())),
+        _ => a.raw().cmp(&b.raw()),
+    }
+}
+
+/// How many atoms there are.
+pub fn count() -> u32 {
+    table().count.load(Ordering::Relaxed)
+}
+/// The most atoms there may be.
+pub fn limit() -> u32 {
+    table().limit.load(Ordering::Relaxed)
+}
+/// Sets the most atoms there may be (`+t`); call before programs run.
+pub fn set_limit(n: u32) {
+    table()
+        .limit
+        .store(n.min((SEGS * SEG) as u32), Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn interning_gives_one_index_per_name() {
+        assert_eq!(intern("ok"), crate::am::OK);
+        let a = intern("some_new_atom");
+        assert_eq!(intern("some_new_atom"), a);
+        assert_eq!(name(a), "some_new_atom");
+        assert_eq!(try_intern(&"x".repeat(256)), Err(AtomError::TooLong));
+        assert!(try_intern(&"å".repeat(255)).is_ok());
+    }
+    #[test]
+    fn atoms_order_by_name() {
+        let (a, b) = (intern("abcde"), intern("abcdf"));
+        assert!(cmp(a, b).is_lt() && cmp(b, a).is_gt() && cmp(intern("abc"), a).is_lt());
+    }
+}

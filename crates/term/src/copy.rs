@@ -1,0 +1,212 @@
+//! Copying terms from one place to another. What lies in a region (literals too) is shared, not copied.
+
+use crate::alloc::Alloc;
+use crate::bin::RcBin;
+use crate::fun::FunEntry;
+use crate::layout::{self, is_magic};
+use crate::magic::MagicRef;
+use crate::node::Node;
+use crate::region::is_shared;
+use crate::word::{Subtag, Term, header_subtag};
+use std::sync::atomic::Ordering;
+
+/// Words that [`copy`] needs for `t`. Terms reached twice count twice; regions count nothing.
+pub fn size_of(t: Term) -> usize {
+    let mut words = 0;
+    let mut todo = vec![t];
+    while let Some(mut t) = todo.pop() {
+        loop {
+            if is_shared(t) {
+                break;
+            }
+            if let Some((h, tl)) = t.as_cons() {
+                words += 2;
+                if !h.is_immed() {
+                    todo.push(h);
+                }
+                t = tl;
+                continue;
+            }
+            let p = t.ptr();
+            // SAFETY: a boxed term in hand is well formed.
+            unsafe {
+                match header_subtag((*p).raw()) {
+                    Subtag::SubBin | Subtag::MatchContext => words += bits_words(t),
+                    _ => {
+                        words += layout::object_words(p);
+                        let (a, b) = layout::term_range(p);
+                        for i in a..b {
+                            let e = *p.add(i);
+                            if !e.is_immed() {
+                                todo.push(e);
+                            }
+                        }
+                    }
+                }
+            }
+            break;
+        }
+    }
+    words
+}
+
+/// The original behind a sub-binary or match context, its bit offset and its bit length.
+unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
+    if header_subtag((*p).raw()) as u8 == Subtag::SubBin as u8 {
+        let m = (*p.add(3)).raw();
+        (
+            *p.add(4),
+            (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize,
+            (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
+        )
+    } else {
+        let (off, end) = ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize);
+        (*p.add(1), off, end - off)
+    }
+}
+
+/// Words for a copy of a sub-binary or match context: as a heap binary if small and plain, else the sub-binary and
+/// its original.
+fn bits_words(t: Term) -> usize {
+    // SAFETY: as in size_of.
+    unsafe {
+        let (orig, _, len) = sub_parts(t.ptr());
+        if len & 7 == 0 && len / 8 <= layout::HEAP_BIN_LIMIT {
+            layout::HEAP_BIN_HEAD_WORDS + (len / 8).div_ceil(8)
+        } else {
+            layout::SUB_BIN_WORDS
+                + if is_shared(orig) {
+                    0
+                } else {
+                    layout::object_words(orig.ptr())
+                }
+        }
+    }
+}
+
+/// A copy of `t` made in `to`. Regions are referred to, not copied: the caller sees to it that `to` holds them.
+pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    let mut root = t;
+    if is_shared(t) {
+        return t;
+    }
+    // Slots that hold a source term whose copy must be put there.
+    let mut todo: Vec<*mut Term> = vec![&mut root];
+    while let Some(mut slot) = todo.pop() {
+        loop {
+            // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
+            unsafe {
+                let t = *slot;
+                if is_shared(t) {
+                    break;
+                }
+                if let Some((h, tl)) = t.as_cons() {
+                    let q = to.alloc(2);
+                    q.write(h);
+                    q.add(1).write(tl);
+                    *slot = Term::cons_at(q);
+                    if !h.is_immed() {
+                        todo.push(q);
+                    }
+                    slot = q.add(1);
+                    continue;
+                }
+                let p = t.ptr();
+                let sub = header_subtag((*p).raw());
+                if matches!(sub, Subtag::SubBin | Subtag::MatchContext) {
+                    let (orig, off, len) = sub_parts(p);
+                    if len & 7 == 0 && len / 8 <= layout::HEAP_BIN_LIMIT {
+                        let bits = layout::Bits {
+                            base: bits_base(orig).add(off >> 3),
+                            bit_offset: (off & 7) as u32,
+                            bit_len: len,
+                        };
+                        let (b, dst) = to.heap_bin(len / 8);
+                        match bits.as_bytes() {
+                            Some(s) => std::ptr::copy_nonoverlapping(s.as_ptr(), dst, s.len()),
+                            None => {
+                                let v = bits.shifted();
+                                std::ptr::copy_nonoverlapping(v.as_ptr(), dst, v.len());
+                            }
+                        }
+                        *slot = b;
+                    } else {
+                        let orig = if is_shared(orig) {
+                            orig
+                        } else {
+                            copy_object(orig.ptr(), to)
+                        };
+                        *slot = to.sub_binary(orig, off, len);
+                    }
+                    break;
+                }
+                let c = copy_object(p, to);
+                *slot = c;
+                let q = c.ptr();
+                let (a, b) = layout::term_range(q);
+                for i in a..b {
+                    if !(*q.add(i)).is_immed() {
+                        todo.push(q.add(i));
+                    }
+                }
+            }
+            break;
+        }
+    }
+    root
+}
+
+unsafe fn bits_base(orig: Term) -> *const u8 {
+    let p = orig.ptr();
+    match header_subtag((*p).raw()) {
+        Subtag::HeapBin => p.add(2) as *const u8,
+        _ => (*p.add(4)).raw() as *const u8,
+    }
+}
+
+/// A copy of the one object at `p`, its terms still the old ones; counts what it owns.
+///
+/// # Safety
+/// `p` points at a well-formed boxed object.
+unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) -> Term {
+    let n = layout::object_words(p);
+    let q = to.alloc(n);
+    std::ptr::copy_nonoverlapping(p, q, n);
+    retain_object(q, to.off_heap());
+    Term::boxed_at(q)
+}
+
+/// Counts what the fresh copy of an object at `q` owns, and links it.
+///
+/// # Safety
+/// `q` points at a bitwise copy, in a heap of `off_heap`, of a live object.
+pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::OffHeap) {
+    match header_subtag((*q).raw()) {
+        Subtag::RefcBin => {
+            RcBin::retain((*q.add(3)).raw() as *const RcBin);
+            // A copy is a reader: only the original may append.
+            (q.add(5) as *mut u64).write(0);
+            off_heap.link(q);
+            off_heap.bytes += (*q.add(1)).raw() as usize;
+        }
+        Subtag::Fun => {
+            if (*q.add(3)).raw() >> 16 & 1 == 0 {
+                (*((*q.add(1)).raw() as *const FunEntry))
+                    .refc
+                    .fetch_add(1, Ordering::Relaxed);
+                off_heap.link(q);
+            }
+        }
+        Subtag::Ref if is_magic(q) => {
+            (*((*q.add(1)).raw() as *const MagicRef)).retain();
+            off_heap.link(q);
+        }
+        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+            (*((*q.add(1)).raw() as *const Node))
+                .refc
+                .fetch_add(1, Ordering::Relaxed);
+            off_heap.link(q);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,150 @@
+//! Heap fragments: separately allocated blocks of terms. A message in transit lives in one, a process heap that is
+//! full grows by them until its next collection, and native tables keep terms in them.
+
+use crate::alloc::Alloc;
+use crate::heap::OffHeap;
+use crate::word::Term;
+
+/// One or more malloc'ed blocks of terms with their off-heap list. Dropping it does NOT release what its terms own
+/// (most fragments end by being moved into a heap); [`Fragment::destroy`] does.
+pub struct Fragment {
+    /// Blocks in order of allocation: (start, capacity in words, used words). Usually one.
+    blocks: smallvec::SmallVec<[Block; 1]>,
+    pub off_heap: OffHeap,
+}
+
+struct Block {
+    mem: Box<[std::mem::MaybeUninit<u64>]>,
+    used: usize,
+}
+
+// SAFETY: a fragment owns its memory; whoever holds it is its only user.
+unsafe impl Send for Fragment {}
+
+impl Fragment {
+    /// An empty fragment that allocates its first block when it needs one.
+    pub fn new() -> Fragment {
+        Fragment {
+            blocks: smallvec::SmallVec::new(),
+            off_heap: OffHeap::default(),
+        }
+    }
+    /// A fragment with room for `words` words in one block.
+    pub fn with_capacity(words: usize) -> Fragment {
+        let mut f = Fragment::new();
+        f.push_block(words);
+        f
+    }
+    fn push_block(&mut self, words: usize) {
+        self.blocks.push(Block {
+            mem: Box::new_uninit_slice(words),
+            used: 0,
+        });
+    }
+    /// Room for `words` words in the last block, if there is that much.
+    #[inline]
+    pub fn bump(&mut self, words: usize) -> Option<*mut Term> {
+        let b = self.blocks.last_mut()?;
+        if b.mem.len() - b.used < words {
+            return None;
+        }
+        // SAFETY: within the block.
+        let p = unsafe { b.mem.as_mut_ptr().add(b.used) } as *mut Term;
+        b.used += words;
+        Some(p)
+    }
+    /// The used parts of all blocks: (start, words).
+    pub fn areas(&self) -> impl Iterator<Item = (*mut Term, usize)> + '_ {
+        self.blocks
+            .iter()
+            .map(|b| (b.mem.as_ptr() as *mut Term, b.used))
+    }
+    /// Words in use.
+    pub fn used_words(&self) -> usize {
+        self.blocks.iter().map(|b| b.used).sum()
+    }
+    /// Words allocated.
+    pub fn capacity_words(&self) -> usize {
+        self.blocks.iter().map(|b| b.mem.len()).sum()
+    }
+    /// Frees the fragment and releases what its terms own.
+    ///
+    /// # Safety
+    /// No term in it is used afterwards, and its off-heap list was not moved elsewhere.
+    pub unsafe fn destroy(mut self) {
+        crate::gc::release_off_heap(&mut self.off_heap);
+    }
+}
+
+impl Default for Fragment {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Alloc for Fragment {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        match self.bump(words) {
+            Some(p) => p,
+            None => {
+                let size = words.max(16).max(self.used_words());
+                self.push_block(size);
+                match self.bump(words) {
+                    Some(p) => p,
+                    None => unreachable!("a fresh block has room"),
+                }
+            }
+        }
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+/// A term in a fragment of its own: what native structures keep beyond a native call.
+pub struct OwnedTerm {
+    term: Term,
+    frag: Fragment,
+}
+
+impl OwnedTerm {
+    /// A private copy of `t` (literals are not copied).
+    pub fn copy_of(t: Term) -> OwnedTerm {
+        if t.is_immed() {
+            return OwnedTerm {
+                term: t,
+                frag: Fragment::new(),
+            };
+        }
+        let mut frag = Fragment::with_capacity(crate::copy::size_of(t));
+        let term = crate::copy::copy(t, &mut frag);
+        OwnedTerm { term, frag }
+    }
+    /// Takes a fragment and a term that points into nothing but it.
+    pub fn from_parts(term: Term, frag: Fragment) -> OwnedTerm {
+        OwnedTerm { term, frag }
+    }
+    /// The term; good while this is alive.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+    /// Words of the fragment.
+    pub fn words(&self) -> usize {
+        self.frag.used_words()
+    }
+    /// Gives the fragment away.
+    pub fn into_parts(mut self) -> (Term, Fragment) {
+        let t = self.term;
+        self.term = crate::word::NIL;
+        (t, std::mem::take(&mut self.frag))
+    }
+}
+
+impl Drop for OwnedTerm {
+    fn drop(&mut self) {
+        let mut f = std::mem::take(&mut self.frag);
+        // SAFETY: whoever used the term had to do so while this was alive.
+        unsafe { crate::gc::release_off_heap(&mut f.off_heap) };
+    }
+}

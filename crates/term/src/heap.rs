@@ -1,0 +1,208 @@
+//! The heap of a process, and the contract of its collector.
+//!
+//! ```text
+//!  heap            high_water        htop                    stop                hend
+//!   | survivors      | young           | free ............... | stack (grows down) |
+//! ```
+//! Heap and stack share one block. `old_heap..old_htop` is the old generation, in a block of its own. Objects that
+//! own something outside the heap are linked on [`OffHeap`] lists.
+//!
+//! # Who may collect
+//! * Allocation ([`Alloc::alloc`]) never collects and never moves: where the block is full, it adds a heap fragment.
+//!   The runtime collects after the native call returned, with all live registers as roots.
+//! * The interpreter's `test_heap` and `allocate` ops collect at the op, with the live registers that the op names.
+//! * Collecting functions are `unsafe`: the caller promises that no `Term` outside the roots is used afterwards.
+//!
+//! # What is "mine"
+//! A collection moves what lies in the young block, in an attached fragment, or (full sweep) in the old block. Every
+//! other pointer (literals, regions, messages still in the queue) is left alone. The test is by address, positive:
+//! nothing is moved that isn't known to belong to this heap.
+
+use crate::alloc::Alloc;
+use crate::frag::Fragment;
+use crate::layout::NEXT;
+use crate::word::Term;
+
+/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
+/// a count of something outside it.
+pub struct OffHeap {
+    /// The first object, or null.
+    pub first: *mut Term,
+    /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
+    pub bytes: usize,
+}
+
+impl Default for OffHeap {
+    fn default() -> Self {
+        OffHeap {
+            first: std::ptr::null_mut(),
+            bytes: 0,
+        }
+    }
+}
+
+impl OffHeap {
+    /// Puts the object at `p` in front.
+    ///
+    /// # Safety
+    /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
+    #[inline]
+    pub unsafe fn link(&mut self, p: *mut Term) {
+        (p.add(NEXT) as *mut u64).write(self.first as u64);
+        self.first = p;
+    }
+    /// Moves all objects of `other` to this list.
+    ///
+    /// # Safety
+    /// The objects of `other` now live as long as this list's.
+    pub unsafe fn append(&mut self, other: &mut OffHeap) {
+        if other.first.is_null() {
+            self.bytes += std::mem::take(&mut other.bytes);
+            return;
+        }
+        let mut last = other.first;
+        loop {
+            let next = (*last.add(NEXT)).raw() as *mut Term;
+            if next.is_null() {
+                break;
+            }
+            last = next;
+        }
+        (last.add(NEXT) as *mut u64).write(self.first as u64);
+        self.first = other.first;
+        self.bytes += other.bytes;
+        *other = OffHeap::default();
+    }
+}
+
+/// The expanded heap of a process that runs (or is being collected). While a process waits, its control block holds
+/// a packed form; see the runtime's `process` module.
+pub struct Heap {
+    /// Start of the block.
+    pub heap: *mut Term,
+    /// First free word. The interpreter holds it in a local while it runs code, and writes it back where it may be read.
+    pub htop: *mut Term,
+    /// Top of the stack (its lowest used word); the stack ends at `hend`.
+    pub stop: *mut Term,
+    pub hend: *mut Term,
+    /// Below it: survivors of one collection.
+    pub high_water: *mut Term,
+    /// Old generation: null where there is none.
+    pub old_heap: *mut Term,
+    pub old_htop: *mut Term,
+    pub old_hend: *mut Term,
+    /// Attached fragments: made by natives when the block was full, and large received messages.
+    pub frags: Vec<Fragment>,
+    /// Words used in `frags`, so that the need for a collection is known.
+    pub frag_words: usize,
+    pub off_heap: OffHeap,
+    /// Off-heap objects of the old generation.
+    pub old_off_heap: OffHeap,
+    /// Virtual binary heap: collect when `off_heap.bytes` exceeds it (bytes).
+    pub vheap_bytes: usize,
+    pub old_vheap_bytes: usize,
+    /// Minor collections since the last full sweep.
+    pub minor_gcs: u32,
+    /// Settings, with their documented meaning: words, words (binary), collections.
+    pub min_heap_words: usize,
+    pub min_vheap_words: usize,
+    pub fullsweep_after: u32,
+    /// Flags asked of the next collection.
+    pub need_fullsweep: bool,
+    /// A collection is wanted at the next safe point (fragments or virtual heap have grown).
+    pub gc_wanted: bool,
+    /// Stack words reserved below `stop` that natives must not use: keeps room for a return address.
+    pub stack_reserve: usize,
+}
+
+// SAFETY: a heap belongs to one process, and a process is run by one thread at a time.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    /// A heap with no block at all: every allocation goes to fragments until the first collection.
+    pub fn empty() -> Heap {
+        let n = std::ptr::null_mut();
+        Heap {
+            heap: n,
+            htop: n,
+            stop: n,
+            hend: n,
+            high_water: n,
+            old_heap: n,
+            old_htop: n,
+            old_hend: n,
+            frags: Vec::new(),
+            frag_words: 0,
+            off_heap: OffHeap::default(),
+            old_off_heap: OffHeap::default(),
+            vheap_bytes: 46422 * 8,
+            old_vheap_bytes: 46422 * 8,
+            minor_gcs: 0,
+            min_heap_words: 233,
+            min_vheap_words: 46422,
+            fullsweep_after: 65535,
+            need_fullsweep: false,
+            gc_wanted: false,
+            stack_reserve: 0,
+        }
+    }
+    /// Free words between heap and stack.
+    #[inline(always)]
+    pub fn free_words(&self) -> usize {
+        (self.stop as usize - self.htop as usize) >> 3
+    }
+    /// Words of the block, stack included.
+    pub fn block_words(&self) -> usize {
+        (self.hend as usize - self.heap as usize) >> 3
+    }
+    /// Words used by terms in the young block.
+    pub fn used_words(&self) -> usize {
+        (self.htop as usize - self.heap as usize) >> 3
+    }
+    /// Words on the stack.
+    pub fn stack_words(&self) -> usize {
+        (self.hend as usize - self.stop as usize) >> 3
+    }
+    /// Words of the old block, used or not.
+    pub fn old_block_words(&self) -> usize {
+        (self.old_hend as usize - self.old_heap as usize) >> 3
+    }
+}
+
+impl Alloc for Heap {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        if self.free_words() >= words + self.stack_reserve {
+            let p = self.htop;
+            // SAFETY: the words lie inside the block, below the stack.
+            self.htop = unsafe { p.add(words) };
+            p
+        } else {
+            self.alloc_fragment(words)
+        }
+    }
+    #[inline]
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+impl Heap {
+    #[cold]
+    #[inline(never)]
+    fn alloc_fragment(&mut self, words: usize) -> *mut Term {
+        self.gc_wanted = true;
+        self.frag_words += words;
+        if let Some(f) = self.frags.last_mut() {
+            if let Some(p) = f.bump(words) {
+                return p;
+            }
+        }
+        // Doubling keeps the number of fragments logarithmic in what one native call builds.
+        let size = words.max(256).max(self.frag_words.min(1 << 20));
+        let mut f = Fragment::with_capacity(size);
+        let p = f.alloc(words);
+        self.frags.push(f);
+        p
+    }
+}

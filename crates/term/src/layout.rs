@@ -1,0 +1,399 @@
+//! The layouts of boxed objects, drawn once, and safe views over them.
+//!
+//! ```text
+//! tuple          hdr(n)         e1 … en
+//! float          hdr(1)         bits of the f64
+//! bignum         hdr(n)         n 64-bit digits, least significant first; sign in the subtag
+//! ref, plain     hdr(2)         marker u32 | num0 u32 << 32    num1 | num2 << 32
+//! ref, with pid  hdr(3)         marker | num0                  num1 | num2       pid          (alias, spawn request)
+//! ref, magic     hdr(2)         *MagicRef                      next
+//! fun            hdr(4+env)     *FunEntry or *Export  next  arity | num_free << 8 | external << 16  creator  env…
+//! refc binary    hdr(5)         size in bytes  next  *RcBin  *bytes  flags
+//! heap binary    hdr(1+words)   size in bytes  bytes…
+//! sub-binary     hdr(4)         size in bytes  offset in bytes  bitsize | bitoffs << 8 | writable << 16  original
+//! match context  hdr(4+slots)   original  *bytes  offset in bits  end in bits  saved offsets…
+//! external       hdr(2+n)       *Node  next  n data words     (pid: number | serial << 32; port: id; ref: count, numbers)
+//! flat map       MAP hdr        size  keys (a tuple)  values…           keys in term order
+//! hash map root  MAP hdr        size  children…      (16 children, or as many as the bitmap has bits)
+//! hash map node  MAP hdr        children…
+//! ```
+//! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::heap::OffHeap`]).
+//! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
+
+use crate::word::{Subtag, Term, header, header_arity, header_subtag};
+
+/// Words of each object, header included.
+pub const FLOAT_WORDS: usize = 2;
+pub const REF_WORDS: usize = 3;
+pub const PID_REF_WORDS: usize = 4;
+pub const MAGIC_REF_WORDS: usize = 3;
+/// Without the environment.
+pub const FUN_WORDS: usize = 5;
+pub const REFC_BIN_WORDS: usize = 6;
+/// Without the bytes.
+pub const HEAP_BIN_HEAD_WORDS: usize = 2;
+pub const SUB_BIN_WORDS: usize = 5;
+/// Without save slots.
+pub const MATCH_CONTEXT_WORDS: usize = 5;
+/// Without data words.
+pub const EXTERNAL_HEAD_WORDS: usize = 3;
+pub const EXT_PID_WORDS: usize = 4;
+
+/// Binaries up to this many bytes live on the heap.
+pub const HEAP_BIN_LIMIT: usize = 64;
+/// Maps up to this many pairs are flat.
+pub const FLATMAP_LIMIT: usize = 32;
+
+/// Index of the `next` word in every object that is on an off-heap list.
+pub const NEXT: usize = 2;
+
+/// In the low half of word 1 of a reference that is not magic. A pointer never looks like it.
+pub const REF_MARKER: u32 = 0xFFFF_FFFF;
+
+/// Kind bits of a map header.
+pub const MAP_FLAT: u64 = 0;
+pub const MAP_NODE: u64 = 1;
+pub const MAP_HEAD_ARRAY: u64 = 2;
+pub const MAP_HEAD_BITMAP: u64 = 3;
+
+const MAP_SUBTAG_BITS: u64 = (Subtag::Map as u64) << 2;
+
+pub const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << 6);
+/// Header of a hash map's root with all 16 children.
+pub const HASHMAP_ARRAY_HEADER: u64 =
+    MAP_SUBTAG_BITS | (MAP_HEAD_ARRAY << 6) | (1 << 8) | (0xFFFF << 16);
+/// Header of a hash map's root with the children of `bitmap`.
+pub const fn hashmap_root_header(bitmap: u16) -> u64 {
+    MAP_SUBTAG_BITS | (MAP_HEAD_BITMAP << 6) | (1 << 8) | ((bitmap as u64) << 16)
+}
+/// Header of an inner node of a hash map with the children of `bitmap`.
+pub const fn hashmap_node_header(bitmap: u16) -> u64 {
+    MAP_SUBTAG_BITS | (MAP_NODE << 6) | ((bitmap as u64) << 16)
+}
+/// Kind bits of a map header: one of the `MAP_*` kinds.
+pub const fn map_kind(hdr: u64) -> u64 {
+    (hdr >> 6) & 3
+}
+/// Bitmap of a hash map header.
+pub const fn map_bitmap(hdr: u64) -> u16 {
+    (hdr >> 16) as u16
+}
+
+/// Words of the object that starts with header `hdr` at `p`, header included.
+///
+/// # Safety
+/// `p` points at a well-formed boxed object (a flat map's size is read).
+#[inline(always)]
+pub unsafe fn object_words(p: *const Term) -> usize {
+    let hdr = (*p).raw();
+    if header_subtag(hdr) as u8 == Subtag::Map as u8 {
+        map_words(p)
+    } else {
+        1 + header_arity(hdr)
+    }
+}
+
+/// Words of the map object (root or inner node) at `p`, header included.
+///
+/// # Safety
+/// `p` points at a well-formed map object.
+pub unsafe fn map_words(p: *const Term) -> usize {
+    let hdr = (*p).raw();
+    match map_kind(hdr) {
+        MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
+        MAP_NODE => 1 + map_bitmap(hdr).count_ones() as usize,
+        _ => 2 + map_bitmap(hdr).count_ones() as usize,
+    }
+}
+
+/// For the object at `p`: the range of its words that are terms, as (first index, end index).
+/// Everything else in it is raw.
+///
+/// # Safety
+/// `p` points at a well-formed boxed object.
+#[inline]
+pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
+    let hdr = (*p).raw();
+    let n = header_arity(hdr);
+    match header_subtag(hdr) {
+        Subtag::Tuple => (1, n + 1),
+        Subtag::Fun => (4, n + 1),
+        Subtag::SubBin => (4, 5),
+        Subtag::MatchContext => (1, 2),
+        Subtag::Map => match map_kind(hdr) {
+            MAP_FLAT => (2, 3 + (*p.add(1)).raw() as usize),
+            MAP_NODE => (1, map_words(p)),
+            _ => (2, map_words(p)),
+        },
+        _ => (0, 0),
+    }
+}
+
+/// Whether objects with this subtag are linked on an off-heap list. A plain `Ref` is not: see [`is_magic`].
+pub const fn may_be_off_heap(s: Subtag) -> bool {
+    matches!(
+        s,
+        Subtag::RefcBin | Subtag::Fun | Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef
+    )
+}
+
+/// Whether the `Ref` object at `p` is a magic reference.
+///
+/// # Safety
+/// `p` points at an object with subtag `Ref`.
+pub unsafe fn is_magic(p: *const Term) -> bool {
+    (*p.add(1)).raw() as u32 != REF_MARKER
+}
+
+/// The bytes and bits behind any bitstring: where the data starts, from which bit, how many bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Bits {
+    /// First byte that holds a bit of the string.
+    pub base: *const u8,
+    /// Bits to skip in the first byte, 0 to 7.
+    pub bit_offset: u32,
+    /// Length in bits.
+    pub bit_len: usize,
+}
+
+impl Bits {
+    /// The bytes, if the string is byte aligned and a whole number of bytes long.
+    #[inline]
+    pub fn as_bytes<'a>(&self) -> Option<&'a [u8]> {
+        if self.bit_offset == 0 && self.bit_len & 7 == 0 {
+            // SAFETY: made from a bitstring in hand, whose bytes stay (term contract).
+            Some(unsafe { std::slice::from_raw_parts(self.base, self.bit_len >> 3) })
+        } else {
+            None
+        }
+    }
+    /// The bytes, shifted into place where they are not aligned. None if not a whole number of bytes.
+    pub fn to_bytes<'a>(&self) -> Option<std::borrow::Cow<'a, [u8]>> {
+        if self.bit_len & 7 != 0 {
+            return None;
+        }
+        Some(match self.as_bytes() {
+            Some(b) => std::borrow::Cow::Borrowed(b),
+            None => std::borrow::Cow::Owned(self.shifted()),
+        })
+    }
+    /// A copy that starts at bit 0; the last byte is padded with zero bits.
+    pub fn shifted(&self) -> Vec<u8> {
+        let n = self.bit_len.div_ceil(8);
+        let src_n = (self.bit_offset as usize + self.bit_len).div_ceil(8);
+        // SAFETY: as in as_bytes.
+        let src = unsafe { std::slice::from_raw_parts(self.base, src_n) };
+        let s = self.bit_offset;
+        let mut out = Vec::with_capacity(n);
+        for i in 0..n {
+            let hi = if s == 0 { src[i] } else { src[i] << s };
+            let lo = if s == 0 || i + 1 >= src_n {
+                0
+            } else {
+                src[i + 1] >> (8 - s)
+            };
+            out.push(hi | lo);
+        }
+        if self.bit_len & 7 != 0 {
+            if let Some(l) = out.last_mut() {
+                *l &= 0xFFu8 << (8 - (self.bit_len & 7));
+            }
+        }
+        out
+    }
+}
+
+/// Flags in the last word of a refc binary: it may be appended to in place, and who may.
+pub const PB_IS_WRITABLE: u64 = 1;
+pub const PB_ACTIVE_WRITER: u64 = 2;
+
+impl Term {
+    /// The data of a bitstring of any representation; None for anything else (match contexts too).
+    #[inline]
+    pub fn as_bits(self) -> Option<Bits> {
+        let s = self.subtag()?;
+        let p = self.ptr();
+        // SAFETY: layouts above; a term in hand is well formed.
+        unsafe {
+            match s {
+                Subtag::HeapBin => Some(Bits {
+                    base: p.add(2) as *const u8,
+                    bit_offset: 0,
+                    bit_len: (*p.add(1)).raw() as usize * 8,
+                }),
+                Subtag::RefcBin => Some(Bits {
+                    base: (*p.add(4)).raw() as *const u8,
+                    bit_offset: 0,
+                    bit_len: (*p.add(1)).raw() as usize * 8,
+                }),
+                Subtag::SubBin => {
+                    let orig = (*p.add(4)).ptr();
+                    let base = match header_subtag((*orig).raw()) {
+                        Subtag::HeapBin => orig.add(2) as *const u8,
+                        _ => (*orig.add(4)).raw() as *const u8,
+                    };
+                    let m = (*p.add(3)).raw();
+                    Some(Bits {
+                        base: base.add((*p.add(2)).raw() as usize),
+                        bit_offset: (m >> 8) as u32 & 0xFF,
+                        bit_len: (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
+                    })
+                }
+                _ => None,
+            }
+        }
+    }
+    /// The bytes of a binary. None if no bitstring, or one of a broken number of bytes.
+    #[inline]
+    pub fn as_binary<'a>(self) -> Option<std::borrow::Cow<'a, [u8]>> {
+        self.as_bits()?.to_bytes()
+    }
+    /// A binary: a bitstring of a whole number of bytes.
+    pub fn is_binary(self) -> bool {
+        self.as_bits().is_some_and(|b| b.bit_len & 7 == 0)
+    }
+
+    /// Pairs in a map; None if no map.
+    #[inline]
+    pub fn map_size(self) -> Option<usize> {
+        // SAFETY: word 1 of a map root is its size.
+        if self.is_map() {
+            Some(unsafe { (*self.ptr().add(1)).raw() } as usize)
+        } else {
+            None
+        }
+    }
+    /// Keys and values, in order, of a flat map; None for anything else.
+    #[inline]
+    pub fn as_flatmap<'a>(self) -> Option<(&'a [Term], &'a [Term])> {
+        if self.boxed_header()? != FLATMAP_HEADER {
+            return None;
+        }
+        // SAFETY: layout of flat maps above.
+        unsafe {
+            let p = self.ptr();
+            let n = (*p.add(1)).raw() as usize;
+            Some((
+                std::slice::from_raw_parts((*p.add(2)).ptr().add(1), n),
+                std::slice::from_raw_parts(p.add(3), n),
+            ))
+        }
+    }
+
+    /// View of a fun (local or external); None for anything else.
+    #[inline]
+    pub fn as_fun<'a>(self) -> Option<FunView<'a>> {
+        if !self.is_fun() {
+            return None;
+        }
+        // SAFETY: layout of funs above.
+        unsafe {
+            let p = self.ptr();
+            let m = (*p.add(3)).raw();
+            Some(FunView {
+                entry: (*p.add(1)).raw(),
+                arity: m as u8,
+                external: m >> 16 & 1 != 0,
+                creator: *p.add(4),
+                env: std::slice::from_raw_parts(p.add(5), (m >> 8) as u8 as usize),
+            })
+        }
+    }
+
+    /// View of a reference of any kind; None for anything else.
+    pub fn as_ref_view<'a>(self) -> Option<RefView<'a>> {
+        let p = self.ptr();
+        // SAFETY: layouts above.
+        unsafe {
+            match self.subtag()? {
+                Subtag::Ref if is_magic(p) => Some(RefView::Magic(
+                    &*((*p.add(1)).raw() as *const crate::magic::MagicRef),
+                )),
+                Subtag::Ref => {
+                    let (a, b) = ((*p.add(1)).raw(), (*p.add(2)).raw());
+                    let num = [(a >> 32) as u32, b as u32, (b >> 32) as u32];
+                    let pid = (header_arity((*p).raw()) == 3).then(|| *p.add(3));
+                    Some(RefView::Local { num, pid })
+                }
+                Subtag::ExtRef => {
+                    let n = (*p.add(3)).raw() as usize;
+                    Some(RefView::External {
+                        node: &*((*p.add(1)).raw() as *const crate::node::Node),
+                        nums: std::slice::from_raw_parts(p.add(4) as *const u32, n),
+                    })
+                }
+                _ => None,
+            }
+        }
+    }
+    /// Node and data word of a pid or port of another node; None for anything else.
+    pub fn as_external<'a>(self) -> Option<(&'a crate::node::Node, u64)> {
+        match self.subtag()? {
+            // SAFETY: layouts above.
+            Subtag::ExtPid | Subtag::ExtPort => unsafe {
+                let p = self.ptr();
+                Some((
+                    &*((*p.add(1)).raw() as *const crate::node::Node),
+                    (*p.add(3)).raw(),
+                ))
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What a fun term holds.
+#[derive(Clone, Copy)]
+pub struct FunView<'a> {
+    /// Address of a [`crate::fun::FunEntry`], or of a [`crate::fun::Export`] if `external`.
+    pub entry: u64,
+    pub arity: u8,
+    /// `fun M:F/A`.
+    pub external: bool,
+    /// The pid that made it; nil if external.
+    pub creator: Term,
+    pub env: &'a [Term],
+}
+
+impl<'a> FunView<'a> {
+    /// The entry of a local fun.
+    pub fn local(&self) -> Option<&'a crate::fun::FunEntry> {
+        // SAFETY: entries live as long as funs that refer to them (counted).
+        (!self.external).then(|| unsafe { &*(self.entry as *const crate::fun::FunEntry) })
+    }
+    /// The export of an external fun.
+    pub fn export(&self) -> Option<&'a crate::fun::Export> {
+        // SAFETY: exports are never freed.
+        self.external
+            .then(|| unsafe { &*(self.entry as *const crate::fun::Export) })
+    }
+}
+
+/// What a reference term holds.
+pub enum RefView<'a> {
+    Local {
+        num: [u32; 3],
+        pid: Option<Term>,
+    },
+    Magic(&'a crate::magic::MagicRef),
+    External {
+        node: &'a crate::node::Node,
+        nums: &'a [u32],
+    },
+}
+
+impl RefView<'_> {
+    /// The three numbers of a reference of this runtime.
+    pub fn local_nums(&self) -> Option<[u32; 3]> {
+        match self {
+            RefView::Local { num, .. } => Some(*num),
+            RefView::Magic(m) => Some(m.num),
+            RefView::External { .. } => None,
+        }
+    }
+}
+
+/// Header word of a plain reference.
+pub const REF_HEADER: u64 = header(Subtag::Ref, REF_WORDS - 1);
+/// Header word of a reference that carries a pid.
+pub const PID_REF_HEADER: u64 = header(Subtag::Ref, PID_REF_WORDS - 1);

@@ -1,0 +1,264 @@
+//! Shared regions: immutable blocks of terms that any number of processes point into without copying.
+//!
+//! All regions lie in one reserved range of addresses, cut into chunks of [`CHUNK_BYTES`]. So "is this a region?" is
+//! one comparison, and a side table with one slot a chunk leads from any pointer to its region. A region is one run
+//! of chunks; small regions share chunks only with themselves (module literals, messages above the sharing
+//! threshold, `persistent_term` values and large table objects are all at least a fair part of a chunk, or rare).
+//!
+//! A region may refer to other regions, never to a private heap. It is counted by its holders; the last one frees it.
+
+use crate::alloc::Alloc;
+use crate::frag::Fragment;
+use crate::heap::OffHeap;
+use crate::word::Term;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// Bytes in a chunk.
+pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
+const CHUNK_SHIFT: u32 = 14;
+/// Bytes of addresses reserved for regions.
+const SPACE_BYTES: usize = 1 << 40;
+
+/// Head of a region, outside the chunks it describes.
+pub struct Region {
+    /// Holders.
+    pub refc: AtomicU64,
+    /// First word.
+    pub base: *mut Term,
+    /// Words in use.
+    pub words: usize,
+    chunks: u32,
+    first_chunk: u32,
+    /// Objects in it that own something outside.
+    off_heap: OffHeap,
+    /// Regions it points into; each is held once.
+    pub refers: Vec<&'static Region>,
+}
+
+// SAFETY: immutable once published, counted by an atomic.
+unsafe impl Send for Region {}
+unsafe impl Sync for Region {}
+
+struct Space {
+    base: usize,
+    /// One slot a chunk.
+    table: *const AtomicPtr<Region>,
+    free: Mutex<FreeList>,
+}
+// SAFETY: the pointers are to memory mapped for good.
+unsafe impl Send for Space {}
+unsafe impl Sync for Space {}
+
+struct FreeList {
+    /// Chunks never used start here.
+    next: u32,
+    /// Free runs: first chunk → chunks.
+    runs: std::collections::BTreeMap<u32, u32>,
+}
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn space() -> &'static Space {
+    static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
+    S.get_or_init(|| {
+        let base = crate::sys::reserve(SPACE_BYTES);
+        let table = crate::sys::reserve_rw((SPACE_BYTES >> CHUNK_SHIFT) * 8);
+        BASE.store(base, Ordering::Release);
+        Space {
+            base,
+            table: table as *const AtomicPtr<Region>,
+            free: Mutex::new(FreeList {
+                next: 0,
+                runs: Default::default(),
+            }),
+        }
+    })
+}
+
+/// Whether `p` points into a region (or its reserved addresses).
+#[inline(always)]
+pub fn is_region_ptr(p: *const Term) -> bool {
+    // Before the first region exists BASE is 0, and no address lies this low in a 2^40 range but small ones; the
+    // first mapping of the runtime makes the space, see `init`.
+    (p as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < SPACE_BYTES
+}
+
+/// Reserves the space of regions. Call once before any heap is made.
+pub fn init() {
+    space();
+}
+
+/// The region that `p` points into, if it does.
+#[inline]
+pub fn region_of(p: *const Term) -> Option<&'static Region> {
+    if !is_region_ptr(p) {
+        return None;
+    }
+    let s = space();
+    let i = (p as usize - s.base) >> CHUNK_SHIFT;
+    // SAFETY: the table has a slot for each chunk; slots hold live regions or null. A region outlives the terms that
+    // point into it, by its count.
+    unsafe { (*s.table.add(i)).load(Ordering::Acquire).as_ref() }
+}
+
+/// Bytes in all regions alive, and how many there are.
+pub fn totals() -> (usize, usize) {
+    (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
+}
+
+/// A region being filled: room for a number of words known beforehand.
+pub struct Builder {
+    region: Box<Region>,
+    used: usize,
+    capacity: usize,
+}
+
+impl Builder {
+    /// Room for `words` words.
+    pub fn new(words: usize) -> Builder {
+        let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
+        let s = space();
+        let first = {
+            let mut f = s.free.lock().unwrap_or_else(|e| e.into_inner());
+            let fit = f
+                .runs
+                .iter()
+                .find(|(_, n)| **n >= chunks)
+                .map(|(&a, &n)| (a, n));
+            match fit {
+                Some((a, n)) => {
+                    f.runs.remove(&a);
+                    if n > chunks {
+                        f.runs.insert(a + chunks, n - chunks);
+                    }
+                    a
+                }
+                None => {
+                    let a = f.next;
+                    f.next += chunks;
+                    a
+                }
+            }
+        };
+        let base = s.base + ((first as usize) << CHUNK_SHIFT);
+        crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+        Builder {
+            region: Box::new(Region {
+                refc: AtomicU64::new(1),
+                base: base as *mut Term,
+                words: 0,
+                chunks,
+                first_chunk: first,
+                off_heap: OffHeap::default(),
+                refers: Vec::new(),
+            }),
+            used: 0,
+            capacity: words,
+        }
+    }
+    /// Publishes the region, with a count of 1 for the caller.
+    pub fn finish(mut self) -> &'static Region {
+        self.region.words = self.used;
+        let n = (self.region.chunks as usize) << CHUNK_SHIFT;
+        BYTES.fetch_add(n, Ordering::Relaxed);
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        let r: &'static Region = Box::leak(self.region);
+        let s = space();
+        for i in 0..r.chunks {
+            // SAFETY: a slot for each chunk.
+            unsafe {
+                (*s.table.add((r.first_chunk + i) as usize))
+                    .store(r as *const Region as *mut Region, Ordering::Release)
+            };
+        }
+        r
+    }
+    /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
+    pub fn from_term(t: Term) -> (Term, &'static Region) {
+        let mut b = Builder::new(crate::copy::size_of(t));
+        let t = crate::copy::copy(t, &mut b);
+        (t, b.finish())
+    }
+}
+
+impl Alloc for Builder {
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        assert!(
+            self.used + words <= self.capacity,
+            "a region is sized before it is filled"
+        );
+        // SAFETY: within the committed chunks.
+        let p = unsafe { self.region.base.add(self.used) };
+        self.used += words;
+        p
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.region.off_heap
+    }
+}
+
+impl Region {
+    /// Counts one more holder.
+    pub fn retain(&self) {
+        self.refc.fetch_add(1, Ordering::Relaxed);
+    }
+    /// One holder less; frees the region with the last.
+    ///
+    /// # Safety
+    /// The caller held a count; none of its terms points into the region afterwards.
+    pub unsafe fn release(&'static self) {
+        let mut todo = vec![self];
+        while let Some(r) = todo.pop() {
+            if r.refc.fetch_sub(1, Ordering::Release) != 1 {
+                continue;
+            }
+            fence(Ordering::Acquire);
+            let s = space();
+            for i in 0..r.chunks {
+                (*s.table.add((r.first_chunk + i) as usize))
+                    .store(std::ptr::null_mut(), Ordering::Release);
+            }
+            let mut b = Box::from_raw(r as *const Region as *mut Region);
+            crate::gc::release_off_heap(&mut b.off_heap);
+            todo.append(&mut b.refers);
+            let n = (b.chunks as usize) << CHUNK_SHIFT;
+            crate::sys::decommit(b.base as usize, n);
+            BYTES.fetch_sub(n, Ordering::Relaxed);
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+            let mut f = s.free.lock().unwrap_or_else(|e| e.into_inner());
+            let (mut a, mut n) = (b.first_chunk, b.chunks);
+            if let Some((&pa, &pn)) = f.runs.range(..a).next_back() {
+                if pa + pn == a {
+                    f.runs.remove(&pa);
+                    (a, n) = (pa, pn + n);
+                }
+            }
+            if let Some(&nn) = f.runs.get(&(a + n)) {
+                f.runs.remove(&(a + n));
+                n += nn;
+            }
+            f.runs.insert(a, n);
+        }
+    }
+    /// The words of the region.
+    pub fn area(&self) -> (*mut Term, usize) {
+        (self.base, self.words)
+    }
+}
+
+/// A fragment's area test used by copying: whether `t` needs no copy because it is an immediate or lies in a region.
+#[inline(always)]
+pub fn is_shared(t: Term) -> bool {
+    t.is_immed() || is_region_ptr(t.ptr())
+}
+
+/// Moves everything a fragment holds into a region, given its root.
+pub fn from_fragment(root: Term, f: Fragment) -> (Term, &'static Region) {
+    let r = Builder::from_term(root);
+    // SAFETY: the copy counted everything it refers to; the fragment's own counts go.
+    unsafe { f.destroy() };
+    r
+}

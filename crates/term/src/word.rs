@@ -1,0 +1,446 @@
+//! The term word: one 64-bit word per term, with the field's usual tags.
+//!
+//! ```text
+//!   ..........................................................00  header (in an object) or code address (on a stack)
+//!   pppppppp...ppp01  cons: pointer to two words, head and tail
+//!   pppppppp...ppp10  boxed: pointer to a header word
+//!   nnnnnnnn..nn0011  local pid (28 bits of data)       nnnnnnnn..nn0111  local port
+//!   iiiiiiii..ii1111  small: 60-bit two's complement
+//!   iiiiii..ii001011  atom: index into the atom table   cccccc..cc011011  catch mark (stack only)
+//!                                                              0x3b  nil
+//!   header: arity or payload words << 6 | 4-bit subtag << 2 | 00
+//! ```
+//!
+//! # The contract of a term in hand
+//! A `Term` is a plain word, `Copy`, without a lifetime. What it points at stays where it is until one of the
+//! `unsafe` functions that move or free terms runs (a collection, the release of a fragment or region). Safe code
+//! may read through any `Term` that it was given during the native call in which it was given. It must not keep a
+//! `Term` beyond that call: what has to live longer is copied into a buffer of its own
+//! ([`crate::frag::OwnedTerm`]). Making a pointer term out of raw bits is `unsafe`.
+
+use std::fmt;
+
+/// Primary tags (two low bits).
+pub const TAG_HEADER: u64 = 0;
+pub const TAG_LIST: u64 = 1;
+pub const TAG_BOXED: u64 = 2;
+pub const TAG_IMMED: u64 = 3;
+
+/// Four-bit tags of immediates.
+pub const TAG_PID: u64 = 0x3;
+pub const TAG_PORT: u64 = 0x7;
+pub const TAG_IMMED2: u64 = 0xB;
+pub const TAG_SMALL: u64 = 0xF;
+
+/// Six-bit tags of immediates.
+pub const TAG_ATOM: u64 = 0x0B;
+pub const TAG_CATCH: u64 = 0x1B;
+pub const NIL_WORD: u64 = 0x3B;
+
+/// Least and greatest small integers (60 bits).
+pub const MIN_SMALL: i64 = -(1 << 59);
+pub const MAX_SMALL: i64 = (1 << 59) - 1;
+
+/// Bits of data in a local pid or port.
+pub const PID_DATA_BITS: u32 = 28;
+/// Bits of a pid's data that are its number; the rest is its serial.
+pub const PID_NUM_BITS: u32 = 15;
+
+/// What a boxed object is: the subtag of its header.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Subtag {
+    Tuple = 0x0,
+    MatchContext = 0x1,
+    PosBig = 0x2,
+    NegBig = 0x3,
+    Ref = 0x4,
+    Fun = 0x5,
+    Float = 0x6,
+    /// Not used by any object.
+    Unused7 = 0x7,
+    RefcBin = 0x8,
+    HeapBin = 0x9,
+    SubBin = 0xA,
+    /// Not used by any object.
+    UnusedB = 0xB,
+    ExtPid = 0xC,
+    ExtPort = 0xD,
+    ExtRef = 0xE,
+    Map = 0xF,
+}
+
+/// One term word. See the module head for what holding one means.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Term(u64);
+
+/// The empty list.
+pub const NIL: Term = Term(NIL_WORD);
+
+/// Header word of an object with `arity` payload words (for tuples: elements).
+pub const fn header(subtag: Subtag, arity: usize) -> u64 {
+    ((arity as u64) << 6) | ((subtag as u64) << 2)
+}
+
+/// Payload words (tuples: elements) that `hdr` announces. Not for maps, see [`crate::layout::map_words`].
+pub const fn header_arity(hdr: u64) -> usize {
+    (hdr >> 6) as usize
+}
+
+/// The subtag of a header word.
+pub const fn header_subtag(hdr: u64) -> Subtag {
+    // All sixteen values are declared.
+    match (hdr >> 2) & 0xF {
+        0x0 => Subtag::Tuple,
+        0x1 => Subtag::MatchContext,
+        0x2 => Subtag::PosBig,
+        0x3 => Subtag::NegBig,
+        0x4 => Subtag::Ref,
+        0x5 => Subtag::Fun,
+        0x6 => Subtag::Float,
+        0x7 => Subtag::Unused7,
+        0x8 => Subtag::RefcBin,
+        0x9 => Subtag::HeapBin,
+        0xA => Subtag::SubBin,
+        0xB => Subtag::UnusedB,
+        0xC => Subtag::ExtPid,
+        0xD => Subtag::ExtPort,
+        0xE => Subtag::ExtRef,
+        _ => Subtag::Map,
+    }
+}
+
+impl Term {
+    /// A word that is no term: the header of a float of no words. Marks "no value" in registers and results.
+    pub const NON_VALUE: Term = Term((Subtag::Float as u64) << 2);
+
+    /// The word itself.
+    #[inline(always)]
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// A term out of its word.
+    ///
+    /// # Safety
+    /// Where the word has a list or boxed tag, it must point at a well-formed object of that kind that stays in
+    /// place as the module head describes.
+    #[inline(always)]
+    pub const unsafe fn from_raw(w: u64) -> Term {
+        Term(w)
+    }
+
+    /// A local pid out of its 28 data bits.
+    pub const fn pid(data: u32) -> Term {
+        Term(((data as u64) << 4) | TAG_PID)
+    }
+    /// A local port out of its 28 data bits.
+    pub const fn port(data: u32) -> Term {
+        Term(((data as u64) << 4) | TAG_PORT)
+    }
+    /// The atom with that index in the atom table.
+    pub const fn atom(index: u32) -> Term {
+        Term(((index as u64) << 6) | TAG_ATOM)
+    }
+    /// A small. The value must lie between [`MIN_SMALL`] and [`MAX_SMALL`] (checked in debug builds).
+    #[inline(always)]
+    pub const fn small(v: i64) -> Term {
+        debug_assert!(v >= MIN_SMALL && v <= MAX_SMALL);
+        Term(((v as u64) << 4) | TAG_SMALL)
+    }
+    /// A small, if the value fits one.
+    #[inline(always)]
+    pub const fn try_small(v: i64) -> Option<Term> {
+        if v >= MIN_SMALL && v <= MAX_SMALL {
+            Some(Term(((v as u64) << 4) | TAG_SMALL))
+        } else {
+            None
+        }
+    }
+    /// `true` or `false`.
+    #[inline(always)]
+    pub const fn bool(b: bool) -> Term {
+        if b { crate::am::TRUE } else { crate::am::FALSE }
+    }
+    /// A catch mark for the stack: the address of the handler, a multiple of 8 below 2^48.
+    pub const fn catch(addr: u64) -> Term {
+        Term((addr << 6) | TAG_CATCH)
+    }
+
+    #[inline(always)]
+    pub const fn is_list_ptr(self) -> bool {
+        self.0 & 3 == TAG_LIST
+    }
+    #[inline(always)]
+    pub const fn is_boxed(self) -> bool {
+        self.0 & 3 == TAG_BOXED
+    }
+    /// No pointer: pid, port, small, atom, catch mark or nil.
+    #[inline(always)]
+    pub const fn is_immed(self) -> bool {
+        self.0 & 3 == TAG_IMMED
+    }
+    /// A header word or a code address on a stack.
+    #[inline(always)]
+    pub const fn is_header(self) -> bool {
+        self.0 & 3 == TAG_HEADER
+    }
+    #[inline(always)]
+    pub const fn is_nil(self) -> bool {
+        self.0 == NIL_WORD
+    }
+    /// A cons cell or nil.
+    #[inline(always)]
+    pub const fn is_list(self) -> bool {
+        self.is_list_ptr() || self.is_nil()
+    }
+    #[inline(always)]
+    pub const fn is_small(self) -> bool {
+        self.0 & 0xF == TAG_SMALL
+    }
+    #[inline(always)]
+    pub const fn is_atom(self) -> bool {
+        self.0 & 0x3F == TAG_ATOM
+    }
+    #[inline(always)]
+    pub const fn is_catch(self) -> bool {
+        self.0 & 0x3F == TAG_CATCH
+    }
+    /// A pid of this runtime.
+    #[inline(always)]
+    pub const fn is_local_pid(self) -> bool {
+        self.0 & 0xF == TAG_PID
+    }
+    /// A port of this runtime.
+    #[inline(always)]
+    pub const fn is_local_port(self) -> bool {
+        self.0 & 0xF == TAG_PORT
+    }
+    /// The value of a small. Meaningless for anything else.
+    #[inline(always)]
+    pub const fn small_value(self) -> i64 {
+        (self.0 as i64) >> 4
+    }
+    /// The value, if this is a small.
+    #[inline(always)]
+    pub const fn as_small(self) -> Option<i64> {
+        if self.is_small() {
+            Some(self.small_value())
+        } else {
+            None
+        }
+    }
+    /// The index of an atom. Meaningless for anything else.
+    #[inline(always)]
+    pub const fn atom_index(self) -> u32 {
+        (self.0 >> 6) as u32
+    }
+    /// `true` → Some(true), `false` → Some(false), else None.
+    pub fn as_bool(self) -> Option<bool> {
+        if self == crate::am::TRUE {
+            Some(true)
+        } else if self == crate::am::FALSE {
+            Some(false)
+        } else {
+            None
+        }
+    }
+    /// The data bits of a local pid or port.
+    #[inline(always)]
+    pub const fn pid_data(self) -> u32 {
+        (self.0 >> 4) as u32
+    }
+    /// The handler address in a catch mark.
+    pub const fn catch_addr(self) -> u64 {
+        self.0 >> 6
+    }
+
+    /// Where a cons or boxed term points. Meaningless for immediates.
+    #[inline(always)]
+    pub const fn ptr(self) -> *mut Term {
+        (self.0 & !3) as *mut Term
+    }
+    /// A cons term that points at `p`.
+    ///
+    /// # Safety
+    /// `p` is 8-aligned and points at two initialised words.
+    #[inline(always)]
+    pub unsafe fn cons_at(p: *const Term) -> Term {
+        Term(p as u64 | TAG_LIST)
+    }
+    /// A boxed term that points at `p`.
+    ///
+    /// # Safety
+    /// `p` is 8-aligned and points at a well-formed boxed object.
+    #[inline(always)]
+    pub unsafe fn boxed_at(p: *const Term) -> Term {
+        Term(p as u64 | TAG_BOXED)
+    }
+
+    /// Head and tail, if this is a cons cell.
+    #[inline(always)]
+    pub fn as_cons(self) -> Option<(Term, Term)> {
+        // SAFETY: a list-tagged term in hand points at two words (module head).
+        if self.is_list_ptr() {
+            unsafe { Some((*self.ptr(), *self.ptr().add(1))) }
+        } else {
+            None
+        }
+    }
+    /// The header word, if this is boxed.
+    #[inline(always)]
+    pub fn boxed_header(self) -> Option<u64> {
+        // SAFETY: a boxed term in hand points at a header (module head).
+        if self.is_boxed() {
+            unsafe { Some((*self.ptr()).0) }
+        } else {
+            None
+        }
+    }
+    /// What kind of object this boxed term is; None for conses and immediates.
+    #[inline(always)]
+    pub fn subtag(self) -> Option<Subtag> {
+        self.boxed_header().map(header_subtag)
+    }
+    #[inline(always)]
+    fn has_subtag(self, s: Subtag) -> bool {
+        match self.boxed_header() {
+            Some(h) => h & 0x3F == (s as u64) << 2,
+            None => false,
+        }
+    }
+    pub fn is_tuple(self) -> bool {
+        self.has_subtag(Subtag::Tuple)
+    }
+    /// The elements, if this is a tuple. The slice is good for the native call, like the term.
+    #[inline(always)]
+    pub fn as_tuple<'a>(self) -> Option<&'a [Term]> {
+        if self.is_tuple() {
+            // SAFETY: a tuple in hand has as many words behind its header as the header says (module head).
+            unsafe {
+                Some(std::slice::from_raw_parts(
+                    self.ptr().add(1),
+                    header_arity((*self.ptr()).0),
+                ))
+            }
+        } else {
+            None
+        }
+    }
+    pub fn is_float(self) -> bool {
+        self.has_subtag(Subtag::Float)
+    }
+    /// The value, if this is a float.
+    #[inline(always)]
+    pub fn as_float(self) -> Option<f64> {
+        // SAFETY: a float object is a header and the bits of an f64.
+        if self.is_float() {
+            unsafe { Some(f64::from_bits((*self.ptr().add(1)).0)) }
+        } else {
+            None
+        }
+    }
+    pub fn is_big(self) -> bool {
+        match self.boxed_header() {
+            Some(h) => h & 0x3B == (Subtag::PosBig as u64) << 2,
+            None => false,
+        }
+    }
+    pub fn is_integer(self) -> bool {
+        self.is_small() || self.is_big()
+    }
+    pub fn is_number(self) -> bool {
+        self.is_integer() || self.is_float()
+    }
+    /// Sign (true: negative) and magnitude in 64-bit digits, least significant first, if this is a bignum.
+    pub fn as_big<'a>(self) -> Option<(bool, &'a [u64])> {
+        if !self.is_big() {
+            return None;
+        }
+        // SAFETY: a bignum is a header and that many digit words.
+        unsafe {
+            let h = (*self.ptr()).0;
+            Some((
+                header_subtag(h) as u8 == Subtag::NegBig as u8,
+                std::slice::from_raw_parts(self.ptr().add(1) as *const u64, header_arity(h)),
+            ))
+        }
+    }
+    pub fn is_map(self) -> bool {
+        self.has_subtag(Subtag::Map)
+    }
+    pub fn is_fun(self) -> bool {
+        self.has_subtag(Subtag::Fun)
+    }
+    /// A binary or bitstring of any representation (not a match context).
+    #[inline(always)]
+    pub fn is_bitstring(self) -> bool {
+        match self.subtag() {
+            Some(s) => matches!(s, Subtag::RefcBin | Subtag::HeapBin | Subtag::SubBin),
+            None => false,
+        }
+    }
+    pub fn is_match_context(self) -> bool {
+        self.has_subtag(Subtag::MatchContext)
+    }
+    /// A pid, local or of another node.
+    pub fn is_pid(self) -> bool {
+        self.is_local_pid() || self.has_subtag(Subtag::ExtPid)
+    }
+    /// A port, local or of another node.
+    pub fn is_port(self) -> bool {
+        self.is_local_port() || self.has_subtag(Subtag::ExtPort)
+    }
+    /// A reference, local or of another node.
+    pub fn is_ref(self) -> bool {
+        self.has_subtag(Subtag::Ref) || self.has_subtag(Subtag::ExtRef)
+    }
+
+    /// Walks a list: yields elements; [`ListIter::tail`] tells how it ended.
+    pub fn list_iter(self) -> ListIter {
+        ListIter { at: self }
+    }
+    /// All elements of a proper list; None if improper or no list.
+    pub fn list_to_vec(self) -> Option<Vec<Term>> {
+        let mut it = self.list_iter();
+        let v: Vec<Term> = it.by_ref().collect();
+        it.tail().is_nil().then_some(v)
+    }
+}
+
+/// Iterator over the elements of a list. Stops at whatever is no cons.
+pub struct ListIter {
+    at: Term,
+}
+
+impl ListIter {
+    /// What follows the elements yielded so far; after the end, nil for a proper list.
+    pub fn tail(&self) -> Term {
+        self.at
+    }
+}
+
+impl Iterator for ListIter {
+    type Item = Term;
+    #[inline(always)]
+    fn next(&mut self) -> Option<Term> {
+        let (h, t) = self.at.as_cons()?;
+        self.at = t;
+        Some(h)
+    }
+}
+
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_small() {
+            write!(f, "{}", self.small_value())
+        } else if self.is_atom() {
+            write!(f, "'{}'", crate::atom::name(*self))
+        } else if self.is_nil() {
+            write!(f, "[]")
+        } else {
+            write!(f, "#{:x}", self.0)
+        }
+    }
+}
