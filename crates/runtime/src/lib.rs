@@ -1,6 +1,9 @@
 //! The living system.
 
+pub mod bif;
+pub mod cx;
 pub mod options;
+pub mod process;
 
 /// Runs an emulator until it halts; the exit status is the program's.
 ///

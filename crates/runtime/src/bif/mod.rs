@@ -1,0 +1,56 @@
+//! Natives: functions of Erlang modules that are written in Rust. One file per Erlang module (or part of a large
+//! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
+//! `module_info`, what is missing) derives from the rows.
+
+use crate::cx::{BifResult, Cx};
+use purlin_term::Term;
+
+/// How a native may be called and what it may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Allowed in guards too: has no side effect and never traps.
+    Guard,
+    /// An ordinary native.
+    Plain,
+    /// Blocks on the operating system: run on the dirty I/O pool.
+    DirtyIo,
+    /// Computes long without being able to yield: run on the dirty CPU pool.
+    DirtyCpu,
+}
+
+/// One native.
+pub struct Bif {
+    pub module: &'static str,
+    pub name: &'static str,
+    pub arity: u8,
+    pub kind: Kind,
+    /// Calls it with the `arity` arguments at that address.
+    pub call: unsafe fn(&mut Cx, *const Term) -> BifResult,
+}
+
+/// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
+/// `fn abs_1(cx: &mut Cx, args: [Term; 1]) -> BifResult`.
+#[macro_export]
+macro_rules! bifs {
+    ($($kind:ident $m:literal : $n:literal / $a:literal = $f:path;)*) => {
+        /// The natives of this file.
+        pub const BIFS: &[$crate::bif::Bif] = &[$($crate::bif::Bif {
+            module: $m,
+            name: $n,
+            arity: $a,
+            kind: $crate::bif::Kind::$kind,
+            call: {
+                /// # Safety
+                /// As many argument words as the row's arity are at `args`.
+                unsafe fn shim(cx: &mut $crate::cx::Cx, args: *const purlin_term::Term) -> $crate::cx::BifResult {
+                    // SAFETY: by the contract of the shim.
+                    $f(cx, unsafe { *(args as *const [purlin_term::Term; $a]) })
+                }
+                shim
+            },
+        }),*];
+    };
+}
+
+/// All tables. A row's index in their concatenation is its number.
+pub const TABLES: &[&[Bif]] = &[];

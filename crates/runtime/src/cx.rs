@@ -1,0 +1,223 @@
+//! The context of a thread that runs processes: registers, the expanded heap of the process that runs, its pending
+//! exception. Natives get `&mut Cx` and their arguments.
+//!
+//! # The contract of a native (BIF)
+//! * It makes terms through [`Cx`], which is an [`Alloc`]: nothing moves while it runs, so it may hold any number of
+//!   terms. The runtime collects after it returned, if it must.
+//! * It returns a term, or a [`Fail`] made by one of the methods here.
+//! * It keeps no `Term` beyond its return. What must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
+//!   the value of a magic reference.
+//! * Work proportional to user data is counted with [`Cx::bump`]; a native that finds [`Cx::out_of_reds`] on long work
+//!   packs its state and returns [`Cx::trap`] to a continuation (a row of module `purlin`, not callable by name).
+//! * Blocking work belongs in rows of kind `DirtyIo`, long computation that cannot be cut in `DirtyCpu`: the process
+//!   is then run by a thread of that pool.
+
+use purlin_term::fun::Export;
+use purlin_term::heap::{Heap, OffHeap};
+use purlin_term::{Alloc, NIL, Term, am};
+
+/// X registers there are.
+pub const X_REGS: usize = 1024;
+/// Most arguments of a native, and of a trap.
+pub const MAX_ARGS: usize = 255;
+
+/// What a native returns.
+pub type BifResult = Result<Term, Fail>;
+
+/// Why a native gave no value. Details wait in the context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[must_use]
+pub enum Fail {
+    /// `error:badarg`; the interpreter adds the native's arguments and `error_info`.
+    Badarg,
+    /// `error:badarith`
+    Badarith,
+    /// `error:system_limit`
+    SystemLimit,
+    /// `error:notsup`
+    Notsup,
+    /// `error:undef`: the native is not there.
+    Undef,
+    /// Class and value stand in [`Cx::exc`].
+    Raised,
+    /// Call [`Trap::target`] with [`Trap::args`] in place of this native.
+    Trap,
+    /// Put the process at the end of its run queue and call this native again with the same arguments.
+    Again,
+    /// The process waits: it is called again, same arguments, when a signal has arrived.
+    Wait,
+    /// The process has ended (it exited itself); nothing follows.
+    Exited,
+}
+
+/// Exception classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Class {
+    Error,
+    Exit,
+    Throw,
+}
+
+impl Class {
+    /// The atom that `try … catch` sees.
+    pub fn atom(self) -> Term {
+        match self {
+            Class::Error => am::ERROR,
+            Class::Exit => am::EXIT,
+            Class::Throw => am::THROW,
+        }
+    }
+}
+
+/// An exception under way.
+pub struct Exc {
+    pub class: Class,
+    pub value: Term,
+    /// Arguments to show in the first stack trace entry in place of the arity; NON_VALUE if none.
+    pub args: Term,
+    /// `cause` for `error_info`: a term; NON_VALUE if none.
+    pub cause: Term,
+    /// A stack trace given by the program (`erlang:raise/3`); NON_VALUE if the runtime makes it.
+    pub trace: Term,
+    /// Whether the first stack trace entry carries `error_info`.
+    pub error_info: bool,
+}
+
+/// A call to be made in place of a native.
+pub struct Trap {
+    pub target: *const Export,
+    pub argc: usize,
+    pub args: [Term; 16],
+}
+
+/// See the module head. `repr(C)`: interpreter code addresses X registers at offset 0.
+#[repr(C)]
+pub struct Cx {
+    pub x: [Term; X_REGS],
+    pub fr: [f64; X_REGS],
+    /// The heap of the process that runs; the interpreter holds `htop` and `stop` in locals while it runs code.
+    pub heap: Heap,
+    /// Reductions left in this time slice; may go below zero.
+    pub reds: i64,
+    pub exc: Exc,
+    pub trap: Trap,
+    /// The control block of the process that runs.
+    pub proc: *mut crate::process::Process,
+    /// Index of this thread among the schedulers; dirty threads come behind them.
+    pub sched: usize,
+    /// The address that the native was called from, for stack traces.
+    pub bif_pc: *const u64,
+}
+
+impl Cx {
+    /// A context for a thread. Large: keep it boxed.
+    pub fn boxed(sched: usize) -> Box<Cx> {
+        Box::new(Cx {
+            x: [NIL; X_REGS],
+            fr: [0.0; X_REGS],
+            heap: Heap::empty(),
+            reds: 0,
+            exc: Exc {
+                class: Class::Error,
+                value: NIL,
+                args: Term::NON_VALUE,
+                cause: Term::NON_VALUE,
+                trace: Term::NON_VALUE,
+                error_info: false,
+            },
+            trap: Trap { target: std::ptr::null(), argc: 0, args: [NIL; 16] },
+            proc: std::ptr::null_mut(),
+            sched,
+            bif_pc: std::ptr::null(),
+        })
+    }
+
+    fn raise(&mut self, class: Class, value: Term) -> Fail {
+        self.exc = Exc {
+            class,
+            value,
+            args: Term::NON_VALUE,
+            cause: Term::NON_VALUE,
+            trace: Term::NON_VALUE,
+            error_info: false,
+        };
+        Fail::Raised
+    }
+    /// `error:value`
+    pub fn error(&mut self, value: Term) -> Fail {
+        self.raise(Class::Error, value)
+    }
+    /// `error:{tag, value}`, such as `{badmap, T}`
+    pub fn error2(&mut self, tag: Term, value: Term) -> Fail {
+        let t = self.tuple(&[tag, value]);
+        self.raise(Class::Error, t)
+    }
+    /// `exit:value`
+    pub fn exit(&mut self, value: Term) -> Fail {
+        self.raise(Class::Exit, value)
+    }
+    /// `throw:value`
+    pub fn throw(&mut self, value: Term) -> Fail {
+        self.raise(Class::Throw, value)
+    }
+    /// `error:badarg` whose `error_info` carries a `cause`, for the modules that format errors by it.
+    pub fn badarg_cause(&mut self, cause: Term) -> Fail {
+        self.error_cause(am::BADARG, cause)
+    }
+    /// `error:value` with `error_info` and that `cause`.
+    pub fn error_cause(&mut self, value: Term, cause: Term) -> Fail {
+        let f = self.raise(Class::Error, value);
+        self.exc.cause = cause;
+        self.exc.error_info = true;
+        f
+    }
+    /// Has `target` called with `args` (at most 16) in place of this native: its value is the native's value.
+    pub fn trap(&mut self, target: *const Export, args: &[Term]) -> Fail {
+        self.trap.target = target;
+        self.trap.argc = args.len();
+        self.trap.args[..args.len()].copy_from_slice(args);
+        Fail::Trap
+    }
+    /// Counts `n` reductions of work done.
+    #[inline]
+    pub fn bump(&mut self, n: usize) {
+        self.reds -= n as i64;
+    }
+    /// Whether the time slice is used up: long work packs up and traps.
+    #[inline]
+    pub fn out_of_reds(&self) -> bool {
+        self.reds <= 0
+    }
+    /// Control block of the process that runs.
+    #[inline]
+    pub fn process(&mut self) -> &mut crate::process::Process {
+        // SAFETY: set while a process runs on this thread, which natives only are called in.
+        unsafe { &mut *self.proc }
+    }
+    /// `self()`
+    #[inline]
+    pub fn self_pid(&mut self) -> Term {
+        self.process().pid
+    }
+    /// `{ok, T}`
+    pub fn ok(&mut self, t: Term) -> Term {
+        self.tuple(&[am::OK, t])
+    }
+    /// `{error, T}`
+    pub fn err(&mut self, t: Term) -> Term {
+        self.tuple(&[am::ERROR, t])
+    }
+}
+
+impl Alloc for Cx {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        self.heap.alloc(words)
+    }
+    #[inline]
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.heap.off_heap
+    }
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Installs what building and testing need and the machine lacks: a C toolchain, the stock Erlang and Elixir, Rust.
+set -eu
+need=""
+for p in erl:erlang-base erlc:erlang-dev elixir:elixir cc:gcc make:make pkg-config:pkg-config; do
+  command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
+done
+for d in tools crypto syntax_tools parsetools; do
+  ls -d /usr/lib/erlang/lib/$d-* >/dev/null 2>&1 || need="$need erlang-$(echo $d | tr _ -)"
+done
+command -v cargo >/dev/null 2>&1 || [ -x "$HOME/.cargo/bin/cargo" ] || need="$need rustup"
+if [ -n "$need" ]; then
+  sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  echo "installing:$need" >&2
+  $sudo apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq $need >/dev/null
+fi
+PATH="$HOME/.cargo/bin:$PATH"
+cargo --version >/dev/null 2>&1 || rustup default stable >&2
