@@ -1,0 +1,869 @@
+//! Equality and order of terms, as `=:=`, `==`, `<` and the order of map keys have them.
+//!
+//! ```text
+//! number < atom < reference < fun < port < pid < tuple < map < nil < list < bitstring
+//! ```
+//! Two orders differ in numbers only. In the *arithmetic* order (`<`, `==`) an integer and a float compare by value,
+//! exactly, however large. In the *exact* order (`=:=`, keys of maps) every integer is below every float.
+//! Maps order by size, then by keys in exact order, then by the values of the keys in that order.
+//!
+//! Terms may be nested as deeply as memory allows, so nothing here recurses: what remains to be compared is kept in
+//! a stack of frames.
+
+use crate::atom;
+use crate::hash;
+use crate::layout::{self, Bits, MAP_FLAT, RefView};
+use crate::node;
+use crate::word::{PID_NUM_BITS, Subtag, Term};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// `a =:= b`.
+#[inline]
+pub fn eq_exact(a: Term, b: Term) -> bool {
+    if a == b {
+        return true;
+    }
+    if a.is_immed() || b.is_immed() {
+        return false;
+    }
+    equal(a, b, true)
+}
+
+/// `a == b`: integers and floats are equal where their values are, except in keys of maps.
+#[inline]
+pub fn eq(a: Term, b: Term) -> bool {
+    if a == b {
+        return true;
+    }
+    if a.is_immed() && b.is_immed() {
+        return false;
+    }
+    equal(a, b, false)
+}
+
+/// The order of `<` and `==`.
+#[inline]
+pub fn cmp(a: Term, b: Term) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
+    if a.is_small() && b.is_small() {
+        return a.small_value().cmp(&b.small_value());
+    }
+    order(a, b, false)
+}
+
+/// The order in which map keys are kept: [`cmp`] but with all integers below all floats. `Equal` is `=:=`.
+#[inline]
+pub fn cmp_exact(a: Term, b: Term) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
+    if a.is_small() && b.is_small() {
+        return a.small_value().cmp(&b.small_value());
+    }
+    order(a, b, true)
+}
+
+/// Compares an integer (small or big) with a finite float by value.
+pub fn cmp_int_float(i: Term, f: f64) -> Ordering {
+    if let Some(v) = i.as_small() {
+        // Beyond 2^60 any float is outside the range of smalls; within it the integer part converts exactly.
+        if f >= (1u64 << 60) as f64 {
+            return Ordering::Less;
+        }
+        if f <= -((1u64 << 60) as f64) {
+            return Ordering::Greater;
+        }
+        let t = f.trunc();
+        return v
+            .cmp(&(t as i64))
+            .then_with(|| 0.0f64.partial_cmp(&(f - t)).unwrap_or(Ordering::Equal));
+    }
+    let Some((negative, digits)) = i.as_big() else {
+        return Ordering::Less;
+    };
+    if negative != (f < 0.0) {
+        return if negative {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        };
+    }
+    let mag = cmp_magnitude(digits, f.abs());
+    if negative { mag.reverse() } else { mag }
+}
+
+/// Compares a magnitude of at least 2^59 with a finite float of at least 0.
+fn cmp_magnitude(digits: &[u64], f: f64) -> Ordering {
+    let n = digits.iter().rposition(|&d| d != 0).map_or(0, |i| i + 1);
+    let digits = &digits[..n];
+    if f < 1.0 {
+        return if n == 0 && f == 0.0 {
+            Ordering::Equal
+        } else if n == 0 {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        };
+    }
+    let bits = f.to_bits();
+    let exp = ((bits >> 52) & 0x7FF) as i64 - 1023;
+    let mant = (bits & ((1 << 52) - 1)) | (1 << 52);
+    // Highest set bit of the integer against that of the float.
+    let top = n as i64 * 64 - 1 - digits.last().map_or(64, |d| d.leading_zeros()) as i64;
+    match top.cmp(&exp) {
+        Ordering::Equal => {}
+        o => return o,
+    }
+    // Both have 2^exp as their highest bit: compare the 53 bits of the float with the integer's, then what is left.
+    let bit = |i: i64| -> u64 {
+        if i < 0 {
+            0
+        } else {
+            digits[(i / 64) as usize] >> (i % 64) & 1
+        }
+    };
+    for k in 0..53 {
+        match bit(exp - k).cmp(&(mant >> (52 - k) & 1)) {
+            Ordering::Equal => {}
+            o => return o,
+        }
+    }
+    let rest = exp - 53;
+    if rest >= 0 {
+        let full = (rest + 1) as usize / 64;
+        let part = (rest + 1) as usize % 64;
+        if digits[..full].iter().any(|&d| d != 0)
+            || part > 0 && digits[full] & ((1u64 << part) - 1) != 0
+        {
+            return Ordering::Greater;
+        }
+    }
+    Ordering::Equal
+}
+
+/// Compares two bignums.
+fn cmp_big(a: (bool, &[u64]), b: (bool, &[u64])) -> Ordering {
+    match (a.0, b.0) {
+        (false, true) => Ordering::Greater,
+        (true, false) => Ordering::Less,
+        (neg, _) => {
+            let m =
+                a.1.len()
+                    .cmp(&b.1.len())
+                    .then_with(|| a.1.iter().rev().cmp(b.1.iter().rev()));
+            if neg { m.reverse() } else { m }
+        }
+    }
+}
+
+/// Compares two numbers by value (arithmetic order).
+fn cmp_numbers(a: Term, b: Term, exact: bool) -> Ordering {
+    match (a.as_float(), b.as_float()) {
+        (Some(x), Some(y)) => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
+        (Some(_), None) if exact => Ordering::Greater,
+        (None, Some(_)) if exact => Ordering::Less,
+        (Some(x), None) => cmp_int_float(b, x).reverse(),
+        (None, Some(y)) => cmp_int_float(a, y),
+        (None, None) => match (a.as_small(), b.as_small()) {
+            (Some(x), Some(y)) => x.cmp(&y),
+            (Some(_), None) => match b.as_big() {
+                Some((true, _)) => Ordering::Greater,
+                _ => Ordering::Less,
+            },
+            (None, Some(_)) => match a.as_big() {
+                Some((true, _)) => Ordering::Less,
+                _ => Ordering::Greater,
+            },
+            (None, None) => match (a.as_big(), b.as_big()) {
+                (Some(x), Some(y)) => cmp_big(x, y),
+                _ => Ordering::Equal,
+            },
+        },
+    }
+}
+
+/// Place of a term's type in the order of types.
+fn rank(t: Term) -> u8 {
+    if t.is_list_ptr() {
+        return 9;
+    }
+    if t.is_small() {
+        return 0;
+    }
+    if t.is_atom() {
+        return 1;
+    }
+    if t.is_nil() {
+        return 8;
+    }
+    if t.is_local_pid() {
+        return 5;
+    }
+    if t.is_local_port() {
+        return 4;
+    }
+    match t.subtag() {
+        Some(Subtag::PosBig | Subtag::NegBig | Subtag::Float) => 0,
+        Some(Subtag::Ref | Subtag::ExtRef) => 2,
+        Some(Subtag::Fun) => 3,
+        Some(Subtag::ExtPort) => 4,
+        Some(Subtag::ExtPid) => 5,
+        Some(Subtag::Tuple) => 6,
+        Some(Subtag::Map) => 7,
+        _ => 10,
+    }
+}
+
+/// Number and serial of a pid, with the name and creation of its node.
+pub fn pid_parts(t: Term) -> Option<(u32, u32, Term, u32)> {
+    if t.is_local_pid() {
+        let d = t.pid_data();
+        return Some((
+            d & ((1 << PID_NUM_BITS) - 1),
+            d >> PID_NUM_BITS,
+            node::this_name(),
+            node::this_creation(),
+        ));
+    }
+    if t.subtag()? != Subtag::ExtPid {
+        return None;
+    }
+    let (n, d) = t.as_external()?;
+    Some((d as u32, (d >> 32) as u32, n.name, n.creation))
+}
+
+/// Number of a port, with the name and creation of its node.
+pub fn port_parts(t: Term) -> Option<(u64, Term, u32)> {
+    if t.is_local_port() {
+        return Some((
+            t.pid_data() as u64,
+            node::this_name(),
+            node::this_creation(),
+        ));
+    }
+    if t.subtag()? != Subtag::ExtPort {
+        return None;
+    }
+    let (n, d) = t.as_external()?;
+    Some((d, n.name, n.creation))
+}
+
+/// Numbers of a reference, with the name and creation of its node.
+pub fn ref_parts(t: Term) -> Option<(SmallVec<[u32; 5]>, Term, u32)> {
+    Some(match t.as_ref_view()? {
+        RefView::External { node, nums } => (SmallVec::from_slice(nums), node.name, node.creation),
+        v => {
+            let n = v.local_nums()?;
+            (
+                SmallVec::from_slice(&n),
+                node::this_name(),
+                node::this_creation(),
+            )
+        }
+    })
+}
+
+fn cmp_node(a: (Term, u32), b: (Term, u32)) -> Ordering {
+    atom::cmp(a.0, b.0).then_with(|| a.1.cmp(&b.1))
+}
+
+fn cmp_pids(a: Term, b: Term) -> Ordering {
+    if a.is_local_pid() && b.is_local_pid() {
+        return a.pid_data().cmp(&b.pid_data());
+    }
+    match (pid_parts(a), pid_parts(b)) {
+        (Some(x), Some(y)) => {
+            x.1.cmp(&y.1)
+                .then_with(|| x.0.cmp(&y.0))
+                .then_with(|| cmp_node((x.2, x.3), (y.2, y.3)))
+        }
+        _ => Ordering::Equal,
+    }
+}
+
+fn cmp_ports(a: Term, b: Term) -> Ordering {
+    match (port_parts(a), port_parts(b)) {
+        (Some(x), Some(y)) => cmp_node((x.1, x.2), (y.1, y.2)).then_with(|| x.0.cmp(&y.0)),
+        _ => Ordering::Equal,
+    }
+}
+
+fn cmp_refs(a: Term, b: Term) -> Ordering {
+    match (ref_parts(a), ref_parts(b)) {
+        (Some(x), Some(y)) => cmp_node((x.1, x.2), (y.1, y.2)).then_with(|| {
+            // Missing numbers count as 0; the last number weighs most.
+            let n = x.0.len().max(y.0.len());
+            for i in (0..n).rev() {
+                let (p, q) = (
+                    x.0.get(i).copied().unwrap_or(0),
+                    y.0.get(i).copied().unwrap_or(0),
+                );
+                if p != q {
+                    return p.cmp(&q);
+                }
+            }
+            Ordering::Equal
+        }),
+        _ => Ordering::Equal,
+    }
+}
+
+/// Compares all of two funs but their environments.
+fn cmp_fun_heads(a: Term, b: Term) -> Ordering {
+    let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) else {
+        return Ordering::Equal;
+    };
+    match (x.local(), y.local()) {
+        (Some(f), Some(g)) => {
+            let same = std::ptr::eq(f, g);
+            if same {
+                Ordering::Equal
+            } else {
+                atom::cmp(f.module, g.module)
+                    .then_with(|| f.index.cmp(&g.index))
+                    .then_with(|| f.old_uniq.cmp(&g.old_uniq))
+            }
+            .then_with(|| x.env.len().cmp(&y.env.len()))
+        }
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => match (x.export(), y.export()) {
+            (Some(f), Some(g)) => atom::cmp(f.module, g.module)
+                .then_with(|| atom::cmp(f.function, g.function))
+                .then_with(|| f.arity.cmp(&g.arity)),
+            _ => Ordering::Equal,
+        },
+    }
+}
+
+/// Byte `i` of a bitstring, shifted into place; bits beyond the end are 0.
+#[inline]
+fn byte_at(b: &Bits, i: usize) -> u8 {
+    let s = b.bit_offset;
+    let last = (s as usize + b.bit_len).div_ceil(8);
+    // SAFETY: bytes below `last` hold bits of the string.
+    let v = unsafe {
+        let hi = *b.base.add(i);
+        if s == 0 {
+            hi
+        } else {
+            let lo = if i + 1 < last { *b.base.add(i + 1) } else { 0 };
+            hi << s | lo >> (8 - s)
+        }
+    };
+    let left = b.bit_len - i * 8;
+    if left < 8 {
+        v & 0xFFu8 << (8 - left)
+    } else {
+        v
+    }
+}
+
+/// Compares two bitstrings: by their common bits, then the shorter is less.
+pub fn cmp_bits(a: &Bits, b: &Bits) -> Ordering {
+    if let (Some(x), Some(y)) = (a.as_bytes(), b.as_bytes()) {
+        return x.cmp(y);
+    }
+    let common = a.bit_len.min(b.bit_len);
+    for i in 0..common / 8 {
+        match byte_at(a, i).cmp(&byte_at(b, i)) {
+            Ordering::Equal => {}
+            o => return o,
+        }
+    }
+    let tail = common % 8;
+    if tail > 0 {
+        let m = 0xFFu8 << (8 - tail);
+        match (byte_at(a, common / 8) & m).cmp(&(byte_at(b, common / 8) & m)) {
+            Ordering::Equal => {}
+            o => return o,
+        }
+    }
+    a.bit_len.cmp(&b.bit_len)
+}
+
+/// Whether two boxed terms that hold no terms are equal; both have the same rank.
+fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
+    match rank(a) {
+        0 => {
+            if exact && a.is_float() != b.is_float() {
+                return false;
+            }
+            cmp_numbers(a, b, exact).is_eq()
+        }
+        2 => cmp_refs(a, b).is_eq(),
+        4 => cmp_ports(a, b).is_eq(),
+        5 => cmp_pids(a, b).is_eq(),
+        10 => match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => x.bit_len == y.bit_len && cmp_bits(&x, &y).is_eq(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Equality. Hash maps of equal keys have equal trees, so they compare node by node.
+#[inline(never)]
+fn equal(a: Term, b: Term, exact: bool) -> bool {
+    // Words to compare pairwise: (at in a, at in b, count, exact).
+    let mut todo: SmallVec<[(*const Term, *const Term, usize, bool); 16]> = SmallVec::new();
+    let (mut a, mut b, mut exact) = (a, b, exact);
+    'all: loop {
+        // One pair; falls through where equal so far.
+        'pair: {
+            if a == b {
+                break 'pair;
+            }
+            if a.is_list_ptr() {
+                if !b.is_list_ptr() {
+                    return false;
+                }
+                // SAFETY: conses are two words; the loop below walks the tails without growing the stack.
+                unsafe {
+                    todo.push((a.ptr().add(1), b.ptr().add(1), 1, exact));
+                    let (x, y) = (*a.ptr(), *b.ptr());
+                    a = x;
+                    b = y;
+                }
+                continue 'all;
+            }
+            let (ra, rb) = (rank(a), rank(b));
+            if ra != rb {
+                return false;
+            }
+            match ra {
+                6 => {
+                    let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
+                        return false;
+                    };
+                    if x.len() != y.len() {
+                        return false;
+                    }
+                    if !x.is_empty() {
+                        todo.push((x.as_ptr(), y.as_ptr(), x.len(), exact));
+                    }
+                }
+                3 => {
+                    if !cmp_fun_heads(a, b).is_eq() {
+                        return false;
+                    }
+                    if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) {
+                        if !x.env.is_empty() {
+                            todo.push((x.env.as_ptr(), y.env.as_ptr(), x.env.len(), exact));
+                        }
+                    }
+                }
+                // SAFETY: layout of maps; both have the same header, hence the same words.
+                7 => unsafe {
+                    let (p, q) = (a.ptr(), b.ptr());
+                    let h = (*p).raw();
+                    if h != (*q).raw() {
+                        return false;
+                    }
+                    let kind = layout::map_kind(h);
+                    if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
+                        return false;
+                    }
+                    if kind == MAP_FLAT {
+                        let n = (*p.add(1)).raw() as usize;
+                        if n > 0 {
+                            todo.push((p.add(3), q.add(3), n, exact));
+                            todo.push((p.add(2), q.add(2), 1, true));
+                        }
+                    } else {
+                        let first = if kind == layout::MAP_NODE { 1 } else { 2 };
+                        for i in first..layout::map_words(p) {
+                            let (x, y) = (*p.add(i), *q.add(i));
+                            if x == y {
+                                continue;
+                            }
+                            if x.is_list_ptr() != y.is_list_ptr() {
+                                return false;
+                            }
+                            if x.is_list_ptr() {
+                                todo.push((x.ptr().add(1), y.ptr().add(1), 1, exact));
+                                todo.push((x.ptr(), y.ptr(), 1, true));
+                            } else {
+                                todo.push((p.add(i), q.add(i), 1, exact));
+                            }
+                        }
+                    }
+                },
+                0 => {
+                    if !equal_leaf(a, b, exact) {
+                        return false;
+                    }
+                }
+                // Equal atoms and nils are the same word.
+                1 | 8 => return false,
+                _ => {
+                    if !equal_leaf(a, b, exact) {
+                        return false;
+                    }
+                }
+            }
+        }
+        // Next pair, skipping what is the same word.
+        loop {
+            let Some((p, q, n, e)) = todo.last_mut() else {
+                return true;
+            };
+            // SAFETY: n counts the words left in both arrays.
+            let (x, y) = unsafe { (**p, **q) };
+            exact = *e;
+            *n -= 1;
+            if *n == 0 {
+                todo.pop();
+            } else {
+                // SAFETY: there is at least one more word.
+                unsafe {
+                    *p = p.add(1);
+                    *q = q.add(1);
+                }
+            }
+            if x != y {
+                a = x;
+                b = y;
+                break;
+            }
+        }
+    }
+}
+
+/// What is left to do once the current pair is known to be equal, or the use that is made of its result.
+enum Frame {
+    /// Words to compare pairwise while all are equal.
+    Array(*const Term, *const Term, usize),
+    /// Go back to the arithmetic order, whatever the result.
+    ArithmeticAgain,
+    /// Looking for the least of the keys that only one of two hash maps has.
+    LeastKey {
+        /// Key, and whether the left map has it.
+        keys: Vec<(Term, bool)>,
+        at: usize,
+        best: usize,
+        exact: bool,
+    },
+    /// Comparing the values of hash maps with equal keys; the result is that of the least key whose values differ.
+    Values {
+        pairs: Vec<(Term, Term, Term)>,
+        at: usize,
+        best: Option<(Term, Ordering)>,
+        /// Result for the values at `at`, while the keys are compared.
+        pending: Option<Ordering>,
+        exact: bool,
+    },
+}
+
+/// Keys and values of a hash map, in the order of its tree.
+pub(crate) fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
+    let mut todo: SmallVec<[Term; 64]> = SmallVec::new();
+    todo.push(m);
+    while let Some(t) = todo.pop() {
+        if let Some((k, v)) = t.as_cons() {
+            out.push((k, v));
+            continue;
+        }
+        // SAFETY: layout of hash maps: children are conses (leaves) or boxed nodes.
+        unsafe {
+            let p = t.ptr();
+            let h = (*p).raw();
+            if layout::map_kind(h) == MAP_FLAT {
+                if let Some((ks, vs)) = t.as_flatmap() {
+                    out.extend(ks.iter().copied().zip(vs.iter().copied()));
+                }
+                continue;
+            }
+            let first = if layout::map_kind(h) == layout::MAP_NODE {
+                1
+            } else {
+                2
+            };
+            for i in (first..layout::map_words(p)).rev() {
+                todo.push(*p.add(i));
+            }
+        }
+    }
+}
+
+/// The keys that only one of two hash maps has, or their values side by side where they have the same keys.
+fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
+    let (mut va, mut vb) = (Vec::new(), Vec::new());
+    hashmap_pairs(a, &mut va);
+    hashmap_pairs(b, &mut vb);
+    if va.iter().zip(&vb).all(|(x, y)| eq_exact(x.0, y.0)) {
+        return Frame::Values {
+            pairs: va
+                .iter()
+                .zip(&vb)
+                .filter(|(x, y)| x.1 != y.1)
+                .map(|(x, y)| (x.0, x.1, y.1))
+                .collect(),
+            at: 0,
+            best: None,
+            pending: None,
+            exact,
+        };
+    }
+    let mut by_hash: std::collections::HashMap<u32, SmallVec<[Term; 1]>> =
+        std::collections::HashMap::with_capacity(vb.len());
+    for (k, _) in &vb {
+        by_hash.entry(hash::internal(*k)).or_default().push(*k);
+    }
+    let mut keys = Vec::new();
+    for (k, _) in &va {
+        let found = by_hash.get_mut(&hash::internal(*k)).and_then(|l| {
+            let i = l.iter().position(|x| eq_exact(*x, *k))?;
+            l.swap_remove(i);
+            Some(())
+        });
+        if found.is_none() {
+            keys.push((*k, true));
+        }
+    }
+    for l in by_hash.values() {
+        keys.extend(l.iter().map(|k| (*k, false)));
+    }
+    Frame::LeastKey {
+        keys,
+        at: 1,
+        best: 0,
+        exact,
+    }
+}
+
+/// The order of two terms.
+#[inline(never)]
+fn order(a: Term, b: Term, exact: bool) -> Ordering {
+    let mut todo: SmallVec<[Frame; 8]> = SmallVec::new();
+    let (mut a, mut b, mut exact) = (a, b, exact);
+    'all: loop {
+        let mut r = 'pair: {
+            if a == b {
+                break 'pair Ordering::Equal;
+            }
+            if a.is_small() && b.is_small() {
+                break 'pair a.small_value().cmp(&b.small_value());
+            }
+            if a.is_list_ptr() && b.is_list_ptr() {
+                // SAFETY: conses are two words.
+                unsafe {
+                    todo.push(Frame::Array(a.ptr().add(1), b.ptr().add(1), 1));
+                    let (x, y) = (*a.ptr(), *b.ptr());
+                    a = x;
+                    b = y;
+                }
+                continue 'all;
+            }
+            let (ra, rb) = (rank(a), rank(b));
+            if ra != rb {
+                break 'pair ra.cmp(&rb);
+            }
+            match ra {
+                0 => cmp_numbers(a, b, exact),
+                1 => atom::cmp(a, b),
+                2 => cmp_refs(a, b),
+                3 => {
+                    let o = cmp_fun_heads(a, b);
+                    if o.is_eq() {
+                        if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) {
+                            if !x.env.is_empty() {
+                                todo.push(Frame::Array(
+                                    x.env.as_ptr(),
+                                    y.env.as_ptr(),
+                                    x.env.len(),
+                                ));
+                            }
+                        }
+                    }
+                    o
+                }
+                4 => cmp_ports(a, b),
+                5 => cmp_pids(a, b),
+                6 => match (a.as_tuple(), b.as_tuple()) {
+                    (Some(x), Some(y)) => {
+                        let o = x.len().cmp(&y.len());
+                        if o.is_eq() && !x.is_empty() {
+                            todo.push(Frame::Array(x.as_ptr(), y.as_ptr(), x.len()));
+                        }
+                        o
+                    }
+                    _ => Ordering::Equal,
+                },
+                7 => {
+                    let o = a.map_size().cmp(&b.map_size());
+                    if o.is_eq() {
+                        match (a.as_flatmap(), b.as_flatmap()) {
+                            (Some((ka, va)), Some((kb, vb))) => {
+                                if !ka.is_empty() {
+                                    todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
+                                    if !exact {
+                                        todo.push(Frame::ArithmeticAgain);
+                                        exact = true;
+                                    }
+                                    todo.push(Frame::Array(ka.as_ptr(), kb.as_ptr(), ka.len()));
+                                }
+                            }
+                            _ => {
+                                let f = hashmap_frame(a, b, exact);
+                                todo.push(f);
+                                // The frame takes a result: start it with the pair it would ask for first.
+                                if let Some(Frame::LeastKey { .. }) = todo.last() {
+                                    exact = true;
+                                }
+                                match start_frame(&mut todo, &mut exact) {
+                                    Ok((x, y)) => {
+                                        a = x;
+                                        b = y;
+                                        continue 'all;
+                                    }
+                                    Err(o) => break 'pair o,
+                                }
+                            }
+                        }
+                    }
+                    o
+                }
+                8 => Ordering::Equal,
+                _ => match (a.as_bits(), b.as_bits()) {
+                    (Some(x), Some(y)) => cmp_bits(&x, &y),
+                    _ => a.raw().cmp(&b.raw()),
+                },
+            }
+        };
+        // Hand the result to the frames; leave with the next pair.
+        loop {
+            match todo.last_mut() {
+                None => return r,
+                Some(Frame::ArithmeticAgain) => {
+                    exact = false;
+                    todo.pop();
+                }
+                Some(Frame::Array(p, q, n)) => {
+                    if r.is_ne() {
+                        todo.pop();
+                        continue;
+                    }
+                    // SAFETY: n counts the words left in both arrays.
+                    let (x, y) = unsafe { (**p, **q) };
+                    *n -= 1;
+                    if *n == 0 {
+                        todo.pop();
+                    } else {
+                        // SAFETY: there is at least one more word.
+                        unsafe {
+                            *p = p.add(1);
+                            *q = q.add(1);
+                        }
+                    }
+                    if x != y {
+                        a = x;
+                        b = y;
+                        break;
+                    }
+                }
+                Some(Frame::LeastKey { at, best, .. }) => {
+                    // `r` is the order of keys[at] against keys[best].
+                    if r.is_lt() {
+                        *best = *at;
+                    }
+                    *at += 1;
+                    match start_frame(&mut todo, &mut exact) {
+                        Ok((x, y)) => {
+                            a = x;
+                            b = y;
+                            break;
+                        }
+                        Err(o) => r = o,
+                    }
+                }
+                Some(Frame::Values {
+                    pairs,
+                    at,
+                    best,
+                    pending,
+                    ..
+                }) => {
+                    match pending.take() {
+                        // `r` is the order of the key at `at` against the least so far.
+                        Some(o) => {
+                            if r.is_lt() {
+                                *best = Some((pairs[*at].0, o));
+                            }
+                            *at += 1;
+                        }
+                        // `r` is the order of the values at `at`.
+                        None => {
+                            if r.is_eq() {
+                                *at += 1;
+                            } else if let Some((least, _)) = best {
+                                *pending = Some(r);
+                                a = pairs[*at].0;
+                                b = *least;
+                                exact = true;
+                                break;
+                            } else {
+                                *best = Some((pairs[*at].0, r));
+                                *at += 1;
+                            }
+                        }
+                    }
+                    match start_frame(&mut todo, &mut exact) {
+                        Ok((x, y)) => {
+                            a = x;
+                            b = y;
+                            break;
+                        }
+                        Err(o) => r = o,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The next pair that the map frame on top wants compared; pops it and gives its result where it has no more.
+fn start_frame(
+    todo: &mut SmallVec<[Frame; 8]>,
+    exact: &mut bool,
+) -> Result<(Term, Term), Ordering> {
+    let (done, was_exact) = match todo.last() {
+        Some(Frame::LeastKey {
+            keys,
+            at,
+            best,
+            exact: e,
+        }) => {
+            if let Some((k, _)) = keys.get(*at) {
+                *exact = true;
+                return Ok((*k, keys[*best].0));
+            }
+            let o = match keys.get(*best) {
+                Some((_, true)) => Ordering::Less,
+                Some((_, false)) => Ordering::Greater,
+                None => Ordering::Equal,
+            };
+            (o, *e)
+        }
+        Some(Frame::Values {
+            pairs,
+            at,
+            best,
+            exact: e,
+            ..
+        }) => {
+            if let Some((_, x, y)) = pairs.get(*at) {
+                *exact = *e;
+                return Ok((*x, *y));
+            }
+            (best.map_or(Ordering::Equal, |(_, o)| o), *e)
+        }
+        _ => return Err(Ordering::Equal),
+    };
+    *exact = was_exact;
+    todo.pop();
+    Err(done)
+}

@@ -1,0 +1,398 @@
+//! Hashes of terms.
+//!
+//! - [`phash2`] is the portable hash of `erlang:phash2/1,2`: the same in every runtime, for ever. Its mixing function
+//!   is Bob Jenkins' of 1996 ("lookup2").
+//! - [`phash`] is the older portable hash of `erlang:phash/2`, a sum of bytes times primes.
+//! - [`internal`] is for tables inside the runtime and for the tree of hash maps, with [`map_key`] giving the further
+//!   hashes that deep levels of a tree ask for. It follows stock's function so that numbers, binaries, and lists and
+//!   tuples of them lie in a hash map in the same order; atoms enter by their index in the atom table, and terms of
+//!   other nodes by node name and creation.
+//!
+//! No function recurses; pending terms are kept on a stack.
+
+use crate::atom;
+use crate::compare::{pid_parts, port_parts, ref_parts};
+use crate::layout::{self, Bits, MAP_FLAT};
+use crate::word::{Subtag, Term};
+use smallvec::SmallVec;
+
+/// The golden ratio; constants for kinds of terms are multiples of it.
+const GOLDEN: u32 = 0x9e37_79b9;
+const fn k(n: u32) -> u32 {
+    GOLDEN.wrapping_mul(n)
+}
+/// Keeps internal hashes apart from portable ones.
+const INTERNAL_SALT: u32 = 3_432_918_353;
+/// The portable hash of nil where it is the whole term.
+const NIL_HASH: u32 = 3_468_870_702;
+
+#[inline(always)]
+fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
+    a = a.wrapping_sub(b).wrapping_sub(c) ^ (c >> 13);
+    b = b.wrapping_sub(c).wrapping_sub(a) ^ (a << 8);
+    c = c.wrapping_sub(a).wrapping_sub(b) ^ (b >> 13);
+    a = a.wrapping_sub(b).wrapping_sub(c) ^ (c >> 12);
+    b = b.wrapping_sub(c).wrapping_sub(a) ^ (a << 16);
+    c = c.wrapping_sub(a).wrapping_sub(b) ^ (b >> 5);
+    a = a.wrapping_sub(b).wrapping_sub(c) ^ (c >> 3);
+    b = b.wrapping_sub(c).wrapping_sub(a) ^ (a << 10);
+    c = c.wrapping_sub(a).wrapping_sub(b) ^ (b >> 15);
+    (a, b, c)
+}
+
+#[inline(always)]
+fn mix2(hash: u32, x: u32, y: u32, con: u32) -> u32 {
+    mix(con.wrapping_add(x), con.wrapping_add(y), hash).2
+}
+
+#[inline(always)]
+fn mix1(hash: u32, x: u32, con: u32) -> u32 {
+    mix2(hash, x, 0, con)
+}
+
+/// The hash of a block of bytes, continuing from `init`.
+fn block(bytes: &[u8], init: u32) -> u32 {
+    let (mut a, mut b, mut c) = (GOLDEN, GOLDEN, init);
+    let le = |s: &[u8]| u32::from_le_bytes([s[0], s[1], s[2], s[3]]);
+    let mut chunks = bytes.chunks_exact(12);
+    for w in &mut chunks {
+        (a, b, c) = mix(
+            a.wrapping_add(le(w)),
+            b.wrapping_add(le(&w[4..])),
+            c.wrapping_add(le(&w[8..])),
+        );
+    }
+    let mut last = [0u8; 12];
+    let rest = chunks.remainder();
+    last[..rest.len()].copy_from_slice(rest);
+    c = c.wrapping_add(bytes.len() as u32);
+    // The low byte of the third word is left to the length.
+    let hi = u32::from_le_bytes([0, last[8], last[9], last[10]]);
+    mix(
+        a.wrapping_add(le(&last)),
+        b.wrapping_add(le(&last[4..])),
+        c.wrapping_add(hi),
+    )
+    .2
+}
+
+fn bits(b: &Bits, hash: u32) -> u32 {
+    let con = k(13).wrapping_add(hash);
+    if b.bit_len == 0 {
+        return con;
+    }
+    let owned;
+    let bytes: &[u8] = if b.bit_offset == 0 {
+        // SAFETY: the bytes of a bitstring in hand.
+        unsafe { std::slice::from_raw_parts(b.base, b.bit_len.div_ceil(8)) }
+    } else {
+        owned = b.shifted();
+        &owned
+    };
+    let whole = b.bit_len / 8;
+    // Portable hashes have always taken sizes modulo 2^32.
+    let h = block(&bytes[..whole & 0xFFFF_FFFF], con);
+    let left = b.bit_len as u32 & 7;
+    if left > 0 {
+        mix2(h, left, (bytes[whole] >> (8 - left)) as u32, k(15))
+    } else {
+        h
+    }
+}
+
+fn big(negative: bool, digits: &[u64], mut hash: u32) -> u32 {
+    let con = if negative { k(10) } else { k(11) };
+    for &d in digits {
+        hash = mix2(hash, d as u32, (d >> 32) as u32, con);
+    }
+    hash
+}
+
+/// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
+fn atom_name(t: Term) -> u32 {
+    let name = atom::name(t).as_bytes();
+    let mut h: u64 = 0;
+    let mut i = 0;
+    while i < name.len() {
+        let mut v = name[i];
+        i += 1;
+        if i < name.len() && v & 0xFE == 0xC2 && name[i] & 0xC0 == 0x80 {
+            v = (v << 6) | (name[i] & 0x3F);
+            i += 1;
+        }
+        h = (h << 4) + v as u64;
+        let g = h & 0xF000_0000;
+        if g != 0 {
+            h ^= g >> 24;
+            h ^= g;
+        }
+    }
+    h as u32
+}
+
+/// A run of bytes at the start of list `t`, packed by fours: hash, and the first tail that starts no byte.
+#[inline]
+fn byte_run(mut t: Term, mut hash: u32, last: impl Fn(u32, u32, u32) -> u32) -> (u32, Term) {
+    let (mut n, mut packed) = (0, 0u32);
+    while let Some((h, tail)) = t.as_cons() {
+        if !h.is_small() || h.small_value() as u64 > 255 {
+            break;
+        }
+        packed = (packed << 8) + h.small_value() as u32;
+        n += 1;
+        if n == 4 {
+            hash = mix1(hash, packed, k(4));
+            n = 0;
+            packed = 0;
+        }
+        t = tail;
+    }
+    if n > 0 {
+        hash = last(hash, packed, n);
+    }
+    (hash, t)
+}
+
+fn float_words(f: f64) -> (u32, u32) {
+    // Both zeros are equal, so they hash alike.
+    let w = if f == 0.0 { 0 } else { f.to_bits() };
+    (w as u32, (w >> 32) as u32)
+}
+
+enum Todo {
+    Term(Term),
+    /// Close a map: hash and sum of pairs before it.
+    MapEnd(u32, u32),
+    /// Close a pair of a map.
+    Pair,
+    /// What follows is the tail of a list.
+    Tail,
+}
+
+/// `erlang:phash2(T)` before it is reduced to a range: all 32 bits. `phash2/1` takes the low 27.
+pub fn phash2(t: Term) -> u32 {
+    if t.is_atom() {
+        return atom_name(t);
+    }
+    let mut todo: SmallVec<[Todo; 16]> = SmallVec::new();
+    let mut pairs = 0u32;
+    let mut hash = 0u32;
+    let mut next = Some(t);
+    loop {
+        if let Some(t) = next.take() {
+            if t.is_list_ptr() {
+                let (h, rest) = byte_run(t, hash, |h, p, _| mix1(h, p, k(4)));
+                hash = h;
+                match rest.as_cons() {
+                    Some((x, tail)) => {
+                        todo.push(Todo::Term(tail));
+                        next = Some(x);
+                    }
+                    None => next = Some(rest),
+                }
+                continue;
+            }
+            if t.is_small() {
+                let v = t.small_value();
+                hash = if (-(1 << 27)..1 << 27).contains(&v) {
+                    if v < 0 {
+                        hash = mix1(hash, (v as u32).wrapping_neg(), GOLDEN);
+                    }
+                    mix1(hash, v as u32, GOLDEN)
+                } else {
+                    big(v < 0, &[v.unsigned_abs()], hash)
+                };
+            } else if t.is_atom() {
+                hash = if hash == 0 {
+                    atom_name(t)
+                } else {
+                    mix1(hash, atom_name(t), k(3))
+                };
+            } else if t.is_nil() {
+                // 2 is stock's number for the type of nil.
+                hash = if hash == 0 {
+                    NIL_HASH
+                } else {
+                    mix1(hash, 2, k(2))
+                };
+            } else if let Some(e) = t.as_tuple() {
+                hash = mix1(hash, e.len() as u32, k(9));
+                todo.extend(e.iter().rev().map(|t| Todo::Term(*t)));
+            } else if let Some(n) = t.map_size() {
+                hash = mix1(hash, n as u32, k(16));
+                if n > 0 {
+                    todo.push(Todo::MapEnd(hash, pairs));
+                    hash = 0;
+                    pairs = 0;
+                    let mut kv = Vec::with_capacity(n);
+                    crate::compare::hashmap_pairs(t, &mut kv);
+                    // Pairs are summed by xor: their order does not matter.
+                    for (key, v) in kv {
+                        todo.push(Todo::Pair);
+                        todo.push(Todo::Term(v));
+                        todo.push(Todo::Term(key));
+                    }
+                }
+            } else if let Some(b) = t.as_bits() {
+                hash = bits(&b, hash);
+            } else if let Some((neg, d)) = t.as_big() {
+                hash = big(neg, d, hash);
+            } else if let Some(f) = t.as_float() {
+                let (lo, hi) = float_words(f);
+                hash = mix2(hash, hi, lo, k(12));
+            } else if let Some(f) = t.as_fun() {
+                if let Some(e) = f.local() {
+                    hash = mix2(hash, f.env.len() as u32, atom_name(e.module), GOLDEN);
+                    hash = mix2(hash, e.index, e.old_uniq as u32, GOLDEN);
+                    todo.extend(f.env.iter().rev().map(|t| Todo::Term(*t)));
+                } else if let Some(e) = f.export() {
+                    hash = mix2(hash, e.arity, atom_name(e.module), GOLDEN);
+                    hash = mix1(hash, atom_name(e.function), k(14));
+                }
+            } else if let Some((num, ..)) = pid_parts(t) {
+                hash = mix1(hash, num, k(5));
+            } else if let Some((num, ..)) = port_parts(t) {
+                hash = mix2(hash, num as u32, (num >> 32) as u32, k(6));
+            } else if let Some((nums, ..)) = ref_parts(t) {
+                hash = mix1(hash, nums.first().copied().unwrap_or(0), k(7));
+            }
+        }
+        match todo.pop() {
+            None => return hash,
+            Some(Todo::Term(t)) => next = Some(t),
+            Some(Todo::Pair) => {
+                pairs ^= hash;
+                hash = 0;
+            }
+            Some(Todo::MapEnd(h, p)) => {
+                hash = mix1(h, pairs, k(19));
+                pairs = p;
+            }
+            Some(Todo::Tail) => {}
+        }
+    }
+}
+
+/// The hash that the tree of a hash map uses for `key` at nibbles `8 * depth` and following.
+pub fn map_key(key: Term, depth: u32) -> u32 {
+    let salt = if depth > 0 {
+        mix2(0, depth, 1, k(22))
+    } else {
+        0
+    };
+    internal_salted(key, salt)
+}
+
+/// The hash for tables within this runtime.
+#[inline]
+pub fn internal(t: Term) -> u32 {
+    internal_salted(t, 0)
+}
+
+/// [`internal`], made different by `salt`.
+pub fn internal_salted(t: Term, salt: u32) -> u32 {
+    let mut hash = salt ^ INTERNAL_SALT;
+    if t.is_immed() {
+        return mix2(hash, t.raw() as u32, (t.raw() >> 32) as u32, GOLDEN);
+    }
+    let constant = |h: u32, c: u32| (h ^ c).rotate_left(17);
+    let node_of =
+        |h: u32, name: Term, creation: u32, con: u32| mix2(h, name.raw() as u32, creation, con);
+    let mut todo: SmallVec<[Todo; 16]> = SmallVec::new();
+    let mut next = Some(t);
+    loop {
+        if let Some(t) = next.take() {
+            if t.is_list_ptr() {
+                let (h, rest) = byte_run(t, hash, |h, p, n| mix2(h, p, n, k(22)));
+                hash = h;
+                match rest.as_cons() {
+                    Some((x, tail)) => {
+                        hash = constant(hash, k(17));
+                        todo.push(Todo::Term(tail));
+                        if !tail.is_list_ptr() {
+                            todo.push(Todo::Tail);
+                        }
+                        next = Some(x);
+                    }
+                    None => next = Some(rest),
+                }
+                continue;
+            }
+            if t.is_immed() {
+                hash = mix2(hash, t.raw() as u32, (t.raw() >> 32) as u32, GOLDEN);
+            } else if let Some(e) = t.as_tuple() {
+                hash = mix1(hash, e.len() as u32, k(9));
+                todo.extend(e.iter().rev().map(|t| Todo::Term(*t)));
+            } else if t.is_map() {
+                // SAFETY: layout of maps; inner nodes come by here as well.
+                unsafe {
+                    let p = t.ptr();
+                    let kind = layout::map_kind((*p).raw());
+                    let mut first = 1;
+                    if kind != layout::MAP_NODE {
+                        first = 2;
+                        hash = mix1(hash, (*p.add(1)).raw() as u32, k(16));
+                    }
+                    if kind == MAP_FLAT {
+                        if let Some((ks, vs)) = t.as_flatmap() {
+                            for (key, v) in ks.iter().zip(vs).rev() {
+                                todo.push(Todo::Term(*v));
+                                todo.push(Todo::Term(*key));
+                            }
+                        }
+                    } else {
+                        for i in first..layout::map_words(p) {
+                            let c = *p.add(i);
+                            match c.as_cons() {
+                                Some((key, v)) => {
+                                    todo.push(Todo::Term(v));
+                                    todo.push(Todo::Term(key));
+                                }
+                                None => todo.push(Todo::Term(c)),
+                            }
+                        }
+                    }
+                }
+            } else if let Some(b) = t.as_bits() {
+                hash = bits(&b, hash);
+            } else if let Some((neg, d)) = t.as_big() {
+                hash = big(neg, d, hash);
+            } else if let Some(f) = t.as_float() {
+                let (lo, hi) = float_words(f);
+                hash = mix2(hash, lo, hi, k(12));
+            } else if let Some(f) = t.as_fun() {
+                if let Some(e) = f.local() {
+                    hash = mix2(hash, f.env.len() as u32, e.module.raw() as u32, k(20));
+                    hash = mix2(hash, e.index, e.old_uniq as u32, k(21));
+                    todo.extend(f.env.iter().rev().map(|t| Todo::Term(*t)));
+                } else if let Some(e) = f.export() {
+                    hash = mix2(hash, e.module.raw() as u32, e.function.raw() as u32, k(14));
+                    hash = mix1(hash, e.arity, k(14));
+                }
+            } else if let Some((nums, name, creation)) = ref_parts(t) {
+                if t.subtag() == Some(Subtag::ExtRef) {
+                    hash = node_of(hash, name, creation, k(7));
+                }
+                let n = |i: usize| nums.get(i).copied().unwrap_or(0);
+                hash = mix1(hash, n(0), k(7));
+                hash = mix2(hash, n(1), n(2), k(8));
+                // Beyond three numbers there are only references of other nodes.
+                if n(3) | n(4) != 0 {
+                    hash = mix2(hash, n(3), n(4), k(8));
+                }
+            } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+                hash = node_of(hash, name, creation, k(5));
+                hash = mix2(hash, num, serial, k(5));
+            } else if let Some((num, name, creation)) = port_parts(t) {
+                hash = node_of(hash, name, creation, k(6));
+                hash = mix2(hash, num as u32, (num >> 32) as u32, k(6));
+            }
+        }
+        match todo.pop() {
+            None => return hash,
+            Some(Todo::Term(t)) => next = Some(t),
+            Some(Todo::Tail) => hash = constant(hash, k(18)),
+            Some(Todo::Pair | Todo::MapEnd(..)) => {}
+        }
+    }
+}
