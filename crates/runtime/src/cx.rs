@@ -127,7 +127,11 @@ impl Cx {
                 trace: Term::NON_VALUE,
                 error_info: false,
             },
-            trap: Trap { target: std::ptr::null(), argc: 0, args: [NIL; 16] },
+            trap: Trap {
+                target: std::ptr::null(),
+                argc: 0,
+                args: [NIL; 16],
+            },
             proc: std::ptr::null_mut(),
             sched,
             bif_pc: std::ptr::null(),

@@ -4,6 +4,8 @@ pub mod bif;
 pub mod cx;
 pub mod options;
 pub mod process;
+pub mod sched;
+pub mod signal;
 
 /// Runs an emulator until it halts; the exit status is the program's.
 ///

@@ -19,6 +19,7 @@ pub mod layout;
 pub mod magic;
 pub mod node;
 pub mod region;
+pub mod sync;
 mod sys;
 pub mod word;
 

@@ -1,0 +1,221 @@
+//! The state word of a process: who runs it, where it is queued, what waits for it.
+//!
+//! # Bits
+//! | bit | meaning | set by | cleared by |
+//! | --- | --- | --- | --- |
+//! | `RUNNING` | a thread runs it (normal or dirty) and owns its cell | that thread | that thread |
+//! | `QUEUED` | it is in exactly one run queue | whoever queues it | the thread that dequeues it |
+//! | `SIGNALS` | its queue in transit may hold something new | senders, after the push | the owner, before it fetches |
+//! | `TIMEOUT` | its receive timer has fired | the timer service | the owner |
+//! | `SUSPENDED` | it does not run Erlang code, but handles signals | the owner | the owner |
+//! | `EXITING` | it handles nothing any more | the owner | never (the cell is made anew) |
+//! | `FREE` | the cell holds no process | the owner, at the very end | spawn |
+//! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
+//!
+//! # Rules
+//! 1. Fields of a cell other than this word, the queue in transit and the id are touched by the owner alone: the
+//!    thread that set `RUNNING`, or that holds the cell before it was published.
+//! 2. A process that neither runs nor is queued waits. `SIGNALS` or `TIMEOUT` set by a thread that sees it wait obliges
+//!    that thread to queue it; the compare-and-swap that sets `QUEUED` elects one.
+//! 3. The owner that wants to wait clears `RUNNING` by compare-and-swap against a word without `SIGNALS` and `TIMEOUT`.
+//!    If either is set it keeps the process. So no wake-up is lost.
+//! 4. A wake-up may hit a cell that has been given to another process meanwhile. That process finds nothing new and
+//!    waits again: wake-ups carry no meaning of their own.
+
+use purlin_term::sync::{AtomicU32, Ordering};
+
+pub const RUNNING: u32 = 1 << 0;
+pub const QUEUED: u32 = 1 << 1;
+pub const SIGNALS: u32 = 1 << 2;
+pub const TIMEOUT: u32 = 1 << 3;
+pub const SUSPENDED: u32 = 1 << 4;
+pub const EXITING: u32 = 1 << 5;
+pub const FREE: u32 = 1 << 6;
+const PRIO_SHIFT: u32 = 8;
+const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
+
+/// Priorities, in the order in which they are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Priority {
+    Low,
+    Normal,
+    High,
+    Max,
+}
+
+impl Priority {
+    const ALL: [Priority; 4] = [
+        Priority::Low,
+        Priority::Normal,
+        Priority::High,
+        Priority::Max,
+    ];
+}
+
+/// What a waker has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Wake {
+    /// The waker has set `QUEUED`: it must put the process into a run queue of that priority.
+    Enqueue(Priority),
+    /// Somebody runs it, or has queued it, and will see the bit.
+    Seen,
+}
+
+/// What became of an attempt to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Wait {
+    /// The process waits; the caller no longer owns it.
+    Waiting,
+    /// Signals or a timeout came first: the caller still owns it.
+    Awake,
+}
+
+/// See the module head.
+pub struct State(AtomicU32);
+
+impl State {
+    /// A cell without a process.
+    pub fn free() -> State {
+        State(AtomicU32::new(FREE))
+    }
+    fn bits(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+    /// A snapshot, for those who only look.
+    pub fn load(&self) -> u32 {
+        self.bits()
+    }
+    /// The priority in the word.
+    pub fn priority(&self) -> Priority {
+        Priority::ALL[((self.bits() & PRIO_MASK) >> PRIO_SHIFT) as usize]
+    }
+    /// Owner: sets the priority for the next time it is queued.
+    pub fn set_priority(&self, p: Priority) {
+        let mut s = self.bits();
+        while let Err(now) = self.0.compare_exchange_weak(
+            s,
+            (s & !PRIO_MASK) | (p as u32) << PRIO_SHIFT,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            s = now;
+        }
+    }
+    /// Spawner: makes a free cell a process that is queued. The spawner puts it into a run queue.
+    pub fn publish_queued(&self, p: Priority) {
+        self.0
+            .store(QUEUED | (p as u32) << PRIO_SHIFT, Ordering::Release);
+    }
+    /// Any thread, after it has pushed a signal (`SIGNALS`) or as the timer service (`TIMEOUT`).
+    pub fn wake(&self, bit: u32) -> Wake {
+        let mut s = self.0.fetch_or(bit, Ordering::AcqRel) | bit;
+        loop {
+            if s & (RUNNING | QUEUED | FREE) != 0 {
+                return Wake::Seen;
+            }
+            match self
+                .0
+                .compare_exchange_weak(s, s | QUEUED, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => {
+                    return Wake::Enqueue(Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]);
+                }
+                Err(now) => s = now,
+            }
+        }
+    }
+    /// Scheduler, having dequeued it: becomes the owner.
+    pub fn start_running(&self) {
+        let mut s = self.bits();
+        while let Err(now) = self.0.compare_exchange_weak(
+            s,
+            (s & !QUEUED) | RUNNING,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            s = now;
+        }
+        debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
+    }
+    /// Owner: gives the process back as queued; the caller puts it into a run queue of the priority returned.
+    pub fn requeue(&self) -> Priority {
+        let mut s = self.bits();
+        while let Err(now) = self.0.compare_exchange_weak(
+            s,
+            (s & !RUNNING) | QUEUED,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            s = now;
+        }
+        Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]
+    }
+    /// Owner: waits, unless a signal or timeout is there.
+    pub fn try_wait(&self) -> Wait {
+        let mut s = self.bits();
+        loop {
+            if s & (SIGNALS | TIMEOUT) != 0 {
+                return Wait::Awake;
+            }
+            match self
+                .0
+                .compare_exchange_weak(s, s & !RUNNING, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return Wait::Waiting,
+                Err(now) => s = now,
+            }
+        }
+    }
+    /// Owner: clears a bit; tells whether it was set.
+    pub fn take(&self, bit: u32) -> bool {
+        // A plain look first keeps the line shared where nothing has come.
+        self.bits() & bit != 0 && self.0.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    }
+    /// Owner: sets `SUSPENDED` or `EXITING`.
+    pub fn set(&self, bit: u32) {
+        self.0.fetch_or(bit, Ordering::AcqRel);
+    }
+    /// Owner: the process has ended and the cell is empty.
+    pub fn set_free(&self) {
+        self.0.store(FREE, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_while_running_is_seen_before_waiting() {
+        let s = State::free();
+        s.publish_queued(Priority::Normal);
+        s.start_running();
+        assert_eq!(s.wake(SIGNALS), Wake::Seen);
+        assert_eq!(s.try_wait(), Wait::Awake);
+        assert!(s.take(SIGNALS) && !s.take(SIGNALS));
+        assert_eq!(s.try_wait(), Wait::Waiting);
+    }
+
+    #[test]
+    fn exactly_one_waker_queues_a_waiting_process() {
+        let s = State::free();
+        s.publish_queued(Priority::High);
+        s.start_running();
+        assert_eq!(s.try_wait(), Wait::Waiting);
+        assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::High));
+        assert_eq!(s.wake(TIMEOUT), Wake::Seen);
+        s.start_running();
+        assert!(s.take(SIGNALS) && s.take(TIMEOUT));
+    }
+
+    #[test]
+    fn a_free_cell_is_never_queued() {
+        let s = State::free();
+        assert_eq!(s.wake(SIGNALS), Wake::Seen);
+        s.publish_queued(Priority::Low);
+        assert_eq!(s.priority(), Priority::Low);
+    }
+}

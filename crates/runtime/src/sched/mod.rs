@@ -1,0 +1,3 @@
+//! Schedulers: run queues, timers, parking.
+
+pub mod wheel;

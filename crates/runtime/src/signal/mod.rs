@@ -1,0 +1,3 @@
+//! Signals: everything that one process does to another.
+
+pub mod queue;
