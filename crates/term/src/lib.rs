@@ -6,6 +6,7 @@
 
 pub mod alloc;
 pub mod am;
+pub mod arith;
 pub mod atom;
 pub mod bin;
 pub mod compare;

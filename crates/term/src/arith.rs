@@ -1,0 +1,645 @@
+//! Integer and float arithmetic with Erlang's results and errors, for all that small-integer fast paths leave over.
+//!
+//! Every operation takes terms and makes its result through an [`Alloc`]. Bignums are sign and magnitude; bitwise
+//! operations behave as on endless two's complement. Results are normalised: a value that fits a small is one.
+//! Addition, subtraction, shifts and bitwise operations work on digit slices here; multiplication and division of
+//! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
+
+use crate::alloc::Alloc;
+use crate::word::Term;
+use dashu_int::UBig;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// Why an operation has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArithError {
+    /// An operand of the wrong type, division by zero, or a float out of range: `badarith`.
+    BadArith,
+    /// An integer of more than [`MAX_DIGITS`] digits: `system_limit`.
+    SystemLimit,
+}
+
+/// Result of an operation.
+pub type Arith = Result<Term, ArithError>;
+
+/// Most 64-bit digits of a bignum.
+pub const MAX_DIGITS: usize = (1 << 19) - 1;
+
+/// Scratch digits: short results need no allocation.
+type Digits = SmallVec<[u64; 8]>;
+
+use ArithError::{BadArith, SystemLimit};
+
+/// An integer operand: sign and magnitude, without leading zeros; zero has no digits.
+struct Int<'a> {
+    neg: bool,
+    digit: [u64; 1],
+    big: Option<&'a [u64]>,
+}
+
+impl Int<'_> {
+    #[inline]
+    fn of(t: Term) -> Option<Int<'static>> {
+        if let Some(v) = t.as_small() {
+            return Some(Int {
+                neg: v < 0,
+                digit: [v.unsigned_abs()],
+                big: None,
+            });
+        }
+        let (neg, d) = t.as_big()?;
+        Some(Int {
+            neg,
+            digit: [0],
+            big: Some(d),
+        })
+    }
+    #[inline]
+    fn mag(&self) -> &[u64] {
+        match self.big {
+            Some(d) => d,
+            None if self.digit[0] == 0 => &[],
+            None => &self.digit,
+        }
+    }
+}
+
+fn make<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64]) -> Arith {
+    let n = significant(d);
+    if n > MAX_DIGITS {
+        return Err(SystemLimit);
+    }
+    Ok(a.big(neg, &d[..n]))
+}
+
+fn significant(d: &[u64]) -> usize {
+    d.iter().rposition(|&x| x != 0).map_or(0, |i| i + 1)
+}
+
+/// Compares magnitudes without leading zeros.
+pub fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
+    a.len()
+        .cmp(&b.len())
+        .then_with(|| a.iter().rev().cmp(b.iter().rev()))
+}
+
+fn add_mag(a: &[u64], b: &[u64]) -> Digits {
+    let (a, b) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut r = Digits::with_capacity(a.len() + 1);
+    let mut carry = false;
+    for (i, &x) in a.iter().enumerate() {
+        let (s, c1) = x.overflowing_add(b.get(i).copied().unwrap_or(0));
+        let (s, c2) = s.overflowing_add(carry as u64);
+        r.push(s);
+        carry = c1 | c2;
+    }
+    if carry {
+        r.push(1);
+    }
+    r
+}
+
+/// `a - b`, where `a >= b`.
+fn sub_mag(a: &[u64], b: &[u64]) -> Digits {
+    let mut r = Digits::with_capacity(a.len());
+    let mut borrow = false;
+    for (i, &x) in a.iter().enumerate() {
+        let (s, c1) = x.overflowing_sub(b.get(i).copied().unwrap_or(0));
+        let (s, c2) = s.overflowing_sub(borrow as u64);
+        r.push(s);
+        borrow = c1 | c2;
+    }
+    r
+}
+
+fn add_signed<A: Alloc + ?Sized>(a: &mut A, x: &Int, y: &Int, y_neg: bool) -> Arith {
+    let (m, n) = (x.mag(), y.mag());
+    if x.neg == y_neg {
+        return make(a, x.neg, &add_mag(m, n));
+    }
+    match cmp_mag(m, n) {
+        Ordering::Equal => Ok(Term::small(0)),
+        Ordering::Greater => make(a, x.neg, &sub_mag(m, n)),
+        Ordering::Less => make(a, y_neg, &sub_mag(n, m)),
+    }
+}
+
+/// The float nearest to a number as stock computes it; None if out of range or not a number.
+pub fn to_f64(t: Term) -> Option<f64> {
+    if let Some(v) = t.as_small() {
+        return Some(v as f64);
+    }
+    if let Some(f) = t.as_float() {
+        return Some(f);
+    }
+    let (neg, d) = t.as_big()?;
+    // Digit by digit, each step rounded: programs see the same last bit as with stock.
+    let mut f = 0.0f64;
+    for &x in d.iter().rev() {
+        f = f * 18446744073709551616.0 + x as f64;
+        if !f.is_finite() {
+            return None;
+        }
+    }
+    Some(if neg { -f } else { f })
+}
+
+fn float<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Arith {
+    if f.is_finite() {
+        Ok(a.float(f))
+    } else {
+        Err(BadArith)
+    }
+}
+
+fn float_op<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(f64, f64) -> f64) -> Arith {
+    let x = to_f64(x).ok_or(BadArith)?;
+    let y = to_f64(y).ok_or(BadArith)?;
+    float(a, op(x, y))
+}
+
+/// `X + Y`
+pub fn add<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        return Ok(a.int(m + n));
+    }
+    match (Int::of(x), Int::of(y)) {
+        (Some(m), Some(n)) => add_signed(a, &m, &n, n.neg),
+        _ => float_op(a, x, y, |m, n| m + n),
+    }
+}
+
+/// `X - Y`
+pub fn sub<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        return Ok(a.int(m - n));
+    }
+    match (Int::of(x), Int::of(y)) {
+        (Some(m), Some(n)) => add_signed(a, &m, &n, !n.neg),
+        _ => float_op(a, x, y, |m, n| m - n),
+    }
+}
+
+/// Operands this long (the shorter one) go to the crate's subquadratic algorithms.
+const SCHOOLBOOK: usize = 24;
+
+fn mul_mag(m: &[u64], n: &[u64]) -> Digits {
+    let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
+    if n.len() >= SCHOOLBOOK {
+        let r = UBig::from_words(m) * UBig::from_words(n);
+        return Digits::from_slice(r.as_words());
+    }
+    let mut r: Digits = SmallVec::from_elem(0, m.len() + n.len());
+    for (j, &y) in n.iter().enumerate() {
+        let mut carry = 0u64;
+        for (i, &x) in m.iter().enumerate() {
+            // At most (2^64-1)^2 + 2 (2^64-1), which is 2^128 - 1.
+            let t = x as u128 * y as u128 + r[i + j] as u128 + carry as u128;
+            r[i + j] = t as u64;
+            carry = (t >> 64) as u64;
+        }
+        r[j + m.len()] = carry;
+    }
+    r
+}
+
+/// `X * Y`
+pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        let p = m as i128 * n as i128;
+        if let Ok(v) = i64::try_from(p) {
+            return Ok(a.int(v));
+        }
+        let u = p.unsigned_abs();
+        return Ok(a.big(p < 0, &[u as u64, (u >> 64) as u64]));
+    }
+    match (Int::of(x), Int::of(y)) {
+        (Some(m), Some(n)) => {
+            let (p, q) = (m.mag(), n.mag());
+            if p.is_empty() || q.is_empty() {
+                return Ok(Term::small(0));
+            }
+            if p.len() + q.len() > MAX_DIGITS + 1 {
+                return Err(SystemLimit);
+            }
+            make(a, m.neg != n.neg, &mul_mag(p, q))
+        }
+        _ => float_op(a, x, y, |m, n| m * n),
+    }
+}
+
+/// Quotient and remainder of magnitudes; the divisor is not zero.
+fn divrem_mag(m: &[u64], n: &[u64]) -> (Digits, Digits) {
+    if cmp_mag(m, n) == Ordering::Less {
+        return (Digits::new(), Digits::from_slice(m));
+    }
+    if let &[d] = n {
+        let mut q: Digits = SmallVec::from_elem(0, m.len());
+        let mut rem = 0u64;
+        for i in (0..m.len()).rev() {
+            let t = (rem as u128) << 64 | m[i] as u128;
+            q[i] = (t / d as u128) as u64;
+            rem = (t % d as u128) as u64;
+        }
+        return (q, SmallVec::from_slice(&[rem]));
+    }
+    let (m, n) = (UBig::from_words(m), UBig::from_words(n));
+    let q = &m / &n;
+    let r = m - &q * n;
+    (
+        Digits::from_slice(q.as_words()),
+        Digits::from_slice(r.as_words()),
+    )
+}
+
+/// `X div Y`
+pub fn int_div<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        return if n == 0 {
+            Err(BadArith)
+        } else {
+            Ok(a.int(m / n))
+        };
+    }
+    let (m, n) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
+    if n.mag().is_empty() {
+        return Err(BadArith);
+    }
+    let q = divrem_mag(m.mag(), n.mag()).0;
+    make(a, m.neg != n.neg, &q)
+}
+
+/// `X rem Y`: has the sign of `X`.
+pub fn int_rem<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        return if n == 0 {
+            Err(BadArith)
+        } else {
+            Ok(a.int(m % n))
+        };
+    }
+    let (m, n) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
+    if n.mag().is_empty() {
+        return Err(BadArith);
+    }
+    let r = divrem_mag(m.mag(), n.mag()).1;
+    make(a, m.neg, &r)
+}
+
+/// `X / Y`
+pub fn div<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    float_op(a, x, y, |m, n| m / n)
+}
+
+/// `-X`
+pub fn neg<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
+    if let Some(v) = x.as_small() {
+        return Ok(a.int(-v));
+    }
+    if let Some(f) = x.as_float() {
+        return Ok(a.float(-f));
+    }
+    let (neg, d) = x.as_big().ok_or(BadArith)?;
+    Ok(a.big(!neg, d))
+}
+
+/// `+X`: numbers only.
+pub fn plus(x: Term) -> Arith {
+    if x.is_number() { Ok(x) } else { Err(BadArith) }
+}
+
+/// `abs(X)`. For what is no number the caller raises `badarg`, not `badarith`.
+pub fn abs<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
+    if let Some(v) = x.as_small() {
+        return Ok(if v < 0 { a.int(-v) } else { x });
+    }
+    if let Some(f) = x.as_float() {
+        return Ok(if f.is_sign_negative() {
+            a.float(f.abs())
+        } else {
+            x
+        });
+    }
+    let (neg, d) = x.as_big().ok_or(BadArith)?;
+    Ok(if neg { a.big(false, d) } else { x })
+}
+
+/// Digit `i` of the endless two's complement form, given the index of the first digit that is not zero.
+#[inline]
+fn twos(d: &[u64], neg: bool, first: usize, i: usize) -> u64 {
+    let v = d.get(i).copied().unwrap_or(0);
+    match (neg, i.cmp(&first)) {
+        (false, _) => v,
+        (true, Ordering::Less) => 0,
+        (true, Ordering::Equal) => v.wrapping_neg(),
+        (true, Ordering::Greater) => !v,
+    }
+}
+
+fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(u64, u64) -> u64) -> Arith {
+    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
+        return Ok(a.int(op(m as u64, n as u64) as i64));
+    }
+    let (x, y) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
+    let (m, n) = (x.mag(), y.mag());
+    let first = |d: &[u64]| d.iter().position(|&v| v != 0).unwrap_or(0);
+    let (fm, fn_) = (first(m), first(n));
+    // One digit more than either operand holds the sign.
+    let len = m.len().max(n.len()) + 1;
+    let mut r = Digits::with_capacity(len);
+    for i in 0..len {
+        r.push(op(twos(m, x.neg, fm, i), twos(n, y.neg, fn_, i)));
+    }
+    let neg = r[len - 1] >> 63 != 0;
+    if neg {
+        negate(&mut r);
+    }
+    make(a, neg, &r)
+}
+
+/// Two's complement negation in place.
+fn negate(d: &mut [u64]) {
+    let mut carry = true;
+    for x in d {
+        let (v, c) = (!*x).overflowing_add(carry as u64);
+        *x = v;
+        carry = c;
+    }
+}
+
+/// `X band Y`
+pub fn band<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    bitwise(a, x, y, |m, n| m & n)
+}
+/// `X bor Y`
+pub fn bor<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    bitwise(a, x, y, |m, n| m | n)
+}
+/// `X bxor Y`
+pub fn bxor<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    bitwise(a, x, y, |m, n| m ^ n)
+}
+/// `bnot X`
+pub fn bnot<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
+    if let Some(v) = x.as_small() {
+        return Ok(a.int(!v));
+    }
+    let (neg, d) = x.as_big().ok_or(BadArith)?;
+    let r = if neg {
+        sub_mag(d, &[1])
+    } else {
+        add_mag(d, &[1])
+    };
+    make(a, !neg, &r)
+}
+
+/// `X bsl Y`; a negative count shifts right.
+pub fn bsl<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    shift(a, x, y, false)
+}
+/// `X bsr Y`; a negative count shifts left.
+pub fn bsr<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
+    shift(a, x, y, true)
+}
+
+fn shift<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, right: bool) -> Arith {
+    let v = Int::of(x).ok_or(BadArith)?;
+    let count = Int::of(y).ok_or(BadArith)?;
+    if v.mag().is_empty() {
+        return Ok(Term::small(0));
+    }
+    // A count beyond smalls shifts everything out, or is too large to represent.
+    let n = y.as_small().map_or(u64::MAX, |c| c.unsigned_abs());
+    if n == 0 {
+        return Ok(x);
+    }
+    if count.neg == right {
+        shift_left(a, v.neg, v.mag(), n)
+    } else {
+        shift_right(a, v.neg, v.mag(), n)
+    }
+}
+
+fn shift_left<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Arith {
+    let words = (n / 64) as usize;
+    let bits = (n % 64) as u32;
+    if words > MAX_DIGITS || d.len() + words > MAX_DIGITS + 1 {
+        return Err(SystemLimit);
+    }
+    let mut r = Digits::with_capacity(d.len() + words + 1);
+    r.resize(words, 0);
+    if bits == 0 {
+        r.extend_from_slice(d);
+    } else {
+        let mut low = 0;
+        for &x in d {
+            r.push(x << bits | low);
+            low = x >> (64 - bits);
+        }
+        r.push(low);
+    }
+    make(a, neg, &r)
+}
+
+fn shift_right<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Arith {
+    let floor = Term::small(if neg { -1 } else { 0 });
+    if n / 64 >= d.len() as u64 {
+        return Ok(floor);
+    }
+    let words = (n / 64) as usize;
+    let bits = (n % 64) as u32;
+    let mut lost = d[..words].iter().any(|&x| x != 0);
+    let mut r = Digits::with_capacity(d.len() - words + 1);
+    if bits == 0 {
+        r.extend_from_slice(&d[words..]);
+    } else {
+        lost |= d[words] << (64 - bits) != 0;
+        for i in words..d.len() {
+            let high = d.get(i + 1).copied().unwrap_or(0);
+            r.push(d[i] >> bits | high << (64 - bits));
+        }
+    }
+    // Rounds towards minus infinity.
+    if neg && lost {
+        r = add_mag(&r, &[1]);
+    }
+    make(a, neg, &r)
+}
+
+/// The integer that a float without a fraction is. None if not finite.
+pub fn from_f64<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Option<Term> {
+    if !f.is_finite() {
+        return None;
+    }
+    let f = f.trunc();
+    if f.abs() < 9.2e18 {
+        return Some(a.int(f as i64));
+    }
+    let bits = f.to_bits();
+    let exp = (bits >> 52 & 0x7FF) as u64;
+    let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
+    // At this magnitude the exponent exceeds that of the lowest mantissa bit.
+    shift_left(a, f < 0.0, &[mantissa], exp - 1075).ok()
+}
+
+/// How [`to_integer`] treats a fraction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    Trunc,
+    /// Half away from zero.
+    Round,
+    Floor,
+    Ceil,
+}
+
+/// `trunc/1`, `round/1`, `floor/1`, `ceil/1`. None if `x` is no number.
+pub fn to_integer<A: Alloc + ?Sized>(a: &mut A, x: Term, how: Rounding) -> Option<Term> {
+    if x.is_integer() {
+        return Some(x);
+    }
+    let f = x.as_float()?;
+    from_f64(
+        a,
+        match how {
+            Rounding::Trunc => f.trunc(),
+            Rounding::Round => f.round(),
+            Rounding::Floor => f.floor(),
+            Rounding::Ceil => f.ceil(),
+        },
+    )
+}
+
+/// Why text is no integer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParseError {
+    /// Empty, or a character that is no digit of the base.
+    Syntax,
+    /// More than [`MAX_DIGITS`] digits.
+    SystemLimit,
+}
+
+/// Reads an integer: an optional sign, then one or more digits of `base` (2 to 36, letters of either case).
+pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Term, ParseError> {
+    let (neg, digits) = match text {
+        [b'-', d @ ..] => (true, d),
+        [b'+', d @ ..] => (false, d),
+        d => (false, d),
+    };
+    if digits.is_empty() || !(2..=36).contains(&base) {
+        return Err(ParseError::Syntax);
+    }
+    let mut v = 0u64;
+    let mut fits = true;
+    for &c in digits {
+        let d = (c as char).to_digit(base).ok_or(ParseError::Syntax)?;
+        if fits {
+            match v
+                .checked_mul(base as u64)
+                .and_then(|v| v.checked_add(d as u64))
+            {
+                Some(n) => v = n,
+                None => fits = false,
+            }
+        }
+    }
+    if fits {
+        return Ok(a.big(neg, &[v]));
+    }
+    let text = std::str::from_utf8(digits).map_err(|_| ParseError::Syntax)?;
+    // A digit of base 2 is one bit: whatever has more characters than this after its zeros is too long.
+    let text = text.trim_start_matches('0');
+    if text.len() as f64 * (base as f64).log2() > (MAX_DIGITS * 64 + 64) as f64 {
+        return Err(ParseError::SystemLimit);
+    }
+    let u = UBig::from_str_radix(text, base).map_err(|_| ParseError::Syntax)?;
+    make(a, neg, u.as_words()).map_err(|_| ParseError::SystemLimit)
+}
+
+/// An integer as text in `base` (2 to 36, upper case). None if `x` is no integer.
+pub fn print(x: Term, base: u32) -> Option<String> {
+    if let Some(v) = x.as_small() {
+        if base == 10 {
+            return Some(v.to_string());
+        }
+        let mut buf = [0u8; 65];
+        let mut at = buf.len();
+        let mut u = v.unsigned_abs();
+        loop {
+            at -= 1;
+            let d = char::from_digit((u % base as u64) as u32, base)?;
+            buf[at] = d.to_ascii_uppercase() as u8;
+            u /= base as u64;
+            if u == 0 {
+                break;
+            }
+        }
+        if v < 0 {
+            at -= 1;
+            buf[at] = b'-';
+        }
+        return Some(String::from_utf8_lossy(&buf[at..]).into_owned());
+    }
+    let (neg, d) = x.as_big()?;
+    let mut s = UBig::from_words(d).in_radix(base).to_string();
+    s.make_ascii_uppercase();
+    if neg {
+        s.insert(0, '-');
+    }
+    Some(s)
+}
+
+/// An unsigned or two's complement integer out of its bytes, least significant first.
+pub fn from_le_bytes<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8], signed: bool) -> Arith {
+    let neg = signed && bytes.last().is_some_and(|b| b & 0x80 != 0);
+    let mut d = Digits::with_capacity(bytes.len() / 8 + 1);
+    for c in bytes.chunks(8) {
+        let mut w = if neg { [0xFF; 8] } else { [0; 8] };
+        w[..c.len()].copy_from_slice(c);
+        d.push(u64::from_le_bytes(w));
+    }
+    if neg {
+        negate(&mut d);
+    }
+    make(a, neg, &d)
+}
+
+/// Writes the low bytes of the two's complement form of an integer, least significant first. False if `x` is no
+/// integer.
+pub fn to_le_bytes(x: Term, out: &mut [u8]) -> bool {
+    let Some(v) = Int::of(x) else { return false };
+    let d = v.mag();
+    let first = d.iter().position(|&v| v != 0).unwrap_or(0);
+    for (i, c) in out.chunks_mut(8).enumerate() {
+        let w = if d.is_empty() {
+            0
+        } else {
+            twos(d, v.neg, first, i)
+        };
+        c.copy_from_slice(&w.to_le_bytes()[..c.len()]);
+    }
+    true
+}
+
+/// The value of an integer that fits; None otherwise.
+pub fn to_i64(x: Term) -> Option<i64> {
+    if let Some(v) = x.as_small() {
+        return Some(v);
+    }
+    match x.as_big()? {
+        (false, &[d]) => i64::try_from(d).ok(),
+        (true, &[d]) if d <= 1 << 63 => Some((d as i64).wrapping_neg()),
+        _ => None,
+    }
+}
+
+/// The value of an integer from 0 to 2^64 - 1; None otherwise.
+pub fn to_u64(x: Term) -> Option<u64> {
+    if let Some(v) = x.as_small() {
+        return u64::try_from(v).ok();
+    }
+    match x.as_big()? {
+        (false, &[d]) => Some(d),
+        _ => None,
+    }
+}
