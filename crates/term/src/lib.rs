@@ -11,6 +11,7 @@ pub mod atom;
 pub mod bin;
 pub mod compare;
 pub mod copy;
+pub mod etf;
 pub mod frag;
 pub mod fun;
 pub mod gc;

@@ -1,0 +1,679 @@
+//! Bytes to terms.
+
+use super::{VERSION, map_build, tag};
+use crate::alloc::Alloc;
+use crate::atom;
+use crate::bin::RcBin;
+use crate::fun::{Export, FunEntry};
+use crate::layout::{FUN_WORDS, HEAP_BIN_LIMIT};
+use crate::magic::MagicRef;
+use crate::node;
+use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+/// Why bytes are no term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeError {
+    /// Damaged, cut off, or of an unknown tag; with the offset where that was seen (in the inflated data, if
+    /// compressed).
+    Malformed(usize),
+    /// `safe` was asked for and the term names an atom, function or module that is not known.
+    Unsafe,
+    /// The table of atoms is full.
+    AtomTableFull,
+    /// A fun of this node where the caller offers no code.
+    NoFuns,
+}
+
+/// What decoding asks of the running system.
+pub trait Hooks {
+    /// The export for `fun m:f/arity`; None where the caller has no exports, or with `only_existing` where there is
+    /// none yet.
+    fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export>;
+    /// The entry of a local fun, made if it is not known. Decoding adds one to its count.
+    fn fun_entry(
+        &self,
+        module: Term,
+        old_uniq: i64,
+        old_index: u32,
+        uniq: [u8; 16],
+        index: u32,
+        arity: u8,
+        num_free: u8,
+    ) -> Option<*const FunEntry>;
+    /// The native value behind a local reference of these numbers, if it is alive.
+    fn magic(&self, _num: [u32; 3]) -> Option<*const MagicRef> {
+        None
+    }
+    /// The process that a local reference is an alias of.
+    fn alias(&self, _num: [u32; 3]) -> Option<Term> {
+        None
+    }
+}
+
+/// Hooks of a caller that has no code: funs do not decode.
+pub struct NoHooks;
+
+impl Hooks for NoHooks {
+    fn export(&self, _: Term, _: Term, _: u8, _: bool) -> Option<*const Export> {
+        None
+    }
+    fn fun_entry(
+        &self,
+        _: Term,
+        _: i64,
+        _: u32,
+        _: [u8; 16],
+        _: u32,
+        _: u8,
+        _: u8,
+    ) -> Option<*const FunEntry> {
+        None
+    }
+}
+
+/// How to decode.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Make no new atoms and no new exports.
+    pub safe: bool,
+    /// Atoms that `ATOM_CACHE_REF` refers to, by position (distribution).
+    pub atom_cache: &'a [Term],
+}
+
+/// The largest bignum, in bytes.
+const MAX_BIG_BYTES: usize = ((1 << 19) - 1) * 8;
+/// The largest tuple, in elements.
+const MAX_TUPLE: usize = (1 << 24) - 1;
+/// Deflate cannot shrink data more than this.
+const MAX_INFLATION: usize = 1040;
+
+enum Kind {
+    Tuple,
+    List,
+    Map,
+    Fun {
+        arity: u8,
+        uniq: [u8; 16],
+        index: u32,
+    },
+}
+
+/// A compound under construction: what of it is still to come, and where its parts start among the finished terms.
+struct Frame {
+    kind: Kind,
+    left: usize,
+    base: usize,
+}
+
+/// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place (decode into a
+/// fragment of its own when yielding).
+pub struct Decoder<'b, 'o> {
+    bytes: Cow<'b, [u8]>,
+    at: usize,
+    /// Bytes of the input that were used, where these are not those of `bytes`.
+    used: Option<usize>,
+    opts: Options<'o>,
+    frames: Vec<Frame>,
+    done: Vec<Term>,
+    finished: bool,
+}
+
+/// The term that starts (with the version byte) at `bytes[0]`, and how many bytes it took.
+pub fn decode<A: Alloc + ?Sized>(
+    bytes: &[u8],
+    a: &mut A,
+    hooks: &dyn Hooks,
+    opts: Options,
+) -> Result<(Term, usize), DecodeError> {
+    let mut d = Decoder::new(bytes, opts)?;
+    loop {
+        if let Some(t) = d.step(a, hooks, usize::MAX)? {
+            return Ok((t, d.used()));
+        }
+    }
+}
+
+fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
+    if size / MAX_INFLATION > data.len() {
+        return Err(DecodeError::Malformed(2));
+    }
+    let mut out = Vec::with_capacity(size);
+    let mut z = flate2::Decompress::new(true);
+    let mut spent = false;
+    loop {
+        let at = z.total_in() as usize;
+        let before = out.len();
+        let s = z
+            .decompress_vec(&data[at..], &mut out, flate2::FlushDecompress::Finish)
+            .map_err(|_| DecodeError::Malformed(6))?;
+        match s {
+            flate2::Status::StreamEnd if out.len() == size => {
+                return Ok((out, z.total_in() as usize));
+            }
+            flate2::Status::StreamEnd => return Err(DecodeError::Malformed(6)),
+            // A full buffer may need one more call to see the end of the stream.
+            _ if out.len() == before && z.total_in() as usize == at => {
+                if spent {
+                    return Err(DecodeError::Malformed(6));
+                }
+                spent = true;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<'b, 'o> Decoder<'b, 'o> {
+    /// Starts at a version byte; inflates compressed data at once.
+    pub fn new(bytes: &'b [u8], opts: Options<'o>) -> Result<Self, DecodeError> {
+        match bytes {
+            [VERSION, tag::COMPRESSED, a, b, c, d, rest @ ..] => {
+                let size = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+                let (data, used) = inflate(rest, size)?;
+                let mut s = Self::at(Cow::Owned(data), 0, opts);
+                s.used = Some(6 + used);
+                Ok(s)
+            }
+            [VERSION, ..] => Ok(Self::at(Cow::Borrowed(bytes), 1, opts)),
+            _ => Err(DecodeError::Malformed(0)),
+        }
+    }
+    /// Starts at a tag, without a version byte before it (distribution).
+    pub fn bare(bytes: &'b [u8], opts: Options<'o>) -> Self {
+        Self::at(Cow::Borrowed(bytes), 0, opts)
+    }
+    fn at(bytes: Cow<'b, [u8]>, at: usize, opts: Options<'o>) -> Self {
+        Decoder {
+            bytes,
+            at,
+            used: None,
+            opts,
+            frames: Vec::new(),
+            done: Vec::new(),
+            finished: false,
+        }
+    }
+    /// Bytes of the input used so far; after the end, by the whole term.
+    pub fn used(&self) -> usize {
+        self.used.unwrap_or(self.at)
+    }
+
+    fn bad<T>(&self) -> Result<T, DecodeError> {
+        Err(DecodeError::Malformed(self.at))
+    }
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+    fn take(&mut self, n: usize) -> Result<&[u8], DecodeError> {
+        if self.left() < n {
+            return self.bad();
+        }
+        self.at += n;
+        Ok(&self.bytes[self.at - n..self.at])
+    }
+    fn u8(&mut self) -> Result<u8, DecodeError> {
+        Ok(self.take(1)?[0])
+    }
+    fn u16(&mut self) -> Result<u16, DecodeError> {
+        let b = self.take(2)?;
+        Ok(u16::from_be_bytes([b[0], b[1]]))
+    }
+    fn u32(&mut self) -> Result<u32, DecodeError> {
+        let b = self.take(4)?;
+        Ok(u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    }
+    fn u64(&mut self) -> Result<u64, DecodeError> {
+        Ok((self.u32()? as u64) << 32 | self.u32()? as u64)
+    }
+
+    /// The atom of tag `t`, whose data follow.
+    fn atom(&mut self, t: u8) -> Result<Term, DecodeError> {
+        let at = self.at;
+        let (len, latin1) = match t {
+            tag::ATOM => (self.u16()? as usize, true),
+            tag::SMALL_ATOM => (self.u8()? as usize, true),
+            tag::ATOM_UTF8 => (self.u16()? as usize, false),
+            tag::SMALL_ATOM_UTF8 => (self.u8()? as usize, false),
+            tag::ATOM_CACHE_REF => {
+                let i = self.u8()? as usize;
+                return self
+                    .opts
+                    .atom_cache
+                    .get(i)
+                    .copied()
+                    .ok_or(DecodeError::Malformed(at));
+            }
+            _ => return Err(DecodeError::Malformed(at)),
+        };
+        let safe = self.opts.safe;
+        let b = self.take(len)?;
+        let owned;
+        let name = if latin1 && !b.is_ascii() {
+            owned = b.iter().map(|&c| c as char).collect::<String>();
+            &owned
+        } else {
+            std::str::from_utf8(b).map_err(|_| DecodeError::Malformed(at))?
+        };
+        if safe {
+            return atom::existing(name).ok_or(DecodeError::Unsafe);
+        }
+        atom::try_intern(name).map_err(|e| match e {
+            atom::AtomError::TooLong => DecodeError::Malformed(at),
+            atom::AtomError::TableFull => DecodeError::AtomTableFull,
+        })
+    }
+    fn tagged_atom(&mut self) -> Result<Term, DecodeError> {
+        let t = self.u8()?;
+        self.atom(t)
+    }
+    fn creation(&mut self, short: bool) -> Result<u32, DecodeError> {
+        if short {
+            Ok(self.u8()? as u32)
+        } else {
+            self.u32()
+        }
+    }
+
+    fn pid<A: Alloc + ?Sized>(&mut self, a: &mut A, short: bool) -> Result<Term, DecodeError> {
+        let name = self.tagged_atom()?;
+        let (num, serial) = (self.u32()?, self.u32()?);
+        let creation = self.creation(short)?;
+        if name == node::this_name() && creation == node::this_creation() {
+            if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
+                return self.bad();
+            }
+            return Ok(Term::pid(num | serial << PID_NUM_BITS));
+        }
+        let n = node::intern(name, creation);
+        n.refc.fetch_add(1, Ordering::Relaxed);
+        Ok(a.external(Subtag::ExtPid, n, num as u64 | (serial as u64) << 32))
+    }
+    fn port<A: Alloc + ?Sized>(&mut self, a: &mut A, t: u8) -> Result<Term, DecodeError> {
+        let name = self.tagged_atom()?;
+        let id = if t == tag::V4_PORT {
+            self.u64()?
+        } else {
+            self.u32()? as u64
+        };
+        let creation = self.creation(t == tag::PORT)?;
+        if name == node::this_name() && creation == node::this_creation() {
+            if id >> PID_DATA_BITS != 0 {
+                return self.bad();
+            }
+            return Ok(Term::port(id as u32));
+        }
+        let n = node::intern(name, creation);
+        n.refc.fetch_add(1, Ordering::Relaxed);
+        Ok(a.external(Subtag::ExtPort, n, id))
+    }
+    fn reference<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+        t: u8,
+    ) -> Result<Term, DecodeError> {
+        let count = if t == tag::REFERENCE {
+            1
+        } else {
+            self.u16()? as usize
+        };
+        if count == 0 || count > 5 {
+            return self.bad();
+        }
+        let name = self.tagged_atom()?;
+        let mut nums = [0u32; 5];
+        let creation;
+        if t == tag::REFERENCE {
+            nums[0] = self.u32()?;
+            creation = self.creation(true)?;
+        } else {
+            creation = self.creation(t == tag::NEW_REFERENCE)?;
+            for n in &mut nums[..count] {
+                *n = self.u32()?;
+            }
+        }
+        if name == node::this_name() && creation == node::this_creation() {
+            if count > 3 {
+                return self.bad();
+            }
+            let num = [nums[0], nums[1], nums[2]];
+            if let Some(m) = hooks.magic(num) {
+                // SAFETY: the hook answers with a value that is alive.
+                return Ok(unsafe { a.magic_ref(m) });
+            }
+            return Ok(match hooks.alias(num) {
+                Some(pid) => a.pid_ref(num, pid),
+                None => a.local_ref(num),
+            });
+        }
+        let n = node::intern(name, creation);
+        n.refc.fetch_add(1, Ordering::Relaxed);
+        Ok(a.external_ref(n, &nums[..count]))
+    }
+
+    fn integer<A: Alloc + ?Sized>(&mut self, a: &mut A, len: usize) -> Result<Term, DecodeError> {
+        if len > MAX_BIG_BYTES {
+            return self.bad();
+        }
+        let negative = self.u8()? != 0;
+        let b = self.take(len)?;
+        let digits: smallvec::SmallVec<[u64; 8]> = b
+            .chunks(8)
+            .map(|c| {
+                let mut w = [0u8; 8];
+                w[..c.len()].copy_from_slice(c);
+                u64::from_le_bytes(w)
+            })
+            .collect();
+        Ok(a.big(negative, &digits))
+    }
+
+    fn float<A: Alloc + ?Sized>(&self, a: &mut A, f: f64) -> Result<Term, DecodeError> {
+        if f.is_finite() {
+            Ok(a.float(f))
+        } else {
+            self.bad()
+        }
+    }
+
+    /// Announces a compound of `n` parts; each takes at least one byte, so lying about `n` costs nothing.
+    fn open(&mut self, kind: Kind, n: usize) -> Result<Option<Term>, DecodeError> {
+        if n > self.left() {
+            return self.bad();
+        }
+        self.frames.push(Frame {
+            kind,
+            left: n,
+            base: self.done.len(),
+        });
+        Ok(None)
+    }
+
+    /// One term or the start of one. None if a compound was opened.
+    fn next<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+    ) -> Result<Option<Term>, DecodeError> {
+        let t = self.u8()?;
+        Ok(Some(match t {
+            tag::SMALL_INTEGER => Term::small(self.u8()? as i64),
+            tag::INTEGER => Term::small(self.u32()? as i32 as i64),
+            tag::SMALL_BIG => {
+                let n = self.u8()? as usize;
+                self.integer(a, n)?
+            }
+            tag::LARGE_BIG => {
+                let n = self.u32()? as usize;
+                self.integer(a, n)?
+            }
+            tag::NEW_FLOAT => {
+                let f = f64::from_bits(self.u64()?);
+                self.float(a, f)?
+            }
+            tag::FLOAT => {
+                let at = self.at;
+                let b = self.take(31)?;
+                let end = b.iter().position(|&c| c == 0).unwrap_or(b.len());
+                let f: f64 = std::str::from_utf8(&b[..end])
+                    .ok()
+                    .and_then(|s| s.trim().parse().ok())
+                    .ok_or(DecodeError::Malformed(at))?;
+                self.float(a, f)?
+            }
+            tag::ATOM
+            | tag::SMALL_ATOM
+            | tag::ATOM_UTF8
+            | tag::SMALL_ATOM_UTF8
+            | tag::ATOM_CACHE_REF => self.atom(t)?,
+            tag::NIL => NIL,
+            tag::STRING => {
+                let n = self.u16()? as usize;
+                let b = self.take(n)?;
+                a.byte_list(b, NIL)
+            }
+            tag::LIST => {
+                let n = self.u32()? as usize;
+                return self.open(Kind::List, n + 1);
+            }
+            tag::SMALL_TUPLE | tag::LARGE_TUPLE => {
+                let n = if t == tag::SMALL_TUPLE {
+                    self.u8()? as usize
+                } else {
+                    self.u32()? as usize
+                };
+                if n == 0 {
+                    a.tuple(&[])
+                } else if n > MAX_TUPLE {
+                    return self.bad();
+                } else {
+                    return self.open(Kind::Tuple, n);
+                }
+            }
+            tag::MAP => {
+                let n = self.u32()? as usize;
+                if n == 0 {
+                    a.flatmap(&[], &[])
+                } else {
+                    return self.open(Kind::Map, 2 * n);
+                }
+            }
+            tag::BINARY => {
+                let n = self.u32()? as usize;
+                let b = self.take(n)?;
+                a.binary(b)
+            }
+            tag::BIT_BINARY => {
+                let n = self.u32()? as usize;
+                let bits = self.u8()? as usize;
+                if (bits == 0) != (n == 0) || bits > 8 {
+                    return self.bad();
+                }
+                let b = self.take(n)?;
+                match b.split_last() {
+                    None => a.binary(&[]),
+                    Some(_) if bits == 8 => a.binary(b),
+                    Some((last, _)) => {
+                        let last = last & (0xFFu8 << (8 - bits));
+                        let bin = if n <= HEAP_BIN_LIMIT {
+                            let (t, p) = a.heap_bin(n);
+                            // SAFETY: heap_bin made room for n bytes.
+                            unsafe {
+                                std::ptr::copy_nonoverlapping(b.as_ptr(), p, n);
+                                p.add(n - 1).write(last);
+                            }
+                            t
+                        } else {
+                            let r = RcBin::from_bytes(b);
+                            // SAFETY: the block is new, and n bytes long; its count is handed over.
+                            unsafe {
+                                RcBin::bytes(r).add(n - 1).write(last);
+                                a.refc_bin(r, n)
+                            }
+                        };
+                        a.sub_binary(bin, 0, n * 8 - 8 + bits)
+                    }
+                }
+            }
+            tag::PID | tag::NEW_PID => self.pid(a, t == tag::PID)?,
+            tag::PORT | tag::NEW_PORT | tag::V4_PORT => self.port(a, t)?,
+            tag::REFERENCE | tag::NEW_REFERENCE | tag::NEWER_REFERENCE => {
+                self.reference(a, hooks, t)?
+            }
+            tag::EXPORT => {
+                let m = self.tagged_atom()?;
+                let f = self.tagged_atom()?;
+                if self.u8()? != tag::SMALL_INTEGER {
+                    return self.bad();
+                }
+                let arity = self.u8()?;
+                let safe = self.opts.safe;
+                let e = hooks.export(m, f, arity, safe).ok_or(if safe {
+                    DecodeError::Unsafe
+                } else {
+                    DecodeError::NoFuns
+                })?;
+                let p = a.alloc(FUN_WORDS);
+                // SAFETY: all words of the fun are written; it owns nothing, since exports are never freed.
+                unsafe {
+                    let w = p as *mut u64;
+                    w.write(header(Subtag::Fun, FUN_WORDS - 1));
+                    w.add(1).write(e as u64);
+                    w.add(2).write(0);
+                    w.add(3).write(arity as u64 | 1 << 16);
+                    p.add(4).write(NIL);
+                    Term::boxed_at(p)
+                }
+            }
+            tag::NEW_FUN => {
+                self.u32()?;
+                let arity = self.u8()?;
+                let mut uniq = [0u8; 16];
+                uniq.copy_from_slice(self.take(16)?);
+                let index = self.u32()?;
+                let num_free = self.u32()? as usize;
+                if num_free + arity as usize > 255 {
+                    return self.bad();
+                }
+                return self.open(Kind::Fun { arity, uniq, index }, 4 + num_free);
+            }
+            _ => {
+                self.at -= 1;
+                return self.bad();
+            }
+        }))
+    }
+
+    /// The compound whose parts are all there.
+    fn close<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+        f: Frame,
+    ) -> Result<Term, DecodeError> {
+        let at = self.at;
+        let parts = &self.done[f.base..];
+        let t = match f.kind {
+            Kind::Tuple => a.tuple(parts),
+            Kind::List => match parts.split_last() {
+                Some((tail, items)) => a.list_tail(items, *tail),
+                None => NIL,
+            },
+            Kind::Map => {
+                let mut pairs: Vec<(Term, Term)> =
+                    parts.chunks_exact(2).map(|c| (c[0], c[1])).collect();
+                map_build::from_pairs(a, &mut pairs).map_err(|_| DecodeError::Malformed(at))?
+            }
+            Kind::Fun { arity, uniq, index } => {
+                let (Some(old_index), Some(old_uniq)) = (parts[1].as_small(), parts[2].as_small())
+                else {
+                    return self.bad();
+                };
+                let (module, creator, env) = (parts[0], parts[3], &parts[4..]);
+                if !module.is_atom() || !creator.is_pid() {
+                    return self.bad();
+                }
+                let e = hooks
+                    .fun_entry(
+                        module,
+                        old_uniq,
+                        old_index as u32,
+                        uniq,
+                        index,
+                        arity,
+                        env.len() as u8,
+                    )
+                    .ok_or(DecodeError::NoFuns)?;
+                let p = a.alloc(FUN_WORDS + env.len());
+                // SAFETY: the entry is alive (hook); all words are written, the third by `link`.
+                unsafe {
+                    (*e).refc.fetch_add(1, Ordering::Relaxed);
+                    let w = p as *mut u64;
+                    w.write(header(Subtag::Fun, FUN_WORDS - 1 + env.len()));
+                    w.add(1).write(e as u64);
+                    w.add(3).write(arity as u64 | (env.len() as u64) << 8);
+                    p.add(4).write(creator);
+                    for (i, t) in env.iter().enumerate() {
+                        p.add(5 + i).write(*t);
+                    }
+                    a.off_heap().link(p);
+                    Term::boxed_at(p)
+                }
+            }
+        };
+        self.done.truncate(f.base);
+        Ok(t)
+    }
+
+    /// Goes on for up to `budget` terms: the term once it is complete, None if there is more to do.
+    pub fn step<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+        budget: usize,
+    ) -> Result<Option<Term>, DecodeError> {
+        if self.finished {
+            return self.bad();
+        }
+        for _ in 0..budget {
+            let Some(mut t) = self.next(a, hooks)? else {
+                continue;
+            };
+            loop {
+                let Some(f) = self.frames.last_mut() else {
+                    self.finished = true;
+                    return Ok(Some(t));
+                };
+                self.done.push(t);
+                f.left -= 1;
+                if f.left > 0 {
+                    break;
+                }
+                let Some(f) = self.frames.pop() else {
+                    return self.bad();
+                };
+                t = self.close(a, hooks, f)?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frag::Fragment;
+
+    fn check(bytes: &[u8], ok: bool) {
+        let mut f = Fragment::new();
+        let r = decode(bytes, &mut f, &NoHooks, Options::default());
+        assert_eq!(r.is_ok(), ok, "{bytes:?}: {r:?}");
+        if let Ok((_, used)) = r {
+            assert_eq!(used, bytes.len());
+        }
+    }
+
+    #[test]
+    fn lies_about_lengths_are_refused() {
+        check(&[131, 97, 1], true);
+        check(&[131], false);
+        check(&[131, 105, 255, 255, 255, 255, 97], false);
+        check(&[131, 108, 255, 255, 255, 255, 106], false);
+        check(&[131, 109, 255, 255, 255, 255, 106], false);
+        check(&[131, 80, 255, 255, 255, 255, 120, 156], false);
+        check(&[131, 116, 0, 0, 0, 2, 97, 1, 97, 1, 97, 1, 97, 2], false);
+        check(&[131, 70, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0], false);
+    }
+
+    #[test]
+    fn deep_terms_decode() {
+        let mut b = vec![131];
+        for _ in 0..1_000_000 {
+            b.extend([104, 1]);
+        }
+        b.push(106);
+        check(&b, true);
+    }
+}
