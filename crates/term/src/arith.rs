@@ -315,11 +315,8 @@ pub fn abs<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
         return Ok(if v < 0 { a.int(-v) } else { x });
     }
     if let Some(f) = x.as_float() {
-        return Ok(if f.is_sign_negative() {
-            a.float(f.abs())
-        } else {
-            x
-        });
+        // Minus zero is not less than zero, and stays.
+        return Ok(if f < 0.0 { a.float(f.abs()) } else { x });
     }
     let (neg, d) = x.as_big().ok_or(BadArith)?;
     Ok(if neg { a.big(false, d) } else { x })

@@ -19,6 +19,7 @@ pub mod hash;
 pub mod heap;
 pub mod layout;
 pub mod magic;
+pub mod map;
 pub mod node;
 pub mod region;
 pub mod sync;

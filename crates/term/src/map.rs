@@ -1,0 +1,687 @@
+//! Maps: flat up to [`FLATMAP_LIMIT`] pairs, above that trees on the key's hash (HAMT). Persistent, sharing structure.
+//!
+//! Flat maps hold their keys in the term order that tells `1` from `1.0` ([`cmp_exact`]). In a tree, each level takes
+//! four bits of the hash, lowest first; every eight levels the key is hashed anew with another salt. A leaf is a cons
+//! cell of key and value, placed as high as its hash prefix is unique, so the shape of a tree, and with it the order
+//! of iteration, depends on its keys alone. A tree always has more than [`FLATMAP_LIMIT`] pairs.
+
+use crate::alloc::Alloc;
+use crate::compare::{cmp_exact, eq_exact};
+use crate::hash::map_key;
+use crate::layout::*;
+use crate::word::{NIL, Term};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// Bitmap and children of a tree's root or inner node.
+#[inline(always)]
+fn node<'a>(t: Term) -> (u16, &'a [Term]) {
+    let p = t.ptr();
+    // SAFETY: called on boxed map nodes of a tree in hand only; layout of map nodes.
+    unsafe {
+        let hdr = (*p).raw();
+        let bm = map_bitmap(hdr);
+        let head = if map_kind(hdr) == MAP_NODE { 1 } else { 2 };
+        (
+            bm,
+            std::slice::from_raw_parts(p.add(head), bm.count_ones() as usize),
+        )
+    }
+}
+
+/// The hash at `level` after that at the level above.
+#[inline(always)]
+fn descend(hx: u32, level: u32, key: Term) -> u32 {
+    if level & 7 != 0 {
+        hx >> 4
+    } else {
+        map_key(key, level >> 3)
+    }
+}
+
+/// The hash of `key` as seen at `level`.
+fn hash_at(level: u32, key: Term) -> u32 {
+    map_key(key, level >> 3) >> (4 * (level & 7))
+}
+
+#[inline(always)]
+fn slot_of(bm: u16, bit: u16) -> usize {
+    (bm & (bit - 1)).count_ones() as usize
+}
+
+/// Makes a node: a root where `size` is given. `children` yields as many terms as `bm` has bits.
+fn make_node<A: Alloc + ?Sized>(
+    a: &mut A,
+    size: Option<usize>,
+    bm: u16,
+    children: impl Iterator<Item = Term>,
+) -> Term {
+    let n = bm.count_ones() as usize;
+    let head = if size.is_some() { 2 } else { 1 };
+    let p = a.alloc(head + n);
+    // SAFETY: head + n fresh words, all written: NIL stands in should the iterator be short.
+    unsafe {
+        let w = p as *mut u64;
+        match size {
+            Some(s) => {
+                w.write(if bm == 0xFFFF {
+                    HASHMAP_ARRAY_HEADER
+                } else {
+                    hashmap_root_header(bm)
+                });
+                w.add(1).write(s as u64);
+            }
+            None => w.write(hashmap_node_header(bm)),
+        }
+        let mut it = children;
+        for i in 0..n {
+            p.add(head + i).write(it.next().unwrap_or(NIL));
+        }
+        Term::boxed_at(p)
+    }
+}
+
+fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
+    if key.is_immed() {
+        keys.iter().position(|&k| k == key)
+    } else {
+        keys.iter().position(|&k| eq_exact(k, key))
+    }
+}
+
+/// The hash that [`get_hashed`] takes.
+#[inline]
+pub fn key_hash(key: Term) -> u32 {
+    map_key(key, 0)
+}
+
+/// The value of `key`. None too if `map` is no map.
+#[inline]
+pub fn get(map: Term, key: Term) -> Option<Term> {
+    if let Some((ks, vs)) = map.as_flatmap() {
+        return find_flat(ks, key).map(|i| vs[i]);
+    }
+    if !map.is_map() {
+        return None;
+    }
+    get_tree(map, key, key_hash(key))
+}
+
+/// The value of `key`, whose [`key_hash`] is known. None too if `map` is no map.
+pub fn get_hashed(map: Term, key: Term, hash: u32) -> Option<Term> {
+    if let Some((ks, vs)) = map.as_flatmap() {
+        return find_flat(ks, key).map(|i| vs[i]);
+    }
+    if !map.is_map() {
+        return None;
+    }
+    get_tree(map, key, hash)
+}
+
+fn get_tree(map: Term, key: Term, mut hx: u32) -> Option<Term> {
+    let mut at = map;
+    let mut level = 0;
+    loop {
+        if let Some((k, v)) = at.as_cons() {
+            return eq_exact(k, key).then_some(v);
+        }
+        let (bm, ch) = node(at);
+        let bit = 1u16 << (hx & 15);
+        if bm & bit == 0 {
+            return None;
+        }
+        at = ch[slot_of(bm, bit)];
+        level += 1;
+        hx = descend(hx, level, key);
+    }
+}
+
+/// Whether `key` is in `map`.
+pub fn contains(map: Term, key: Term) -> bool {
+    get(map, key).is_some()
+}
+
+/// Pairs in `map`; 0 if it is no map.
+pub fn size(map: Term) -> usize {
+    map.map_size().unwrap_or(0)
+}
+
+/// `map` with `key` set to `value`. `map` must be a map.
+pub fn put<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term, value: Term) -> Term {
+    match map.as_flatmap() {
+        Some((ks, vs)) => match find_flat(ks, key) {
+            Some(i) => flat_set(a, map, vs, i, value),
+            None => flat_insert(a, ks, vs, key, value),
+        },
+        None => tree_set(a, map, key, value, true).unwrap_or(map),
+    }
+}
+
+/// `map` with the value of `key` replaced; None if the key is missing. `map` must be a map.
+pub fn update<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term, value: Term) -> Option<Term> {
+    match map.as_flatmap() {
+        Some((ks, vs)) => find_flat(ks, key).map(|i| flat_set(a, map, vs, i, value)),
+        None => tree_set(a, map, key, value, false),
+    }
+}
+
+fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, value: Term) -> Term {
+    if vs[i] == value {
+        return map;
+    }
+    let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
+    v[i] = value;
+    // SAFETY: word 2 of a flat map is its tuple of keys.
+    let keys = unsafe { *map.ptr().add(2) };
+    a.flatmap_with_keys(keys, &v)
+}
+
+fn flat_insert<A: Alloc + ?Sized>(
+    a: &mut A,
+    ks: &[Term],
+    vs: &[Term],
+    key: Term,
+    value: Term,
+) -> Term {
+    if ks.len() >= FLATMAP_LIMIT {
+        let mut leaves: Vec<(u32, Term)> = Vec::with_capacity(ks.len() + 1);
+        for (&k, &v) in ks.iter().zip(vs) {
+            leaves.push((key_hash(k), a.cons(k, v)));
+        }
+        leaves.push((key_hash(key), a.cons(key, value)));
+        return build_root(a, leaves);
+    }
+    let i = ks.partition_point(|&k| cmp_exact(k, key) == Ordering::Less);
+    let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(ks);
+    let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
+    k.insert(i, key);
+    v.insert(i, value);
+    a.flatmap(&k, &v)
+}
+
+/// A node on the way from the root to a leaf: the node, the bit taken and its slot.
+type Path = SmallVec<[(Term, u16, usize); 8]>;
+
+fn tree_set<A: Alloc + ?Sized>(
+    a: &mut A,
+    map: Term,
+    key: Term,
+    value: Term,
+    insert: bool,
+) -> Option<Term> {
+    let mut path = Path::new();
+    let mut at = map;
+    let mut hx = key_hash(key);
+    let mut level = 0u32;
+    let mut grown = 1;
+    let mut new;
+    loop {
+        if let Some((k, v)) = at.as_cons() {
+            if eq_exact(k, key) {
+                if v == value {
+                    return Some(map);
+                }
+                grown = 0;
+                new = a.cons(k, value);
+                break;
+            }
+            if !insert {
+                return None;
+            }
+            // Both leaves go below here, under one node for each nibble they still share.
+            let mut shared: SmallVec<[u16; 8]> = SmallVec::new();
+            let mut other = hash_at(level, k);
+            while hx & 15 == other & 15 {
+                shared.push(1 << (hx & 15));
+                level += 1;
+                hx = descend(hx, level, key);
+                other = descend(other, level, k);
+            }
+            let leaf = a.cons(key, value);
+            let both = if hx & 15 < other & 15 {
+                [leaf, at]
+            } else {
+                [at, leaf]
+            };
+            let bm = 1u16 << (hx & 15) | 1 << (other & 15);
+            new = make_node(a, None, bm, both.into_iter());
+            for bit in shared.into_iter().rev() {
+                new = make_node(a, None, bit, std::iter::once(new));
+            }
+            break;
+        }
+        let (bm, ch) = node(at);
+        let bit = 1u16 << (hx & 15);
+        let slot = slot_of(bm, bit);
+        path.push((at, bit, slot));
+        if bm & bit == 0 {
+            if !insert {
+                return None;
+            }
+            new = a.cons(key, value);
+            break;
+        }
+        at = ch[slot];
+        level += 1;
+        hx = descend(hx, level, key);
+    }
+    let size = size(map) + grown;
+    for (i, (n, bit, slot)) in path.into_iter().enumerate().rev() {
+        let (bm, ch) = node(n);
+        let skip = slot + (bm & bit != 0) as usize;
+        let children = ch[..slot].iter().copied();
+        let children = children.chain([new]).chain(ch[skip..].iter().copied());
+        new = make_node(a, (i == 0).then_some(size), bm | bit, children);
+    }
+    Some(new)
+}
+
+/// Value of `key` and `map` without it; None if the key is missing. `map` must be a map.
+pub fn take<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Option<(Term, Term)> {
+    if let Some((ks, vs)) = map.as_flatmap() {
+        let i = find_flat(ks, key)?;
+        let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(ks);
+        let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
+        k.remove(i);
+        v.remove(i);
+        return Some((vs[i], a.flatmap(&k, &v)));
+    }
+    let mut path = Path::new();
+    let mut at = map;
+    let mut hx = key_hash(key);
+    let mut level = 0;
+    let value = loop {
+        if let Some((k, v)) = at.as_cons() {
+            if !eq_exact(k, key) {
+                return None;
+            }
+            break v;
+        }
+        let (bm, ch) = node(at);
+        let bit = 1u16 << (hx & 15);
+        if bm & bit == 0 {
+            return None;
+        }
+        let slot = slot_of(bm, bit);
+        path.push((at, bit, slot));
+        at = ch[slot];
+        level += 1;
+        hx = descend(hx, level, key);
+    };
+    let size = size(map) - 1;
+    if size <= FLATMAP_LIMIT {
+        let mut pairs: SmallVec<[(Term, Term); FLATMAP_LIMIT]> =
+            iter(map).filter(|&(k, _)| !eq_exact(k, key)).collect();
+        return Some((value, sorted_flat(a, &mut pairs)));
+    }
+    // What takes the removed leaf's place: nothing, a leaf that moves up, or a new inner node.
+    let mut rest: Option<Term> = None;
+    for (i, (n, bit, slot)) in path.into_iter().enumerate().rev() {
+        let (bm, ch) = node(n);
+        let root = (i == 0).then_some(size);
+        rest = match rest {
+            Some(r) if root.is_none() && ch.len() == 1 && r.is_list_ptr() => Some(r),
+            Some(r) => {
+                let children = ch[..slot].iter().copied().chain([r]);
+                let children = children.chain(ch[slot + 1..].iter().copied());
+                Some(make_node(a, root, bm, children))
+            }
+            None if root.is_none() && ch.len() == 1 => None,
+            None if root.is_none() && ch.len() == 2 && ch[1 - slot].is_list_ptr() => {
+                Some(ch[1 - slot])
+            }
+            None => {
+                let children = ch[..slot].iter().chain(&ch[slot + 1..]).copied();
+                Some(make_node(a, root, bm & !bit, children))
+            }
+        };
+    }
+    rest.map(|m| (value, m))
+}
+
+/// `map` without `key`; `map` itself if it isn't there. `map` must be a map.
+pub fn remove<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Term {
+    take(a, map, key).map_or(map, |(_, m)| m)
+}
+
+/// A flat map of distinct pairs, at most [`FLATMAP_LIMIT`].
+fn sorted_flat<A: Alloc + ?Sized>(a: &mut A, pairs: &mut [(Term, Term)]) -> Term {
+    pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
+    let k: SmallVec<[Term; FLATMAP_LIMIT]> = pairs.iter().map(|p| p.0).collect();
+    let v: SmallVec<[Term; FLATMAP_LIMIT]> = pairs.iter().map(|p| p.1).collect();
+    a.flatmap(&k, &v)
+}
+
+/// A tree of distinct leaves, more than [`FLATMAP_LIMIT`].
+fn build_root<A: Alloc + ?Sized>(a: &mut A, mut leaves: Vec<(u32, Term)>) -> Term {
+    let size = leaves.len();
+    build(a, &mut leaves, 0, Some(size))
+}
+
+/// Recurses once for each level of the tree, whose depth grows with the logarithm of the size: to go eight levels
+/// deeper, keys must collide in 32 more bits of hash.
+fn build<A: Alloc + ?Sized>(
+    a: &mut A,
+    leaves: &mut [(u32, Term)],
+    level: u32,
+    size: Option<usize>,
+) -> Term {
+    if let (None, &mut [(_, leaf)]) = (size, &mut *leaves) {
+        return leaf;
+    }
+    leaves.sort_unstable_by_key(|l| l.0 & 15);
+    let mut bm = 0u16;
+    let mut children: SmallVec<[Term; 16]> = SmallVec::new();
+    let mut start = 0;
+    while start < leaves.len() {
+        let nibble = leaves[start].0 & 15;
+        let end = start + leaves[start..].partition_point(|l| l.0 & 15 == nibble);
+        let group = &mut leaves[start..end];
+        if group.len() > 1 {
+            for (hx, leaf) in group.iter_mut() {
+                if let Some((k, _)) = leaf.as_cons() {
+                    *hx = descend(*hx, level + 1, k);
+                }
+            }
+        }
+        bm |= 1 << nibble;
+        children.push(build(a, group, level + 1, None));
+        start = end;
+    }
+    make_node(a, size, bm, children.into_iter())
+}
+
+/// A map of `pairs`; of pairs with the same key, the last one counts.
+pub fn from_pairs<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> Term {
+    let (map, _) = from_pairs_counting(a, pairs);
+    map
+}
+
+/// A map of `pairs`; None if two have the same key.
+pub fn from_pairs_unique<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> Option<Term> {
+    let (map, unique) = from_pairs_counting(a, pairs);
+    unique.then_some(map)
+}
+
+fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> (Term, bool) {
+    if pairs.len() <= FLATMAP_LIMIT {
+        let mut p: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = SmallVec::from_slice(pairs);
+        // Stable: the last of equal keys stays last.
+        p.sort_by(|x, y| cmp_exact(x.0, y.0));
+        let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
+        let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
+        for &(key, value) in &p {
+            match k.last() {
+                Some(&l) if eq_exact(l, key) => {
+                    if let Some(s) = v.last_mut() {
+                        *s = value;
+                    }
+                }
+                _ => {
+                    k.push(key);
+                    v.push(value);
+                }
+            }
+        }
+        return (a.flatmap(&k, &v), k.len() == pairs.len());
+    }
+    // Of pairs with equal hashes the later ones come first.
+    let mut order: Vec<(u32, usize)> = pairs
+        .iter()
+        .enumerate()
+        .map(|(i, p)| (key_hash(p.0), i))
+        .collect();
+    order.sort_unstable_by_key(|&(h, i)| (h, std::cmp::Reverse(i)));
+    let mut kept: Vec<(u32, usize)> = Vec::with_capacity(order.len());
+    for (h, i) in order {
+        let twin = kept
+            .iter()
+            .rev()
+            .take_while(|k| k.0 == h)
+            .any(|k| eq_exact(pairs[k.1].0, pairs[i].0));
+        if !twin {
+            kept.push((h, i));
+        }
+    }
+    let unique = kept.len() == pairs.len();
+    if kept.len() <= FLATMAP_LIMIT {
+        let mut p: SmallVec<[(Term, Term); FLATMAP_LIMIT]> =
+            kept.iter().map(|k| pairs[k.1]).collect();
+        return (sorted_flat(a, &mut p), unique);
+    }
+    let leaves = kept
+        .into_iter()
+        .map(|(h, i)| (h, a.cons(pairs[i].0, pairs[i].1)))
+        .collect();
+    (build_root(a, leaves), unique)
+}
+
+/// `maps:merge/2`: of keys in both, `y`'s value counts. Both must be maps.
+pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
+    let (nx, ny) = (size(x), size(y));
+    if nx == 0 {
+        return y;
+    }
+    if ny == 0 {
+        return x;
+    }
+    let (few, many) = (nx.min(ny), nx.max(ny));
+    // A few insertions share most of the larger map; many cost more than building anew.
+    if many > FLATMAP_LIMIT && few * 8 <= many {
+        return if ny <= nx {
+            iter(y).fold(x, |m, (k, v)| put(a, m, k, v))
+        } else {
+            iter(x).fold(
+                y,
+                |m, (k, v)| {
+                    if contains(y, k) { m } else { put(a, m, k, v) }
+                },
+            )
+        };
+    }
+    let pairs: Vec<(Term, Term)> = iter(x).chain(iter(y)).collect();
+    from_pairs(a, &pairs)
+}
+
+/// Iterator over the pairs of a map, in its own order: sorted keys in a flat map, hash order in a tree.
+pub struct Iter<'a> {
+    flat: Option<(&'a [Term], &'a [Term])>,
+    /// Children still to visit, for each level.
+    stack: SmallVec<[&'a [Term]; 8]>,
+}
+
+/// The pairs of `map`; none if it is no map.
+pub fn iter<'a>(map: Term) -> Iter<'a> {
+    let flat = map.as_flatmap();
+    let mut stack = SmallVec::new();
+    if flat.is_none() && map.is_map() {
+        stack.push(node(map).1);
+    }
+    Iter { flat, stack }
+}
+
+impl Iterator for Iter<'_> {
+    type Item = (Term, Term);
+    fn next(&mut self) -> Option<(Term, Term)> {
+        if let Some((ks, vs)) = &mut self.flat {
+            let (k, v) = (*ks.first()?, *vs.first()?);
+            *ks = &ks[1..];
+            *vs = &vs[1..];
+            return Some((k, v));
+        }
+        loop {
+            let top = self.stack.last_mut()?;
+            match top.split_first() {
+                None => {
+                    self.stack.pop();
+                }
+                Some((&c, rest)) => {
+                    *top = rest;
+                    match c.as_cons() {
+                        Some(pair) => return Some(pair),
+                        None => self.stack.push(node(c).1),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn listed<A: Alloc + ?Sized>(a: &mut A, map: Term, f: fn((Term, Term)) -> Term) -> Term {
+    let mut v: Vec<Term> = iter(map).map(f).collect();
+    // Lists of a tree's parts are in the reverse of its order of iteration.
+    if map.as_flatmap().is_none() {
+        v.reverse();
+    }
+    a.list(&v)
+}
+
+/// `maps:keys/1`, in its order.
+pub fn keys<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Term {
+    listed(a, map, |p| p.0)
+}
+
+/// `maps:values/1`, in its order.
+pub fn values<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Term {
+    listed(a, map, |p| p.1)
+}
+
+/// What [`next`] builds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextKind {
+    /// `{K, V, {K2, V2, ... none | [Path | Map]}}`
+    Iterator,
+    /// `{K, V}` pairs in front of this list, the last one first; if there are more, `Path` and `Map` in front of those.
+    List(Term),
+}
+
+/// `erts_internal:map_next/3`: at most `max` pairs (at least one) of `map` from `path` on, and how many were taken.
+/// None means `badarg`. A path holds the child to take at each level, four bits each, the root's lowest. In a tree,
+/// the first step (path 0) takes no more than [`FLATMAP_LIMIT`] pairs.
+pub fn next<A: Alloc + ?Sized>(
+    a: &mut A,
+    path: Term,
+    map: Term,
+    kind: NextKind,
+    max: usize,
+) -> Option<(Term, usize)> {
+    if !map.is_map() {
+        return None;
+    }
+    if map.as_flatmap().is_some() {
+        let n = usize::try_from(path.as_small()?).ok()?;
+        if n > size(map) {
+            return None;
+        }
+        let pairs: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = iter(map).collect();
+        let t = match kind {
+            NextKind::Iterator => chain(a, &pairs, crate::am::NONE),
+            NextKind::List(tail) => {
+                let v: SmallVec<[Term; FLATMAP_LIMIT]> =
+                    pairs.iter().map(|&(k, v)| a.tuple(&[k, v])).collect();
+                a.list_tail(&v, tail)
+            }
+        };
+        return Some((t, pairs.len()));
+    }
+    let digits: SmallVec<[u64; 2]> = match (path.as_small(), path.as_big()) {
+        (Some(v), _) => SmallVec::from_slice(&[u64::try_from(v).ok()?]),
+        (_, Some((false, d))) => SmallVec::from_slice(d),
+        _ => return None,
+    };
+    let mut max = max.max(1);
+    if path == Term::small(0) {
+        max = max.min(FLATMAP_LIMIT);
+    }
+    // For each level: the children, and which one comes next.
+    let mut stack: SmallVec<[(&[Term], usize); 8]> = SmallVec::new();
+    let mut at = map;
+    while !at.is_list_ptr() {
+        let level = stack.len();
+        let i = digits
+            .get(level / 16)
+            .map_or(0, |d| d >> (4 * (level % 16))) as usize
+            & 15;
+        let ch = node(at).1;
+        at = *ch.get(i)?;
+        stack.push((ch, i));
+    }
+    let mut pairs: Vec<(Term, Term)> = Vec::with_capacity(max.min(size(map)));
+    while let Some((ch, i)) = stack.last_mut() {
+        let Some(&c) = ch.get(*i) else {
+            stack.pop();
+            if let Some(parent) = stack.last_mut() {
+                parent.1 += 1;
+            }
+            continue;
+        };
+        match c.as_cons() {
+            Some(pair) => {
+                if pairs.len() == max {
+                    break;
+                }
+                pairs.push(pair);
+                *i += 1;
+            }
+            None => {
+                if pairs.len() == max {
+                    break;
+                }
+                stack.push((node(c).1, 0));
+            }
+        }
+    }
+    let mut digits: SmallVec<[u64; 2]> = SmallVec::from_elem(0, stack.len() / 16 + 1);
+    for (level, &(_, i)) in stack.iter().enumerate() {
+        digits[level / 16] |= (i as u64) << (4 * (level % 16));
+    }
+    let more = !stack.is_empty();
+    let path = a.big(false, &digits);
+    let t = match kind {
+        NextKind::Iterator => {
+            let end = if more {
+                a.cons(path, map)
+            } else {
+                crate::am::NONE
+            };
+            chain(a, &pairs, end)
+        }
+        NextKind::List(tail) => {
+            let mut t = tail;
+            for &(k, v) in &pairs {
+                let p = a.tuple(&[k, v]);
+                t = a.cons(p, t);
+            }
+            if more {
+                t = a.cons(map, t);
+                t = a.cons(path, t);
+            }
+            t
+        }
+    };
+    Some((t, pairs.len()))
+}
+
+fn chain<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)], end: Term) -> Term {
+    pairs
+        .iter()
+        .rev()
+        .fold(end, |t, &(k, v)| a.tuple(&[k, v, t]))
+}
+
+/// The tuple of keys of a flat map; None for anything else.
+pub fn tuple_keys(map: Term) -> Option<Term> {
+    // SAFETY: word 2 of a flat map is its tuple of keys.
+    map.as_flatmap().map(|_| unsafe { *map.ptr().add(2) })
+}
+
+/// The children of a tree's root or inner node as a list, last one first (`erts_internal:map_hashmap_children/1`);
+/// None for anything else.
+pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
+    if !map.is_map() || map.as_flatmap().is_some() {
+        return None;
+    }
+    let mut v: SmallVec<[Term; 16]> = SmallVec::from_slice(node(map).1);
+    v.reverse();
+    Some(a.list(&v))
+}
