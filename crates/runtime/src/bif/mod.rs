@@ -2,6 +2,12 @@
 //! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
 //! `module_info`, what is missing) derives from the rows.
 
+pub mod binary;
+pub mod iolist;
+pub mod native_state;
+pub mod prim_buffer;
+pub mod unicode;
+
 use crate::cx::{BifResult, Cx};
 use purlin_term::Term;
 
@@ -53,4 +59,4 @@ macro_rules! bifs {
 }
 
 /// All tables. A row's index in their concatenation is its number.
-pub const TABLES: &[&[Bif]] = &[];
+pub const TABLES: &[&[Bif]] = &[binary::BIFS, iolist::BIFS, prim_buffer::BIFS, unicode::BIFS];

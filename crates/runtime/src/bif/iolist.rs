@@ -1,0 +1,689 @@
+//! I/O lists: one walker that everything which reads them goes through, gathering for output, and the natives that
+//! turn lists into binaries and back.
+//!
+//! The walker keeps its own stack, so depth and length of a list cost no native stack. Gathering never flattens a
+//! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
+
+use crate::bifs;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::bin::RcBin;
+use purlin_term::layout::{Bits, HEAP_BIN_LIMIT};
+use purlin_term::word::Subtag;
+use purlin_term::{Alloc, NIL, Term};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of work that count as one reduction.
+const BYTES_PER_REDUCTION: usize = 256;
+
+static SMALL_LIMIT: AtomicUsize = AtomicUsize::new(4 * HEAP_BIN_LIMIT);
+
+/// Binaries of fewer bytes are merged with their neighbours when output is gathered.
+pub fn small_limit() -> usize {
+    SMALL_LIMIT.load(Ordering::Relaxed)
+}
+/// Sets [`small_limit`], in bytes.
+pub fn set_small_limit(n: usize) {
+    SMALL_LIMIT.store(n, Ordering::Relaxed)
+}
+
+/// The term is no I/O list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadIoList;
+
+/// One element of an I/O list.
+#[derive(Clone, Copy)]
+pub enum Piece {
+    Byte(u8),
+    /// A bitstring: the term and its data.
+    Bits(Term, Bits),
+}
+
+/// Walks an I/O list, yielding bytes and bitstrings in order. Can be left and taken up again at any element during
+/// one native call.
+pub struct IoWalk {
+    at: Term,
+    stack: Vec<Term>,
+    /// Whether bitstrings of a broken number of bytes are allowed.
+    bits: bool,
+}
+
+impl IoWalk {
+    /// Walks bytes and binaries; a bare binary is fine too.
+    pub fn new(t: Term) -> IoWalk {
+        IoWalk {
+            at: t,
+            stack: Vec::new(),
+            bits: false,
+        }
+    }
+    /// Walks a list that may hold any bitstrings.
+    pub fn bits(t: Term) -> IoWalk {
+        IoWalk {
+            bits: true,
+            ..IoWalk::new(t)
+        }
+    }
+    fn piece(&self, t: Term) -> Result<Piece, BadIoList> {
+        match t.as_bits() {
+            Some(b) if self.bits || b.bit_len & 7 == 0 => Ok(Piece::Bits(t, b)),
+            _ => Err(BadIoList),
+        }
+    }
+    /// The next element; None at the end.
+    #[inline]
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, BadIoList> {
+        loop {
+            if let Some((h, t)) = self.at.as_cons() {
+                self.at = t;
+                if let Some(n) = h.as_small() {
+                    return u8::try_from(n)
+                        .map(|b| Some(Piece::Byte(b)))
+                        .map_err(|_| BadIoList);
+                }
+                if h.is_list_ptr() {
+                    if !t.is_nil() {
+                        self.stack.push(t);
+                    }
+                    self.at = h;
+                } else if !h.is_nil() {
+                    return self.piece(h).map(Some);
+                }
+            } else if self.at.is_nil() {
+                match self.stack.pop() {
+                    Some(t) => self.at = t,
+                    None => return Ok(None),
+                }
+            } else {
+                let p = self.piece(self.at)?;
+                self.at = NIL;
+                return Ok(Some(p));
+            }
+        }
+    }
+}
+
+/// Bits in an I/O list (whole bytes unless `walk` allows otherwise).
+pub fn bit_size(mut walk: IoWalk) -> Result<usize, BadIoList> {
+    let mut n = 0usize;
+    while let Some(p) = walk.next_piece()? {
+        n = n
+            .checked_add(match p {
+                Piece::Byte(_) => 8,
+                Piece::Bits(_, b) => b.bit_len,
+            })
+            .ok_or(BadIoList)?;
+    }
+    Ok(n)
+}
+
+/// Bytes in an I/O list.
+pub fn size(t: Term) -> Result<usize, BadIoList> {
+    bit_size(IoWalk::new(t)).map(|n| n / 8)
+}
+
+/// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.
+pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
+    let start = out.len();
+    let mut w = IoWalk::new(t);
+    loop {
+        match w.next_piece() {
+            Ok(Some(Piece::Byte(b))) => out.push(b),
+            Ok(Some(Piece::Bits(_, b))) => match b.as_bytes() {
+                Some(s) => out.extend_from_slice(s),
+                None => out.extend_from_slice(&b.shifted()),
+            },
+            Ok(None) => return Ok(()),
+            Err(e) => {
+                out.truncate(start);
+                return Err(e);
+            }
+        }
+    }
+}
+
+/// The bytes of an I/O list in one piece.
+pub fn to_vec(t: Term) -> Result<Vec<u8>, BadIoList> {
+    let mut v = Vec::new();
+    append_to(t, &mut v)?;
+    Ok(v)
+}
+
+/// Bytes that outlive the native call: a range of a counted block, of which this owns a count.
+pub struct IoSlice {
+    bin: *mut RcBin,
+    at: *const u8,
+    len: usize,
+}
+
+// SAFETY: the block is immutable where shared, and its count atomic.
+unsafe impl Send for IoSlice {}
+// SAFETY: as above.
+unsafe impl Sync for IoSlice {}
+
+impl IoSlice {
+    /// A copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> IoSlice {
+        let bin = RcBin::from_bytes(bytes);
+        IoSlice {
+            bin,
+            // SAFETY: just made.
+            at: unsafe { RcBin::bytes(bin) },
+            len: bytes.len(),
+        }
+    }
+    /// The bytes of a binary: by reference where they are in a counted block and aligned, else a copy. None if
+    /// `t` is no binary.
+    pub fn of_binary(t: Term) -> Option<IoSlice> {
+        let b = t.as_bits()?;
+        let Some(s) = b.as_bytes() else {
+            return (b.bit_len & 7 == 0).then(|| IoSlice::copy_of(&b.shifted()));
+        };
+        Some(match counted_block(t) {
+            Some(bin) => {
+                // SAFETY: the term in hand keeps the block alive.
+                unsafe { RcBin::retain(bin) };
+                IoSlice {
+                    bin,
+                    at: s.as_ptr(),
+                    len: s.len(),
+                }
+            }
+            None => IoSlice::copy_of(s),
+        })
+    }
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the count held keeps the bytes.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Drops the first `n` bytes (at most all).
+    pub fn advance(&mut self, n: usize) {
+        let n = n.min(self.len);
+        // SAFETY: stays within the range.
+        self.at = unsafe { self.at.add(n) };
+        self.len -= n;
+    }
+    /// A term with these bytes: a reference to the block where they are many.
+    pub fn to_term<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        if self.len <= HEAP_BIN_LIMIT {
+            return a.binary(self.as_bytes());
+        }
+        // SAFETY: a count is added for the new term; the offset lies within the block.
+        unsafe {
+            RcBin::retain(self.bin);
+            let off = self.at.offset_from(RcBin::bytes(self.bin)) as usize;
+            let whole = a.refc_bin(self.bin, off + self.len);
+            if off == 0 {
+                whole
+            } else {
+                a.sub_binary(whole, off * 8, self.len * 8)
+            }
+        }
+    }
+}
+
+impl Drop for IoSlice {
+    fn drop(&mut self) {
+        // SAFETY: this owned a count.
+        unsafe { RcBin::release(self.bin) }
+    }
+}
+
+/// The counted block behind a binary. None for heap binaries, and for writable ones, whose block may move.
+fn counted_block(t: Term) -> Option<*mut RcBin> {
+    let mut p = t.ptr();
+    // SAFETY: layouts of binaries; a term in hand is well formed.
+    unsafe {
+        if t.subtag()? == Subtag::SubBin {
+            p = (*p.add(4)).ptr();
+            if Term::boxed_at(p).subtag()? != Subtag::RefcBin {
+                return None;
+            }
+        } else if t.subtag()? != Subtag::RefcBin {
+            return None;
+        }
+        let flags = (*p.add(5)).raw();
+        (flags & purlin_term::layout::PB_IS_WRITABLE == 0).then(|| (*p.add(3)).raw() as *mut RcBin)
+    }
+}
+
+/// Most bytes merged into one block while gathering.
+pub const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// An I/O list gathered for output that outlives the native call (port and driver queues).
+#[derive(Default)]
+pub struct IoVec {
+    pub parts: std::collections::VecDeque<IoSlice>,
+    /// Bytes in all parts.
+    pub bytes: usize,
+}
+
+impl IoVec {
+    /// Gathers an I/O list.
+    pub fn gather(t: Term) -> Result<IoVec, BadIoList> {
+        let mut v = IoVec::default();
+        v.append(t)?;
+        Ok(v)
+    }
+    /// Gathers an I/O list behind what is there; nothing is added if it fails.
+    pub fn append(&mut self, t: Term) -> Result<(), BadIoList> {
+        let limit = small_limit();
+        let mut new = Vec::new();
+        let mut scratch = Vec::new();
+        let mut w = IoWalk::new(t);
+        while let Some(p) = w.next_piece()? {
+            match p {
+                Piece::Byte(b) => scratch.push(b),
+                Piece::Bits(t, b) => {
+                    let n = b.bit_len / 8;
+                    match b.as_bytes() {
+                        Some(s) if n < limit => scratch.extend_from_slice(s),
+                        None if n < limit => scratch.extend_from_slice(&b.shifted()),
+                        _ => {
+                            flush(&mut scratch, &mut new);
+                            new.extend(IoSlice::of_binary(t));
+                        }
+                    }
+                }
+            }
+            if scratch.len() >= SCRATCH_BYTES {
+                flush(&mut scratch, &mut new);
+            }
+        }
+        flush(&mut scratch, &mut new);
+        for s in new {
+            self.push(s);
+        }
+        Ok(())
+    }
+    /// Adds a part at the end.
+    pub fn push(&mut self, s: IoSlice) {
+        if !s.is_empty() {
+            self.bytes += s.len();
+            self.parts.push_back(s);
+        }
+    }
+    /// Drops the first `n` bytes (at most all): what the kernel has taken.
+    pub fn advance(&mut self, mut n: usize) {
+        while let Some(s) = self.parts.front_mut() {
+            if n < s.len() {
+                s.advance(n);
+                self.bytes -= n;
+                return;
+            }
+            n -= s.len();
+            self.bytes -= s.len();
+            self.parts.pop_front();
+        }
+    }
+}
+
+fn flush(scratch: &mut Vec<u8>, to: &mut Vec<IoSlice>) {
+    if !scratch.is_empty() {
+        to.push(IoSlice::copy_of(scratch));
+        scratch.clear();
+    }
+}
+
+/// Gathers an I/O list batch by batch for output within one native call: merged bytes are bounded by
+/// [`SCRATCH_BYTES`] whatever the list's length. For natives on the dirty I/O pool.
+pub struct Gather {
+    walk: IoWalk,
+    scratch: Vec<u8>,
+    /// Parts of the batch: ranges of the scratch block, or foreign bytes.
+    parts: Vec<Part>,
+    held: Option<Bits>,
+}
+
+enum Part {
+    Scratch(usize, usize),
+    Foreign(*const u8, usize),
+}
+
+impl Gather {
+    pub fn new(t: Term) -> Gather {
+        Gather {
+            walk: IoWalk::new(t),
+            scratch: Vec::new(),
+            parts: Vec::new(),
+            held: None,
+        }
+    }
+    /// Collects the next at most `max_parts` parts, replacing the batch before. False at the end of the list.
+    pub fn next_batch(&mut self, max_parts: usize) -> Result<bool, BadIoList> {
+        self.scratch.clear();
+        self.parts.clear();
+        let limit = small_limit();
+        loop {
+            if self.scratch.len() >= SCRATCH_BYTES || self.parts.len() >= max_parts.max(2) - 1 {
+                break;
+            }
+            let b = match self.held.take() {
+                Some(b) => b,
+                None => match self.walk.next_piece()? {
+                    None => break,
+                    Some(Piece::Byte(b)) => {
+                        self.merge(&[b]);
+                        continue;
+                    }
+                    Some(Piece::Bits(_, b)) => b,
+                },
+            };
+            match b.as_bytes() {
+                Some([]) => {}
+                Some(s) if s.len() < limit => self.merge(s),
+                Some(s) => self.parts.push(Part::Foreign(s.as_ptr(), s.len())),
+                None => {
+                    // Shifted in bounded steps.
+                    let n = (b.bit_len / 8).min(SCRATCH_BYTES);
+                    let now = Bits {
+                        bit_len: n * 8,
+                        ..b
+                    };
+                    self.merge(&now.shifted());
+                    if b.bit_len > n * 8 {
+                        self.held = Some(Bits {
+                            // SAFETY: stays within the bitstring.
+                            base: unsafe { b.base.add(n) },
+                            bit_len: b.bit_len - n * 8,
+                            ..b
+                        });
+                    }
+                }
+            }
+        }
+        Ok(!self.parts.is_empty())
+    }
+    fn merge(&mut self, s: &[u8]) {
+        let at = self.scratch.len();
+        self.scratch.extend_from_slice(s);
+        match self.parts.last_mut() {
+            Some(Part::Scratch(_, n)) => *n += s.len(),
+            _ => self.parts.push(Part::Scratch(at, s.len())),
+        }
+    }
+    /// The parts of the batch, in order.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|p| match *p {
+            Part::Scratch(at, n) => &self.scratch[at..at + n],
+            // SAFETY: bytes of a binary in hand, which stay for the native call.
+            Part::Foreign(p, n) => unsafe { std::slice::from_raw_parts(p, n) },
+        })
+    }
+}
+
+/// A binary of `n` bytes that `fill` writes; it is given zeroed bytes.
+pub fn build_binary(cx: &mut Cx, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
+    if n <= HEAP_BIN_LIMIT {
+        let mut buf = [0u8; HEAP_BIN_LIMIT];
+        fill(&mut buf[..n]);
+        return cx.binary(&buf[..n]);
+    }
+    let bin = RcBin::alloc(n);
+    // SAFETY: a fresh block of n bytes; they are initialised before the slice is made; its count goes to the term.
+    unsafe {
+        let p = RcBin::bytes(bin);
+        std::ptr::write_bytes(p, 0, n);
+        fill(std::slice::from_raw_parts_mut(p, n));
+        cx.refc_bin(bin, n)
+    }
+}
+
+/// Writes the bits of `b` at bit `at` of `out`, whose bits from there on are zero.
+fn put_bits(out: &mut [u8], at: usize, b: &Bits) {
+    if b.bit_len == 0 {
+        return;
+    }
+    let src = b.shifted();
+    let (mut i, s) = (at / 8, at % 8);
+    if s == 0 {
+        out[i..i + src.len()].copy_from_slice(&src);
+        return;
+    }
+    for byte in src {
+        out[i] |= byte >> s;
+        i += 1;
+        if let Some(o) = out.get_mut(i) {
+            *o |= byte << (8 - s);
+        }
+    }
+}
+
+/// One binary with the bytes of an I/O list.
+pub fn to_binary(cx: &mut Cx, t: Term) -> Result<Term, BadIoList> {
+    let n = size(t)?;
+    cx.bump(n / BYTES_PER_REDUCTION + 1);
+    Ok(build_binary(cx, n, |out| {
+        let mut w = IoWalk::new(t);
+        let mut at = 0;
+        while let Ok(Some(p)) = w.next_piece() {
+            match p {
+                Piece::Byte(b) => {
+                    out[at] = b;
+                    at += 1;
+                }
+                Piece::Bits(_, b) => {
+                    let n = b.bit_len / 8;
+                    match b.as_bytes() {
+                        Some(s) => out[at..at + n].copy_from_slice(s),
+                        None => out[at..at + n].copy_from_slice(&b.shifted()),
+                    }
+                    at += n;
+                }
+            }
+        }
+    }))
+}
+
+fn bad(_: BadIoList) -> Fail {
+    Fail::Badarg
+}
+
+fn iolist_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    if t.is_binary() {
+        return Ok(t);
+    }
+    to_binary(cx, t).map_err(bad)
+}
+
+fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    if !t.is_list() {
+        return Err(Fail::Badarg);
+    }
+    to_binary(cx, t).map_err(bad)
+}
+
+fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let mut w = IoWalk::new(t);
+    let (mut n, mut steps) = (0usize, 0usize);
+    while let Some(p) = w.next_piece().map_err(bad)? {
+        steps += 1;
+        n += match p {
+            Piece::Byte(_) => 1,
+            Piece::Bits(_, b) => b.bit_len / 8,
+        };
+    }
+    cx.bump(steps / BYTES_PER_REDUCTION + 1);
+    Ok(cx.uint(n as u64))
+}
+
+fn list_to_bitstring_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    if !t.is_list() {
+        return Err(Fail::Badarg);
+    }
+    let bits = bit_size(IoWalk::bits(t)).map_err(bad)?;
+    cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
+    let b = build_binary(cx, bits.div_ceil(8), |out| {
+        let mut w = IoWalk::bits(t);
+        let mut at = 0;
+        while let Ok(Some(p)) = w.next_piece() {
+            match p {
+                Piece::Byte(b) => {
+                    let one = Bits {
+                        base: &b,
+                        bit_offset: 0,
+                        bit_len: 8,
+                    };
+                    put_bits(out, at, &one);
+                    at += 8;
+                }
+                Piece::Bits(_, b) => {
+                    put_bits(out, at, &b);
+                    at += b.bit_len;
+                }
+            }
+        }
+    });
+    Ok(if bits & 7 == 0 {
+        b
+    } else {
+        cx.sub_binary(b, 0, bits)
+    })
+}
+
+fn binary_to_list_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {
+    let s = b.as_binary().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, NIL))
+}
+
+fn binary_to_list_3(cx: &mut Cx, [b, from, to]: [Term; 3]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    let n = bits.bit_len / 8;
+    let (from, to) = match (from.as_small(), to.as_small()) {
+        (Some(f), Some(t)) if f >= 1 && f <= t && t as u64 <= n as u64 => (f as usize, t as usize),
+        _ => return Err(Fail::Badarg),
+    };
+    let part = Bits {
+        // SAFETY: within the bitstring.
+        base: unsafe { bits.base.add(from - 1) },
+        bit_len: (to - from + 1) * 8,
+        ..bits
+    };
+    let s = part.to_bytes().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, NIL))
+}
+
+fn bitstring_to_list_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    let whole = bits.bit_len & !7;
+    let tail = if bits.bit_len == whole {
+        NIL
+    } else {
+        let t = cx.sub_binary(b, whole, bits.bit_len - whole);
+        cx.cons(t, NIL)
+    };
+    let head = Bits {
+        bit_len: whole,
+        ..bits
+    };
+    let s = head.to_bytes().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, tail))
+}
+
+fn split_binary_2(cx: &mut Cx, [b, at]: [Term; 2]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?.bit_len;
+    match at.as_small() {
+        Some(n) if n >= 0 && n as u64 <= bits as u64 / 8 => {
+            let n = n as usize * 8;
+            let x = cx.sub_binary(b, 0, n);
+            let y = cx.sub_binary(b, n, bits - n);
+            Ok(cx.tuple(&[x, y]))
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// Offset and length in bytes of the part `pos`, `len` (which may be negative) of something of `size` bytes.
+pub fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, usize)> {
+    let (pos, len) = (pos.as_small()?, len.as_small()?);
+    let (from, n) = if len < 0 {
+        (pos.checked_add(len)?, -len)
+    } else {
+        (pos, len)
+    };
+    if pos < 0 || from < 0 || from.checked_add(n)? > i64::try_from(size).ok()? {
+        return None;
+    }
+    Some((from as usize, n as usize))
+}
+
+/// `binary_part/3`, shared with module `binary`.
+pub fn binary_part_3(cx: &mut Cx, [b, pos, len]: [Term; 3]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    if bits.bit_len & 7 != 0 {
+        return Err(Fail::Badarg);
+    }
+    let (at, n) = part_range(bits.bit_len / 8, pos, len).ok_or(Fail::Badarg)?;
+    Ok(cx.part(b, at, n))
+}
+
+/// `binary_part/2`, shared with module `binary`.
+pub fn binary_part_2(cx: &mut Cx, [b, pl]: [Term; 2]) -> BifResult {
+    match pl.as_tuple() {
+        Some(&[p, l]) => binary_part_3(cx, [b, p, l]),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    if let Some(b) = t.as_bits() {
+        return match b.bit_len {
+            0 => Ok(NIL),
+            n if n & 7 == 0 => Ok(cx.list(&[t])),
+            _ => Err(Fail::Badarg),
+        };
+    }
+    let limit = small_limit();
+    let mut out: Vec<Term> = Vec::new();
+    let mut scratch: Vec<u8> = Vec::new();
+    let mut w = IoWalk::new(t);
+    let mut steps = 0;
+    while let Some(p) = w.next_piece().map_err(bad)? {
+        steps += 1;
+        match p {
+            Piece::Byte(b) => scratch.push(b),
+            Piece::Bits(t, b) => match b.as_bytes() {
+                Some(s) if s.len() < limit => scratch.extend_from_slice(s),
+                Some(_) => {
+                    if !scratch.is_empty() {
+                        out.push(cx.binary(&scratch));
+                        scratch.clear();
+                    }
+                    out.push(t);
+                }
+                None => scratch.extend_from_slice(&b.shifted()),
+            },
+        }
+        if scratch.len() >= SCRATCH_BYTES {
+            out.push(cx.binary(&scratch));
+            scratch.clear();
+        }
+    }
+    if !scratch.is_empty() {
+        out.push(cx.binary(&scratch));
+    }
+    cx.bump(steps / BYTES_PER_REDUCTION + 1);
+    Ok(cx.list(&out))
+}
+
+bifs! {
+    Plain "erlang":"iolist_to_binary"/1 = iolist_to_binary_1;
+    Plain "erlang":"list_to_binary"/1 = list_to_binary_1;
+    Plain "erlang":"iolist_size"/1 = iolist_size_1;
+    Plain "erlang":"iolist_to_iovec"/1 = iolist_to_iovec_1;
+    Plain "erlang":"list_to_bitstring"/1 = list_to_bitstring_1;
+    Plain "erlang":"binary_to_list"/1 = binary_to_list_1;
+    Plain "erlang":"binary_to_list"/3 = binary_to_list_3;
+    Plain "erlang":"bitstring_to_list"/1 = bitstring_to_list_1;
+    Plain "erlang":"split_binary"/2 = split_binary_2;
+    Guard "erlang":"binary_part"/2 = binary_part_2;
+    Guard "erlang":"binary_part"/3 = binary_part_3;
+}

@@ -1,0 +1,47 @@
+//! Native values behind magic references, and atoms that are named in one place only.
+//!
+//! The value of a magic reference is shared by every process that holds the reference, so it is `Sync`; what changes
+//! in it stands behind a lock of its own.
+
+use crate::cx::Cx;
+use purlin_term::layout::RefView;
+use purlin_term::magic::MagicRef;
+use purlin_term::{Alloc, Term};
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers of these references: top bit of the third number set, which counted references never reach.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A reference that owns `value`, which is dropped with the last copy of it.
+pub fn make<T: Any + Send + Sync>(cx: &mut Cx, value: T) -> Term {
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    // The first number of a reference has 18 bits on the wire.
+    let num = [
+        (n & 0x3_FFFF) as u32,
+        (n >> 18) as u32,
+        0x8000_0000 | (n >> 50) as u32,
+    ];
+    // SAFETY: just made, count 0, and nobody else knows it.
+    unsafe { cx.magic_ref(MagicRef::new(num, Box::new(value))) }
+}
+
+/// The value of type `T` behind `t`; None if `t` is no such reference. Good for the native call, like the term.
+pub fn get<'a, T: Any>(t: Term) -> Option<&'a T> {
+    match t.as_ref_view()? {
+        RefView::Magic(m) => m.value.downcast_ref::<T>(),
+        _ => None,
+    }
+}
+
+/// Functions that give atoms which are looked up once: `lazy_atoms! { nomatch = "nomatch"; … }`.
+#[macro_export]
+macro_rules! lazy_atoms {
+    ($($f:ident = $t:literal;)*) => {
+        $(#[inline]
+        fn $f() -> purlin_term::Term {
+            static A: std::sync::OnceLock<purlin_term::Term> = std::sync::OnceLock::new();
+            *A.get_or_init(|| purlin_term::atom::intern($t))
+        })*
+    };
+}
