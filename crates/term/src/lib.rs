@@ -21,6 +21,7 @@ pub mod layout;
 pub mod magic;
 pub mod map;
 pub mod node;
+pub mod print;
 pub mod region;
 pub mod sync;
 mod sys;

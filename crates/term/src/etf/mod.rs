@@ -5,9 +5,11 @@
 //! and both directions can stop after a budget of terms and go on later.
 
 pub mod decode;
+pub mod encode;
 mod map_build;
 
 pub use decode::{DecodeError, Decoder, Hooks, NoHooks, Options, decode};
+pub use encode::{Encoder, encode, external_size};
 
 /// First byte of every external term.
 pub const VERSION: u8 = 131;

@@ -1,0 +1,333 @@
+//! Terms to bytes.
+
+use super::{VERSION, tag};
+use crate::atom;
+use crate::compare::{cmp_exact, hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::print::format_float_scientific;
+use crate::word::Term;
+
+/// How to encode; the default is that of `term_to_binary/1`.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// 0: floats as text. 1: floats as 8 bytes. 2: also all atoms as UTF-8.
+    pub minor_version: u8,
+    /// Level of compression, 1 to 9; 0 for none. What would not get smaller is left as it is.
+    pub compressed: u32,
+    /// Keys of maps in term order, so that equal maps give equal bytes in every runtime.
+    pub deterministic: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            minor_version: 1,
+            compressed: 0,
+            deterministic: false,
+        }
+    }
+}
+
+/// The largest number of a port that `NEW_PORT_EXT` is used for.
+const MAX_V3_PORT: u64 = (1 << 28) - 1;
+/// The longest list that is encoded as a string.
+const MAX_STRING: usize = 0xFFFF;
+
+enum Todo {
+    /// So many terms from there on.
+    Terms(*const Term, usize),
+    One(Term),
+    /// The rest of a list whose length is written.
+    Rest(Term),
+    /// Pairs of a map from an index on.
+    Pairs(Vec<(Term, Term)>, usize),
+    /// Write the size of the fun that starts there.
+    FunSize(usize),
+}
+
+/// Encoding in progress. Holds terms, which the caller keeps in place between steps.
+pub struct Encoder {
+    out: Vec<u8>,
+    todo: Vec<Todo>,
+    opts: Options,
+    /// Whether the version byte and compression are to be added.
+    bare: bool,
+}
+
+/// `term_to_binary/2`.
+pub fn encode(t: Term, opts: Options) -> Vec<u8> {
+    let mut e = Encoder::new(t, opts);
+    loop {
+        if let Some(v) = e.step(usize::MAX) {
+            return v;
+        }
+    }
+}
+
+/// Bytes that [`encode`] makes without compression.
+pub fn external_size(t: Term, opts: Options) -> usize {
+    encode(
+        t,
+        Options {
+            compressed: 0,
+            ..opts
+        },
+    )
+    .len()
+}
+
+impl Encoder {
+    /// Starts with a version byte.
+    pub fn new(t: Term, opts: Options) -> Encoder {
+        Encoder {
+            out: vec![VERSION],
+            todo: vec![Todo::One(t)],
+            opts,
+            bare: false,
+        }
+    }
+    /// Without version byte and compression, behind what `out` holds already (distribution).
+    pub fn bare(t: Term, opts: Options, out: Vec<u8>) -> Encoder {
+        Encoder {
+            out,
+            todo: vec![Todo::One(t)],
+            opts,
+            bare: true,
+        }
+    }
+    fn u16(&mut self, v: u16) {
+        self.out.extend(v.to_be_bytes());
+    }
+    fn u32(&mut self, v: u32) {
+        self.out.extend(v.to_be_bytes());
+    }
+    fn atom(&mut self, t: Term) {
+        let name = atom::name(t);
+        if self.opts.minor_version < 2 && name.chars().all(|c| (c as u32) < 256) {
+            self.out.push(tag::ATOM);
+            self.u16(name.chars().count() as u16);
+            self.out.extend(name.chars().map(|c| c as u8));
+        } else if name.len() < 256 {
+            self.out.extend([tag::SMALL_ATOM_UTF8, name.len() as u8]);
+            self.out.extend(name.as_bytes());
+        } else {
+            self.out.push(tag::ATOM_UTF8);
+            self.u16(name.len() as u16);
+            self.out.extend(name.as_bytes());
+        }
+    }
+    fn small(&mut self, v: i64) {
+        if (0..256).contains(&v) {
+            self.out.extend([tag::SMALL_INTEGER, v as u8]);
+        } else if let Ok(v) = i32::try_from(v) {
+            self.out.push(tag::INTEGER);
+            self.out.extend(v.to_be_bytes());
+        } else {
+            self.big(v < 0, &[v.unsigned_abs()]);
+        }
+    }
+    fn big(&mut self, negative: bool, digits: &[u64]) {
+        let top = digits
+            .last()
+            .map_or(0, |d| 8 - d.leading_zeros() as usize / 8);
+        let n = digits.len().saturating_sub(1) * 8 + top;
+        if n < 256 {
+            self.out.extend([tag::SMALL_BIG, n as u8]);
+        } else {
+            self.out.push(tag::LARGE_BIG);
+            self.u32(n as u32);
+        }
+        self.out.push(negative as u8);
+        let start = self.out.len();
+        self.out.extend(digits.iter().flat_map(|d| d.to_le_bytes()));
+        self.out.truncate(start + n);
+    }
+    fn list(&mut self, t: Term) {
+        let (mut n, mut bytes, mut at) = (0usize, true, t);
+        while let Some((h, tl)) = at.as_cons() {
+            n += 1;
+            bytes &= h.as_small().is_some_and(|v| (0..256).contains(&v));
+            at = tl;
+        }
+        if bytes && n <= MAX_STRING && at.is_nil() {
+            self.out.push(tag::STRING);
+            self.u16(n as u16);
+            self.out
+                .extend(t.list_iter().map(|h| h.small_value() as u8));
+        } else {
+            self.out.push(tag::LIST);
+            self.u32(n as u32);
+            self.todo.push(Todo::Rest(t));
+        }
+    }
+    fn term(&mut self, t: Term) {
+        if let Some(v) = t.as_small() {
+            self.small(v);
+        } else if t.is_atom() {
+            self.atom(t);
+        } else if t.is_nil() {
+            self.out.push(tag::NIL);
+        } else if t.is_list_ptr() {
+            self.list(t);
+        } else if let Some(e) = t.as_tuple() {
+            if e.len() < 256 {
+                self.out.extend([tag::SMALL_TUPLE, e.len() as u8]);
+            } else {
+                self.out.push(tag::LARGE_TUPLE);
+                self.u32(e.len() as u32);
+            }
+            self.todo.push(Todo::Terms(e.as_ptr(), e.len()));
+        } else if let Some((neg, d)) = t.as_big() {
+            self.big(neg, d);
+        } else if let Some(f) = t.as_float() {
+            if self.opts.minor_version == 0 {
+                self.out.push(tag::FLOAT);
+                let end = self.out.len() + 31;
+                self.out.extend(format_float_scientific(f, 20).as_bytes());
+                self.out.resize(end, 0);
+            } else {
+                self.out.push(tag::NEW_FLOAT);
+                self.out.extend(f.to_bits().to_be_bytes());
+            }
+        } else if let Some(b) = t.as_bits() {
+            let n = b.bit_len.div_ceil(8);
+            let left = (b.bit_len & 7) as u8;
+            self.out.push(if left == 0 {
+                tag::BINARY
+            } else {
+                tag::BIT_BINARY
+            });
+            self.u32(n as u32);
+            if left != 0 {
+                self.out.push(left);
+            }
+            match b.as_bytes() {
+                Some(s) => self.out.extend(s),
+                None => self.out.extend(b.shifted()),
+            }
+        } else if let Some(n) = t.map_size() {
+            self.out.push(tag::MAP);
+            self.u32(n as u32);
+            let mut pairs = Vec::with_capacity(n);
+            hashmap_pairs(t, &mut pairs);
+            if self.opts.deterministic {
+                pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
+            }
+            self.todo.push(Todo::Pairs(pairs, 0));
+        } else if let Some(f) = t.as_fun() {
+            if let Some(e) = f.export() {
+                self.out.push(tag::EXPORT);
+                self.atom(e.module);
+                self.atom(e.function);
+                self.small(e.arity as i64);
+            } else if let Some(e) = f.local() {
+                self.out.push(tag::NEW_FUN);
+                self.todo.push(Todo::FunSize(self.out.len()));
+                self.u32(0);
+                self.out.push(f.arity);
+                self.out.extend(e.uniq);
+                self.u32(e.index);
+                self.u32(f.env.len() as u32);
+                self.atom(e.module);
+                self.small(e.old_index as i64);
+                self.small(e.old_uniq);
+                self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
+                self.todo.push(Todo::One(f.creator));
+            }
+        } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+            self.out.push(tag::NEW_PID);
+            self.atom(name);
+            self.u32(num);
+            self.u32(serial);
+            self.u32(creation);
+        } else if let Some((num, name, creation)) = port_parts(t) {
+            let long = num > MAX_V3_PORT;
+            self.out
+                .push(if long { tag::V4_PORT } else { tag::NEW_PORT });
+            self.atom(name);
+            if long {
+                self.u32((num >> 32) as u32);
+            }
+            self.u32(num as u32);
+            self.u32(creation);
+        } else if let Some((nums, name, creation)) = ref_parts(t) {
+            self.out.push(tag::NEWER_REFERENCE);
+            self.u16(nums.len() as u16);
+            self.atom(name);
+            self.u32(creation);
+            for n in nums {
+                self.u32(n);
+            }
+        }
+    }
+    fn finish(&mut self) -> Vec<u8> {
+        let out = std::mem::take(&mut self.out);
+        if self.opts.compressed == 0 || self.bare {
+            return out;
+        }
+        use std::io::Write;
+        let size = out.len() - 1;
+        let mut head = vec![VERSION, tag::COMPRESSED];
+        head.extend((size as u32).to_be_bytes());
+        let level = flate2::Compression::new(self.opts.compressed.min(9));
+        let mut z = flate2::write::ZlibEncoder::new(head, level);
+        match z.write_all(&out[1..]).and_then(|()| z.finish()) {
+            Ok(v) if v.len() < out.len() => v,
+            _ => out,
+        }
+    }
+    /// Goes on for up to `budget` terms: the bytes once they are complete, None if there is more to do.
+    pub fn step(&mut self, budget: usize) -> Option<Vec<u8>> {
+        for _ in 0..budget {
+            let t = match self.todo.last_mut() {
+                None => return Some(self.finish()),
+                Some(Todo::One(t)) => {
+                    let t = *t;
+                    self.todo.pop();
+                    t
+                }
+                Some(Todo::Terms(p, n)) => {
+                    if *n == 0 {
+                        self.todo.pop();
+                        continue;
+                    }
+                    // SAFETY: n words are left there (elements of a tuple or environment in hand).
+                    unsafe {
+                        let t = **p;
+                        *p = p.add(1);
+                        *n -= 1;
+                        t
+                    }
+                }
+                Some(Todo::Rest(at)) => match at.as_cons() {
+                    Some((h, tl)) => {
+                        *at = tl;
+                        h
+                    }
+                    None => {
+                        let t = *at;
+                        self.todo.pop();
+                        t
+                    }
+                },
+                Some(Todo::Pairs(v, i)) => {
+                    let Some((k, x)) = v.get(*i / 2) else {
+                        self.todo.pop();
+                        continue;
+                    };
+                    let t = if *i & 1 == 0 { *k } else { *x };
+                    *i += 1;
+                    t
+                }
+                Some(Todo::FunSize(at)) => {
+                    let at = *at;
+                    let n = (self.out.len() - at) as u32;
+                    self.out[at..at + 4].copy_from_slice(&n.to_be_bytes());
+                    self.todo.pop();
+                    continue;
+                }
+            };
+            self.term(t);
+        }
+        None
+    }
+}
