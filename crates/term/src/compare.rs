@@ -558,7 +558,8 @@ enum Frame {
     },
 }
 
-/// Keys and values of a hash map, in the order of its tree.
+/// Keys and values of a map in the order that programs see: of a hash map, from the last child of each node to the
+/// first.
 pub(crate) fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
     let mut todo: SmallVec<[Term; 64]> = SmallVec::new();
     todo.push(m);
@@ -567,7 +568,7 @@ pub(crate) fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
             out.push((k, v));
             continue;
         }
-        // SAFETY: layout of hash maps: children are conses (leaves) or boxed nodes.
+        // SAFETY: layout of hash maps: children are conses (leaves) or boxed nodes. The last child comes first.
         unsafe {
             let p = t.ptr();
             let h = (*p).raw();
@@ -582,7 +583,7 @@ pub(crate) fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
             } else {
                 2
             };
-            for i in (first..layout::map_words(p)).rev() {
+            for i in first..layout::map_words(p) {
                 todo.push(*p.add(i));
             }
         }

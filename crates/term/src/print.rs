@@ -84,7 +84,12 @@ pub fn format_atom(t: Term, style: Style) -> String {
     let mut s = String::with_capacity(name.len() + 2);
     s.push('\'');
     for c in name.chars() {
-        escape(&mut s, c, '\'');
+        match c as u32 {
+            w @ 256.. if style == Style::Write => {
+                let _ = write!(s, "\\x{{{w:X}}}");
+            }
+            _ => escape(&mut s, c, '\''),
+        }
     }
     s.push('\'');
     s
@@ -104,7 +109,7 @@ fn escape(s: &mut String, c: char, quote: char) {
             s.push('\\');
             s.push(c);
         }
-        c if (c as u32) < 32 || c as u32 == 127 => {
+        c if (c as u32) < 32 || (127..160).contains(&(c as u32)) => {
             let _ = write!(s, "\\{:03o}", c as u32);
         }
         c => s.push(c),
