@@ -1,13 +1,664 @@
-//! The collector: releasing what objects own. (Minor and major collections live beside this.)
+//! The collector of process heaps: generational copying after Cheney, without recursion.
+//!
+//! A minor collection copies what is reachable of the young block and the attached fragments: what lies below the
+//! high-water mark (it survived once already) goes to the old block, the rest to a new young block. A full sweep
+//! copies everything to one new young block. What is moved leaves a forwarding mark behind: a boxed pointer where
+//! the header was, or [`Term::NON_VALUE`] in the head and the new cell in the tail.
+//!
+//! Invariants:
+//! * Only what is known by address to belong to this heap is moved. Regions and queued messages stay and are never
+//!   written to.
+//! * Nothing in the old block points to the young block or a fragment: terms are immutable, so an object only points
+//!   to older ones, and everything below the high-water mark is promoted together.
+//! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments.
+//! * The target of a copy is sized beforehand for the case that everything survives, so copying never runs out.
+//!
+//! `PURLIN_GC_STRESS=1` makes every other collection a full sweep, poisons what is left behind, and verifies the heap
+//! before and after ([`crate::verify`]).
 
 use crate::bin::RcBin;
+use crate::copy::retain_object;
 use crate::fun::FunEntry;
-use crate::heap::OffHeap;
-use crate::layout::NEXT;
+use crate::heap::{Heap, OffHeap};
+use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
 use crate::node::Node;
-use crate::word::{Subtag, Term, header_subtag};
+use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
+use crate::word::{header_arity, header_subtag};
+use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+
+/// Blocks of more words than this are mapped from the system: only pages that are touched take memory, and they go
+/// back at once.
+const MAP_ABOVE_WORDS: usize = 1 << 17;
+
+/// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
+pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
+
+/// Whether `PURLIN_GC_STRESS=1` is set in the environment.
+pub fn stress() -> bool {
+    static S: OnceLock<bool> = OnceLock::new();
+    *S.get_or_init(|| std::env::var_os("PURLIN_GC_STRESS").is_some_and(|v| v == "1"))
+}
+
+/// The sizes in words that heaps have, smallest first (`system_info(heap_sizes)`): 12, 38, then each the sum of its
+/// two predecessors plus one, up to 833026; beyond that each a fifth larger than the one before.
+pub fn heap_sizes() -> &'static [usize] {
+    static S: OnceLock<Vec<usize>> = OnceLock::new();
+    S.get_or_init(|| {
+        let mut v = vec![12usize, 38];
+        loop {
+            let (a, b) = (v[v.len() - 2], v[v.len() - 1]);
+            let next = if b < 833_026 { a + b + 1 } else { b + b / 5 };
+            if next > 1 << 60 {
+                return v;
+            }
+            v.push(next);
+        }
+    })
+}
+
+/// The least size of the series that is at least `words`.
+pub fn heap_size_for(words: usize) -> usize {
+    let s = heap_sizes();
+    s.get(s.partition_point(|&n| n < words))
+        .copied()
+        .unwrap_or(words)
+}
+
+/// A new virtual heap size, in bytes, given what it holds: keeps it between a quarter and three quarters full, in
+/// the steps of the heap sizes, and not below `min_words`.
+fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
+    let min = heap_size_for(min_words);
+    let used = bytes / 8;
+    let mut words = (size / 8).max(min);
+    if used / 3 > words / 4 {
+        while used / 3 > words / 4 {
+            words = heap_size_for(words + 1);
+        }
+    } else if used < words / 4 {
+        let s = heap_sizes();
+        let i = s.partition_point(|&n| n < words);
+        words = s[i.saturating_sub(1)].max(min);
+    }
+    words * 8
+}
+
+fn block_layout(words: usize) -> std::alloc::Layout {
+    // A request beyond the address space is answered like any other that cannot be met.
+    std::alloc::Layout::array::<u64>(words.max(1))
+        .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
+}
+
+/// A block of `words` uninitialised words.
+pub fn alloc_block(words: usize) -> *mut Term {
+    if words > MAP_ABOVE_WORDS {
+        crate::sys::reserve_rw(words * 8) as *mut Term
+    } else {
+        let l = block_layout(words);
+        // SAFETY: the layout has a size.
+        let p = unsafe { std::alloc::alloc(l) };
+        if p.is_null() {
+            std::alloc::handle_alloc_error(l);
+        }
+        p as *mut Term
+    }
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
+pub unsafe fn free_block(p: *mut Term, words: usize) {
+    if p.is_null() {
+    } else if words > MAP_ABOVE_WORDS {
+        crate::sys::release(p as usize, words * 8);
+    } else {
+        std::alloc::dealloc(p as *mut u8, block_layout(words));
+    }
+}
+
+fn words_between(a: *mut Term, b: *mut Term) -> usize {
+    (b as usize - a as usize) >> 3
+}
+
+unsafe fn poison(p: *mut Term, words: usize) {
+    for i in 0..words {
+        (p.add(i) as *mut u64).write(POISON);
+    }
+}
+
+/// Collects. Afterwards at least `need_words` words are free (and the heap's stack reserve besides). `roots` are
+/// updated, and so is the stack, on which words with a header's tag are return addresses. The result is the number
+/// of words moved, as a measure of the time it took.
+///
+/// # Safety
+/// No term of this heap outside `roots` and the stack is used afterwards; every word of the heap is initialised.
+pub unsafe fn collect(
+    heap: &mut Heap,
+    need_words: usize,
+    roots: &mut [&mut [Term]],
+    fullsweep: bool,
+) -> usize {
+    let need = need_words + heap.stack_reserve;
+    let check = stress();
+    if check {
+        crate::verify::check(heap, roots, "before a collection");
+    }
+    absorb_fragment_lists(heap);
+    let mature = words_between(heap.heap, heap.high_water);
+    let old_free = words_between(heap.old_htop, heap.old_hend);
+    let full = fullsweep
+        || heap.need_fullsweep
+        || heap.minor_gcs >= heap.fullsweep_after
+        || (check && heap.minor_gcs & 1 == 1)
+        || (!heap.old_heap.is_null()
+            && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
+    let moved = if full {
+        full_sweep(heap, need, roots, &[])
+    } else {
+        minor(heap, need, roots, mature)
+    };
+    if check {
+        crate::verify::check(heap, roots, "after a collection");
+    }
+    moved
+}
+
+/// A full sweep that also copies out what lies in the given areas (start and end addresses), such as the literals of
+/// a module that is purged. The areas are only read.
+///
+/// # Safety
+/// As for [`collect`]; the areas hold well-formed objects.
+pub unsafe fn collect_literals_out(
+    heap: &mut Heap,
+    roots: &mut [&mut [Term]],
+    areas: &[(usize, usize)],
+) -> usize {
+    absorb_fragment_lists(heap);
+    let mut areas = areas.to_vec();
+    areas.sort_unstable();
+    let need = heap.stack_reserve;
+    full_sweep(heap, need, roots, &areas)
+}
+
+/// A full sweep into a block of exactly the words that are in use (and the stack reserve).
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    absorb_fragment_lists(heap);
+    let bound = all_words(heap) + heap.stack_words() + heap.stack_reserve;
+    let mut moved = pass(heap, bound, roots, Kind::Full, &[]);
+    after_full(heap);
+    let exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    if exact < heap.block_words() {
+        moved += pass(heap, exact, roots, Kind::Resize, &[]);
+    }
+    heap.grow_next = false;
+    moved
+}
+
+/// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
+///
+/// # Safety
+/// No term of the heap is used afterwards.
+pub unsafe fn destroy(heap: &mut Heap) {
+    absorb_fragment_lists(heap);
+    release_off_heap(&mut heap.off_heap);
+    release_off_heap(&mut heap.old_off_heap);
+    heap.frags = Vec::new();
+    heap.frag_words = 0;
+    if !heap.inline_block {
+        if stress() {
+            poison(heap.heap, heap.block_words());
+        }
+        free_block(heap.heap, heap.block_words());
+    }
+    free_block(heap.old_heap, heap.old_block_words());
+    let n = std::ptr::null_mut();
+    (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
+    (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
+    heap.inline_block = false;
+}
+
+/// Puts what the fragments own on the heap's list.
+unsafe fn absorb_fragment_lists(heap: &mut Heap) {
+    for f in &mut heap.frags {
+        heap.off_heap.append(&mut f.off_heap);
+    }
+    heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
+}
+
+/// Words in use in both generations and the fragments.
+fn all_words(heap: &Heap) -> usize {
+    heap.used_words() + words_between(heap.old_heap, heap.old_htop) + heap.frag_words
+}
+
+unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
+    if mature > 0 && heap.old_heap.is_null() {
+        let n = heap_size_for(heap.used_words());
+        heap.old_heap = alloc_block(n);
+        heap.old_htop = heap.old_heap;
+        heap.old_hend = heap.old_heap.add(n);
+    }
+    let stack = heap.stack_words();
+    let young = words_between(heap.high_water, heap.htop) + heap.frag_words;
+    let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
+    if heap.grow_next {
+        size = heap_size_for(size + 1);
+    }
+    let mut bound = young + stack;
+    // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
+    if bound > MAP_ABOVE_WORDS {
+        bound += need;
+    }
+    if size < bound {
+        size = heap_size_for(bound);
+    }
+    let mut moved = pass(heap, size, roots, Kind::Minor, &[]);
+    heap.minor_gcs = heap.minor_gcs.saturating_add(1);
+    if heap.old_htop == heap.old_heap && !heap.old_heap.is_null() {
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+    }
+    let want = heap.used_words() + heap.stack_words() + need;
+    let size = heap.block_words();
+    heap.grow_next = false;
+    if want > size {
+        moved += pass(heap, heap_size_for(want), roots, Kind::Resize, &[]);
+    } else if size > 8000 && want < size / 4 {
+        // A small new generation in front of a large old one would be collected too often.
+        let target = (3 * want).max(heap.old_block_words() / 8);
+        let target = heap_size_for(target.max(heap.min_heap_words));
+        if target < size {
+            moved += pass(heap, target, roots, Kind::Resize, &[]);
+        }
+    } else {
+        heap.grow_next = want > size / 4 * 3;
+    }
+    finish(heap);
+    moved
+}
+
+unsafe fn full_sweep(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    literals: &[(usize, usize)],
+) -> usize {
+    let lit_words: usize = literals.iter().map(|(a, b)| (b - a) >> 3).sum();
+    let bound = all_words(heap) + lit_words + heap.stack_words() + need;
+    let min = heap_size_for(heap.min_heap_words);
+    let mut moved = pass(
+        heap,
+        heap_size_for(bound).max(min),
+        roots,
+        Kind::Full,
+        literals,
+    );
+    after_full(heap);
+    let want = heap.used_words() + heap.stack_words() + need;
+    let size = heap.block_words();
+    heap.grow_next = false;
+    if want < size / 4 && size > min {
+        let target = heap_size_for((2 * want).max(heap.min_heap_words));
+        if target < size {
+            moved += pass(heap, target, roots, Kind::Resize, &[]);
+        }
+    } else {
+        heap.grow_next = want > size / 4 * 3;
+    }
+    finish(heap);
+    moved
+}
+
+unsafe fn after_full(heap: &mut Heap) {
+    heap.minor_gcs = 0;
+    heap.need_fullsweep = false;
+    heap.gc_wanted = false;
+    heap.old_vheap_bytes = vheap_size_for(
+        heap.off_heap.bytes,
+        heap.old_vheap_bytes,
+        heap.min_vheap_words,
+    );
+}
+
+fn finish(heap: &mut Heap) {
+    heap.gc_wanted = false;
+    heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Young block and fragments; what is below the high-water mark is promoted.
+    Minor,
+    /// Both generations and fragments.
+    Full,
+    /// The young block only, without promotion: to give it another size.
+    Resize,
+}
+
+/// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
+unsafe fn pass(
+    heap: &mut Heap,
+    size: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    literals: &[(usize, usize)],
+) -> usize {
+    let block = alloc_block(size);
+    let hend = block.add(size);
+    let stack = heap.stack_words();
+    let stop = hend.sub(stack);
+    if stack > 0 {
+        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+    }
+    let mut frags: Vec<(usize, usize)> = Vec::new();
+    if kind != Kind::Resize {
+        for f in &heap.frags {
+            frags.extend(
+                f.areas()
+                    .filter(|a| a.1 > 0)
+                    .map(|(p, n)| (p as usize, p as usize + n * 8)),
+            );
+        }
+        frags.sort_unstable();
+    }
+    let old_start = heap.old_htop;
+    let mut m = Mover {
+        young: heap.heap as usize,
+        young_len: heap.htop as usize - heap.heap as usize,
+        promote_len: match kind {
+            Kind::Minor => heap.high_water as usize - heap.heap as usize,
+            _ => 0,
+        },
+        old: heap.old_heap as usize,
+        old_len: match kind {
+            Kind::Full => heap.old_htop as usize - heap.old_heap as usize,
+            _ => 0,
+        },
+        frags: &frags,
+        literals,
+        copied: HashMap::new(),
+        copied_off_heap: OffHeap::default(),
+        top: block,
+        old_top: heap.old_htop,
+    };
+    for r in roots.iter_mut() {
+        for t in r.iter_mut() {
+            m.forward(t);
+        }
+    }
+    for i in 0..stack {
+        m.forward(stop.add(i));
+    }
+    let (mut y, mut o) = (block, old_start);
+    loop {
+        y = m.scan_young(y);
+        o = m.scan_old(o);
+        if y == m.top {
+            break;
+        }
+    }
+    debug_assert!(m.top <= stop);
+    debug_assert!(kind != Kind::Minor || m.old_top <= heap.old_hend);
+    let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
+    let mut young = std::mem::take(&mut m.copied_off_heap);
+    let (old_lo, old_hi) = (old_start as usize, m.old_top as usize);
+    let (top, old_top) = (m.top, m.old_top);
+    sweep(
+        &mut heap.off_heap,
+        &mut young,
+        &mut heap.old_off_heap,
+        old_lo..old_hi,
+    );
+    if kind == Kind::Full {
+        let mut none = OffHeap::default();
+        sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
+    }
+    heap.off_heap = young;
+
+    if stress() {
+        poison(heap.heap, heap.used_words());
+        for f in &heap.frags {
+            for (p, n) in f.areas() {
+                poison(p, n);
+            }
+        }
+    }
+    if !heap.inline_block {
+        free_block(heap.heap, heap.block_words());
+    }
+    heap.inline_block = false;
+    heap.frags = Vec::new();
+    heap.frag_words = 0;
+    if kind == Kind::Full {
+        if stress() {
+            poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
+        }
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+    } else {
+        heap.old_htop = old_top;
+    }
+    (heap.heap, heap.htop, heap.high_water) = (block, top, top);
+    (heap.stop, heap.hend) = (stop, hend);
+    moved
+}
+
+/// Empties `list`: what was moved goes on the list of the generation it is in now, the rest is released.
+unsafe fn sweep(
+    list: &mut OffHeap,
+    young: &mut OffHeap,
+    old: &mut OffHeap,
+    promoted: std::ops::Range<usize>,
+) {
+    let mut p = std::mem::take(list).first;
+    while !p.is_null() {
+        // The link is intact: a forwarding mark takes the header's place only.
+        let next = (*p.add(NEXT)).raw() as *mut Term;
+        let fwd = *p;
+        if fwd.is_boxed() {
+            let q = fwd.ptr();
+            let to = if promoted.contains(&(q as usize)) {
+                &mut *old
+            } else {
+                &mut *young
+            };
+            to.link(q);
+            if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
+                to.bytes += (*q.add(1)).raw() as usize;
+            }
+        } else {
+            release_object(p);
+        }
+        p = next;
+    }
+}
+
+/// The state of one copy. Areas are (start, length) or (start, end) in bytes.
+struct Mover<'a> {
+    young: usize,
+    young_len: usize,
+    /// The first so many bytes of the young block go to the old one.
+    promote_len: usize,
+    old: usize,
+    old_len: usize,
+    /// Sorted.
+    frags: &'a [(usize, usize)],
+    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` stands for them.
+    literals: &'a [(usize, usize)],
+    copied: HashMap<u64, Term>,
+    copied_off_heap: OffHeap,
+    top: *mut Term,
+    old_top: *mut Term,
+}
+
+fn within(areas: &[(usize, usize)], a: usize) -> bool {
+    let i = areas.partition_point(|&(lo, _)| lo <= a);
+    i > 0 && a < areas[i - 1].1
+}
+
+impl Mover<'_> {
+    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    #[inline(always)]
+    unsafe fn forward(&mut self, slot: *mut Term) {
+        let t = *slot;
+        match t.raw() & 3 {
+            TAG_LIST => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    if !self.literals.is_empty() {
+                        self.forward_literal(slot);
+                    }
+                    return;
+                }
+                let h = *p;
+                let tl = *p.add(1);
+                if h == Term::NON_VALUE {
+                    *slot = tl;
+                    return;
+                }
+                let q = self.take(a, 2);
+                q.write(h);
+                q.add(1).write(tl);
+                let c = Term::cons_at(q);
+                p.write(Term::NON_VALUE);
+                p.add(1).write(c);
+                *slot = c;
+            }
+            TAG_BOXED => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    if !self.literals.is_empty() {
+                        self.forward_literal(slot);
+                    }
+                    return;
+                }
+                let h = *p;
+                if h.is_boxed() {
+                    *slot = h;
+                    return;
+                }
+                let n = layout::object_words(p);
+                let q = self.take(a, n);
+                q.write(h);
+                for i in 1..n {
+                    q.add(i).write(*p.add(i));
+                }
+                let c = Term::boxed_at(q);
+                p.write(c);
+                *slot = c;
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn mine(&self, a: usize) -> bool {
+        a.wrapping_sub(self.young) < self.young_len
+            || a.wrapping_sub(self.old) < self.old_len
+            || (!self.frags.is_empty() && within(self.frags, a))
+    }
+
+    /// Room for the copy of what lies at `a`.
+    #[inline(always)]
+    unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
+        if a.wrapping_sub(self.young) < self.promote_len {
+            let q = self.old_top;
+            self.old_top = q.add(n);
+            q
+        } else {
+            let q = self.top;
+            self.top = q.add(n);
+            q
+        }
+    }
+
+    #[cold]
+    unsafe fn forward_literal(&mut self, slot: *mut Term) {
+        let t = *slot;
+        let p = t.ptr();
+        if !within(self.literals, p as usize) {
+            return;
+        }
+        if let Some(&c) = self.copied.get(&t.raw()) {
+            *slot = c;
+            return;
+        }
+        let q = self.top;
+        let c = if t.is_list_ptr() {
+            std::ptr::copy_nonoverlapping(p, q, 2);
+            self.top = q.add(2);
+            Term::cons_at(q)
+        } else {
+            let n = layout::object_words(p);
+            std::ptr::copy_nonoverlapping(p, q, n);
+            self.top = q.add(n);
+            retain_object(q, &mut self.copied_off_heap);
+            Term::boxed_at(q)
+        };
+        self.copied.insert(t.raw(), c);
+        *slot = c;
+    }
+
+    unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
+        while p < self.top {
+            p = self.scan_at(p);
+        }
+        p
+    }
+    unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
+        while p < self.old_top {
+            p = self.scan_at(p);
+        }
+        p
+    }
+
+    /// Forwards the term at `p`, or steps over the raw words of the object that starts there. Gives the next word to
+    /// look at.
+    #[inline(always)]
+    unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
+        let w = (*p).raw();
+        match w & 3 {
+            TAG_IMMED => p.add(1),
+            TAG_HEADER => self.scan_header(p, w),
+            _ => {
+                self.forward(p);
+                p.add(1)
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
+        match header_subtag(w) {
+            Subtag::Tuple => p.add(1),
+            Subtag::Fun | Subtag::SubBin => p.add(4),
+            Subtag::Map => match layout::map_kind(w) {
+                layout::MAP_NODE => p.add(1),
+                _ => p.add(2),
+            },
+            Subtag::MatchContext => {
+                self.forward(p.add(1));
+                let orig = (*p.add(1)).ptr();
+                let base = match header_subtag((*orig).raw()) {
+                    Subtag::HeapBin => orig.add(2) as u64,
+                    _ => (*orig.add(4)).raw(),
+                };
+                (p.add(2) as *mut u64).write(base);
+                p.add(1 + header_arity(w))
+            }
+            _ => p.add(1 + header_arity(w)),
+        }
+    }
+}
 
 /// Gives up what the off-heap object at `p` owns.
 ///

@@ -113,6 +113,10 @@ pub struct Heap {
     pub gc_wanted: bool,
     /// Stack words reserved below `stop` that natives must not use: keeps room for a return address.
     pub stack_reserve: usize,
+    /// The young block is part of the process's control cell: the collector leaves it and does not free it.
+    pub inline_block: bool,
+    /// The last collection left the block more than three quarters full: the next one makes it larger.
+    pub grow_next: bool,
 }
 
 // SAFETY: a heap belongs to one process, and a process is run by one thread at a time.
@@ -144,6 +148,8 @@ impl Heap {
             need_fullsweep: false,
             gc_wanted: false,
             stack_reserve: 0,
+            inline_block: false,
+            grow_next: false,
         }
     }
     /// Free words between heap and stack.

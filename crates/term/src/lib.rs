@@ -25,6 +25,7 @@ pub mod print;
 pub mod region;
 pub mod sync;
 mod sys;
+pub mod verify;
 pub mod word;
 
 pub use alloc::Alloc;

@@ -42,3 +42,8 @@ pub fn decommit(addr: usize, bytes: usize) {
     // SAFETY: inside a range made by `reserve` or `reserve_rw`.
     unsafe { libc::madvise(addr as *mut _, bytes, libc::MADV_DONTNEED) };
 }
+/// Gives a whole mapping made by `reserve` or `reserve_rw` back, addresses and all.
+pub fn release(addr: usize, bytes: usize) {
+    // SAFETY: the caller made the mapping and forgets it.
+    unsafe { libc::munmap(addr as *mut _, bytes) };
+}
