@@ -396,3 +396,144 @@ pub fn internal_salted(t: Term, salt: u32) -> u32 {
         }
     }
 }
+
+/// Primes of the old portable hash, by their numbers in stock's list of them.
+const PRIME: [u32; 15] = [
+    0,
+    268_440_163,
+    268_439_161,
+    268_435_459,
+    268_436_141,
+    268_438_633,
+    268_437_017,
+    268_438_039,
+    268_437_511,
+    268_439_627,
+    268_440_479,
+    268_440_577,
+    268_440_581,
+    268_440_593,
+    268_440_611,
+];
+
+/// The four bytes of `x`, lowest first, each added to the hash times a prime.
+fn old_u32(hash: u32, x: u32, prime: u32) -> u32 {
+    x.to_le_bytes()
+        .iter()
+        .fold(hash, |h, &b| h.wrapping_mul(prime).wrapping_add(b as u32))
+}
+
+/// The digits of an integer; those above 2^32 only where there are any.
+fn old_int(mut hash: u32, negative: bool, digits: &[u64]) -> u32 {
+    for (i, &d) in digits.iter().enumerate() {
+        hash = old_u32(hash, d as u32, PRIME[2]);
+        if d >> 32 != 0 || i + 1 < digits.len() {
+            hash = old_u32(hash, (d >> 32) as u32, PRIME[2]);
+        }
+    }
+    hash.wrapping_mul(PRIME[if negative { 4 } else { 3 }])
+}
+
+enum OldTodo {
+    Term(Term),
+    /// The tail of a list whose element is hashed.
+    Tail(Term),
+    /// A list is over.
+    ListEnd,
+    /// A tuple of that arity is over.
+    TupleEnd(u32),
+}
+
+/// `erlang:phash(T, Range)` before it is reduced to a range: the result is this modulo the range, plus one.
+pub fn phash(t: Term) -> u32 {
+    let step = |h: u32, prime: usize, x: u32| h.wrapping_mul(PRIME[prime]).wrapping_add(x);
+    let mut todo: SmallVec<[OldTodo; 16]> = SmallVec::new();
+    todo.push(OldTodo::Term(t));
+    let mut hash = 0u32;
+    while let Some(x) = todo.pop() {
+        let (mut t, in_list) = match x {
+            OldTodo::ListEnd => {
+                hash = hash.wrapping_mul(PRIME[8]);
+                continue;
+            }
+            OldTodo::TupleEnd(n) => {
+                hash = step(hash, 9, n);
+                continue;
+            }
+            OldTodo::Tail(t) => (t, true),
+            OldTodo::Term(t) => (t, false),
+        };
+        if t.is_list_ptr() {
+            // Bytes have a shorter way than other integers.
+            while let Some((h, tail)) = t.as_cons() {
+                if let Some(b) = h.as_small().filter(|v| (0..256).contains(v)) {
+                    hash = step(hash, 2, b as u32);
+                    t = tail;
+                } else {
+                    todo.push(OldTodo::Tail(tail));
+                    todo.push(OldTodo::Term(h));
+                    break;
+                }
+            }
+            if !t.is_list_ptr() {
+                todo.push(OldTodo::ListEnd);
+                todo.push(OldTodo::Term(t));
+            }
+            continue;
+        }
+        if in_list {
+            todo.push(OldTodo::ListEnd);
+        }
+        if let Some(v) = t.as_small() {
+            hash = old_int(hash, v < 0, &[v.unsigned_abs()]);
+        } else if let Some((neg, d)) = t.as_big() {
+            hash = old_int(hash, neg, d);
+        } else if t.is_nil() {
+            hash = step(hash, 3, 1);
+        } else if t.is_atom() {
+            hash = step(hash, 1, atom_name(t));
+        } else if let Some(e) = t.as_tuple() {
+            todo.push(OldTodo::TupleEnd(e.len() as u32));
+            todo.extend(e.iter().rev().map(|t| OldTodo::Term(*t)));
+        } else if let Some(b) = t.as_bits() {
+            let bytes = b.shifted();
+            let (whole, left) = (b.bit_len / 8, b.bit_len as u32 & 7);
+            for &c in &bytes[..whole] {
+                hash = step(hash, 1, c as u32);
+            }
+            if left > 0 {
+                hash = step(hash, 1, (bytes[whole] >> (8 - left)) as u32);
+                hash = step(hash, 12, left);
+            }
+            hash = step(hash, 4, whole as u32);
+        } else if let Some(f) = t.as_float() {
+            let (lo, hi) = float_words(f);
+            hash = step(hash, 6, lo ^ hi);
+        } else if t.is_map() {
+            hash = step(hash, 13, PRIME[14]).wrapping_add(phash2(t));
+        } else if let Some(f) = t.as_fun() {
+            if let Some(e) = f.local() {
+                hash = step(hash, 10, f.env.len() as u32);
+                hash = step(hash, 1, atom_name(e.module));
+                hash = step(hash, 2, e.index);
+                hash = step(hash, 2, e.old_uniq as u32);
+                todo.extend(f.env.iter().rev().map(|t| OldTodo::Term(*t)));
+            } else if let Some(e) = f.export() {
+                hash = step(hash, 11, e.arity);
+                hash = step(hash, 1, atom_name(e.module));
+                hash = step(hash, 1, atom_name(e.function));
+            }
+        } else if let Some((num, ..)) = pid_parts(t) {
+            hash = old_u32(hash, num, PRIME[5]).wrapping_mul(PRIME[6]);
+        } else if let Some((num, ..)) = port_parts(t) {
+            if num >> 32 != 0 {
+                hash = old_u32(hash, (num >> 32) as u32, PRIME[11]);
+            }
+            hash = old_u32(hash, num as u32, PRIME[9]).wrapping_mul(PRIME[10]);
+        } else if let Some((nums, ..)) = ref_parts(t) {
+            let n = nums.first().copied().unwrap_or(0);
+            hash = old_u32(hash, n, PRIME[9]).wrapping_mul(PRIME[10]);
+        }
+    }
+    hash
+}

@@ -1,12 +1,13 @@
 //! Bytes to terms.
 
-use super::{VERSION, map_build, tag};
+use super::{VERSION, tag};
 use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
 use crate::fun::{Export, FunEntry};
 use crate::layout::{FUN_WORDS, HEAP_BIN_LIMIT};
 use crate::magic::MagicRef;
+use crate::map;
 use crate::node;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
@@ -562,9 +563,9 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 None => NIL,
             },
             Kind::Map => {
-                let mut pairs: Vec<(Term, Term)> =
+                let pairs: Vec<(Term, Term)> =
                     parts.chunks_exact(2).map(|c| (c[0], c[1])).collect();
-                map_build::from_pairs(a, &mut pairs).map_err(|_| DecodeError::Malformed(at))?
+                map::from_pairs_unique(a, &pairs).ok_or(DecodeError::Malformed(at))?
             }
             Kind::Fun { arity, uniq, index } => {
                 let (Some(old_index), Some(old_uniq)) = (parts[1].as_small(), parts[2].as_small())

@@ -6,7 +6,6 @@
 
 pub mod decode;
 pub mod encode;
-mod map_build;
 
 pub use decode::{DecodeError, Decoder, Hooks, NoHooks, Options, decode};
 pub use encode::{Encoder, encode, external_size};
