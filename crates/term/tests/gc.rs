@@ -1,0 +1,309 @@
+//! The collector against a shadow model: random graphs keep their structure through every kind of collection, the
+//! heap verifies before and after, and every count is given back at the end.
+
+use purlin_term::bin::RcBin;
+use purlin_term::fun::FunEntry;
+use purlin_term::gc;
+use purlin_term::heap::Heap;
+use purlin_term::layout::{self, RefView};
+use purlin_term::magic::MagicRef;
+use purlin_term::verify::verify;
+use purlin_term::word::{Subtag, header};
+use purlin_term::{Alloc, NIL, Term};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+struct Rng(u64);
+impl Rng {
+    fn next(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n
+    }
+}
+
+fn fun_entry() -> FunEntry {
+    FunEntry {
+        address: AtomicPtr::new(std::ptr::null_mut()),
+        refc: AtomicU64::new(1),
+        module: NIL,
+        function: NIL,
+        code_arity: 1,
+        arity: 1,
+        num_free: 0,
+        index: 0,
+        old_uniq: 0,
+        old_index: 0,
+        uniq: [0; 16],
+    }
+}
+
+/// The structure of a term, bounded: graphs that share much would print without end.
+fn show(root: Term, out: &mut String) {
+    let mut todo = vec![root];
+    let mut left = 3000;
+    while let Some(t) = todo.pop() {
+        left -= 1;
+        if left == 0 {
+            break;
+        }
+        if let Some((h, tl)) = t.as_cons() {
+            out.push('[');
+            todo.push(tl);
+            todo.push(h);
+        } else if let Some(b) = t.as_bits() {
+            let _ = write!(out, "<<{}:{:?}>>", b.bit_len, b.shifted());
+        } else if let Some(f) = t.as_fun() {
+            let _ = write!(out, "fun{:x}", f.entry);
+            todo.extend(f.env);
+        } else if let Some(RefView::Magic(m)) = t.as_ref_view() {
+            let _ = write!(out, "ref{:?}", m.num);
+        } else if let Some((neg, d)) = t.as_big() {
+            let _ = write!(out, "big{neg}{d:?}");
+        } else if let Some(f) = t.as_float() {
+            let _ = write!(out, "{f}");
+        } else if let Some((k, v)) = t.as_flatmap() {
+            let _ = write!(out, "map{}", k.len());
+            todo.extend(k);
+            todo.extend(v);
+        } else if let Some(e) = t.as_tuple() {
+            let _ = write!(out, "{{{}", e.len());
+            todo.extend(e);
+        } else if t.is_match_context() {
+            // SAFETY: layout of match contexts; the base is what the collector must keep right.
+            unsafe {
+                let p = t.ptr();
+                let (off, end) = ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize);
+                let s = std::slice::from_raw_parts((*p.add(2)).raw() as *const u8, end / 8);
+                let _ = write!(out, "ms{off}{s:?}");
+                todo.push(*p.add(1));
+            }
+        } else {
+            let _ = write!(out, "i{:x},", t.raw());
+        }
+    }
+}
+
+fn show_all(roots: &[Term], h: &Heap) -> String {
+    let mut s = String::new();
+    for &t in roots {
+        show(t, &mut s);
+        s.push('\n');
+    }
+    for i in 0..h.stack_words() {
+        // SAFETY: within the stack.
+        show(unsafe { *h.stop.add(i) }, &mut s);
+        s.push('\n');
+    }
+    s
+}
+
+/// Makes a random object of terms in `pool`.
+unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &Arc<()>) -> Term {
+    let pick = |r: &mut Rng| match pool.len() {
+        0 => NIL,
+        n => pool[r.next(n)],
+    };
+    match r.next(14) {
+        0..=3 => {
+            let (a, b) = (pick(r), pick(r));
+            h.cons(a, b)
+        }
+        4 => {
+            let v: Vec<Term> = (0..r.next(6)).map(|_| pick(r)).collect();
+            h.tuple(&v)
+        }
+        5 => h.big(r.next(2) == 0, &[r.0, r.0 | 1, 1 << 60]),
+        6 => h.float(r.next(1000) as f64 / 7.0),
+        7 => {
+            let v: Vec<u8> = (0..65 + r.next(300)).map(|i| i as u8).collect();
+            h.binary(&v)
+        }
+        8 => {
+            let v: Vec<u8> = (0..r.next(64)).map(|i| i as u8).collect();
+            h.binary(&v)
+        }
+        9 => {
+            let t = pick(r);
+            match t.as_bits() {
+                Some(b) if b.bit_len > 8 => {
+                    let o = r.next(8);
+                    h.sub_binary(t, o, r.next(b.bit_len - o))
+                }
+                _ => Term::small(r.next(1000) as i64),
+            }
+        }
+        10 => {
+            let n = r.next(5);
+            let k: Vec<Term> = (0..n).map(|i| Term::small(i as i64)).collect();
+            let v: Vec<Term> = (0..n).map(|_| pick(r)).collect();
+            h.flatmap(&k, &v)
+        }
+        11 => {
+            let n = r.next(3);
+            let v: Vec<Term> = (0..n).map(|_| pick(r)).collect();
+            let p = h.alloc(layout::FUN_WORDS + n);
+            let w = p as *mut u64;
+            w.write(header(Subtag::Fun, layout::FUN_WORDS - 1 + n));
+            w.add(1).write(e as *const FunEntry as u64);
+            w.add(3).write(1 | (n as u64) << 8);
+            p.add(4).write(Term::pid(5));
+            for (i, t) in v.into_iter().enumerate() {
+                p.add(5 + i).write(t);
+            }
+            e.refc.fetch_add(1, Ordering::Relaxed);
+            h.off_heap().link(p);
+            Term::boxed_at(p)
+        }
+        12 => {
+            let m = MagicRef::new([1, 2, r.next(1000) as u32], Box::new(owned.clone()));
+            h.magic_ref(m)
+        }
+        _ => {
+            let t = pick(r);
+            match t.subtag() {
+                Some(Subtag::HeapBin | Subtag::RefcBin) => {
+                    let b = t.as_bits().map(|b| (b.base as u64, b.bit_len as u64));
+                    let (base, len) = b.unwrap_or((0, 0));
+                    let p = h.alloc(layout::MATCH_CONTEXT_WORDS);
+                    let w = p as *mut u64;
+                    w.write(header(Subtag::MatchContext, 4));
+                    p.add(1).write(t);
+                    w.add(2).write(base);
+                    w.add(3).write(len / 2);
+                    w.add(4).write(len);
+                    Term::boxed_at(p)
+                }
+                _ => Term::small(3),
+            }
+        }
+    }
+}
+
+#[test]
+fn random_graphs_survive_every_kind_of_collection() {
+    purlin_term::region::init();
+    let e = fun_entry();
+    let owned = Arc::new(());
+    let before = purlin_term::bin::total_bytes();
+    let (mut seen_old, mut seen_frag) = (false, false);
+    for seed in 1..60u64 {
+        let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut h = Heap::empty();
+        h.stack_reserve = 2;
+        // SAFETY: every term in use is in `roots` or on the stack; what `make` writes is whole.
+        unsafe {
+            let mut roots: Vec<Term> = vec![NIL; 24];
+            gc::collect(&mut h, 50, &mut [&mut roots], false);
+            for round in 0..40 {
+                for _ in 0..r.next(200) {
+                    let t = make(&mut h, &mut r, &roots, &e, &owned);
+                    let i = r.next(roots.len());
+                    // A match context is not a term that others may refer to, but the collector does not mind.
+                    roots[i] = t;
+                }
+                if h.free_words() > 10 && r.next(2) == 0 {
+                    h.stop = h.stop.sub(1);
+                    *h.stop = if r.next(4) == 0 {
+                        Term::from_raw(0x1000)
+                    } else {
+                        roots[r.next(roots.len())]
+                    };
+                }
+                seen_frag |= !h.frags.is_empty();
+                verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{seed}/{round} before: {e}"));
+                let s = show_all(&roots, &h);
+                let need = r.next(400);
+                let kind = r.next(8);
+                let (a, b) = roots.split_at_mut(7);
+                match kind {
+                    0 => {
+                        gc::collect(&mut h, need, &mut [a, b], true);
+                    }
+                    1 => {
+                        gc::shrink_to_fit(&mut h, &mut [a, b]);
+                        assert_eq!(h.free_words(), h.stack_reserve);
+                    }
+                    _ => {
+                        gc::collect(&mut h, need, &mut [a, b], false);
+                    }
+                }
+                if kind != 1 {
+                    assert!(h.free_words() >= need + h.stack_reserve);
+                }
+                seen_old |= !h.old_heap.is_null();
+                verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{seed}/{round} after: {e}"));
+                assert!(s == show_all(&roots, &h), "{seed}/{round} changed");
+            }
+            gc::destroy(&mut h);
+        }
+    }
+    assert!(seen_old && seen_frag);
+    assert_eq!(e.refc.load(Ordering::Relaxed), 1);
+    assert_eq!(Arc::strong_count(&owned), 1);
+    assert_eq!(purlin_term::bin::total_bytes(), before);
+}
+
+#[test]
+fn literals_are_copied_out_once() {
+    purlin_term::region::init();
+    let mut h = Heap::empty();
+    // SAFETY: the roots are all that is used; the region is held to the end.
+    unsafe {
+        let mut f = purlin_term::frag::Fragment::new();
+        let bin = f.refc_bin(RcBin::from_bytes(&[7; 100]), 100);
+        let l = f.list(&[bin, Term::small(1)]);
+        let t = f.tuple(&[l, Term::small(9)]);
+        let (t, region) = purlin_term::region::from_fragment(t, f);
+        let pair = h.tuple(&[t, t]);
+        let mut roots = [pair, t];
+        let (p, n) = region.area();
+        let mut s = String::new();
+        show(roots[0], &mut s);
+        gc::collect_literals_out(
+            &mut h,
+            &mut [&mut roots],
+            &[(p as usize, p as usize + n * 8)],
+        );
+        region.release();
+        verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{e}"));
+        let mut s2 = String::new();
+        show(roots[0], &mut s2);
+        assert_eq!(s, s2);
+        let e = roots[0].as_tuple().unwrap_or(&[]);
+        assert!(e[0] == e[1] && e[0] == roots[1]);
+        assert!(!purlin_term::region::is_region_ptr(roots[1].ptr()));
+        gc::destroy(&mut h);
+    }
+}
+
+#[test]
+fn long_lists_take_no_native_stack() {
+    let mut h = Heap::empty();
+    let mut roots = [NIL];
+    for i in 0..2_000_000 {
+        if h.free_words() < 2 {
+            // SAFETY: the list is the only term in use.
+            unsafe { gc::collect(&mut h, 2, &mut [&mut roots], false) };
+        }
+        roots[0] = h.cons(Term::small(i), roots[0]);
+    }
+    // SAFETY: as above.
+    unsafe { gc::collect(&mut h, 2, &mut [&mut roots], true) };
+    assert_eq!(roots[0].list_iter().count(), 2_000_000);
+    // SAFETY: nothing is used after.
+    unsafe { gc::destroy(&mut h) };
+}
+
+#[test]
+fn heap_sizes_are_the_documented_series() {
+    let s = gc::heap_sizes();
+    assert_eq!(&s[..6], &[12, 38, 51, 90, 142, 233]);
+    assert_eq!(
+        &s[21..26],
+        &[514838, 833026, 999631, 1199557, 1439468].map(|n: usize| n)[..]
+    );
+    assert_eq!(gc::heap_size_for(234), 376);
+}
