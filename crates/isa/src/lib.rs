@@ -2,3 +2,4 @@
 
 pub mod atoms;
 pub mod genops;
+pub mod ops;

@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod generic;
 mod iff;
+pub mod lower;
 mod reader;
 
 pub use disasm::{atom_text, disasm_generic, disasm_instr};

@@ -1,0 +1,355 @@
+//! Lowering of the bit syntax.
+
+use super::Lower;
+use crate::generic::Operand;
+use crate::lower::emit::Arg;
+use purlin_isa::genops::{self as g};
+use purlin_isa::ops::Op;
+
+/// Bits of the flags operand.
+pub const ALIGNED: u64 = 1;
+pub const LITTLE: u64 = 2;
+pub const SIGNED: u64 = 4;
+pub const EXACT: u64 = 8;
+pub const NATIVE: u64 = 16;
+
+/// Kinds of segments in the list of `bs_create_bin`: five words each (kind, unit, flags, value, size).
+pub mod seg {
+    pub const INTEGER: u64 = 0;
+    pub const FLOAT: u64 = 1;
+    pub const BINARY: u64 = 2;
+    pub const APPEND: u64 = 3;
+    pub const PRIVATE_APPEND: u64 = 4;
+    /// The value is an address, the size a number of bytes.
+    pub const STRING: u64 = 5;
+    pub const UTF8: u64 = 6;
+    pub const UTF16: u64 = 7;
+    pub const UTF32: u64 = 8;
+}
+
+/// Commands in the list of `bs_match`, followed by their operands as words.
+pub mod cmd {
+    /// bits, unit
+    pub const ENSURE_AT_LEAST: u64 = 0;
+    /// bits
+    pub const ENSURE_EXACTLY: u64 = 1;
+    /// live, flags, bits, destination
+    pub const INTEGER: u64 = 2;
+    /// live, flags, bits, destination
+    pub const BINARY: u64 = 3;
+    /// bits
+    pub const SKIP: u64 = 4;
+    /// live, unit, destination
+    pub const GET_TAIL: u64 = 5;
+    /// bits, value (a term)
+    pub const EQ: u64 = 6;
+}
+
+/// Lowers an instruction of the bit syntax; `false` if it is none.
+pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
+    match op {
+        g::BS_START_MATCH2 | g::BS_START_MATCH3 => {
+            let s = l.s(a[1]);
+            let d = l.s(*a.last().unwrap_or(&Operand::Nil));
+            l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[2])]);
+        }
+        g::BS_START_MATCH4 => {
+            let s = l.s(a[2]);
+            let d = l.s(a[3]);
+            l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[1])]);
+        }
+        g::BS_GET_INTEGER2 => get(l, Op::BsGetInteger, a),
+        g::BS_GET_FLOAT2 => get(l, Op::BsGetFloat, a),
+        g::BS_GET_BINARY2 => get(l, Op::BsGetBinary, a),
+        g::BS_SKIP_BITS2 => {
+            let (c, s) = (l.s(a[1]), l.s(a[2]));
+            l.e.op(Op::BsSkipBits, &[l.label(a[0]), c, s, w(l, a[3])]);
+        }
+        g::BS_TEST_TAIL2 => {
+            let c = l.s(a[1]);
+            let n = match a[2] {
+                Operand::U(n) => n,
+                _ => u64::MAX,
+            };
+            l.e.op(Op::BsTestTail, &[l.label(a[0]), c, Arg::Q(n)]);
+        }
+        g::BS_TEST_UNIT => {
+            let c = l.s(a[1]);
+            l.e.op(Op::BsTestUnit, &[l.label(a[0]), c, w(l, a[2])]);
+        }
+        g::BS_MATCH_STRING => {
+            let c = l.s(a[1]);
+            let at = l.env.strings() + l.u(a[3]);
+            l.e.op(
+                Op::BsMatchString,
+                &[l.label(a[0]), c, w(l, a[2]), Arg::Q(at)],
+            );
+        }
+        g::BS_GET_UTF8 | g::BS_GET_UTF16 | g::BS_GET_UTF32 => {
+            let n = match op {
+                g::BS_GET_UTF8 => 8,
+                g::BS_GET_UTF16 => 16,
+                _ => 32,
+            };
+            let (c, d) = (l.s(a[1]), l.s(a[4]));
+            l.e.op(Op::BsGetUtf, &[l.label(a[0]), c, Arg::H(n), l.h(a[3]), d]);
+        }
+        g::BS_SKIP_UTF8 | g::BS_SKIP_UTF16 | g::BS_SKIP_UTF32 => {
+            let n = match op {
+                g::BS_SKIP_UTF8 => 8,
+                g::BS_SKIP_UTF16 => 16,
+                _ => 32,
+            };
+            let c = l.s(a[1]);
+            l.e.op(Op::BsSkipUtf, &[l.label(a[0]), c, Arg::H(n), l.h(a[3])]);
+        }
+        g::BS_GET_TAIL | g::BS_GET_POSITION => {
+            let (c, d) = (l.s(a[0]), l.s(a[1]));
+            let op = if op == g::BS_GET_TAIL {
+                Op::BsGetTail
+            } else {
+                Op::BsGetPosition
+            };
+            l.e.op(op, &[c, d, l.h(a[2])]);
+        }
+        g::BS_SET_POSITION => l.ss(Op::BsSetPosition, &a[..2]),
+        g::BS_CONTEXT_TO_BINARY => l.ss(Op::BsContextToBinary, &a[..1]),
+        g::BS_SAVE2 | g::BS_RESTORE2 => {
+            let c = l.s(a[0]);
+            // Slot 0 is the start, which an atom names.
+            let slot = match a[1] {
+                Operand::U(n) => n as u32 + 1,
+                _ => 0,
+            };
+            let op = if op == g::BS_SAVE2 {
+                Op::BsSave
+            } else {
+                Op::BsRestore
+            };
+            l.e.op(op, &[c, Arg::H(slot)]);
+        }
+        g::BS_MATCH => bs_match(l, a),
+        g::BS_CREATE_BIN => create(l, a),
+        g::BS_INIT2 | g::BS_INIT_BITS => {
+            let s = l.s(a[1]);
+            let d = l.s(a[5]);
+            let unit = if op == g::BS_INIT2 { 8 } else { 1 };
+            l.e.op(
+                Op::BsInit,
+                &[l.label(a[0]), s, l.heap(a[2]), l.h(a[3]), Arg::H(unit), d],
+            );
+        }
+        g::BS_APPEND => {
+            let (size, bin, d) = (l.s(a[1]), l.s(a[5]), l.s(a[7]));
+            l.e.op(
+                Op::BsAppend,
+                &[
+                    l.label(a[0]),
+                    size,
+                    l.heap(a[2]),
+                    l.h(a[3]),
+                    w(l, a[4]),
+                    bin,
+                    d,
+                ],
+            );
+        }
+        g::BS_PRIVATE_APPEND => {
+            let (size, bin, d) = (l.s(a[1]), l.s(a[3]), l.s(a[5]));
+            l.e.op(
+                Op::BsPrivateAppend,
+                &[l.label(a[0]), size, w(l, a[2]), bin, d],
+            );
+        }
+        g::BS_PUT_INTEGER => put(l, Op::BsPutInteger, a),
+        g::BS_PUT_FLOAT => put(l, Op::BsPutFloat, a),
+        g::BS_PUT_BINARY => put(l, Op::BsPutBinary, a),
+        g::BS_PUT_STRING => {
+            let at = l.env.strings() + l.u(a[1]);
+            l.e.op(Op::BsPutString, &[w(l, a[0]), Arg::Q(at)]);
+        }
+        g::BS_PUT_UTF8 => put_utf(l, 8, a),
+        g::BS_PUT_UTF16 => put_utf(l, 16, a),
+        g::BS_PUT_UTF32 => put_utf(l, 32, a),
+        g::BS_UTF8_SIZE | g::BS_UTF16_SIZE => {
+            let n = if op == g::BS_UTF8_SIZE { 8 } else { 16 };
+            let (s, d) = (l.s(a[1]), l.s(a[2]));
+            l.e.op(Op::BsUtfSize, &[l.label(a[0]), Arg::H(n), s, d]);
+        }
+        g::BS_ADD => {
+            let (x, y, d) = (l.s(a[1]), l.s(a[2]), l.s(a[4]));
+            l.e.op(Op::BsAdd, &[l.label(a[0]), x, y, w(l, a[3]), d]);
+        }
+        g::BS_INIT_WRITABLE => l.e.op(Op::BsInitWritable, &[]),
+        _ => return false,
+    }
+    true
+}
+
+fn w(l: &Lower, o: Operand) -> Arg {
+    Arg::W(u32::try_from(l.u(o)).unwrap_or(u32::MAX))
+}
+
+fn get(l: &mut Lower, op: Op, a: &[Operand]) {
+    let (c, size, d) = (l.s(a[1]), l.s(a[3]), l.s(a[6]));
+    l.e.op(
+        op,
+        &[l.label(a[0]), c, size, w(l, a[4]), l.h(a[5]), d, l.h(a[2])],
+    );
+}
+
+fn put(l: &mut Lower, op: Op, a: &[Operand]) {
+    let (size, v) = (l.s(a[1]), l.s(a[4]));
+    l.e.op(op, &[l.label(a[0]), size, w(l, a[2]), l.h(a[3]), v]);
+}
+
+fn put_utf(l: &mut Lower, n: u32, a: &[Operand]) {
+    let v = l.s(a[2]);
+    l.e.op(Op::BsPutUtf, &[l.label(a[0]), Arg::H(n), l.h(a[1]), v]);
+}
+
+/// Flags given as a list of atoms (or nil).
+fn flags(l: &mut Lower, o: Operand) -> u64 {
+    if let Operand::U(n) = o {
+        return n;
+    }
+    let t = l.s(o).word();
+    let mut f = 0;
+    for name in l.env.atoms_of(t) {
+        f |= match name.as_str() {
+            "aligned" => ALIGNED,
+            "little" => LITTLE,
+            "signed" => SIGNED,
+            "exact" => EXACT,
+            "native" => NATIVE,
+            _ => 0,
+        };
+    }
+    f
+}
+
+fn create(l: &mut Lower, a: &[Operand]) {
+    let code = l.code;
+    let d = l.s(a[4]);
+    let mut words = Vec::new();
+    for s in code.list(a[5]).chunks_exact(6) {
+        let kind = match s[0] {
+            Operand::Atom(n) => l.file.atom(n),
+            _ => "",
+        };
+        let kind = match kind {
+            "float" => seg::FLOAT,
+            "binary" => seg::BINARY,
+            "append" => seg::APPEND,
+            "private_append" => seg::PRIVATE_APPEND,
+            "string" => seg::STRING,
+            "utf8" => seg::UTF8,
+            "utf16" => seg::UTF16,
+            "utf32" => seg::UTF32,
+            _ => seg::INTEGER,
+        };
+        let unit = l.u(s[2]);
+        let f = flags(l, s[3]);
+        words.extend([Arg::Q(kind), Arg::Q(unit), Arg::Q(f)]);
+        if kind == seg::STRING {
+            let offset = match s[4] {
+                Operand::U(n) => n,
+                Operand::Int(n) => n as u64,
+                _ => 0,
+            };
+            let bytes = match s[5] {
+                Operand::U(n) => n,
+                Operand::Int(n) => n as u64,
+                _ => 0,
+            };
+            words.extend([Arg::Q(l.env.strings() + offset), Arg::Q(bytes)]);
+        } else {
+            let (v, size) = (l.s(s[4]).source_raw(), l.s(s[5]).source_raw());
+            words.extend([v, size]);
+        }
+    }
+    let n = Arg::H(words.len() as u32);
+    l.e.op_list(
+        Op::BsCreateBin,
+        &[l.label(a[0]), d, l.heap(a[1]), l.h(a[2]), n],
+        &words,
+    );
+}
+
+fn bs_match(l: &mut Lower, a: &[Operand]) {
+    let code = l.code;
+    let c = l.s(a[1]);
+    let m = code.list(a[2]);
+    let mut out = Vec::new();
+    let mut i = 0;
+    let num = |l: &Lower, k: usize| match m.get(k) {
+        Some(&Operand::U(n)) => n,
+        Some(&Operand::Int(n)) => n as u64,
+        Some(&o) => l.u(o),
+        None => 0,
+    };
+    while i < m.len() {
+        let name = match m[i] {
+            Operand::Atom(n) => l.file.atom(n),
+            _ => "",
+        };
+        match name {
+            "ensure_at_least" => {
+                out.extend([
+                    Arg::Q(cmd::ENSURE_AT_LEAST),
+                    Arg::Q(num(l, i + 1)),
+                    Arg::Q(num(l, i + 2)),
+                ]);
+                i += 3;
+            }
+            "ensure_exactly" => {
+                out.extend([Arg::Q(cmd::ENSURE_EXACTLY), Arg::Q(num(l, i + 1))]);
+                i += 2;
+            }
+            "integer" | "binary" if i + 5 < m.len() => {
+                let code = if name == "integer" {
+                    cmd::INTEGER
+                } else {
+                    cmd::BINARY
+                };
+                let f = flags(l, m[i + 2]);
+                let bits = num(l, i + 3).saturating_mul(num(l, i + 4));
+                let d = l.s(m[i + 5]).source_raw();
+                out.extend([
+                    Arg::Q(code),
+                    Arg::Q(num(l, i + 1)),
+                    Arg::Q(f),
+                    Arg::Q(bits),
+                    d,
+                ]);
+                i += 6;
+            }
+            "skip" => {
+                out.extend([Arg::Q(cmd::SKIP), Arg::Q(num(l, i + 1))]);
+                i += 2;
+            }
+            "get_tail" if i + 3 < m.len() => {
+                let d = l.s(m[i + 3]).source_raw();
+                out.extend([
+                    Arg::Q(cmd::GET_TAIL),
+                    Arg::Q(num(l, i + 1)),
+                    Arg::Q(num(l, i + 2)),
+                    d,
+                ]);
+                i += 4;
+            }
+            "=:=" if i + 3 < m.len() => {
+                let v = l.s(m[i + 3]);
+                out.extend([Arg::Q(cmd::EQ), Arg::Q(num(l, i + 2)), v.source_raw()]);
+                i += 4;
+            }
+            // The decoder lets any atom pass; one that is no command matches nothing.
+            _ => {
+                out.extend([Arg::Q(cmd::ENSURE_EXACTLY), Arg::Q(u64::MAX)]);
+                break;
+            }
+        }
+    }
+    let n = Arg::H(out.len() as u32);
+    l.e.op_list(Op::BsMatch, &[l.label(a[0]), c, n], &out);
+}

@@ -1,0 +1,184 @@
+//! Packing: operands into 16-bit units, units into words, labels into offsets.
+
+use purlin_isa::ops::{Form, Op, words};
+
+/// An operand about to be packed. Registers by number; lists take words, see [`Arg::source_raw`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arg {
+    X(u32),
+    Y(u32),
+    /// A term word.
+    C(u64),
+    /// A label by number; 0: none.
+    L(u32),
+    H(u32),
+    W(u32),
+    Q(u64),
+}
+
+impl Arg {
+    /// The word of a constant as a plain 64-bit operand.
+    pub fn raw(self) -> Arg {
+        Arg::Q(self.word())
+    }
+    /// The word of a constant; 0 for anything else.
+    pub fn word(self) -> u64 {
+        match self {
+            Arg::C(w) | Arg::Q(w) => w,
+            _ => 0,
+        }
+    }
+    /// A source as the word that is told apart at run time.
+    pub fn source_raw(self) -> Arg {
+        match self {
+            Arg::X(n) => Arg::Q(u64::from(n) * 8 << 4),
+            Arg::Y(n) => Arg::Q((u64::from(n) + 1) * 8 << 4 | 4),
+            Arg::C(w) => Arg::Q(w),
+            a => a,
+        }
+    }
+    fn form(self, row: purlin_isa::ops::Opnd) -> Form {
+        use purlin_isa::ops::Opnd;
+        match (row, self) {
+            (Opnd::S, _) => Form::S,
+            (Opnd::D, _) => Form::D,
+            (_, Arg::X(_)) => Form::X,
+            (_, Arg::Y(_)) => Form::Y,
+            (_, Arg::C(_)) => Form::C,
+            (_, Arg::L(_)) => Form::L,
+            (_, Arg::H(_)) => Form::H,
+            (_, Arg::W(_)) => Form::W,
+            (_, Arg::Q(_)) => Form::Q,
+        }
+    }
+}
+
+struct Fixup {
+    /// Word of the instruction.
+    at: u32,
+    /// Unit in the code where the offset goes; in a list it is a whole word.
+    unit: usize,
+    whole: bool,
+    label: u32,
+}
+
+/// Code under construction.
+pub struct Emitter {
+    pub words: Vec<u64>,
+    /// Offset of each label in words.
+    pub labels: Vec<u32>,
+    fixups: Vec<Fixup>,
+    units: Vec<u16>,
+}
+
+impl Emitter {
+    pub fn new(labels: usize) -> Emitter {
+        Emitter {
+            words: Vec::new(),
+            labels: vec![u32::MAX; labels],
+            fixups: Vec::new(),
+            units: Vec::new(),
+        }
+    }
+    /// Offset of the next instruction.
+    pub fn here(&self) -> u32 {
+        self.words.len() as u32
+    }
+    /// Appends an instruction.
+    ///
+    /// # Panics
+    /// If the operands don't fit the row: a fault of the lowering, not of the module.
+    pub fn op(&mut self, op: Op, args: &[Arg]) {
+        let row = op.row();
+        assert_eq!(row.fixed(), args.len(), "operands of {}", row.name);
+        let forms: Vec<Form> = args
+            .iter()
+            .zip(row.operands)
+            .map(|(a, &o)| a.form(o))
+            .collect();
+        let number = match op.variant(&forms) {
+            Some(n) => n,
+            None => panic!("no variant of {} for {args:?}", row.name),
+        };
+        let at = self.here();
+        let mut u = std::mem::take(&mut self.units);
+        u.clear();
+        u.push(number);
+        for (a, f) in args.iter().zip(&forms) {
+            match (f, *a) {
+                (Form::X, Arg::X(n)) => u.push((n * 8) as u16),
+                (Form::Y, Arg::Y(n)) => u.push(((n + 1) * 8) as u16),
+                (Form::D, Arg::X(n)) => u.push((n * 8) as u16),
+                (Form::D, Arg::Y(n)) => u.push(((n + 1) * 8) as u16 | 1),
+                (Form::L, Arg::L(label)) => {
+                    let unit = at as usize * 4 + u.len();
+                    if label != 0 {
+                        self.fixups.push(Fixup {
+                            at,
+                            unit,
+                            whole: false,
+                            label,
+                        });
+                    }
+                    u.extend([0, 0]);
+                }
+                (Form::H, Arg::H(n)) => u.push(n as u16),
+                (Form::W, Arg::W(n)) => u.extend([n as u16, (n >> 16) as u16]),
+                (_, a) => {
+                    let w = a.source_raw().word();
+                    u.extend([
+                        w as u16,
+                        (w >> 16) as u16,
+                        (w >> 32) as u16,
+                        (w >> 48) as u16,
+                    ]);
+                }
+            }
+        }
+        u.resize(words(&forms) * 4, 0);
+        for c in u.chunks_exact(4) {
+            self.words
+                .push(c.iter().rev().fold(0, |w, &x| w << 16 | u64::from(x)));
+        }
+        self.units = u;
+    }
+    /// Appends an instruction with a list of whole words.
+    pub fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
+        let at = self.here();
+        self.op(op, args);
+        for a in list {
+            match *a {
+                Arg::L(label) => {
+                    if label != 0 {
+                        let unit = self.words.len() * 4;
+                        self.fixups.push(Fixup {
+                            at,
+                            unit,
+                            whole: true,
+                            label,
+                        });
+                    }
+                    self.words.push(0);
+                }
+                Arg::H(n) | Arg::W(n) => self.words.push(u64::from(n)),
+                a => self.words.push(a.source_raw().word()),
+            }
+        }
+    }
+    /// Fills in the offsets of all labels.
+    pub fn resolve(&mut self) {
+        for f in &self.fixups {
+            let d = self.labels[f.label as usize] as i64 - i64::from(f.at);
+            if f.whole {
+                self.words[f.unit / 4] = d as u64;
+                continue;
+            }
+            let d = d as i32 as u32;
+            for (i, half) in [d as u16, (d >> 16) as u16].into_iter().enumerate() {
+                let (word, shift) = ((f.unit + i) / 4, (f.unit + i) % 4 * 16);
+                self.words[word] = self.words[word] & !(0xFFFF << shift) | u64::from(half) << shift;
+            }
+        }
+        self.fixups.clear();
+    }
+}

@@ -1,0 +1,693 @@
+//! Generic instructions to specific ones: picks the variant, packs operands, resolves labels.
+//!
+//! What only the runtime knows (words of atoms and literals, addresses of exports, natives and fun entries) comes
+//! from an [`Env`]. The result needs no relocation: it holds absolute words and relative jumps.
+
+pub mod bits;
+mod emit;
+
+use crate::error::{Fault, LoadError};
+use crate::file::BeamFile;
+use crate::generic::{BigInt, GenericCode, Instr, Operand};
+use emit::{Arg, Emitter};
+use purlin_isa::genops::{self as g};
+use purlin_isa::ops::Op;
+
+/// An imported function, as the runtime knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Callee {
+    /// Address of its export.
+    pub export: u64,
+    /// Address of the native that it is, to be called without a look at the export.
+    pub native: Option<u64>,
+}
+
+/// What lowering asks of the runtime. Words are term words.
+pub trait Env {
+    /// The atom with that number in the file.
+    fn atom(&mut self, number: u32) -> u64;
+    /// The literal with that index.
+    fn literal(&mut self, index: u32) -> u64;
+    /// A bignum literal of that value (any integer).
+    fn bigint(&mut self, value: &BigInt) -> u64;
+    /// The import with that index.
+    fn import(&mut self, index: u32) -> Callee;
+    /// Address of the fun entry of that lambda.
+    fn lambda(&mut self, index: u32) -> u64;
+    /// Address of the module's string table, as long as the code lives.
+    fn strings(&mut self) -> u64;
+    /// Names in a term that is a proper list of atoms; none for anything else.
+    fn atoms_of(&mut self, term: u64) -> Vec<String>;
+}
+
+/// A function of the lowered code. Offsets are in words.
+#[derive(Clone, Copy, Debug)]
+pub struct LoweredFunction {
+    /// Word of the name.
+    pub name: u64,
+    pub arity: u32,
+    /// Where `func_info` stands.
+    pub start: u32,
+    /// Where calls go.
+    pub entry: u32,
+    pub end: u32,
+}
+
+/// Code ready to be put at an 8-aligned address.
+#[derive(Default, Debug)]
+pub struct Lowered {
+    pub words: Vec<u64>,
+    pub functions: Vec<LoweredFunction>,
+    /// Offset of each label in words; `u32::MAX` where it isn't defined.
+    pub labels: Vec<u32>,
+    /// From this offset on, that item of the line table; sorted by offset.
+    pub lines: Vec<(u32, u32)>,
+    /// Entry of the function that runs when the module is loaded.
+    pub on_load: Option<u32>,
+}
+
+/// Lowers the code of a file.
+pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<Lowered, LoadError> {
+    let mut l = Lower {
+        file,
+        code,
+        e: Emitter::new(code.labels.len()),
+        env,
+        out: Lowered::default(),
+        live: 0,
+    };
+    for f in &code.functions {
+        l.function(f)?;
+    }
+    l.e.resolve();
+    l.out.words = std::mem::take(&mut l.e.words);
+    l.out.labels = std::mem::take(&mut l.e.labels);
+    for (i, f) in code.functions.iter().enumerate() {
+        l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
+    }
+    Ok(l.out)
+}
+
+struct Lower<'a> {
+    file: &'a BeamFile<'a>,
+    code: &'a GenericCode,
+    e: Emitter,
+    env: &'a mut dyn Env,
+    out: Lowered,
+    /// Arity of the function being lowered.
+    live: u32,
+}
+
+impl Lower<'_> {
+    fn function(&mut self, f: &crate::generic::Function) -> Result<(), LoadError> {
+        let start = self.e.here();
+        self.live = f.arity;
+        // Before its first `line` a function's place is unknown.
+        self.out.lines.push((start, 0));
+        let name = self.env.atom(f.name);
+        let code = self.code;
+        let instrs = &code.instrs[f.start as usize..f.end as usize];
+        let mut i = 0;
+        while i < instrs.len() {
+            let used = self.instr(instrs, i)?;
+            i += used;
+        }
+        self.out.functions.push(LoweredFunction {
+            name,
+            arity: f.arity,
+            start,
+            entry: start,
+            end: self.e.here(),
+        });
+        Ok(())
+    }
+
+    /// A source as an operand.
+    fn s(&mut self, o: Operand) -> Arg {
+        match o.untyped() {
+            Operand::X(n) => Arg::X(n),
+            Operand::Y(n) => Arg::Y(n),
+            Operand::Atom(n) => Arg::C(self.env.atom(n)),
+            Operand::Nil => Arg::C(NIL),
+            Operand::Int(v) => Arg::C(self.int(v)),
+            Operand::BigInt(i) => Arg::C(self.env.bigint(&self.code.bigints[i as usize])),
+            Operand::Literal(i) => Arg::C(self.env.literal(i)),
+            Operand::U(n) => match i64::try_from(n) {
+                Ok(v) => Arg::C(self.int(v)),
+                Err(_) => Arg::C(self.env.bigint(&BigInt {
+                    negative: false,
+                    magnitude: n.to_le_bytes().to_vec(),
+                })),
+            },
+            // A size that no memory holds: any bignum of that magnitude behaves alike.
+            Operand::Huge => {
+                let mut magnitude = vec![0; 9];
+                magnitude[8] = 1;
+                Arg::C(self.env.bigint(&BigInt {
+                    negative: false,
+                    magnitude,
+                }))
+            }
+            Operand::Fr(n) => Arg::H(n * 8),
+            Operand::Label(n) => Arg::L(n),
+            Operand::Alloc { .. }
+            | Operand::List { .. }
+            | Operand::TypedX(..)
+            | Operand::TypedY(..) => Arg::C(NIL),
+        }
+    }
+    fn int(&mut self, v: i64) -> u64 {
+        if (-(1 << 59)..1 << 59).contains(&v) {
+            return small(v);
+        }
+        let mut magnitude = v.unsigned_abs().to_le_bytes().to_vec();
+        while magnitude.last() == Some(&0) {
+            magnitude.pop();
+        }
+        self.env.bigint(&BigInt {
+            negative: v < 0,
+            magnitude,
+        })
+    }
+    fn u(&self, o: Operand) -> u64 {
+        match o {
+            Operand::U(n) => n,
+            _ => 0,
+        }
+    }
+    /// Words to reserve. A fun takes five words and its environment, which the compiler counts as words.
+    fn heap(&self, o: Operand) -> Arg {
+        match o {
+            Operand::Alloc {
+                words,
+                floats,
+                funs,
+            } => Arg::W(
+                words
+                    .saturating_add(floats * 2)
+                    .saturating_add(funs * FUN_WORDS),
+            ),
+            o => Arg::W(self.u(o) as u32),
+        }
+    }
+    fn h(&self, o: Operand) -> Arg {
+        Arg::H(self.u(o) as u32)
+    }
+    fn label(&self, o: Operand) -> Arg {
+        match o {
+            Operand::Label(n) => Arg::L(n),
+            _ => Arg::L(0),
+        }
+    }
+    /// A register for an op that takes registers only: constants pass through x1023, which no code uses across ops.
+    fn r(&mut self, o: Operand) -> Arg {
+        match self.s(o) {
+            Arg::C(w) => {
+                self.e.op(Op::Move, &[Arg::C(w), Arg::X(SCRATCH)]);
+                Arg::X(SCRATCH)
+            }
+            a => a,
+        }
+    }
+    fn list_words(&mut self, o: Operand) -> Vec<Arg> {
+        let code = self.code;
+        code.list(o).iter().map(|&m| self.s(m)).collect()
+    }
+
+    /// Lowers the instruction at `i`, and perhaps following ones with it: tells how many.
+    fn instr(&mut self, instrs: &[Instr], i: usize) -> Result<usize, LoadError> {
+        let code = self.code;
+        let ins = &instrs[i];
+        let a = code.args(ins);
+        let next = instrs.get(i + 1);
+        match ins.op {
+            g::LABEL => {
+                let n = self.u(a[0]) as usize;
+                self.e.labels[n] = self.e.here();
+            }
+            g::LINE => {
+                let at = (self.e.here(), self.u(a[0]) as u32);
+                match self.out.lines.last_mut() {
+                    Some(last) if last.0 == at.0 => *last = at,
+                    _ => self.out.lines.push(at),
+                }
+            }
+            g::FUNC_INFO => {
+                let (m, f) = (self.s(a[0]), self.s(a[1]));
+                self.e.op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2])]);
+            }
+            g::INT_CODE_END
+            | g::FCLEARERROR
+            | g::FCHECKERROR
+            | g::EXECUTABLE_LINE
+            | g::DEBUG_LINE => {}
+            g::ON_LOAD => self.out.on_load = Some(self.e.here()),
+            g::NIF_START => self.e.op(Op::Nif, &[]),
+            g::CALL => self.e.op(Op::Call, &[self.label(a[1]), self.h(a[0])]),
+            g::CALL_LAST => self.e.op(
+                Op::CallLast,
+                &[self.label(a[1]), self.h(a[2]), self.h(a[0])],
+            ),
+            g::CALL_ONLY => self.e.op(Op::CallOnly, &[self.label(a[1]), self.h(a[0])]),
+            g::CALL_EXT | g::CALL_EXT_ONLY | g::CALL_EXT_LAST => {
+                let c = self.env.import(self.u(a[1]) as u32);
+                let n = self.h(a[0]);
+                let x = Arg::Q(c.export);
+                match (ins.op, c.native) {
+                    (g::CALL_EXT, None) => self.e.op(Op::CallExt, &[x, n]),
+                    (g::CALL_EXT_ONLY, None) => self.e.op(Op::CallExtOnly, &[x, n]),
+                    (_, None) => self.e.op(Op::CallExtLast, &[x, self.h(a[2]), n]),
+                    (g::CALL_EXT, Some(f)) => self.e.op(Op::CallBif, &[x, Arg::Q(f), n]),
+                    (g::CALL_EXT_ONLY, Some(f)) => self.e.op(Op::CallBifOnly, &[x, Arg::Q(f), n]),
+                    (_, Some(f)) => self.e.op(Op::CallBifLast, &[x, Arg::Q(f), self.h(a[2]), n]),
+                }
+            }
+            g::BIF0 => {
+                let c = self.env.import(self.u(a[0]) as u32);
+                let d = self.s(a[1]);
+                let f = self.native(c, a[0])?;
+                self.e.op(Op::Bif0, &[Arg::Q(f), d]);
+            }
+            g::BIF1 => self.bif(Op::Bif1, a[0], a[1], &a[2..3], a[3], None)?,
+            g::BIF2 => self.bif(Op::Bif2, a[0], a[1], &a[2..4], a[4], None)?,
+            g::BIF3 => self.bif(Op::Bif3, a[0], a[1], &a[2..5], a[5], None)?,
+            g::GC_BIF1 => self.bif(Op::Bif1, a[0], a[2], &a[3..4], a[4], Some(a[1]))?,
+            g::GC_BIF2 => self.bif(Op::Bif2, a[0], a[2], &a[3..5], a[5], Some(a[1]))?,
+            g::GC_BIF3 => self.bif(Op::Bif3, a[0], a[2], &a[3..6], a[6], Some(a[1]))?,
+            g::ALLOCATE => self.e.op(Op::Allocate, &[self.h(a[0]), self.h(a[1])]),
+            g::ALLOCATE_ZERO => self.e.op(Op::AllocateZero, &[self.h(a[0]), self.h(a[1])]),
+            g::ALLOCATE_HEAP => self.e.op(
+                Op::AllocateHeap,
+                &[self.h(a[0]), self.heap(a[1]), self.h(a[2])],
+            ),
+            g::ALLOCATE_HEAP_ZERO => self.e.op(
+                Op::AllocateHeapZero,
+                &[self.h(a[0]), self.heap(a[1]), self.h(a[2])],
+            ),
+            g::TEST_HEAP => self.e.op(Op::TestHeap, &[self.heap(a[0]), self.h(a[1])]),
+            g::INIT => {
+                let y = self.s(a[0]);
+                self.e.op(Op::InitY, &[y]);
+            }
+            g::INIT_YREGS => {
+                let ys = self.list_words(a[0]);
+                let words: Vec<Arg> = ys.iter().map(|y| y.source_raw()).collect();
+                self.e
+                    .op_list(Op::InitYs, &[Arg::W(words.len() as u32)], &words);
+            }
+            g::DEALLOCATE => self.e.op(Op::Deallocate, &[self.h(a[0])]),
+            g::TRIM => self.e.op(Op::Trim, &[self.h(a[0])]),
+            g::RETURN => self.e.op(Op::Return, &[]),
+            g::SEND => self.e.op(Op::Send, &[]),
+            g::REMOVE_MESSAGE => self.e.op(Op::RemoveMessage, &[]),
+            g::TIMEOUT => self.e.op(Op::Timeout, &[]),
+            g::LOOP_REC => {
+                let d = self.s(a[1]);
+                self.e.op(Op::LoopRec, &[self.label(a[0]), d]);
+            }
+            g::LOOP_REC_END => self.e.op(Op::LoopRecEnd, &[self.label(a[0])]),
+            g::WAIT => self.e.op(Op::Wait, &[self.label(a[0])]),
+            g::WAIT_TIMEOUT => {
+                let s = self.s(a[1]);
+                self.e.op(Op::WaitTimeout, &[self.label(a[0]), s]);
+            }
+            // Markers without references (OTP 23 and before) only save time.
+            g::RECV_MARK | g::RECV_SET => {}
+            g::RECV_MARKER_BIND => self.ss(Op::RecvMarkerBind, &a[..2]),
+            g::RECV_MARKER_CLEAR => self.ss(Op::RecvMarkerClear, &a[..1]),
+            g::RECV_MARKER_RESERVE => self.ss(Op::RecvMarkerReserve, &a[..1]),
+            g::RECV_MARKER_USE => self.ss(Op::RecvMarkerUse, &a[..1]),
+            g::IS_LT => self.compare(Op::IsLt, a),
+            g::IS_GE => self.compare(Op::IsGe, a),
+            g::IS_EQ => self.compare(Op::IsEq, a),
+            g::IS_NE => self.compare(Op::IsNe, a),
+            g::IS_EQ_EXACT => self.exact(Op::IsEqExact, Op::IsEqImmed, a),
+            g::IS_NE_EXACT => self.exact(Op::IsNeExact, Op::IsNeImmed, a),
+            g::IS_INTEGER => self.test(Op::IsInteger, a),
+            g::IS_FLOAT => self.test(Op::IsFloat, a),
+            g::IS_NUMBER => self.test(Op::IsNumber, a),
+            g::IS_ATOM => self.test(Op::IsAtom, a),
+            g::IS_PID => self.test(Op::IsPid, a),
+            g::IS_REFERENCE => self.test(Op::IsReference, a),
+            g::IS_PORT => self.test(Op::IsPort, a),
+            g::IS_NIL => self.test(Op::IsNil, a),
+            g::IS_BINARY => self.test(Op::IsBinary, a),
+            g::IS_BITSTR => self.test(Op::IsBitstr, a),
+            g::IS_LIST => self.test(Op::IsList, a),
+            g::IS_NONEMPTY_LIST => self.test(Op::IsNonemptyList, a),
+            g::IS_BOOLEAN => self.test(Op::IsBoolean, a),
+            g::IS_MAP => self.test(Op::IsMap, a),
+            g::IS_FUNCTION => self.test(Op::IsFunction, a),
+            g::IS_TUPLE => {
+                if let Some(n) = next.filter(|n| n.op == g::TEST_ARITY) {
+                    let b = code.args(n);
+                    if b[0] == a[0] && b[1].untyped() == a[1].untyped() {
+                        let r = self.r(a[1]);
+                        let h = Arg::Q(tuple_header(self.u(b[2])));
+                        self.e.op(Op::IsTupleOfArity, &[self.label(a[0]), r, h]);
+                        return Ok(2);
+                    }
+                }
+                self.test(Op::IsTuple, a)
+            }
+            g::TEST_ARITY => {
+                let r = self.r(a[1]);
+                let h = Arg::Q(tuple_header(self.u(a[2])));
+                self.e.op(Op::TestArity, &[self.label(a[0]), r, h]);
+            }
+            g::IS_TAGGED_TUPLE => {
+                let r = self.r(a[1]);
+                let tag = self.s(a[3]).raw();
+                self.e.op(
+                    Op::IsTaggedTuple,
+                    &[self.label(a[0]), r, Arg::Q(tuple_header(self.u(a[2]))), tag],
+                );
+            }
+            g::IS_FUNCTION2 => {
+                let (f, n) = (self.s(a[1]), self.s(a[2]));
+                self.e.op(Op::IsFunction2, &[self.label(a[0]), f, n]);
+            }
+            g::SELECT_VAL => self.select_val(a),
+            g::SELECT_TUPLE_ARITY => {
+                let r = self.r(a[0]);
+                let words: Vec<Arg> = code
+                    .list(a[2])
+                    .iter()
+                    .map(|&m| match m {
+                        Operand::U(n) => Arg::Q(tuple_header(n)),
+                        o => self.label(o),
+                    })
+                    .collect();
+                self.e.op_list(
+                    Op::SelectArity,
+                    &[r, self.label(a[1]), Arg::W(words.len() as u32)],
+                    &words,
+                );
+            }
+            g::JUMP => self.e.op(Op::Jump, &[self.label(a[0])]),
+            g::CATCH | g::TRY => {
+                let y = self.s(a[0]);
+                self.e.op(Op::Catch, &[y, self.label(a[1])]);
+            }
+            g::CATCH_END => self.ss(Op::CatchEnd, &a[..1]),
+            g::TRY_END => self.ss(Op::TryEnd, &a[..1]),
+            g::TRY_CASE => self.ss(Op::TryCase, &a[..1]),
+            g::MOVE => self.ss(Op::Move, &a[..2]),
+            g::SWAP => self.ss(Op::Swap, &a[..2]),
+            g::GET_LIST => {
+                let r = self.r(a[0]);
+                let (h, t) = (self.s(a[1]), self.s(a[2]));
+                self.e.op(Op::GetList, &[r, h, t]);
+            }
+            g::GET_HD => self.ss(Op::GetHd, &a[..2]),
+            g::GET_TL => self.ss(Op::GetTl, &a[..2]),
+            g::GET_TUPLE_ELEMENT => return Ok(self.tuple_element(a, next)),
+            g::SET_TUPLE_ELEMENT => {
+                let (v, t) = (self.s(a[0]), self.s(a[1]));
+                self.e.op(
+                    Op::SetTupleElement,
+                    &[v, t, Arg::H((self.u(a[2]) as u32 + 1) * 8)],
+                );
+            }
+            g::PUT_LIST => self.ss(Op::PutList, &a[..3]),
+            g::PUT_TUPLE => {
+                let n = self.u(a[0]) as usize;
+                let d = self.s(a[1]);
+                let mut words = Vec::with_capacity(n);
+                for k in 1..=n {
+                    match instrs.get(i + k) {
+                        Some(p) if p.op == g::PUT => {
+                            let s = self.s(code.args(p)[0]);
+                            words.push(s.source_raw());
+                        }
+                        _ => return Err(Fault::FunctionStructure.into()),
+                    }
+                }
+                self.e.op_list(Op::PutTuple, &[d, Arg::H(n as u32)], &words);
+                return Ok(1 + n);
+            }
+            g::PUT => return Err(Fault::FunctionStructure.into()),
+            g::PUT_TUPLE2 => {
+                let d = self.s(a[0]);
+                let words: Vec<Arg> = self
+                    .list_words(a[1])
+                    .iter()
+                    .map(|w| w.source_raw())
+                    .collect();
+                self.e
+                    .op_list(Op::PutTuple, &[d, Arg::H(words.len() as u32)], &words);
+            }
+            g::UPDATE_RECORD => {
+                let (s, d) = (self.s(a[2]), self.s(a[3]));
+                let words: Vec<Arg> = code
+                    .list(a[4])
+                    .iter()
+                    .map(|&m| match m {
+                        Operand::U(n) => Arg::Q(n),
+                        o => self.s(o).source_raw(),
+                    })
+                    .collect();
+                let n = Arg::H(words.len() as u32 / 2);
+                self.e
+                    .op_list(Op::UpdateRecord, &[s, d, self.h(a[1]), n], &words);
+            }
+            g::BADMATCH => self.ss(Op::Badmatch, &a[..1]),
+            g::CASE_END => self.ss(Op::CaseEnd, &a[..1]),
+            g::TRY_CASE_END => self.ss(Op::TryCaseEnd, &a[..1]),
+            g::BADRECORD => self.ss(Op::Badrecord, &a[..1]),
+            g::IF_END => self.e.op(Op::IfEnd, &[]),
+            g::RAISE => self.ss(Op::Raise, &a[..2]),
+            g::RAW_RAISE => self.e.op(Op::RawRaise, &[]),
+            g::BUILD_STACKTRACE => self.e.op(Op::BuildStacktrace, &[]),
+            g::CALL_FUN => self.e.op(Op::CallFun, &[self.h(a[0])]),
+            g::CALL_FUN2 => {
+                let f = self.s(a[2]);
+                self.e.op(Op::CallFun2, &[self.h(a[1]), f]);
+            }
+            g::APPLY => self.e.op(Op::Apply, &[self.h(a[0])]),
+            g::APPLY_LAST => self.e.op(Op::ApplyLast, &[self.h(a[1]), self.h(a[0])]),
+            g::MAKE_FUN2 => {
+                let n = self.u(a[0]) as u32;
+                let free = self.file.lambdas[n as usize].num_free;
+                let f = Arg::Q(self.env.lambda(n));
+                let words: Vec<Arg> = (0..free).map(|x| Arg::X(x).source_raw()).collect();
+                // Here the instruction itself reserves the words.
+                self.e
+                    .op(Op::TestHeap, &[Arg::W(FUN_WORDS + free), Arg::H(free)]);
+                self.e
+                    .op_list(Op::MakeFun, &[f, Arg::X(0), Arg::H(free)], &words);
+            }
+            g::MAKE_FUN3 => {
+                let f = Arg::Q(self.env.lambda(self.u(a[0]) as u32));
+                let d = self.s(a[1]);
+                let words: Vec<Arg> = self
+                    .list_words(a[2])
+                    .iter()
+                    .map(|w| w.source_raw())
+                    .collect();
+                self.e
+                    .op_list(Op::MakeFun, &[f, d, Arg::H(words.len() as u32)], &words);
+            }
+            g::FMOVE => match (a[0], a[1]) {
+                (Operand::Fr(x), Operand::Fr(y)) => {
+                    self.e.op(Op::FMove, &[Arg::H(x * 8), Arg::H(y * 8)])
+                }
+                (Operand::Fr(_), _) => self.ss(Op::FStore, &a[..2]),
+                _ => self.ss(Op::FLoad, &a[..2]),
+            },
+            g::FCONV => self.ss(Op::FConv, &a[..2]),
+            g::FADD => self.ss(Op::FAdd, &a[1..4]),
+            g::FSUB => self.ss(Op::FSub, &a[1..4]),
+            g::FMUL => self.ss(Op::FMul, &a[1..4]),
+            g::FDIV => self.ss(Op::FDiv, &a[1..4]),
+            g::FNEGATE => self.ss(Op::FNegate, &a[1..3]),
+            g::PUT_MAP_ASSOC => self.put_map(Op::PutMapAssoc, a),
+            g::PUT_MAP_EXACT => self.put_map(Op::PutMapExact, a),
+            g::HAS_MAP_FIELDS => self.map_list(Op::HasMapFields, a),
+            g::GET_MAP_ELEMENTS => self.map_list(Op::GetMapElements, a),
+            op if bits::lower(self, op, a) => {}
+            // Native records have no representation in this runtime yet.
+            op => return Err(Fault::UnknownOpcode(op).into()),
+        }
+        Ok(1)
+    }
+
+    /// An op whose operands are sources and registers only.
+    fn ss(&mut self, op: Op, a: &[Operand]) {
+        let v: Vec<Arg> = a.iter().map(|&o| self.s(o)).collect();
+        self.e.op(op, &v);
+    }
+    fn compare(&mut self, op: Op, a: &[Operand]) {
+        let (x, y) = (self.s(a[1]), self.s(a[2]));
+        self.e.op(op, &[self.label(a[0]), x, y]);
+    }
+    fn exact(&mut self, op: Op, immed: Op, a: &[Operand]) {
+        let (x, y) = (self.s(a[1]), self.s(a[2]));
+        match (x, y) {
+            (Arg::X(_) | Arg::Y(_), Arg::C(w)) if w & 3 == 3 => {
+                self.e.op(immed, &[self.label(a[0]), x, Arg::Q(w)])
+            }
+            (Arg::C(w), Arg::X(_) | Arg::Y(_)) if w & 3 == 3 => {
+                self.e.op(immed, &[self.label(a[0]), y, Arg::Q(w)])
+            }
+            _ => self.e.op(op, &[self.label(a[0]), x, y]),
+        }
+    }
+    fn test(&mut self, op: Op, a: &[Operand]) {
+        let r = self.r(a[1]);
+        self.e.op(op, &[self.label(a[0]), r]);
+    }
+    fn native(&mut self, c: Callee, import: Operand) -> Result<u64, LoadError> {
+        c.native
+            .ok_or_else(|| Fault::Import(self.u(import) as u32).into())
+    }
+    fn bif(
+        &mut self,
+        op: Op,
+        fail: Operand,
+        import: Operand,
+        args: &[Operand],
+        dst: Operand,
+        live: Option<Operand>,
+    ) -> Result<(), LoadError> {
+        let index = self.u(import) as u32;
+        let i = self.file.imports[index as usize];
+        // Where the instruction doesn't say what is live, nothing is collected behind it.
+        let live = live.map_or(Arg::H(NO_LIVE), |l| self.h(l));
+        let v: Vec<Arg> = args.iter().map(|&o| self.s(o)).collect();
+        let d = self.s(dst);
+        let fail = self.label(fail);
+        if self.file.atom(i.module) == "erlang" {
+            let name = self.file.atom(i.function);
+            let n = purlin_isa::ops::arith::OPS
+                .iter()
+                .position(|&(o, n)| o == name && n as usize == v.len());
+            if let Some(n) = n {
+                match n {
+                    0 => self.e.op(Op::Add, &[fail, v[0], v[1], d, live]),
+                    1 => self.e.op(Op::Sub, &[fail, v[0], v[1], d, live]),
+                    _ => self
+                        .e
+                        .op(Op::Arith, &[fail, v[0], v[1], d, Arg::H(n as u32), live]),
+                }
+                return Ok(());
+            }
+        }
+        let c = self.env.import(index);
+        let f = self.native(c, import)?;
+        let mut all = vec![fail, Arg::Q(f)];
+        all.extend(v);
+        all.extend([d, Arg::Q(c.export), live]);
+        self.e.op(op, &all);
+        Ok(())
+    }
+    fn tuple_element(&mut self, a: &[Operand], next: Option<&Instr>) -> usize {
+        let code = self.code;
+        let r = self.r(a[0]);
+        let n = self.u(a[1]);
+        let d = self.s(a[2]);
+        let at = Arg::H((n as u32 + 1) * 8);
+        if let Some(b) = next
+            .filter(|b| b.op == g::GET_TUPLE_ELEMENT)
+            .map(|b| code.args(b))
+        {
+            if b[0].untyped() == a[0].untyped()
+                && self.u(b[1]) == n + 1
+                && a[2].untyped() != a[0].untyped()
+            {
+                let d2 = self.s(b[2]);
+                self.e.op(Op::GetTupleElements2, &[r, at, d, d2]);
+                return 2;
+            }
+        }
+        self.e.op(Op::GetTupleElement, &[r, at, d]);
+        1
+    }
+    fn select_val(&mut self, a: &[Operand]) {
+        let code = self.code;
+        let fail = self.label(a[1]);
+        let mut pairs: Vec<(u64, Arg)> = Vec::new();
+        let members = code.list(a[2]);
+        for p in members.chunks(2) {
+            let value = self.s(p[0]).word();
+            // As in stock the first of two equal values wins.
+            if !pairs.iter().any(|q| q.0 == value) {
+                pairs.push((value, self.label(p[1])));
+            }
+        }
+        if pairs.iter().any(|p| p.0 & 3 != 3) {
+            let s = self.s(a[0]);
+            let words: Vec<Arg> = pairs.iter().flat_map(|p| [Arg::Q(p.0), p.1]).collect();
+            self.e.op_list(
+                Op::SelectLinear,
+                &[s, fail, Arg::W(words.len() as u32)],
+                &words,
+            );
+            return;
+        }
+        let r = self.r(a[0]);
+        let smalls = pairs.iter().all(|p| p.0 & 15 == 15);
+        if smalls && pairs.len() >= 3 {
+            let vs: Vec<i64> = pairs.iter().map(|p| (p.0 as i64) >> 4).collect();
+            let (lo, hi) = vs
+                .iter()
+                .fold((i64::MAX, i64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+            let span = (hi as i128 - lo as i128) as u128 + 1;
+            if span <= 3 * pairs.len() as u128 {
+                let mut table = vec![fail; span as usize];
+                for (v, p) in vs.iter().zip(&pairs) {
+                    table[(v - lo) as usize] = p.1;
+                }
+                self.e.op_list(
+                    Op::JumpTable,
+                    &[r, fail, Arg::Q(lo as u64), Arg::W(span as u32)],
+                    &table,
+                );
+                return;
+            }
+        }
+        pairs.sort_by_key(|p| p.0);
+        let mut words: Vec<Arg> = pairs.iter().map(|p| Arg::Q(p.0)).collect();
+        words.extend(pairs.iter().map(|p| p.1));
+        self.e.op_list(
+            Op::SelectVal,
+            &[r, fail, Arg::W(pairs.len() as u32)],
+            &words,
+        );
+    }
+    fn put_map(&mut self, op: Op, a: &[Operand]) {
+        let (s, d) = (self.s(a[1]), self.s(a[2]));
+        let words: Vec<Arg> = self
+            .list_words(a[4])
+            .iter()
+            .map(|w| w.source_raw())
+            .collect();
+        let n = Arg::H(words.len() as u32);
+        self.e
+            .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], &words);
+    }
+    fn map_list(&mut self, op: Op, a: &[Operand]) {
+        let s = self.s(a[1]);
+        let words: Vec<Arg> = self
+            .list_words(a[2])
+            .iter()
+            .map(|w| w.source_raw())
+            .collect();
+        let n = Arg::H(words.len() as u32);
+        self.e.op_list(op, &[self.label(a[0]), s, n], &words);
+    }
+}
+
+/// `live` of an instruction that doesn't tell what is live.
+pub const NO_LIVE: u32 = 0xFFFF;
+/// The X register that lowering itself uses within one instruction.
+const SCRATCH: u32 = 1023;
+const NIL: u64 = purlin_term::word::NIL_WORD;
+const FUN_WORDS: u32 = purlin_term::layout::FUN_WORDS as u32;
+
+fn small(v: i64) -> u64 {
+    ((v as u64) << 4) | purlin_term::word::TAG_SMALL
+}
+fn tuple_header(n: u64) -> u64 {
+    purlin_term::word::header(purlin_term::word::Subtag::Tuple, n as usize)
+}
