@@ -83,7 +83,11 @@ leaf() ->
 "#;
 
 fn records() -> Option<Vec<Vec<u8>>> {
-    let dir = std::env::temp_dir().join(format!("purlin-oracle-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!(
+        "purlin-oracle-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
     std::fs::create_dir_all(&dir).ok()?;
     std::fs::write(dir.join("purlin_oracle.erl"), SCRIPT).ok()?;
     let run = |c: &mut Command| c.current_dir(&dir).status().is_ok_and(|s| s.success());
@@ -183,4 +187,43 @@ fn agrees_with_stock() {
         }
     }
     assert!(wrong.is_empty());
+}
+
+/// Damaged bytes must give an error or another term, and never anything worse.
+#[test]
+fn damage_is_survived() {
+    let Some(r) = records() else {
+        println!("skipped: no erl and erlc to compare with");
+        return;
+    };
+    let mut x = 88_172_645_463_325_252u64;
+    let mut random = move || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x as usize
+    };
+    for row in r[1..].chunks_exact(8) {
+        for col in 0..4 {
+            let mut b = row[col].clone();
+            if b.len() > 5000 {
+                continue;
+            }
+            for _ in 0..1 + random() % 3 {
+                let at = 1 + random() % (b.len() - 1);
+                b[at] = random() as u8;
+            }
+            let mut f = Fragment::new();
+            if let Ok((t, _)) = decode(&b, &mut f, &NoHooks, Default::default()) {
+                let back = etf::encode(t, Default::default());
+                match decode(&back, &mut f, &NoHooks, Default::default()) {
+                    Ok((u, _)) => assert!(compare::eq_exact(t, u), "{b:?}"),
+                    e => panic!("{b:?}: {e:?}"),
+                }
+                print::format_term(t, print::Style::Display, 1000);
+            }
+            let cut = random() % b.len();
+            let _ = decode(&b[..cut], &mut f, &NoHooks, Default::default());
+        }
+    }
 }
