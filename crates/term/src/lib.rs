@@ -9,6 +9,7 @@ pub mod am;
 pub mod arith;
 pub mod atom;
 pub mod bin;
+pub mod bits;
 pub mod compare;
 pub mod copy;
 pub mod etf;

@@ -1,0 +1,686 @@
+//! Bit strings: copying, matching and building at any bit position, and binaries that grow in place.
+//!
+//! A place is a byte address and a bit position counted from its most significant bit; positions may exceed 7.
+//! Writing is sequential: a write keeps the bits before its position and clears those behind its end in the last
+//! byte it touches, so fresh memory needs no clearing and padding is always zero.
+//!
+//! # Binaries that grow
+//! An append makes a sub-binary marked writable whose original is a refc binary with spare room. The next append to
+//! that very sub-binary writes behind its end and hands the mark on. It happens in place only while this heap holds
+//! the sole count of the block, and the block never moves: one that is full is replaced by a larger block under a new
+//! refc binary, while the old one stays for whoever refers to it (match contexts hold addresses of bytes).
+
+use crate::alloc::Alloc;
+use crate::arith::{self, Arith, ArithError};
+use crate::bin::RcBin;
+use crate::layout::*;
+use crate::word::{Subtag, Term};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+/// Bits `pos..pos + n` of what starts at `base`, as a number; `n` is at most 64.
+///
+/// # Safety
+/// All bytes that hold those bits are readable.
+#[inline]
+pub unsafe fn read_bits(base: *const u8, pos: usize, n: usize) -> u64 {
+    debug_assert!(n <= 64);
+    if n == 0 {
+        return 0;
+    }
+    let p = base.add(pos >> 3);
+    let off = pos & 7;
+    let bytes = (off + n).div_ceil(8);
+    if off == 0 && n == 8 {
+        return *p as u64;
+    }
+    let mut v = 0u128;
+    for i in 0..bytes {
+        v = v << 8 | *p.add(i) as u128;
+    }
+    let v = (v >> (bytes * 8 - off - n)) as u64;
+    if n == 64 { v } else { v & ((1 << n) - 1) }
+}
+
+/// Writes the low `n` (at most 64) bits of `v` at bit `pos` from `base`, sequentially (module head).
+///
+/// # Safety
+/// All bytes that hold those bits are writable, and the first one is initialised if `pos` is not on a byte boundary.
+#[inline]
+pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
+    debug_assert!(n <= 64);
+    if n == 0 {
+        return;
+    }
+    let p = base.add(pos >> 3);
+    let off = pos & 7;
+    let bytes = (off + n).div_ceil(8);
+    let v = if n == 64 { v } else { v & ((1 << n) - 1) };
+    let mut w = (v as u128) << (bytes * 8 - off - n);
+    if off != 0 {
+        w |= ((*p & !(0xFF >> off)) as u128) << (bytes * 8 - 8);
+    }
+    for i in (0..bytes).rev() {
+        *p.add(i) = w as u8;
+        w >>= 8;
+    }
+}
+
+/// Copies `n` bits from bit `spos` of `src` to bit `dpos` of `dst`, sequentially (module head).
+///
+/// # Safety
+/// As for [`read_bits`] and [`write_bits`]; the two do not overlap.
+pub unsafe fn copy_bits(src: *const u8, spos: usize, dst: *mut u8, dpos: usize, n: usize) {
+    let (mut spos, mut dpos, mut n) = (spos, dpos, n);
+    if dpos & 7 != 0 {
+        let k = n.min(8 - (dpos & 7));
+        write_bits(dst, dpos, k, read_bits(src, spos, k));
+        spos += k;
+        dpos += k;
+        n -= k;
+    }
+    let mut s = src.add(spos >> 3);
+    let mut d = dst.add(dpos >> 3);
+    let off = spos & 7;
+    if off == 0 {
+        std::ptr::copy_nonoverlapping(s, d, n >> 3);
+        s = s.add(n >> 3);
+        d = d.add(n >> 3);
+        n &= 7;
+    } else {
+        while n >= 64 {
+            // 64 bits that do not start on a byte boundary end in a ninth byte.
+            let v = u64::from_be((s as *const u64).read_unaligned());
+            let v = v << off | (*s.add(8) >> (8 - off)) as u64;
+            (d as *mut u64).write_unaligned(v.to_be());
+            s = s.add(8);
+            d = d.add(8);
+            n -= 64;
+        }
+    }
+    write_bits(d, 0, n, read_bits(s, off, n));
+}
+
+/// The integer in `n` bits from bit `pos` on. `SystemLimit` if it is too large for a bignum.
+///
+/// # Safety
+/// As for [`read_bits`].
+pub unsafe fn get_integer<A: Alloc + ?Sized>(
+    a: &mut A,
+    base: *const u8,
+    pos: usize,
+    n: usize,
+    signed: bool,
+    little: bool,
+) -> Arith {
+    if n <= 64 {
+        if n == 0 {
+            return Ok(Term::small(0));
+        }
+        let mut v = read_bits(base, pos, n);
+        if little {
+            v = swap_partial(v, n, true);
+        }
+        return Ok(if signed {
+            a.int((v << (64 - n)) as i64 >> (64 - n))
+        } else {
+            a.uint(v)
+        });
+    }
+    if n > arith::MAX_DIGITS * 64 {
+        return Err(ArithError::SystemLimit);
+    }
+    let pad = n.wrapping_neg() & 7;
+    let mut buf = vec![0u8; n.div_ceil(8)];
+    let last = buf.len() - 1;
+    if little {
+        copy_bits(base, pos, buf.as_mut_ptr(), 0, n);
+        buf[last] >>= pad;
+    } else {
+        copy_bits(base, pos, buf.as_mut_ptr(), pad, n);
+        buf.reverse();
+    }
+    if signed && pad > 0 && buf[last] >> (7 - pad) & 1 != 0 {
+        buf[last] |= 0xFF << (8 - pad);
+    }
+    arith::from_le_bytes(a, &buf, signed)
+}
+
+/// Reverses the bytes of an `n`-bit field. Of a little-endian field of a broken number of bytes, the whole bytes come
+/// first, then the bits of most significance: from the field to its value if `read`, else back.
+fn swap_partial(v: u64, n: usize, read: bool) -> u64 {
+    let (whole, rest) = (n & !7, n & 7);
+    let swap = |x: u64| {
+        if whole == 0 {
+            0
+        } else {
+            x.swap_bytes() >> (64 - whole)
+        }
+    };
+    let mask = |bits: usize| {
+        if bits == 64 {
+            u64::MAX
+        } else {
+            (1 << bits) - 1
+        }
+    };
+    if rest == 0 {
+        swap(v)
+    } else if read {
+        swap(v >> rest & mask(whole)) | (v & mask(rest)) << whole
+    } else {
+        swap(v & mask(whole)) << rest | v >> whole & mask(rest)
+    }
+}
+
+/// Writes the low `n` bits of an integer at bit `pos`. False if `x` is no integer (nothing is written).
+///
+/// # Safety
+/// As for [`write_bits`].
+pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: bool) -> bool {
+    if n <= 64 {
+        let v = match x.as_small() {
+            Some(v) => v as u64,
+            None => {
+                let mut b = [0; 8];
+                if !arith::to_le_bytes(x, &mut b) {
+                    return false;
+                }
+                u64::from_le_bytes(b)
+            }
+        };
+        let v = if little && n > 8 {
+            swap_partial(v, n, false)
+        } else {
+            v
+        };
+        write_bits(dst, pos, n, v);
+        return true;
+    }
+    let pad = n.wrapping_neg() & 7;
+    let mut buf: SmallVec<[u8; 64]> = SmallVec::from_elem(0, n.div_ceil(8));
+    if !arith::to_le_bytes(x, &mut buf) {
+        return false;
+    }
+    if little {
+        if let Some(l) = buf.last_mut() {
+            *l <<= pad;
+        }
+        copy_bits(buf.as_ptr(), 0, dst, pos, n);
+    } else {
+        buf.reverse();
+        copy_bits(buf.as_ptr(), pad, dst, pos, n);
+    }
+    true
+}
+
+fn f16_to_f64(h: u16) -> f64 {
+    let sign = if h >> 15 != 0 { -1.0 } else { 1.0 };
+    let (e, m) = ((h >> 10 & 31) as i32, (h & 1023) as f64);
+    sign * match e {
+        0 => m * 2f64.powi(-24),
+        31 if m == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + m) * 2f64.powi(e - 25),
+    }
+}
+
+/// To the nearest half, ties to even; infinite if out of range.
+fn f16_from_f32(f: f32) -> u16 {
+    let sign = (f.to_bits() >> 16 & 0x8000) as u16;
+    let x = f.abs() as f64;
+    if x >= 65520.0 {
+        return sign | 0x7C00;
+    }
+    // The step between halves of this magnitude; scaling by powers of two is exact.
+    let e = ((x.to_bits() >> 52) as i32 - 1023).max(-14);
+    let m = (x * 2f64.powi(10 - e)).round_ties_even() as u32;
+    // A mantissa rounded up to the next power carries into the exponent by itself.
+    sign | (((e + 14) as u32) << 10).wrapping_add(m) as u16
+}
+
+/// The float in `n` bits from bit `pos` on. None if `n` is not 0, 16, 32 or 64 or the value is not finite.
+///
+/// # Safety
+/// As for [`read_bits`].
+pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> Option<f64> {
+    let mut v = if n <= 64 { read_bits(base, pos, n) } else { 0 };
+    if little {
+        v = swap_partial(v, n.min(64), true);
+    }
+    let f = match n {
+        0 => 0.0,
+        16 => f16_to_f64(v as u16),
+        32 => f32::from_bits(v as u32) as f64,
+        64 => f64::from_bits(v),
+        _ => return None,
+    };
+    f.is_finite().then_some(f)
+}
+
+/// Writes a number as a float of `n` bits at bit `pos`. False if `x` is no number, is out of range for that size, or
+/// `n` is not 16, 32 or 64.
+///
+/// # Safety
+/// As for [`write_bits`].
+pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: bool) -> bool {
+    let Some(f) = arith::to_f64(x) else {
+        return false;
+    };
+    let v = match n {
+        16 => {
+            let h = f16_from_f32(f as f32);
+            if h & 0x7C00 == 0x7C00 {
+                return false;
+            }
+            h as u64
+        }
+        32 => {
+            let s = f as f32;
+            if !s.is_finite() {
+                return false;
+            }
+            s.to_bits() as u64
+        }
+        64 => f.to_bits(),
+        _ => return false,
+    };
+    write_bits(
+        dst,
+        pos,
+        n,
+        if little { swap_partial(v, n, false) } else { v },
+    );
+    true
+}
+
+/// The code point in a term: 0 to 16#10FFFF without surrogates; None for anything else.
+pub fn code_point(x: Term) -> Option<u32> {
+    let v = u32::try_from(x.as_small()?).ok()?;
+    char::from_u32(v).map(|c| c as u32)
+}
+
+/// The character in UTF-8 at bit `pos` of `avail` bits, and its size in bits. None if there is no valid one.
+///
+/// # Safety
+/// As for [`read_bits`], for all `avail` bits.
+pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32, usize)> {
+    if avail < 8 {
+        return None;
+    }
+    let b0 = read_bits(base, pos, 8) as u32;
+    let (n, least) = match b0 {
+        0..=0x7F => return Some((b0, 8)),
+        0xC2..=0xDF => (2, 0x80),
+        0xE0..=0xEF => (3, 0x800),
+        0xF0..=0xF4 => (4, 0x10000),
+        _ => return None,
+    };
+    if avail < n * 8 {
+        return None;
+    }
+    let mut c = b0 & (0x7F >> n);
+    for i in 1..n {
+        let b = read_bits(base, pos + 8 * i, 8) as u32;
+        if b & 0xC0 != 0x80 {
+            return None;
+        }
+        c = c << 6 | b & 0x3F;
+    }
+    (c >= least && char::from_u32(c).is_some()).then_some((c, n * 8))
+}
+
+/// The character in UTF-16 at bit `pos` of `avail` bits, and its size in bits. None if there is no valid one.
+///
+/// # Safety
+/// As for [`read_bits`], for all `avail` bits.
+pub unsafe fn get_utf16(
+    base: *const u8,
+    pos: usize,
+    avail: usize,
+    little: bool,
+) -> Option<(u32, usize)> {
+    let unit = |at: usize| {
+        let v = read_bits(base, at, 16) as u16;
+        (if little { v.swap_bytes() } else { v }) as u32
+    };
+    if avail < 16 {
+        return None;
+    }
+    let hi = unit(pos);
+    match hi {
+        0xD800..=0xDBFF if avail >= 32 => match unit(pos + 16) {
+            lo @ 0xDC00..=0xDFFF => Some((0x10000 + ((hi & 0x3FF) << 10) + (lo & 0x3FF), 32)),
+            _ => None,
+        },
+        0xD800..=0xDFFF => None,
+        _ => Some((hi, 16)),
+    }
+}
+
+/// The character in UTF-32 at bit `pos` of `avail` bits. None if there is no valid one.
+///
+/// # Safety
+/// As for [`read_bits`], for all `avail` bits.
+pub unsafe fn get_utf32(base: *const u8, pos: usize, avail: usize, little: bool) -> Option<u32> {
+    if avail < 32 {
+        return None;
+    }
+    let v = read_bits(base, pos, 32) as u32;
+    char::from_u32(if little { v.swap_bytes() } else { v }).map(|c| c as u32)
+}
+
+/// Bits that a code point takes in UTF-8.
+pub const fn utf8_bits(c: u32) -> usize {
+    match c {
+        0..=0x7F => 8,
+        0x80..=0x7FF => 16,
+        0x800..=0xFFFF => 24,
+        _ => 32,
+    }
+}
+
+/// Bits that a code point takes in UTF-16.
+pub const fn utf16_bits(c: u32) -> usize {
+    if c < 0x10000 { 16 } else { 32 }
+}
+
+/// Writes a valid code point in UTF-8 and gives its size in bits.
+///
+/// # Safety
+/// As for [`write_bits`].
+pub unsafe fn put_utf8(dst: *mut u8, pos: usize, c: u32) -> usize {
+    let n = utf8_bits(c);
+    let c = c as u64;
+    let tail = |shift: u32| 0x80 | c >> shift & 0x3F;
+    let v = match n {
+        8 => c,
+        16 => (0xC0 | c >> 6) << 8 | tail(0),
+        24 => (0xE0 | c >> 12) << 16 | tail(6) << 8 | tail(0),
+        _ => (0xF0 | c >> 18) << 24 | tail(12) << 16 | tail(6) << 8 | tail(0),
+    };
+    write_bits(dst, pos, n, v);
+    n
+}
+
+/// Writes a valid code point in UTF-16 and gives its size in bits.
+///
+/// # Safety
+/// As for [`write_bits`].
+pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize {
+    let unit = |at: usize, v: u32| {
+        let v = v as u16;
+        write_bits(
+            dst,
+            at,
+            16,
+            (if little { v.swap_bytes() } else { v }) as u64,
+        );
+    };
+    if c < 0x10000 {
+        unit(pos, c);
+        return 16;
+    }
+    unit(pos, 0xD800 | (c - 0x10000) >> 10);
+    unit(pos + 16, 0xDC00 | (c - 0x10000) & 0x3FF);
+    32
+}
+
+/// Writes a code point in UTF-32.
+///
+/// # Safety
+/// As for [`write_bits`].
+pub unsafe fn put_utf32(dst: *mut u8, pos: usize, c: u32, little: bool) {
+    write_bits(
+        dst,
+        pos,
+        32,
+        (if little { c.swap_bytes() } else { c }) as u64,
+    );
+}
+
+/// A bit string under construction: its size is known, segments are written in order.
+pub struct BsWriter {
+    /// The whole bit string. Good once all segments are written.
+    pub term: Term,
+    dst: *mut u8,
+    /// Next bit to write.
+    pos: usize,
+    end: usize,
+}
+
+impl BsWriter {
+    /// A new bit string of `bits` bits.
+    pub fn new<A: Alloc + ?Sized>(a: &mut A, bits: usize) -> BsWriter {
+        let bytes = bits.div_ceil(8);
+        let (whole, dst) = if bytes <= HEAP_BIN_LIMIT {
+            a.heap_bin(bytes)
+        } else {
+            let b = RcBin::alloc(bytes);
+            // SAFETY: a fresh block, whose count the term takes over; the writer fills it before the term is used.
+            unsafe { (a.refc_bin(b, bytes), RcBin::bytes(b)) }
+        };
+        let term = if bits & 7 == 0 {
+            whole
+        } else {
+            a.sub_binary(whole, 0, bits)
+        };
+        BsWriter {
+            term,
+            dst,
+            pos: 0,
+            end: bits,
+        }
+    }
+    /// Takes the place for a segment of `n` bits; None if it doesn't fit.
+    fn step(&mut self, n: usize) -> Option<usize> {
+        let pos = self.pos;
+        if n > self.end - pos {
+            return None;
+        }
+        self.pos += n;
+        Some(pos)
+    }
+    /// Bits still to write.
+    pub fn left(&self) -> usize {
+        self.end - self.pos
+    }
+    /// The low `n` bits of an integer. False if `x` is none, or there is no room.
+    pub fn integer(&mut self, x: Term, n: usize, little: bool) -> bool {
+        // SAFETY: step keeps the segment inside the block.
+        self.step(n)
+            .is_some_and(|pos| unsafe { put_integer(self.dst, pos, n, x, little) })
+    }
+    /// A float of `n` bits. False if it can't be one, or there is no room.
+    pub fn float(&mut self, x: Term, n: usize, little: bool) -> bool {
+        // SAFETY: step keeps the segment inside the block.
+        self.step(n)
+            .is_some_and(|pos| unsafe { put_float(self.dst, pos, n, x, little) })
+    }
+    /// The first `n` bits of `bits`. False if there are fewer, or no room.
+    pub fn bits(&mut self, bits: &Bits, n: usize) -> bool {
+        if n > bits.bit_len {
+            return false;
+        }
+        self.step(n).is_some_and(|pos| {
+            // SAFETY: step keeps the segment inside the block; the source has n bits and is another object.
+            unsafe { copy_bits(bits.base, bits.bit_offset as usize, self.dst, pos, n) };
+            true
+        })
+    }
+    /// Literal bytes. False if there is no room.
+    pub fn bytes(&mut self, b: &[u8]) -> bool {
+        self.step(b.len() * 8).is_some_and(|pos| {
+            // SAFETY: as in bits.
+            unsafe { copy_bits(b.as_ptr(), 0, self.dst, pos, b.len() * 8) };
+            true
+        })
+    }
+    /// A code point in UTF-8. False if there is no room.
+    pub fn utf8(&mut self, c: u32) -> bool {
+        self.step(utf8_bits(c)).is_some_and(|pos| {
+            // SAFETY: as in bits.
+            unsafe { put_utf8(self.dst, pos, c) };
+            true
+        })
+    }
+    /// A code point in UTF-16. False if there is no room.
+    pub fn utf16(&mut self, c: u32, little: bool) -> bool {
+        self.step(utf16_bits(c)).is_some_and(|pos| {
+            // SAFETY: as in bits.
+            unsafe { put_utf16(self.dst, pos, c, little) };
+            true
+        })
+    }
+    /// A code point in UTF-32. False if there is no room.
+    pub fn utf32(&mut self, c: u32, little: bool) -> bool {
+        self.step(32).is_some_and(|pos| {
+            // SAFETY: as in bits.
+            unsafe { put_utf32(self.dst, pos, c, little) };
+            true
+        })
+    }
+}
+
+/// Why an append fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppendError {
+    /// Not a bit string: `badarg`.
+    Type,
+    /// Its size is no multiple of the unit: `badarg`.
+    Unit,
+    /// Too large: `system_limit`.
+    Size,
+}
+
+const SUB_WRITABLE: u64 = 1 << 16;
+
+/// Least bytes of a block that is to grow.
+const MIN_WRITABLE: usize = 256;
+
+/// A new writable block with room for `capacity` bytes, of which `size` count as used, under a refc binary and a
+/// writable sub-binary of `bits` bits.
+///
+/// # Safety
+/// The caller fills the first `bits` bits before the term is used.
+unsafe fn new_writable<A: Alloc + ?Sized>(
+    a: &mut A,
+    bits: usize,
+    capacity: usize,
+) -> (Term, *mut u8) {
+    let size = bits.div_ceil(8);
+    let b = RcBin::alloc(capacity.max(size).max(MIN_WRITABLE));
+    (*b).used.store(size, Ordering::Relaxed);
+    let whole = a.refc_bin(b, size);
+    (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+    (writable_sub(a, whole, bits), RcBin::bytes(b))
+}
+
+unsafe fn writable_sub<A: Alloc + ?Sized>(a: &mut A, whole: Term, bits: usize) -> Term {
+    let t = a.sub_binary(whole, 0, bits);
+    *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
+    t
+}
+
+/// An empty writable binary with room for `capacity` bytes (at least 256).
+pub fn init_writable<A: Alloc + ?Sized>(a: &mut A, capacity: usize) -> Term {
+    // SAFETY: no bits to fill.
+    unsafe { new_writable(a, 0, capacity).0 }
+}
+
+/// `bin` extended by `extra` bits, and where to write them: address and bit position. `unit` is what the size of `bin`
+/// must be a multiple of. In place where the module head allows it, else in a copy with room to grow.
+pub fn append<A: Alloc + ?Sized>(
+    a: &mut A,
+    bin: Term,
+    extra: usize,
+    unit: usize,
+) -> Result<(Term, *mut u8, usize), AppendError> {
+    let bits = bin.as_bits().ok_or(AppendError::Type)?;
+    let old = bits.bit_len;
+    if unit > 1 && old % unit != 0 {
+        return Err(AppendError::Unit);
+    }
+    let new = old
+        .checked_add(extra)
+        .filter(|&n| n <= isize::MAX as usize)
+        .ok_or(AppendError::Size)?;
+    if extra == 0 {
+        return Ok((bin, bits.base as *mut u8, old));
+    }
+    let size = new.div_ceil(8);
+    // SAFETY: a sub-binary marked writable has a refc binary as its original (see new_writable); layouts.
+    unsafe {
+        if let Some((whole, block)) = writable_parts(bin) {
+            if size <= (*block).capacity {
+                let sub = bin.ptr().add(3) as *mut u64;
+                *sub &= !SUB_WRITABLE;
+                extend(a, whole, block, size);
+                return Ok((writable_sub(a, whole, new), RcBin::bytes(block), old));
+            }
+        }
+        let (t, dst) = new_writable(a, new, size.saturating_mul(2));
+        copy_bits(bits.base, bits.bit_offset as usize, dst, 0, old);
+        Ok((t, dst, old))
+    }
+}
+
+/// As [`append`], where nothing else refers to `bin`: the sub-binary itself is extended if it can be.
+pub fn private_append<A: Alloc + ?Sized>(
+    a: &mut A,
+    bin: Term,
+    extra: usize,
+    unit: usize,
+) -> Result<(Term, *mut u8, usize), AppendError> {
+    let old = bin.as_bits().ok_or(AppendError::Type)?.bit_len;
+    let new = old.checked_add(extra).ok_or(AppendError::Size)?;
+    // SAFETY: as in append.
+    unsafe {
+        if let Some((whole, block)) = writable_parts(bin) {
+            let size = new.div_ceil(8);
+            if size <= (*block).capacity && (unit <= 1 || old % unit == 0) {
+                extend(a, whole, block, size);
+                let w = bin.ptr() as *mut u64;
+                w.add(1).write((new >> 3) as u64);
+                w.add(3).write((new & 7) as u64 | SUB_WRITABLE);
+                return Ok((bin, RcBin::bytes(block), old));
+            }
+        }
+    }
+    append(a, bin, extra, unit)
+}
+
+/// The refc binary and block under a sub-binary that may be appended to in place.
+fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
+    if bin.subtag() != Some(Subtag::SubBin) {
+        return None;
+    }
+    let p = bin.ptr();
+    // SAFETY: layouts of sub-binaries and refc binaries. The mark is set only on sub-binaries that start at the first
+    // bit of their block; `used` is changed only by the holder of the sole count.
+    unsafe {
+        let mark = (*p.add(3)).raw();
+        let whole = *p.add(4);
+        if mark & SUB_WRITABLE == 0 || whole.subtag() != Some(Subtag::RefcBin) {
+            return None;
+        }
+        let q = whole.ptr();
+        let block = (*q.add(3)).raw() as *mut RcBin;
+        let end = ((*p.add(1)).raw() + (mark & 0xFF).div_ceil(8)) as usize;
+        let ok = (*q.add(5)).raw() & PB_IS_WRITABLE != 0
+            && (*p.add(2)).raw() == 0
+            && (mark >> 8) & 0xFF == 0
+            && (*block).refc.load(Ordering::Acquire) == 1
+            && (*block).used.load(Ordering::Relaxed) == end;
+        ok.then_some((whole, block))
+    }
+}
+
+unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
+    let w = whole.ptr() as *mut u64;
+    let before = w.add(1).read() as usize;
+    w.add(1).write(size as u64);
+    w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+    (*block).used.store(size, Ordering::Relaxed);
+    a.off_heap().bytes += size.saturating_sub(before);
+}
