@@ -197,6 +197,7 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
         moved += pass(heap, exact, roots, Kind::Resize, &[]);
     }
     heap.grow_next = false;
+    finish(heap);
     moved
 }
 
