@@ -258,8 +258,8 @@ pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> 
     f.is_finite().then_some(f)
 }
 
-/// Writes a number as a float of `n` bits at bit `pos`. False if `x` is no number, is out of range for that size, or
-/// `n` is not 16, 32 or 64.
+/// Writes a number as a float of `n` bits at bit `pos`. False if `x` is no number, is an integer too large for a float,
+/// or `n` is not 16, 32 or 64.
 ///
 /// # Safety
 /// As for [`write_bits`].
@@ -269,19 +269,10 @@ pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: boo
     };
     let v = match n {
         16 => {
-            let h = f16_from_f32(f as f32);
-            if h & 0x7C00 == 0x7C00 {
-                return false;
-            }
-            h as u64
+            // Stock writes infinity where a number is too large for 16 or 32 bits.
+            f16_from_f32(f as f32) as u64
         }
-        32 => {
-            let s = f as f32;
-            if !s.is_finite() {
-                return false;
-            }
-            s.to_bits() as u64
-        }
+        32 => (f as f32).to_bits() as u64,
         64 => f.to_bits(),
         _ => return false,
     };

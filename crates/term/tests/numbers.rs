@@ -2,6 +2,7 @@
 //! both, and every result must be the same text.
 
 use purlin_term::arith::{self, Arith, ArithError};
+use purlin_term::bits::{self, BsWriter};
 use purlin_term::frag::Fragment;
 use purlin_term::{Alloc, Term, map};
 use std::process::Command;
@@ -247,4 +248,206 @@ fn map_order() {
             assert!(map::iter(merged).eq(seen), "{what}");
         }
     }
+}
+
+#[test]
+fn bit_segments() {
+    let mut r = Rng(0x1234_5678_9abc_def1);
+    let data: Vec<u8> = (0..64).map(|_| r.next() as u8).collect();
+    let text: Vec<String> = data.iter().map(u8::to_string).collect();
+    let code = format!(
+        "sh(F) when is_float(F) -> <<B:64>> = <<F/float>>, [$f, integer_to_list(B)];\n\
+         sh(I) when is_integer(I) -> integer_to_list(I); sh(A) when is_atom(A) -> atom_to_list(A);\n\
+         sh(B) -> [[integer_to_list(X),$,] || <<X>> <= <<B/bits, 0:((-bit_size(B)) band 7)>>].\n\
+         g(D,P,N) -> <<_:P,A:N,_/bits>> = D, <<_:P,B:N/little,_/bits>> = D, <<_:P,C:N/signed,_/bits>> = D,\n\
+         <<_:P,E:N/signed-little,_/bits>> = D, [A,B,C,E,<<5:3,A:N>>,<<5:3,A:N/little>>,<<1:(P rem 8),C:(N+9)>>,<<1:(P rem 8),C:(N+9)/little>>].\n\
+         f(D,P,N) -> [case D of <<_:P,F:N/float,_/bits>> -> F; _ -> none end, case D of <<_:P,G:N/float-little,_/bits>> -> G; _ -> none end].\n\
+         e(F,N) -> try <<1:3,F:N/float>> catch error:_ -> badarg end.\n\
+         main(_) -> D = <<{}>>,\n\
+         R1 = [g(D,P,N) || P <- lists:seq(0,17), N <- lists:seq(0,300,3) ++ lists:seq(1,80)],\n\
+         R2 = [f(D,P,N) || P <- lists:seq(0,300), N <- [0,16,32,64]],\n\
+         R3 = [e(F,N) || F <- [0,1,-1,65519,65520,65503.9,0.1,1.0e-7,5.9e-8,2.9e-8,6.1e-5,1.0e39,-3.4e38,2049,2051,1 bsl 70,1 bsl 2000,a], N <- [16,32,64]],\n\
+         R4 = [[<<1:3,C/utf8>>,<<1:3,C/utf16>>,<<1:3,C/utf16-little>>,<<1:3,C/utf32>>,<<1:3,C/utf32-little>>] || C <- [0,127,128,2047,2048,16#D7FF,16#E000,16#FFFF,16#10000,16#10FFFF]],\n\
+         R5 = [case <<X:32,0:8>> of <<C/utf8,_/bits>> -> C; _ -> none end || X <- L] ++ [case <<X:32>> of <<C/utf16,_/bits>> -> C; _ -> none end || X <- L] ++ [case <<X:32>> of <<C/utf32>> -> C; _ -> none end || X <- L],\n\
+         io:put_chars(lists:join(\"\\n\", [sh(X) || X <- lists:flatten([R1,R2,R3,R4,R5])])).\n",
+        text.join(",")
+    );
+    let tries: Vec<u32> = [
+        0xC080_0000u32,
+        0xC2BF_0000,
+        0xE080_8000,
+        0xE0A0_8000,
+        0xEDA0_8000,
+        0xED9F_BF00,
+        0xF080_8080,
+        0xF090_8080,
+        0xF48F_BFBF,
+        0xF490_8080,
+        0xF5FF_FFFF,
+        0x8000_0000,
+        0xC27F_0000,
+        0xD800_DC00,
+        0xDBFF_DFFF,
+        0xD800_0000,
+        0xDC00_0000,
+        0x0041_0000,
+        0x41,
+        0xD800,
+        0x10FFFF,
+        0x110000,
+        0xFFFE,
+        0xEFBF_BE00,
+    ]
+    .to_vec();
+    let list: Vec<String> = tries.iter().map(u32::to_string).collect();
+    let code = code.replace(
+        "main(_) ->",
+        &format!("main(_) -> L = [{}],", list.join(",")),
+    );
+    let Some(want) = stock(&code) else { return };
+    let mut a = Fragment::new();
+    let a = &mut a;
+    let p = data.as_ptr();
+    let mut got = vec![];
+    let dump = |t: Term| {
+        let v = t.as_bits().unwrap().shifted();
+        v.iter().map(|b| format!("{b},")).collect::<String>()
+    };
+    let fl = |f: Option<f64>| f.map_or("none".to_string(), |f| format!("f{}", f.to_bits()));
+    for pos in 0..=17usize {
+        for n in (0..=300).step_by(3).chain(1..=80usize) {
+            // SAFETY: 64 bytes hold 317 bits.
+            let v = [(false, false), (false, true), (true, false), (true, true)]
+                .map(|(s, l)| unsafe { bits::get_integer(a, p, pos, n, s, l).unwrap() });
+            got.extend(v.map(show));
+            for (lead, k, x, n, little) in [
+                (5, 3, v[0], n, false),
+                (5, 3, v[0], n, true),
+                (1, pos % 8, v[2], n + 9, false),
+                (1, pos % 8, v[2], n + 9, true),
+            ] {
+                let mut w = BsWriter::new(a, k + n);
+                assert!(
+                    w.integer(Term::small(lead), k, false)
+                        && w.integer(x, n, little)
+                        && w.left() == 0
+                );
+                got.push(dump(w.term));
+            }
+        }
+    }
+    for pos in 0..=300 {
+        for n in [0, 16, 32, 64] {
+            for little in [false, true] {
+                // SAFETY: 364 bits are there.
+                got.push(fl(unsafe { bits::get_float(p, pos, n, little) }));
+            }
+        }
+    }
+    let mut xs: Vec<Term> = [0, 1, -1, 65519, 65520].map(Term::small).to_vec();
+    for f in [
+        65503.9, 0.1, 1.0e-7, 5.9e-8, 2.9e-8, 6.1e-5, 1.0e39, -3.4e38,
+    ] {
+        xs.push(a.float(f));
+    }
+    xs.extend([2049, 2051].map(Term::small));
+    for n in [70, 2000] {
+        xs.push(arith::bsl(a, Term::small(1), Term::small(n)).unwrap());
+    }
+    xs.push(purlin_term::am::NONE);
+    for x in xs {
+        for n in [16, 32, 64] {
+            let mut w = BsWriter::new(a, n + 3);
+            w.integer(Term::small(1), 3, false);
+            got.push(if w.float(x, n, false) {
+                dump(w.term)
+            } else {
+                "badarg".into()
+            });
+        }
+    }
+    for c in [
+        0, 127, 128, 2047, 2048, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF,
+    ] {
+        for (n, kind) in [
+            (bits::utf8_bits(c), 0),
+            (bits::utf16_bits(c), 1),
+            (bits::utf16_bits(c), 2),
+            (32, 3),
+            (32, 4),
+        ] {
+            let mut w = BsWriter::new(a, n + 3);
+            w.integer(Term::small(1), 3, false);
+            assert!(match kind {
+                0 => w.utf8(c),
+                1 | 2 => w.utf16(c, kind == 2),
+                _ => w.utf32(c, kind == 4),
+            });
+            got.push(dump(w.term));
+        }
+    }
+    let ch = |c: Option<u32>| c.map_or("none".to_string(), |c| c.to_string());
+    let b: Vec<[u8; 4]> = tries.iter().map(|t| t.to_be_bytes()).collect();
+    // SAFETY: four bytes each.
+    unsafe {
+        got.extend(
+            b.iter()
+                .map(|b| ch(bits::get_utf8(b.as_ptr(), 0, 32).map(|c| c.0))),
+        );
+        got.extend(
+            b.iter()
+                .map(|b| ch(bits::get_utf16(b.as_ptr(), 0, 32, false).map(|c| c.0))),
+        );
+        got.extend(
+            b.iter()
+                .map(|b| ch(bits::get_utf32(b.as_ptr(), 0, 32, false))),
+        );
+    }
+    let want: Vec<&str> = want.split('\n').collect();
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+        assert_eq!(g, w, "case {i}");
+    }
+}
+
+#[test]
+fn appending() {
+    let mut a = Fragment::new();
+    let mut b = a.binary(b"x");
+    let mut all = vec![b'x'];
+    let mut earlier = vec![];
+    for i in 0..3000u32 {
+        let (t, dst, pos) = bits::append(&mut a, b, 8, 8).unwrap();
+        // SAFETY: append made room for 8 bits there.
+        unsafe { bits::write_bits(dst, pos, 8, i as u64) };
+        earlier.push((b, all.len()));
+        b = t;
+        all.push(i as u8);
+    }
+    assert_eq!(b.as_binary().unwrap(), all.as_slice());
+    // A second append to an older binary must not touch the newer ones.
+    for &(old, n) in earlier.iter().step_by(97) {
+        let (t, dst, pos) = bits::append(&mut a, old, 5, 8).unwrap();
+        // SAFETY: as above.
+        unsafe { bits::write_bits(dst, pos, 5, 31) };
+        assert_eq!(t.as_bits().unwrap().bit_len, n * 8 + 5);
+        assert_eq!(old.as_binary().unwrap(), &all[..n]);
+        assert!(bits::append(&mut a, t, 8, 8).is_err());
+    }
+    assert_eq!(b.as_binary().unwrap(), all.as_slice());
+    let mut p = bits::init_writable(&mut a, 0);
+    for i in 0..2000u64 {
+        let (t, dst, pos) = bits::private_append(&mut a, p, 12, 1).unwrap();
+        // SAFETY: as above.
+        unsafe { bits::write_bits(dst, pos, 12, i) };
+        p = t;
+    }
+    let v = p.as_bits().unwrap();
+    assert_eq!(v.bit_len, 24000);
+    for i in 0..2000 {
+        // SAFETY: 24000 bits are there.
+        assert_eq!(unsafe { bits::read_bits(v.base, i * 12, 12) }, i as u64);
+    }
+    // SAFETY: none of the terms is used after this.
+    unsafe { a.destroy() };
 }
