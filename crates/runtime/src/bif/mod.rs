@@ -6,6 +6,7 @@ pub mod binary;
 pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
+pub mod re;
 pub mod unicode;
 
 use crate::cx::{BifResult, Cx};

@@ -257,7 +257,10 @@ mod tests {
                         let later = model.split_off(&(now + 1, 0));
                         let mut want: Vec<_> =
                             std::mem::replace(&mut model, later).into_keys().collect();
-                        assert!(fired.is_sorted_by_key(|f| f.0.max(first)), "in order of deadline");
+                        assert!(
+                            fired.is_sorted_by_key(|f| f.0.max(first)),
+                            "in order of deadline"
+                        );
                         fired.sort();
                         want.sort();
                         assert_eq!(fired, want, "seed {seed} now {now}");
