@@ -8,6 +8,7 @@ pub mod native_state;
 pub mod prim_buffer;
 pub mod re;
 pub mod unicode;
+pub mod zlib;
 
 use crate::cx::{BifResult, Cx};
 use purlin_term::Term;
