@@ -251,7 +251,7 @@ fn copy_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     let total = b
         .len()
         .checked_mul(n)
-        .filter(|&t| t <= 1 << 47)
+        .filter(|&t| Vec::<u8>::new().try_reserve_exact(t).is_ok())
         .ok_or(Fail::SystemLimit)?;
     cx.bump(total / 1024 + 1);
     Ok(iolist::build_binary(cx, total, |out| {

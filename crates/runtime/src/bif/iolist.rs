@@ -234,21 +234,19 @@ impl Drop for IoSlice {
     }
 }
 
-/// The counted block behind a binary. None for heap binaries, and for writable ones, whose block may move.
+/// The counted block behind a binary; None for heap binaries. Blocks never move, and one with a second count is no
+/// longer appended to in place, so a count is all it takes to keep the bytes.
 fn counted_block(t: Term) -> Option<*mut RcBin> {
     let mut p = t.ptr();
     // SAFETY: layouts of binaries; a term in hand is well formed.
     unsafe {
         if t.subtag()? == Subtag::SubBin {
             p = (*p.add(4)).ptr();
-            if Term::boxed_at(p).subtag()? != Subtag::RefcBin {
-                return None;
-            }
-        } else if t.subtag()? != Subtag::RefcBin {
-            return None;
         }
-        let flags = (*p.add(5)).raw();
-        (flags & purlin_term::layout::PB_IS_WRITABLE == 0).then(|| (*p.add(3)).raw() as *mut RcBin)
+        match Term::boxed_at(p).subtag()? {
+            Subtag::RefcBin => Some((*p.add(3)).raw() as *mut RcBin),
+            _ => None,
+        }
     }
 }
 

@@ -61,4 +61,11 @@ macro_rules! bifs {
 }
 
 /// All tables. A row's index in their concatenation is its number.
-pub const TABLES: &[&[Bif]] = &[binary::BIFS, iolist::BIFS, prim_buffer::BIFS, unicode::BIFS];
+pub const TABLES: &[&[Bif]] = &[
+    binary::BIFS,
+    iolist::BIFS,
+    prim_buffer::BIFS,
+    re::BIFS,
+    unicode::BIFS,
+    zlib::BIFS,
+];

@@ -215,7 +215,10 @@ impl Code {
             code
         };
         if code.is_null() {
-            return Err((error_text(err), at));
+            // PCRE notices a back reference to a group that is not there when it has read the whole pattern.
+            let conditional = src.text.windows(3).any(|w| w == b"(?(");
+            let late = err == sys::PCRE2_ERROR_BAD_SUBPATTERN_REFERENCE as c_int && !conditional;
+            return Err((error_text(err), if late { src.text.len() } else { at }));
         }
         let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
         let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
@@ -565,7 +568,7 @@ fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
     } else {
         let mut v = Vec::new();
         for t in what.list_to_vec()? {
-            v.push(if let Some(n) = t.as_small() {
+            v.push(if let Some(n) = t.as_small().filter(|&n| n >= 0) {
                 Group::Number(n)
             } else if t.is_atom() {
                 group_named(code, atom::name(t).as_bytes())

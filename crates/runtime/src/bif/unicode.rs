@@ -31,6 +31,7 @@ fn decode(s: &[u8]) -> Head {
         0xF0..=0xF7 => (4, 0x1_0000),
         _ => return Head::Bad,
     };
+    debug_assert_eq!(n, char_bytes(b0));
     let mut c = b0 as u32 & (0x7F >> n);
     for i in 1..n {
         match s.get(i) {
@@ -42,6 +43,16 @@ fn decode(s: &[u8]) -> Head {
     match char::from_u32(c) {
         Some(ch) if c >= min => Head::Char(ch, n),
         _ => Head::Bad,
+    }
+}
+
+/// Bytes of the character that starts with `b0`, going by that byte alone.
+fn char_bytes(b0: u8) -> usize {
+    match b0 {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF7 => 4,
+        _ => 1,
     }
 }
 
@@ -157,19 +168,21 @@ impl<S: Sink> Conv<'_, S> {
         let mut from = 0;
         if !self.left.is_empty() && !bytes.is_empty() {
             let had = self.left.len();
+            let need = char_bytes(self.left[0]);
             let mut joined = self.left.clone();
-            joined.extend_from_slice(&bytes[..bytes.len().min(4 - had)]);
+            joined.extend_from_slice(&bytes[..bytes.len().min(need - had)]);
+            if joined.len() < need {
+                // Whether they fit together shows when the character is complete or the data ends.
+                self.left = joined;
+                return Ok(None);
+            }
             match decode(&joined) {
                 Head::Char(c, n) => {
                     self.out.char(c);
                     self.left.clear();
                     from = n - had;
                 }
-                Head::Short => {
-                    self.left = joined;
-                    return Ok(None);
-                }
-                Head::Bad => return Ok(Some(t)),
+                Head::Short | Head::Bad => return Ok(Some(t)),
             }
         }
         let s = &bytes[from..];
@@ -253,10 +266,13 @@ impl<S: Sink> Conv<'_, S> {
             }
         }
         self.cx.bump(steps / 64);
-        Ok(if self.left.is_empty() {
-            End::Done
-        } else {
-            End::Incomplete(std::mem::take(&mut self.left))
+        if self.left.is_empty() {
+            return Ok(End::Done);
+        }
+        let left = std::mem::take(&mut self.left);
+        Ok(match decode(&left) {
+            Head::Short => End::Incomplete(left),
+            _ => End::Error(self.cx.binary(&left)),
         })
     }
 }
