@@ -685,3 +685,74 @@ bifs! {
     Guard "erlang":"binary_part"/2 = binary_part_2;
     Guard "erlang":"binary_part"/3 = binary_part_3;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A deep list with bytes, small, large and unaligned binaries, and its bytes.
+    fn sample(cx: &mut Cx) -> (Term, Vec<u8>) {
+        let mut flat = Vec::new();
+        let mut t = NIL;
+        for i in (0..200_000usize).rev() {
+            let item = match i % 7 {
+                0 => cx.binary(&[i as u8; 40]),
+                1 if i % 1000 == 1 => cx.binary(&[i as u8; 5000]),
+                2 => {
+                    let b = cx.binary(&[0xAB; 301]);
+                    cx.sub_binary(b, 4, 2400)
+                }
+                _ => Term::small((i % 256) as i64),
+            };
+            // Nested to the left now and then, so that depth grows with length.
+            let inner = cx.list(&[item]);
+            t = if i % 3 == 0 {
+                let l = cx.cons(inner, t);
+                cx.cons(l, NIL)
+            } else {
+                cx.cons(item, t)
+            };
+        }
+        append_to(t, &mut flat).expect("an I/O list");
+        (t, flat)
+    }
+
+    #[test]
+    fn gathering_keeps_every_byte_in_order_and_memory_bounded() {
+        let mut cx = Cx::boxed(0);
+        let (t, flat) = sample(&mut cx);
+        assert_eq!(size(t), Ok(flat.len()));
+        let mut v = IoVec::gather(t).expect("an I/O list");
+        assert_eq!(v.bytes, flat.len());
+        let joined: Vec<u8> = (v.parts.iter())
+            .flat_map(|p| p.as_bytes().to_vec())
+            .collect();
+        assert!(joined == flat);
+        v.advance(flat.len() - 3);
+        assert_eq!(v.bytes, 3);
+
+        let mut g = Gather::new(t);
+        let mut out = Vec::new();
+        while g.next_batch(64).expect("an I/O list") {
+            assert!(g.parts().count() <= 64 && g.scratch.len() < 2 * SCRATCH_BYTES);
+            g.parts().for_each(|p| out.extend_from_slice(p));
+        }
+        assert!(out == flat);
+    }
+
+    #[test]
+    fn what_is_no_io_list_is_refused() {
+        let mut cx = Cx::boxed(0);
+        for bad in [Term::small(256), Term::small(-1), am_ok()] {
+            let l = cx.list(&[Term::small(1), bad]);
+            assert_eq!(size(l), Err(BadIoList));
+            assert!(IoVec::gather(l).is_err());
+        }
+        let improper = cx.cons(Term::small(1), Term::small(2));
+        assert_eq!(size(improper), Err(BadIoList));
+    }
+
+    fn am_ok() -> Term {
+        purlin_term::am::OK
+    }
+}

@@ -155,3 +155,36 @@ bifs! {
     Plain "prim_buffer":"try_lock"/1 = try_lock_1;
     Plain "prim_buffer":"unlock"/1 = unlock_1;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purlin_term::NIL;
+
+    #[test]
+    fn bytes_come_out_as_they_went_in() {
+        let mut cx = Cx::boxed(0);
+        let cx = &mut *cx;
+        let b = new_0(cx, []).expect("a buffer");
+        let small = cx.binary(b"one\ntwo");
+        let large = cx.binary(&[b'x'; 1000]);
+        let parts = cx.list(&[small, large]);
+        assert_eq!(write_2(cx, [b, parts]), Ok(am::OK));
+        assert_eq!(size_1(cx, [b]), Ok(Term::small(1007)));
+        let at = find_byte_index_2(cx, [b, Term::small(10)]).expect("an index");
+        assert_eq!(at.as_tuple(), Some(&[am::OK, Term::small(3)][..]));
+        let t = copying_read_2(cx, [b, Term::small(9)]).expect("bytes");
+        assert_eq!(t.as_binary().as_deref(), Some(&b"one\ntwoxx"[..]));
+        let head = peek_head_1(cx, [b]).expect("the head");
+        assert_eq!(head.as_binary().map(|s| s.len()), Some(998));
+        assert_eq!(skip_2(cx, [b, Term::small(999)]), Err(Fail::Badarg));
+        assert_eq!(skip_2(cx, [b, Term::small(998)]), Ok(am::OK));
+        assert_eq!(size_1(cx, [b]), Ok(Term::small(0)));
+        assert_eq!(find_byte_index_2(cx, [b, Term::small(10)]), Ok(not_found()));
+        assert_eq!(try_lock_1(cx, [b]), Ok(acquired()));
+        assert_eq!(try_lock_1(cx, [b]), Ok(busy()));
+        assert_eq!(unlock_1(cx, [b]), Ok(am::OK));
+        assert_eq!(unlock_1(cx, [b]), Err(Fail::Badarg));
+        assert_eq!(size_1(cx, [NIL]), Err(Fail::Badarg));
+    }
+}

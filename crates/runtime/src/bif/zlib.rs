@@ -84,6 +84,88 @@ extern "C" fn z_free(_: *mut libc::c_void, p: *mut libc::c_void) {
 }
 
 impl Stream {
+    fn new(controller: Term) -> Stream {
+        Stream {
+            s: Box::new(z::z_stream {
+                next_in: std::ptr::null_mut(),
+                avail_in: 0,
+                total_in: 0,
+                next_out: std::ptr::null_mut(),
+                avail_out: 0,
+                total_out: 0,
+                msg: std::ptr::null_mut(),
+                state: std::ptr::null_mut(),
+                zalloc: z_alloc,
+                zfree: z_free,
+                opaque: std::ptr::null_mut(),
+                data_type: 0,
+                adler: 0,
+                reserved: 0,
+            }),
+            state: State::New,
+            at_end: AtEnd::Cut,
+            eos_seen: false,
+            raw: false,
+            input_crc: None,
+            output_crc: None,
+            input: IoVec::default(),
+            stash: None,
+            chunk_size: 4000,
+            controller,
+        }
+    }
+    /// Makes a new stream a deflating one. `bits` of the window: negative for raw data, plus 16 for gzip.
+    fn start_deflate(
+        &mut self,
+        level: i32,
+        method: i32,
+        bits: i32,
+        mem: i32,
+        strategy: i32,
+    ) -> c_int {
+        // SAFETY: a stream that is not in use; its address stays (boxed).
+        let rc = unsafe {
+            z::deflateInit2_(
+                &mut *self.s,
+                level,
+                method,
+                bits,
+                mem,
+                strategy,
+                z::zlibVersion(),
+                size_of::<z::z_stream>() as c_int,
+            )
+        };
+        if rc == z::Z_OK {
+            self.state = State::Deflate;
+            self.eos_seen = false;
+            self.raw = bits < 0;
+            self.input_crc = self.raw.then_some(0);
+            self.output_crc = None;
+        }
+        rc
+    }
+    /// Makes a new stream an inflating one; `bits` as for deflating.
+    fn start_inflate(&mut self, bits: i32, at_end: AtEnd) -> c_int {
+        // SAFETY: as in start_deflate.
+        let rc = unsafe {
+            z::inflateInit2_(
+                &mut *self.s,
+                bits,
+                z::zlibVersion(),
+                size_of::<z::z_stream>() as c_int,
+            )
+        };
+        if rc == z::Z_OK {
+            self.state = State::Inflate;
+            self.at_end = at_end;
+            self.eos_seen = false;
+            self.raw = bits < 0;
+            self.output_crc = self.raw.then_some(0);
+            self.input_crc = None;
+        }
+        rc
+    }
     fn end(&mut self) -> c_int {
         // SAFETY: initialised by the matching init, as the state says.
         unsafe {
@@ -153,39 +235,8 @@ fn crc(start: u32, bytes: &[u8]) -> u32 {
 }
 
 fn open_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let s = Box::new(z::z_stream {
-        next_in: std::ptr::null_mut(),
-        avail_in: 0,
-        total_in: 0,
-        next_out: std::ptr::null_mut(),
-        avail_out: 0,
-        total_out: 0,
-        msg: std::ptr::null_mut(),
-        state: std::ptr::null_mut(),
-        zalloc: z_alloc,
-        zfree: z_free,
-        opaque: std::ptr::null_mut(),
-        data_type: 0,
-        adler: 0,
-        reserved: 0,
-    });
-    let controller = cx.self_pid();
-    Ok(native_state::make(
-        cx,
-        Mutex::new(Stream {
-            s,
-            state: State::New,
-            at_end: AtEnd::Cut,
-            eos_seen: false,
-            raw: false,
-            input_crc: None,
-            output_crc: None,
-            input: IoVec::default(),
-            stash: None,
-            chunk_size: 4000,
-            controller,
-        }),
-    ))
+    let s = Stream::new(cx.self_pid());
+    Ok(native_state::make(cx, Mutex::new(s)))
 }
 
 fn close_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
@@ -214,26 +265,7 @@ fn deflate_init_6(cx: &mut Cx, [t, level, method, bits, mem, strategy]: [Term; 6
     if s.state != State::New {
         return Err(cx.error(already_initialized()));
     }
-    // SAFETY: a stream that is not in use; its address stays (boxed).
-    let rc = unsafe {
-        z::deflateInit2_(
-            &mut *s.s,
-            level,
-            method,
-            bits,
-            mem,
-            strategy,
-            z::zlibVersion(),
-            size_of::<z::z_stream>() as c_int,
-        )
-    };
-    if rc == z::Z_OK {
-        s.state = State::Deflate;
-        s.eos_seen = false;
-        s.raw = bits < 0;
-        s.input_crc = s.raw.then_some(0);
-        s.output_crc = None;
-    }
+    let rc = s.start_deflate(level, method, bits, mem, strategy);
     code(cx, rc)
 }
 
@@ -249,23 +281,7 @@ fn inflate_init_3(cx: &mut Cx, [t, bits, at_end]: [Term; 3]) -> BifResult {
     if s.state != State::New {
         return Err(cx.error(already_initialized()));
     }
-    // SAFETY: as in deflate_init_6.
-    let rc = unsafe {
-        z::inflateInit2_(
-            &mut *s.s,
-            bits,
-            z::zlibVersion(),
-            size_of::<z::z_stream>() as c_int,
-        )
-    };
-    if rc == z::Z_OK {
-        s.state = State::Inflate;
-        s.at_end = at_end;
-        s.eos_seen = false;
-        s.raw = bits < 0;
-        s.output_crc = s.raw.then_some(0);
-        s.input_crc = None;
-    }
+    let rc = s.start_inflate(bits, at_end);
     code(cx, rc)
 }
 
@@ -569,4 +585,57 @@ bifs! {
     Plain "zlib":"getBufSize_nif"/1 = get_buf_size_1;
     Plain "zlib":"setBufSize_nif"/2 = set_buf_size_2;
     Plain "zlib":"enqueue_nif"/2 = enqueue_2;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive(cx: &mut Cx, s: &mut Stream, codec: Codec, input: &[u8]) -> Vec<u8> {
+        s.input.push(IoSlice::copy_of(input));
+        let mut out = Vec::new();
+        loop {
+            let Ok(t) = run(cx, s, codec, 1000, 700, z::Z_FINISH) else {
+                panic!("failed")
+            };
+            let t = t.as_tuple().expect("a tuple");
+            iolist::append_to(t[1], &mut out).expect("output");
+            if t[0] == finished() {
+                return out;
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_deflated_inflates_to_itself() {
+        let mut cx = Cx::boxed(0);
+        let data: Vec<u8> = (0..50_000u32).map(|i| (i * i >> 7) as u8).collect();
+        for bits in [15, -15, 31] {
+            let mut d = Stream::new(NIL);
+            assert_eq!(d.start_deflate(6, 8, bits, 8, 0), z::Z_OK);
+            let packed = drive(&mut cx, &mut d, z::deflate, &data);
+            assert!(packed.len() < data.len());
+            let mut i = Stream::new(NIL);
+            assert_eq!(i.start_inflate(bits, AtEnd::Cut), z::Z_OK);
+            assert_eq!(drive(&mut cx, &mut i, z::inflate, &packed), data);
+            assert!(i.eos_seen);
+            if bits < 0 {
+                assert_eq!(i.output_crc, Some(crc(0, &data)));
+                assert_eq!(d.input_crc, i.output_crc);
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_data_is_data_error() {
+        let mut cx = Cx::boxed(0);
+        let mut i = Stream::new(NIL);
+        assert_eq!(i.start_inflate(15, AtEnd::Cut), z::Z_OK);
+        i.input.push(IoSlice::copy_of(b"no zlib data"));
+        assert_eq!(
+            run(&mut cx, &mut i, z::inflate, 1000, 1000, 0),
+            Err(Fail::Raised)
+        );
+        assert_eq!(cx.exc.value, data_error());
+    }
 }
