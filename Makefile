@@ -6,6 +6,9 @@ all:
 setup:
 	@sh scripts/setup.sh
 
+demo: setup
+	@sh scripts/demo.sh
+
 test: setup
 	@sh scripts/test.sh
 
