@@ -77,6 +77,9 @@ random() ->
      {unicode, characters_to_binary, [C, latin1]}, {unicode, characters_to_list, [Io, latin1]},
      {unicode, characters_to_binary, [B, unicode]}, {unicode, characters_to_list, [U, unicode]},
      {unicode, characters_to_binary, [Io, latin1]}, {unicode, bin_is_7bit, [B]},
+     {erlang, md5, [Io]}, {erlang, md5, [bytes(200)]}, {erlang, crc32, [Io]}, {erlang, crc32, [Pos, B]},
+     {erlang, adler32, [Io]}, {erlang, adler32, [Int, B]}, {erlang, crc32_combine, [Pos, 77, Int]},
+     {erlang, adler32_combine, [rand:uniform(1 bsl 32) - 1, 77, Int]},
      {re, run, [S, Re, Ro]}, {re, run, [[S, $a | P], Re, Ro]}, {re, run, [unaligned(S), Re]},
      {re, run, [binary:copy(S, 9), Re, Ro]}].
 fixed() ->

@@ -3,6 +3,7 @@
 //! `module_info`, what is missing) derives from the rows.
 
 pub mod binary;
+pub mod checksum;
 pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
@@ -63,6 +64,7 @@ macro_rules! bifs {
 /// All tables. A row's index in their concatenation is its number.
 pub const TABLES: &[&[Bif]] = &[
     binary::BIFS,
+    checksum::BIFS,
     iolist::BIFS,
     prim_buffer::BIFS,
     re::BIFS,
