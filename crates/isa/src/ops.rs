@@ -170,6 +170,7 @@ specific_ops! {
     ErrorHandler error_handler [Q] "call error_handler:undefined_function for export";
     ProcessExit process_exit [] "the process ends, reason normal";
     Nif nif [] "a native library may replace the function from here";
+    IApplyFun i_apply_fun [] "tail call fun x0 with arguments in list x1";
     Yield yield_ [H] "time slice ends; live";
     Hibernated hibernated [] "continue a process after hibernation: x0:x1 with list x2";
     // Lists and tuples.
@@ -267,7 +268,7 @@ specific_ops! {
     HasMapFields has_map_fields [L, S, H, List] "else jump";
     GetMapElements get_map_elements [L, S, H, List] "read key, register pairs, else jump";
     // Bit syntax: matching.
-    BsStartMatch bs_start_match [L, S, D, H] "dst = match context; live";
+    BsStartMatch bs_start_match [L, S, D, H, H] "dst = match context; live, save slots";
     BsGetInteger bs_get_integer [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
     BsGetFloat bs_get_float [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
     BsGetBinary bs_get_binary [L, S, S, W, H, D, H] "context, size (atom all: rest), unit, flags, dst, live";

@@ -109,6 +109,8 @@ pub struct Cx {
     pub sched: usize,
     /// The address that the native was called from, for stack traces.
     pub bif_pc: *const u64,
+    /// Where the interpreter left off, and why.
+    pub interp: crate::interp::State,
 }
 
 impl Cx {
@@ -135,6 +137,7 @@ impl Cx {
             proc: std::ptr::null_mut(),
             sched,
             bif_pc: std::ptr::null(),
+            interp: crate::interp::State::new(),
         })
     }
 

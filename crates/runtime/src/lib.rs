@@ -1,7 +1,9 @@
 //! The living system.
 
 pub mod bif;
+pub mod code;
 pub mod cx;
+pub mod interp;
 pub mod options;
 pub mod process;
 pub mod sched;

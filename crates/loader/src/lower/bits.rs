@@ -48,15 +48,24 @@ pub mod cmd {
 /// Lowers an instruction of the bit syntax; `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
     match op {
-        g::BS_START_MATCH2 | g::BS_START_MATCH3 => {
-            let s = l.s(a[1]);
-            let d = l.s(*a.last().unwrap_or(&Operand::Nil));
-            l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[2])]);
+        g::BS_START_MATCH2 => {
+            let (s, d) = (l.s(a[1]), l.s(a[4]));
+            let slots = Arg::H(l.u(a[3]).min(1024) as u32 + 1);
+            l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[2]), slots]);
+        }
+        g::BS_START_MATCH3 => {
+            let (s, d) = (l.s(a[1]), l.s(a[3]));
+            l.e.op(
+                Op::BsStartMatch,
+                &[l.label(a[0]), s, d, l.h(a[2]), Arg::H(0)],
+            );
         }
         g::BS_START_MATCH4 => {
-            let s = l.s(a[2]);
-            let d = l.s(a[3]);
-            l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[1])]);
+            let (s, d) = (l.s(a[2]), l.s(a[3]));
+            l.e.op(
+                Op::BsStartMatch,
+                &[l.label(a[0]), s, d, l.h(a[1]), Arg::H(0)],
+            );
         }
         g::BS_GET_INTEGER2 => get(l, Op::BsGetInteger, a),
         g::BS_GET_FLOAT2 => get(l, Op::BsGetFloat, a),

@@ -1,0 +1,240 @@
+//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
+
+use super::{Module, export, fun_entry, install, native};
+use purlin_loader::lower::{Callee, Env, Lowered, lower};
+use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
+use purlin_term::etf;
+use purlin_term::fun::FunEntry;
+use purlin_term::region::{Builder, Region};
+use purlin_term::{Alloc, NIL, Term, atom, copy};
+use std::fmt;
+
+/// Why a module can't be loaded.
+#[derive(Debug)]
+pub enum LoadFailure {
+    /// The file is damaged or of a kind this runtime does not take.
+    File(LoadError),
+    /// A literal does not decode.
+    Literal(u32),
+    /// An atom is too long, or the atom table is full.
+    Atom,
+}
+
+impl From<LoadError> for LoadFailure {
+    fn from(e: LoadError) -> Self {
+        LoadFailure::File(e)
+    }
+}
+
+impl fmt::Display for LoadFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadFailure::File(e) => write!(f, "{e}"),
+            LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
+            LoadFailure::Atom => write!(f, "too many or too long atoms"),
+        }
+    }
+}
+
+/// A module that is ready to be made current.
+pub struct Prepared {
+    module: Box<Module>,
+}
+
+impl Prepared {
+    /// The module's name.
+    pub fn name(&self) -> Term {
+        self.module.name
+    }
+    /// Whether it has a function that runs at loading.
+    pub fn has_on_load(&self) -> bool {
+        self.module.on_load.is_some()
+    }
+}
+
+struct Names<'a> {
+    file: &'a BeamFile<'a>,
+    atoms: Vec<Term>,
+    literals: Vec<Term>,
+    bigints: Vec<(BigInt, Term)>,
+    funs: Vec<&'static FunEntry>,
+    strings: u64,
+}
+
+impl Env for Names<'_> {
+    fn atom(&mut self, number: u32) -> u64 {
+        self.atoms
+            .get((number as usize).wrapping_sub(1))
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn literal(&mut self, index: u32) -> u64 {
+        self.literals
+            .get(index as usize)
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn bigint(&mut self, value: &BigInt) -> u64 {
+        if let Some((_, t)) = self.bigints.iter().find(|b| b.0 == *value) {
+            return t.raw();
+        }
+        let digits: Vec<u64> = value
+            .magnitude
+            .chunks(8)
+            .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
+            .collect();
+        // A region of its own, never freed: such literals outside the literal chunk are rare.
+        let mut b = Builder::new(digits.len() + 1);
+        let t = b.big(value.negative, &digits);
+        b.finish();
+        self.bigints.push((value.clone(), t));
+        t.raw()
+    }
+    fn import(&mut self, index: u32) -> Callee {
+        let i = self.file.imports[index as usize];
+        let atom = |n: u32| self.atoms[n as usize - 1];
+        let (m, f) = (atom(i.module), atom(i.function));
+        let e = export(m, f, i.arity);
+        let native = native(m, f, i.arity).map(|(_, b)| b.call as usize as u64);
+        Callee {
+            export: e as *const _ as u64,
+            native,
+        }
+    }
+    fn lambda(&mut self, index: u32) -> u64 {
+        self.funs[index as usize] as *const FunEntry as u64
+    }
+    fn strings(&mut self) -> u64 {
+        self.strings
+    }
+    fn atoms_of(&mut self, term: u64) -> Vec<String> {
+        // SAFETY: a word that this environment gave out.
+        let t = unsafe { Term::from_raw(term) };
+        t.list_iter()
+            .filter(|a| a.is_atom())
+            .map(|a| atom::name(a).to_owned())
+            .collect()
+    }
+}
+
+/// Decodes the literals into one region.
+fn literals(file: &BeamFile) -> Result<(Vec<Term>, Option<&'static Region>), LoadFailure> {
+    let n = file.literal_count();
+    if n == 0 {
+        return Ok((Vec::new(), None));
+    }
+    // First into a fragment, since a region is sized before it is filled.
+    let mut heap = purlin_term::heap::Heap::empty();
+    let mut made = Vec::with_capacity(n);
+    for i in 0..n as u32 {
+        let bytes = file.literal(i).unwrap_or_default();
+        match etf::decode(bytes, &mut heap, &super::CodeHooks, etf::Options::default()) {
+            Ok((t, _)) => made.push(t),
+            Err(_) => return Err(LoadFailure::Literal(i)),
+        }
+    }
+    let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
+    let mut b = Builder::new(words);
+    let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
+    // SAFETY: the region holds copies with counts of their own.
+    unsafe { purlin_term::gc::destroy(&mut heap) };
+    Ok((out, Some(b.finish())))
+}
+
+/// Checks a module and makes its code.
+pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
+    let file = BeamFile::parse(bytes)?;
+    let code = GenericCode::decode(&file)?;
+    let atoms = file
+        .atoms
+        .iter()
+        .map(|a| atom::try_intern(a))
+        .collect::<Result<Vec<Term>, _>>()
+        .map_err(|_| LoadFailure::Atom)?;
+    let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
+    let (lits, region) = literals(&file)?;
+    let md5 = file.md5();
+    let strings: Box<[u8]> = file.strings().into();
+    let funs: Vec<&'static FunEntry> = file
+        .lambdas
+        .iter()
+        .map(|l| {
+            let f = atoms[l.function as usize - 1];
+            let arity = l.arity.saturating_sub(l.num_free) as u8;
+            fun_entry(
+                name,
+                i64::from(l.old_uniq),
+                l.index,
+                md5,
+                l.index,
+                arity,
+                l.num_free as u8,
+                f,
+            )
+        })
+        .collect();
+    let mut env = Names {
+        file: &file,
+        atoms,
+        literals: lits,
+        bigints: Vec::new(),
+        funs,
+        strings: strings.as_ptr() as u64,
+    };
+    let Lowered {
+        words,
+        functions,
+        labels,
+        lines,
+        on_load,
+    } = lower(&file, &code, &mut env)?;
+    let exports = file
+        .exports
+        .iter()
+        .map(|e| {
+            (
+                env.atoms[e.function as usize - 1],
+                e.arity,
+                labels[e.label as usize],
+            )
+        })
+        .collect();
+    let Names { funs, .. } = env;
+    let (line_items, mut files) = match &file.lines {
+        Some(l) => (l.items.clone(), l.names.clone()),
+        None => (Vec::new(), Vec::new()),
+    };
+    if let Some(f) = files.first_mut() {
+        if f.is_empty() {
+            *f = format!("{}.erl", file.module());
+        }
+    }
+    Ok(Prepared {
+        module: Box::new(Module {
+            name,
+            code: words.into_boxed_slice(),
+            functions,
+            lines,
+            line_items,
+            files,
+            exports,
+            funs,
+            md5,
+            attributes: file.attributes().unwrap_or_default().to_vec(),
+            compile: file.compile_info().unwrap_or_default().to_vec(),
+            literals: region,
+            strings,
+            on_load,
+        }),
+    })
+}
+
+/// Makes a prepared module current; a version that was current becomes old.
+pub fn finish(p: Prepared) -> &'static Module {
+    let m: &'static Module = Box::leak(p.module);
+    install(m);
+    m
+}
+
+/// Loads a module in one go.
+pub fn load(bytes: &[u8]) -> Result<&'static Module, LoadFailure> {
+    Ok(finish(prepare(bytes)?))
+}

@@ -1,0 +1,440 @@
+//! The code of the runtime: exports, fun entries, modules, and what lies where.
+//!
+//! # Invariants
+//! * Exports and fun entries are never freed or moved; their addresses stand in code and terms.
+//! * An export's `address` always points at an instruction: the function's code, a stub that calls the native, or a
+//!   stub that calls the error handler.
+//! * The code of a module stays where it is until the module is purged, and so does whatever the code refers to
+//!   (literals, string table).
+
+mod load;
+
+pub use load::{LoadFailure, Prepared, finish, load, prepare};
+
+use crate::bif::{Bif, TABLES};
+use purlin_isa::ops::{Form, Op};
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::fun::{Export, FunEntry};
+use purlin_term::region::Region;
+use purlin_term::{NIL, Term, am, atom};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, RwLock};
+
+const SHARDS: usize = 16;
+
+type ExportMap = HashMap<(u32, u32, u32), &'static Export>;
+type FunKey = (u32, i64, u32);
+
+/// A loaded version of a module.
+pub struct Module {
+    pub name: Term,
+    pub code: Box<[u64]>,
+    /// What `func_info` to end of each function is, sorted.
+    pub functions: Vec<LoweredFunction>,
+    lines: Vec<(u32, u32)>,
+    line_items: Vec<(u32, u32)>,
+    files: Vec<String>,
+    /// Name, arity and offset of what it exports.
+    pub exports: Vec<(Term, u32, u32)>,
+    pub funs: Vec<&'static FunEntry>,
+    pub md5: [u8; 16],
+    /// `Attr` and `CInf` chunks, in external term format.
+    pub attributes: Vec<u8>,
+    pub compile: Vec<u8>,
+    pub literals: Option<&'static Region>,
+    /// Read by code, by address.
+    #[allow(dead_code)]
+    strings: Box<[u8]>,
+    /// Entry of the function that runs at loading.
+    pub on_load: Option<u32>,
+}
+
+impl Module {
+    /// Address of an offset in its code.
+    pub fn at(&self, offset: u32) -> *const u64 {
+        self.code.as_ptr().wrapping_add(offset as usize)
+    }
+    fn contains(&self, pc: *const u64) -> bool {
+        self.code.as_ptr_range().contains(&pc)
+    }
+    /// All functions: name and arity.
+    pub fn function_names(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
+        // SAFETY: names are words of atoms.
+        self.functions
+            .iter()
+            .map(|f| (unsafe { Term::from_raw(f.name) }, f.arity))
+    }
+}
+
+/// Versions of a module.
+#[derive(Default)]
+pub struct Versions {
+    pub current: Option<&'static Module>,
+    pub old: Option<&'static Module>,
+}
+
+struct Code {
+    exports: [RwLock<ExportMap>; SHARDS],
+    funs: Mutex<HashMap<FunKey, &'static FunEntry>>,
+    modules: RwLock<HashMap<u32, Versions>>,
+    /// All versions that may run, sorted by address.
+    ranges: RwLock<Vec<&'static Module>>,
+    stubs: Stubs,
+}
+
+/// Code that belongs to no module.
+pub struct Stubs {
+    /// Calls x0:x1 with the arguments in list x2, in place of the caller.
+    pub apply: &'static [u64],
+    /// Calls fun x0 with the arguments in list x1, in place of the caller.
+    pub apply_fun: &'static [u64],
+    /// Ends the process normally: what the first call of a process returns to.
+    pub exit: &'static [u64],
+}
+
+fn stub(op: Op, operands: &[(Form, u64)]) -> Vec<u64> {
+    let forms: Vec<Form> = operands.iter().map(|o| o.0).collect();
+    let mut units: Vec<u16> = vec![op.variant(&forms).unwrap_or(0)];
+    for &(f, v) in operands {
+        for i in 0..f.units() {
+            units.push((v >> (16 * i)) as u16);
+        }
+    }
+    units.resize(units.len().div_ceil(4) * 4, 0);
+    units
+        .chunks(4)
+        .map(|c| c.iter().rev().fold(0, |w, &u| w << 16 | u64::from(u)))
+        .collect()
+}
+
+fn code() -> &'static Code {
+    static C: OnceLock<Code> = OnceLock::new();
+    C.get_or_init(|| Code {
+        exports: std::array::from_fn(|_| RwLock::default()),
+        funs: Mutex::default(),
+        modules: RwLock::default(),
+        ranges: RwLock::default(),
+        stubs: Stubs {
+            apply: stub(Op::IApply, &[]).leak(),
+            apply_fun: stub(Op::IApplyFun, &[]).leak(),
+            exit: stub(Op::ProcessExit, &[]).leak(),
+        },
+    })
+}
+
+/// Code that belongs to no module.
+pub fn stubs() -> &'static Stubs {
+    &code().stubs
+}
+
+fn natives() -> &'static HashMap<(&'static str, &'static str, u8), (u32, &'static Bif)> {
+    type Natives = HashMap<(&'static str, &'static str, u8), (u32, &'static Bif)>;
+    static N: OnceLock<Natives> = OnceLock::new();
+    N.get_or_init(|| {
+        TABLES
+            .iter()
+            .flat_map(|t| t.iter())
+            .enumerate()
+            .map(|(i, b)| ((b.module, b.name, b.arity), (i as u32, b)))
+            .collect()
+    })
+}
+
+/// The native of that name, with its row number.
+pub fn native(m: Term, f: Term, arity: u32) -> Option<(u32, &'static Bif)> {
+    let key = (atom::name(m), atom::name(f), u8::try_from(arity).ok()?);
+    natives().get(&key).copied()
+}
+
+fn shard(m: u32, f: u32, a: u32) -> &'static RwLock<ExportMap> {
+    let h = m
+        .wrapping_mul(31)
+        .wrapping_add(f)
+        .wrapping_mul(31)
+        .wrapping_add(a);
+    &code().exports[h as usize % SHARDS]
+}
+
+/// The export `m:f/arity`, if somebody refers to it.
+pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
+    let (mi, fi) = (m.atom_index(), f.atom_index());
+    let map = shard(mi, fi, arity)
+        .read()
+        .unwrap_or_else(|e| e.into_inner());
+    map.get(&(mi, fi, arity)).copied()
+}
+
+/// The export `m:f/arity`, made if it is new. `m` and `f` are atoms.
+pub fn export(m: Term, f: Term, arity: u32) -> &'static Export {
+    if let Some(e) = existing_export(m, f, arity) {
+        return e;
+    }
+    let (mi, fi) = (m.atom_index(), f.atom_index());
+    let mut map = shard(mi, fi, arity)
+        .write()
+        .unwrap_or_else(|e| e.into_inner());
+    map.entry((mi, fi, arity))
+        .or_insert_with(|| new_export(m, f, arity))
+}
+
+fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
+    let e: &'static Export = Box::leak(Box::new(Export {
+        address: AtomicPtr::new(std::ptr::null_mut()),
+        module: m,
+        function: f,
+        arity,
+        bif: AtomicU32::new(0),
+        stub: std::array::from_fn(|_| AtomicU64::new(0)),
+    }));
+    let here = e as *const Export as u64;
+    let words = match native(m, f, arity) {
+        Some((row, b)) => {
+            e.bif.store(row + 1, Ordering::Relaxed);
+            stub(
+                Op::CallBifOnly,
+                &[
+                    (Form::Q, here),
+                    (Form::Q, b.call as usize as u64),
+                    (Form::H, u64::from(arity)),
+                ],
+            )
+        }
+        None => stub(Op::ErrorHandler, &[(Form::Q, here)]),
+    };
+    for (s, w) in e.stub.iter().zip(words) {
+        s.store(w, Ordering::Relaxed);
+    }
+    let at = match (m == am::ERLANG && f == am::APPLY, arity) {
+        (true, 2) => stubs().apply_fun.as_ptr(),
+        (true, 3) => stubs().apply.as_ptr(),
+        _ => e.stub.as_ptr() as *const u64,
+    };
+    e.address.store(at as *mut u64, Ordering::Release);
+    e
+}
+
+/// Whether a call of that export reaches code: a loaded function or a native.
+pub fn is_callable(e: &Export) -> bool {
+    e.bif.load(Ordering::Relaxed) != 0
+        || e.address.load(Ordering::Acquire) as *const u64 != e.stub.as_ptr() as *const u64
+}
+
+/// Makes an export undefined (or native) again, for unloading.
+pub(crate) fn reset_export(e: &Export) {
+    e.address
+        .store(e.stub.as_ptr() as *mut u64, Ordering::Release);
+}
+
+/// The entry of a fun, made if it is new; an entry made so leads nowhere until its module is loaded.
+#[allow(clippy::too_many_arguments)]
+pub fn fun_entry(
+    module: Term,
+    old_uniq: i64,
+    old_index: u32,
+    uniq: [u8; 16],
+    index: u32,
+    arity: u8,
+    num_free: u8,
+    function: Term,
+) -> &'static FunEntry {
+    let mut m = code().funs.lock().unwrap_or_else(|e| e.into_inner());
+    // Reloading the same code meets the same entries: they are told apart by the module's checksum too.
+    let key = (
+        module.atom_index(),
+        old_uniq ^ i64::from_le_bytes(std::array::from_fn(|i| uniq[i])),
+        index,
+    );
+    m.entry(key).or_insert_with(|| {
+        Box::leak(Box::new(FunEntry {
+            address: AtomicPtr::new(std::ptr::null_mut()),
+            refc: AtomicU64::new(1),
+            module,
+            function,
+            code_arity: arity.saturating_add(num_free),
+            arity,
+            num_free,
+            index,
+            old_uniq,
+            old_index,
+            uniq,
+        }))
+    })
+}
+
+/// Runs `f` on the versions of a module (none, if it was never loaded).
+pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
+    let m = code().modules.read().unwrap_or_else(|e| e.into_inner());
+    f(m.get(&name.atom_index()).unwrap_or(&Versions {
+        current: None,
+        old: None,
+    }))
+}
+
+/// The current version of a module.
+pub fn current(name: Term) -> Option<&'static Module> {
+    with_versions(name, |v| v.current)
+}
+
+/// Names of all modules that have a current version.
+pub fn loaded() -> Vec<Term> {
+    let m = code().modules.read().unwrap_or_else(|e| e.into_inner());
+    m.iter()
+        .filter(|(_, v)| v.current.is_some())
+        .map(|(&i, _)| Term::atom(i))
+        .collect()
+}
+
+/// Makes the current version old. False if there is an old one already, or no current one.
+pub fn delete(name: Term) -> Option<bool> {
+    let mut m = code().modules.write().unwrap_or_else(|e| e.into_inner());
+    let v = m.entry(name.atom_index()).or_default();
+    if v.old.is_some() {
+        return Some(false);
+    }
+    let cur = v.current.take()?;
+    for &(f, a, _) in &cur.exports {
+        let e = export(name, f, a);
+        if e.bif.load(Ordering::Relaxed) == 0 {
+            reset_export(e);
+        }
+    }
+    v.old = Some(cur);
+    Some(true)
+}
+
+/// Forgets the old version of a module. What it consists of is returned, for the caller to free once nothing refers
+/// to it.
+pub fn purge(name: Term) -> Option<&'static Module> {
+    let old = {
+        let mut m = code().modules.write().unwrap_or_else(|e| e.into_inner());
+        m.get_mut(&name.atom_index())?.old.take()?
+    };
+    for e in &old.funs {
+        let at = e.address.load(Ordering::Acquire) as *const u64;
+        if old.contains(at) {
+            e.address.store(std::ptr::null_mut(), Ordering::Release);
+        }
+    }
+    let mut r = code().ranges.write().unwrap_or_else(|e| e.into_inner());
+    r.retain(|m| !std::ptr::eq(*m, old));
+    Some(old)
+}
+
+fn install(m: &'static Module) {
+    let c = code();
+    {
+        let mut r = c.ranges.write().unwrap_or_else(|e| e.into_inner());
+        let at = r.partition_point(|o| o.code.as_ptr() < m.code.as_ptr());
+        r.insert(at, m);
+    }
+    let mut all = c.modules.write().unwrap_or_else(|e| e.into_inner());
+    let v = all.entry(m.name.atom_index()).or_default();
+    if let Some(prev) = v.current.replace(m) {
+        v.old = Some(prev);
+        for &(f, a, _) in &prev.exports {
+            if !m.exports.iter().any(|x| x.0 == f && x.1 == a) {
+                reset_export(export(m.name, f, a));
+            }
+        }
+    }
+    for (e, at) in m.funs.iter().zip(&m.fun_offsets()) {
+        e.address.store(m.at(*at) as *mut u64, Ordering::Release);
+    }
+    for &(f, a, at) in &m.exports {
+        let e = export(m.name, f, a);
+        // What is a native stays one, whatever its module's file says; `apply` is code of the runtime.
+        if e.bif.load(Ordering::Relaxed) == 0 && !(m.name == am::ERLANG && f == am::APPLY) {
+            e.address.store(m.at(at) as *mut u64, Ordering::Release);
+        }
+    }
+}
+
+impl Module {
+    /// Where the code of each fun starts.
+    fn fun_offsets(&self) -> Vec<u32> {
+        self.funs
+            .iter()
+            .map(|f| {
+                self.functions
+                    .iter()
+                    .find(|g| g.name == f.function.raw() && g.arity == u32::from(f.code_arity))
+                    .map_or(0, |g| g.entry)
+            })
+            .collect()
+    }
+    /// The function that holds an address.
+    fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
+        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
+        let i = self
+            .functions
+            .partition_point(|f| f.start <= at)
+            .checked_sub(1)?;
+        self.functions.get(i).filter(|f| at < f.end)
+    }
+    /// File and line of an address.
+    fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
+        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
+        let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
+        let &(file, line) = self.line_items.get(self.lines[i].1 as usize)?;
+        let name = self.files.get(file as usize)?;
+        (line != 0).then(|| (name.clone(), line))
+    }
+}
+
+/// What lies at an address.
+pub struct Place {
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    pub line: Option<(String, u32)>,
+}
+
+/// The version of a module whose code holds that address.
+pub fn module_at(pc: *const u64) -> Option<&'static Module> {
+    let r = code().ranges.read().unwrap_or_else(|e| e.into_inner());
+    let i = r
+        .partition_point(|m| m.code.as_ptr() <= pc)
+        .checked_sub(1)?;
+    r.get(i).copied().filter(|m| m.contains(pc))
+}
+
+/// The function and line at an address; for return addresses give the word before.
+pub fn find(pc: *const u64) -> Option<Place> {
+    let m = module_at(pc)?;
+    let f = m.function_at(pc)?;
+    Some(Place {
+        module: m.name,
+        // SAFETY: the word of an atom.
+        function: unsafe { Term::from_raw(f.name) },
+        arity: f.arity,
+        line: m.line_at(pc),
+    })
+}
+
+/// Lets the codec of external terms find exports and funs.
+pub struct CodeHooks;
+
+impl purlin_term::etf::Hooks for CodeHooks {
+    fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export> {
+        if only_existing {
+            existing_export(m, f, u32::from(arity)).map(|e| e as *const Export)
+        } else {
+            Some(export(m, f, u32::from(arity)))
+        }
+    }
+    fn fun_entry(
+        &self,
+        module: Term,
+        old_uniq: i64,
+        old_index: u32,
+        uniq: [u8; 16],
+        index: u32,
+        arity: u8,
+        num_free: u8,
+    ) -> Option<*const FunEntry> {
+        Some(fun_entry(
+            module, old_uniq, old_index, uniq, index, arity, num_free, NIL,
+        ))
+    }
+}

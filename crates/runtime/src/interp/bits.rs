@@ -1,0 +1,457 @@
+//! Handlers that match bit strings. A match context refers to the original binary (never a sub-binary), so that its
+//! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
+
+use super::operands::*;
+use super::{collect_after, exc, slow_op};
+use crate::cx::Cx;
+use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
+use purlin_term::layout::MATCH_CONTEXT_WORDS;
+use purlin_term::word::{Subtag, header, header_arity};
+use purlin_term::{Alloc, Term, am, arith, bits};
+
+slow_op! {
+    op_bs_start_match => start_match;
+    op_bs_get_integer => get_integer;
+    op_bs_get_float => get_float;
+    op_bs_get_binary => get_binary;
+    op_bs_skip_bits => skip_bits;
+    op_bs_test_tail => test_tail;
+    op_bs_test_unit => test_unit;
+    op_bs_match_string => match_string;
+    op_bs_get_utf => get_utf;
+    op_bs_skip_utf => skip_utf;
+    op_bs_get_tail => get_tail;
+    op_bs_get_position => get_position;
+    op_bs_set_position => set_position;
+    op_bs_match => bs_match;
+    op_bs_context_to_binary => context_to_binary;
+    op_bs_save => save;
+    op_bs_restore => restore;
+}
+
+/// A match context in hand.
+struct Ctx(*mut Term);
+
+impl Ctx {
+    fn of(t: Term) -> Ctx {
+        Ctx(t.ptr())
+    }
+    unsafe fn original(&self) -> Term {
+        *self.0.add(1)
+    }
+    unsafe fn base(&self) -> *const u8 {
+        (*self.0.add(2)).raw() as *const u8
+    }
+    unsafe fn pos(&self) -> usize {
+        (*self.0.add(3)).raw() as usize
+    }
+    unsafe fn set_pos(&self, pos: usize) {
+        (self.0.add(3) as *mut u64).write(pos as u64)
+    }
+    unsafe fn end(&self) -> usize {
+        (*self.0.add(4)).raw() as usize
+    }
+    unsafe fn left(&self) -> usize {
+        self.end() - self.pos()
+    }
+    unsafe fn slot(&self, n: usize) -> *mut u64 {
+        self.0.add(MATCH_CONTEXT_WORDS + n) as *mut u64
+    }
+    unsafe fn slots(&self) -> usize {
+        header_arity((*self.0).raw()) + 1 - MATCH_CONTEXT_WORDS
+    }
+}
+
+/// Whether the flags of a segment ask for little-endian.
+pub(super) fn little(flags: u64) -> bool {
+    flags & LITTLE != 0 || (flags & NATIVE != 0 && cfg!(target_endian = "little"))
+}
+
+/// Bits of a size in units; `None` if it is no size or too large.
+fn size_bits(size: Term, unit: u32) -> Option<usize> {
+    usize::try_from(size.as_small()?)
+        .ok()?
+        .checked_mul(unit as usize)
+}
+
+unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots: usize) -> Term {
+    let base = original.as_bits().map_or(std::ptr::null(), |b| b.base);
+    let p = cx.heap.alloc(MATCH_CONTEXT_WORDS + slots);
+    let w = p as *mut u64;
+    w.write(header(
+        Subtag::MatchContext,
+        MATCH_CONTEXT_WORDS - 1 + slots,
+    ));
+    p.add(1).write(original);
+    w.add(2).write(base as u64);
+    w.add(3).write(pos as u64);
+    w.add(4).write(end as u64);
+    for i in 0..slots {
+        w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
+    }
+    Term::boxed_at(p)
+}
+
+unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let t = r.s(cx);
+    let d = r.d();
+    let live = r.h() as usize;
+    let slots = r.h() as usize;
+    let made = if t.is_match_context() {
+        let c = Ctx::of(t);
+        if c.slots() >= slots {
+            if slots > 0 {
+                c.slot(0).write(c.pos() as u64);
+            }
+            t
+        } else {
+            new_context(cx, c.original(), c.pos(), c.end(), slots)
+        }
+    } else if let Some(b) = t.as_bits() {
+        let mut original = t;
+        if t.subtag() == Some(Subtag::SubBin) {
+            original = *t.ptr().add(4);
+        }
+        let whole = original.as_bits().map_or(b.base, |o| o.base);
+        let pos = (b.base as usize - whole as usize) * 8 + b.bit_offset as usize;
+        new_context(cx, original, pos, pos + b.bit_len, slots)
+    } else {
+        return if to != 0 {
+            pc.offset(to)
+        } else {
+            exc::error(cx, pc, am::BADARG)
+        };
+    };
+    set_dst(cx, cx.heap.stop, d, made);
+    collect_after(cx, live, d);
+    r.end()
+}
+
+/// Operands that the get ops share.
+struct Get {
+    to: isize,
+    c: Ctx,
+    size: Term,
+    unit: u32,
+    flags: u64,
+    d: u16,
+    live: usize,
+    next: *const u64,
+}
+
+unsafe fn operands(cx: &mut Cx, pc: *const u64) -> Get {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let size = r.s(cx);
+    let unit = r.w();
+    let flags = u64::from(r.h());
+    let d = r.d();
+    let live = r.h() as usize;
+    Get {
+        to,
+        c,
+        size,
+        unit,
+        flags,
+        d,
+        live,
+        next: r.end(),
+    }
+}
+
+unsafe fn got(cx: &mut Cx, g: &Get, n: usize, t: Term) -> *const u64 {
+    g.c.set_pos(g.c.pos() + n);
+    set_dst(cx, cx.heap.stop, g.d, t);
+    collect_after(cx, g.live, g.d);
+    g.next
+}
+
+unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let g = operands(cx, pc);
+    let Some(n) = size_bits(g.size, g.unit).filter(|&n| n <= g.c.left()) else {
+        return pc.offset(g.to);
+    };
+    let signed = g.flags & SIGNED != 0;
+    match bits::get_integer(
+        &mut cx.heap,
+        g.c.base(),
+        g.c.pos(),
+        n,
+        signed,
+        little(g.flags),
+    ) {
+        Ok(t) => got(cx, &g, n, t),
+        Err(_) => exc::error(cx, pc, am::SYSTEM_LIMIT),
+    }
+}
+unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let g = operands(cx, pc);
+    let Some(n) = size_bits(g.size, g.unit).filter(|&n| n <= g.c.left()) else {
+        return pc.offset(g.to);
+    };
+    match bits::get_float(g.c.base(), g.c.pos(), n, little(g.flags)) {
+        Some(f) => {
+            let t = cx.float(f);
+            got(cx, &g, n, t)
+        }
+        None => pc.offset(g.to),
+    }
+}
+unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let g = operands(cx, pc);
+    let left = g.c.left();
+    let n = if g.size == am::ALL {
+        Some(left).filter(|n| g.unit <= 1 || n % g.unit as usize == 0)
+    } else {
+        size_bits(g.size, g.unit).filter(|&n| n <= left)
+    };
+    let Some(n) = n else {
+        return pc.offset(g.to);
+    };
+    let t = cx.sub_binary(g.c.original(), g.c.pos(), n);
+    got(cx, &g, n, t)
+}
+unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let size = r.s(cx);
+    let unit = r.w();
+    let n = if size == am::ALL {
+        Some(c.left()).filter(|n| unit <= 1 || n % unit as usize == 0)
+    } else {
+        size_bits(size, unit).filter(|&n| n <= c.left())
+    };
+    match n {
+        Some(n) => {
+            c.set_pos(c.pos() + n);
+            r.end()
+        }
+        None => pc.offset(to),
+    }
+}
+unsafe fn test_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    if c.left() as u64 == r.q() {
+        r.end()
+    } else {
+        pc.offset(to)
+    }
+}
+unsafe fn test_unit(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let unit = r.w().max(1) as usize;
+    if c.left() % unit == 0 {
+        r.end()
+    } else {
+        pc.offset(to)
+    }
+}
+unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let n = r.w() as usize;
+    let s = r.q() as *const u8;
+    if c.left() < n {
+        return pc.offset(to);
+    }
+    let mut at = 0;
+    while at < n {
+        let k = (n - at).min(64);
+        if bits::read_bits(c.base(), c.pos() + at, k) != bits::read_bits(s, at, k) {
+            return pc.offset(to);
+        }
+        at += k;
+    }
+    c.set_pos(c.pos() + n);
+    r.end()
+}
+/// The character at the position and its bits.
+unsafe fn utf(c: &Ctx, kind: u16, flags: u64) -> Option<(u32, usize)> {
+    let (base, pos, left) = (c.base(), c.pos(), c.left());
+    match kind {
+        8 => bits::get_utf8(base, pos, left),
+        16 => bits::get_utf16(base, pos, left, little(flags)),
+        _ => bits::get_utf32(base, pos, left, little(flags)).map(|v| (v, 32)),
+    }
+}
+unsafe fn get_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let (kind, flags) = (r.h(), u64::from(r.h()));
+    let d = r.d();
+    match utf(&c, kind, flags) {
+        Some((v, n)) => {
+            c.set_pos(c.pos() + n);
+            set_dst(cx, cx.heap.stop, d, Term::small(i64::from(v)));
+            r.end()
+        }
+        None => pc.offset(to),
+    }
+}
+unsafe fn skip_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let (kind, flags) = (r.h(), u64::from(r.h()));
+    match utf(&c, kind, flags) {
+        Some((_, n)) => {
+            c.set_pos(c.pos() + n);
+            r.end()
+        }
+        None => pc.offset(to),
+    }
+}
+unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let c = Ctx::of(r.s(cx));
+    let d = r.d();
+    let live = r.h() as usize;
+    let t = cx.sub_binary(c.original(), c.pos(), c.left());
+    set_dst(cx, cx.heap.stop, d, t);
+    collect_after(cx, live, d);
+    r.end()
+}
+unsafe fn get_position(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let c = Ctx::of(r.s(cx));
+    let d = r.d();
+    set_dst(cx, cx.heap.stop, d, Term::small(c.pos() as i64));
+    r.end()
+}
+unsafe fn set_position(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let c = Ctx::of(r.s(cx));
+    let pos = r.s(cx).small_value() as usize;
+    if pos <= c.end() {
+        c.set_pos(pos);
+    }
+    r.end()
+}
+unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let c = Ctx::of(r.s(cx));
+    let n = r.h() as usize;
+    if n < c.slots() {
+        c.slot(n).write(c.pos() as u64);
+    }
+    r.end()
+}
+unsafe fn restore(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let c = Ctx::of(r.s(cx));
+    let n = r.h() as usize;
+    if n < c.slots() {
+        c.set_pos(c.slot(n).read() as usize);
+    }
+    r.end()
+}
+/// The register gets the bit string from the start of the match on.
+unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let w = r.q();
+    let t = source(cx, cx.heap.stop, w);
+    if t.is_match_context() {
+        let c = Ctx::of(t);
+        let start = if c.slots() > 0 {
+            c.slot(0).read() as usize
+        } else {
+            c.pos()
+        };
+        let t = cx.sub_binary(c.original(), start, c.end() - start);
+        set_source(cx, cx.heap.stop, w, t);
+    }
+    r.end()
+}
+
+unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let c = Ctx::of(r.s(cx));
+    let n = r.h() as usize;
+    let list = r.end();
+    let word = |k: usize| *list.add(k);
+    let e = cx.heap.stop;
+    let mut i = 0;
+    let mut pos = c.pos();
+    while i < n {
+        let left = c.end() - pos;
+        match word(i) {
+            cmd::ENSURE_AT_LEAST => {
+                let (bits, unit) = (word(i + 1) as usize, word(i + 2).max(1) as usize);
+                if left < bits || (left - bits) % unit != 0 {
+                    return pc.offset(to);
+                }
+                i += 3;
+            }
+            cmd::ENSURE_EXACTLY => {
+                if left as u64 != word(i + 1) {
+                    return pc.offset(to);
+                }
+                i += 2;
+            }
+            cmd::INTEGER => {
+                let (flags, size, d) = (word(i + 2), word(i + 3) as usize, word(i + 4));
+                if size > left {
+                    return pc.offset(to);
+                }
+                let signed = flags & SIGNED != 0;
+                match bits::get_integer(&mut cx.heap, c.base(), pos, size, signed, little(flags)) {
+                    Ok(t) => set_source(cx, e, d, t),
+                    Err(_) => return exc::error(cx, pc, am::SYSTEM_LIMIT),
+                }
+                pos += size;
+                i += 5;
+            }
+            cmd::BINARY => {
+                let (size, d) = (word(i + 3) as usize, word(i + 4));
+                if size > left {
+                    return pc.offset(to);
+                }
+                let t = cx.sub_binary(c.original(), pos, size);
+                set_source(cx, e, d, t);
+                pos += size;
+                i += 5;
+            }
+            cmd::SKIP => {
+                let size = word(i + 1) as usize;
+                if size > left {
+                    return pc.offset(to);
+                }
+                pos += size;
+                i += 2;
+            }
+            cmd::GET_TAIL => {
+                let t = cx.sub_binary(c.original(), pos, left);
+                set_source(cx, e, word(i + 3), t);
+                i += 4;
+            }
+            _ => {
+                let size = word(i + 1) as usize;
+                if size > left {
+                    return pc.offset(to);
+                }
+                let want = Term::from_raw(word(i + 2));
+                let got = bits::get_integer(&mut cx.heap, c.base(), pos, size, false, false);
+                if !got.is_ok_and(|t| {
+                    arith::to_u64(t) == arith::to_u64(want) && t.is_small() == want.is_small()
+                }) {
+                    return pc.offset(to);
+                }
+                pos += size;
+                i += 3;
+            }
+        }
+    }
+    c.set_pos(pos);
+    list.add(n)
+}

@@ -1,0 +1,468 @@
+//! Handlers that build bit strings: `bs_create_bin`, and the sequences of ops of OTP 24 and before, whose place to
+//! write stands in `interp.build` between the ops of one sequence.
+
+use super::bits::little;
+use super::operands::*;
+use super::{collect_after, exc, slow_op};
+use crate::cx::Cx;
+use purlin_loader::lower::bits::seg;
+use purlin_term::bits::{self, AppendError, BsWriter};
+use purlin_term::{Alloc, Term, am, arith, atom};
+
+slow_op! {
+    op_bs_create_bin => create;
+    op_bs_init => init;
+    op_bs_append => append;
+    op_bs_private_append => private_append;
+    op_bs_put_integer => put_integer;
+    op_bs_put_float => put_float;
+    op_bs_put_binary => put_binary;
+    op_bs_put_string => put_string;
+    op_bs_put_utf => put_utf;
+    op_bs_utf_size => utf_size;
+    op_bs_add => add;
+    op_bs_init_writable => init_writable;
+}
+
+/// Largest bit string, in bits.
+const MAX_BITS: usize = (i64::MAX as usize) >> 4;
+
+fn utf8_bits(c: u32) -> usize {
+    match c {
+        0..0x80 => 8,
+        0x80..0x800 => 16,
+        0x800..0x10000 => 24,
+        _ => 32,
+    }
+}
+fn utf16_bits(c: u32) -> usize {
+    if c < 0x10000 { 16 } else { 32 }
+}
+
+/// Why a segment can't be: the reason for `error_info` and the value it concerns.
+enum Bad {
+    Arg(&'static str, Term),
+    Limit,
+}
+
+fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
+    match size.as_small() {
+        Some(n) if n >= 0 => (n as usize)
+            .checked_mul(unit as usize)
+            .filter(|&b| b <= MAX_BITS)
+            .ok_or(Bad::Limit),
+        // A bignum that is not negative is a size that no memory holds.
+        None if size.as_big().is_some_and(|b| !b.0) => Err(Bad::Limit),
+        _ => Err(Bad::Arg("size", size)),
+    }
+}
+
+/// Bits that a segment takes; checks all that the writing relies on but the range of floats.
+fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad> {
+    match kind {
+        seg::INTEGER => {
+            if !v.is_integer() {
+                return Err(Bad::Arg("type", v));
+            }
+            size_of(size, unit)
+        }
+        seg::FLOAT => {
+            if !v.is_number() {
+                return Err(Bad::Arg("type", v));
+            }
+            let n = size_of(size, unit)?;
+            if matches!(n, 16 | 32 | 64) {
+                Ok(n)
+            } else {
+                Err(Bad::Arg("invalid", size))
+            }
+        }
+        seg::BINARY | seg::APPEND | seg::PRIVATE_APPEND => {
+            let Some(b) = v.as_bits() else {
+                return Err(Bad::Arg("type", v));
+            };
+            if size == am::ALL {
+                return if unit > 1 && b.bit_len as u64 % unit != 0 {
+                    Err(Bad::Arg("unit", v))
+                } else {
+                    Ok(b.bit_len)
+                };
+            }
+            let n = size_of(size, unit)?;
+            if n <= b.bit_len {
+                Ok(n)
+            } else {
+                Err(Bad::Arg("short", v))
+            }
+        }
+        _ => {
+            let Some(c) = bits::code_point(v) else {
+                return Err(Bad::Arg("type", v));
+            };
+            Ok(match kind {
+                seg::UTF8 => utf8_bits(c),
+                seg::UTF16 => utf16_bits(c),
+                _ => 32,
+            })
+        }
+    }
+}
+
+fn kind_name(kind: u64) -> &'static str {
+    match kind {
+        seg::INTEGER => "integer",
+        seg::FLOAT => "float",
+        seg::UTF8 => "utf8",
+        seg::UTF16 => "utf16",
+        seg::UTF32 => "utf32",
+        _ => "binary",
+    }
+}
+
+unsafe fn create_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    to: isize,
+    number: usize,
+    kind: u64,
+    bad: Bad,
+) -> *const u64 {
+    if to != 0 {
+        return pc.offset(to);
+    }
+    let (value, reason, about) = match bad {
+        Bad::Limit => (am::SYSTEM_LIMIT, "size", am::SYSTEM_LIMIT),
+        Bad::Arg(why, t) => (am::BADARG, why, t),
+    };
+    let cause = cx.tuple(&[
+        Term::small(number as i64),
+        atom::intern(kind_name(kind)),
+        atom::intern(reason),
+        about,
+    ]);
+    let fail = cx.error(value);
+    exc::raise(cx, pc, fail, exc::First::Construct(cause))
+}
+
+unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let d = r.d();
+    let heap = r.w() as usize;
+    let live = r.h() as usize;
+    let n = r.h() as usize;
+    let list = r.end();
+    let e = cx.heap.stop;
+    // First the sizes: nothing is made before all segments are known to fit.
+    let mut total = 0usize;
+    let mut appends = false;
+    for (i, k) in (0..n).step_by(5).enumerate() {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if kind == seg::STRING {
+            total += *list.add(k + 4) as usize * 8;
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        let size = source(cx, e, *list.add(k + 4));
+        match segment_bits(kind, unit, v, size) {
+            Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
+            Ok(b) => total += b,
+            Err(bad) => return create_failed(cx, pc, to, i + 1, kind, bad),
+        }
+        if total > MAX_BITS {
+            return create_failed(cx, pc, to, i + 1, kind, Bad::Limit);
+        }
+    }
+    let (term, dst, mut pos) = if appends {
+        let bin = source(cx, e, *list.add(3));
+        let unit = *list.add(1) as usize;
+        let made = if *list == seg::APPEND {
+            bits::append(&mut cx.heap, bin, total, unit)
+        } else {
+            bits::private_append(&mut cx.heap, bin, total, unit)
+        };
+        match made {
+            Ok(m) => m,
+            Err(AppendError::Size) => return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit),
+            Err(AppendError::Unit) => {
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("unit", bin));
+            }
+            Err(AppendError::Type) => {
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("type", bin));
+            }
+        }
+    } else {
+        let t = BsWriter::new(&mut cx.heap, total).term;
+        (
+            t,
+            t.as_bits()
+                .map_or(std::ptr::null_mut(), |b| b.base as *mut u8),
+            0,
+        )
+    };
+    for (i, k) in (0..n).step_by(5).enumerate() {
+        if appends && i == 0 {
+            continue;
+        }
+        let (kind, unit, flags) = (*list.add(k), *list.add(k + 1), *list.add(k + 2));
+        if kind == seg::STRING {
+            let bits = *list.add(k + 4) as usize * 8;
+            bits::copy_bits(*list.add(k + 3) as *const u8, 0, dst, pos, bits);
+            pos += bits;
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        let size = source(cx, e, *list.add(k + 4));
+        let Ok(b) = segment_bits(kind, unit, v, size) else {
+            return exc::error(cx, pc, am::BADARG);
+        };
+        if !write(dst, pos, b, kind, flags, v) {
+            return create_failed(cx, pc, to, i + 1, kind, Bad::Arg("no_float", v));
+        }
+        pos += b;
+    }
+    set_dst(cx, e, d, term);
+    after_build(cx, heap, live, d);
+    list.add(n)
+}
+
+/// Collects if natives' allocation asks for it or `heap` words are not free, as the op promises them.
+unsafe fn after_build(cx: &mut Cx, heap: usize, live: usize, d: u16) {
+    if cx.heap.free_words() < heap {
+        cx.heap.gc_wanted = true;
+    }
+    collect_after(cx, live, d);
+    if cx.heap.free_words() < heap {
+        let x = (cx as *mut Cx as *mut Term).add((d >> 3) as usize);
+        let regs = std::slice::from_raw_parts_mut(cx as *mut Cx as *mut Term, live);
+        if d & 1 == 0 && (d >> 3) as usize >= live {
+            let one = std::slice::from_raw_parts_mut(x, 1);
+            purlin_term::gc::collect(&mut cx.heap, heap, &mut [regs, one], false);
+        } else {
+            purlin_term::gc::collect(&mut cx.heap, heap, &mut [regs], false);
+        }
+    }
+}
+
+/// Writes one segment of `n` bits, whose value has been checked.
+unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Term) -> bool {
+    match kind {
+        seg::INTEGER => bits::put_integer(dst, pos, n, v, little(flags)),
+        seg::FLOAT => bits::put_float(dst, pos, n, v, little(flags)),
+        seg::UTF8 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf8(dst, pos, c);
+            true
+        }),
+        seg::UTF16 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf16(dst, pos, c, little(flags));
+            true
+        }),
+        seg::UTF32 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf32(dst, pos, c, little(flags));
+            true
+        }),
+        _ => v.as_bits().is_some_and(|b| {
+            bits::copy_bits(b.base, b.bit_offset as usize, dst, pos, n);
+            true
+        }),
+    }
+}
+
+// The ops of OTP 24 and before.
+
+unsafe fn failed(cx: &mut Cx, pc: *const u64, to: isize, value: Term) -> *const u64 {
+    if to != 0 {
+        pc.offset(to)
+    } else {
+        exc::error(cx, pc, value)
+    }
+}
+fn value_of(bad: Bad) -> Term {
+    match bad {
+        Bad::Limit => am::SYSTEM_LIMIT,
+        Bad::Arg(..) => am::BADARG,
+    }
+}
+
+unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let size = r.s(cx);
+    let heap = r.w() as usize;
+    let live = r.h() as usize;
+    let unit = u64::from(r.h());
+    let d = r.d();
+    let n = match size_of(size, unit) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    let t = BsWriter::new(&mut cx.heap, n).term;
+    let base = t
+        .as_bits()
+        .map_or(std::ptr::null_mut(), |b| b.base as *mut u8);
+    // The bytes are written by the ops that follow; a collection here must find whole words, and moves heap bytes.
+    std::ptr::write_bytes(base, 0, n.div_ceil(8));
+    set_dst(cx, cx.heap.stop, d, t);
+    after_build(cx, heap, live, d);
+    let e = cx.heap.stop;
+    let w = if d & 1 == 1 {
+        (u64::from(d & !1) << 4) | 4
+    } else {
+        u64::from(d) << 4
+    };
+    let t = source(cx, e, w);
+    let base = t
+        .as_bits()
+        .map_or(std::ptr::null_mut(), |b| b.base as *mut u8);
+    cx.interp.build = (base, 0, n);
+    r.end()
+}
+unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let size = r.s(cx);
+    let heap = r.w() as usize;
+    let live = r.h() as usize;
+    let unit = r.w() as usize;
+    let bin = r.s(cx);
+    let d = r.d();
+    // The size is in bits already.
+    let n = match size_of(size, 1) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    match bits::append(&mut cx.heap, bin, n, unit) {
+        Ok((t, dst, pos)) => {
+            set_dst(cx, cx.heap.stop, d, t);
+            cx.interp.build = (dst, pos, pos + n);
+            after_build(cx, heap, live, d);
+            r.end()
+        }
+        Err(AppendError::Size) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(_) => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let size = r.s(cx);
+    let unit = r.w() as usize;
+    let bin = r.s(cx);
+    let d = r.d();
+    // The unit is that of the size; the binary has been built from whole segments.
+    let n = match size_of(size, unit as u64) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    match bits::private_append(&mut cx.heap, bin, n, 1) {
+        Ok((t, dst, pos)) => {
+            set_dst(cx, cx.heap.stop, d, t);
+            cx.interp.build = (dst, pos, pos + n);
+            r.end()
+        }
+        Err(AppendError::Size) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(_) => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let size = r.s(cx);
+    let unit = u64::from(r.w());
+    let flags = u64::from(r.h());
+    let v = r.s(cx);
+    let (dst, pos, end) = cx.interp.build;
+    match segment_bits(kind, unit, v, size) {
+        Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
+            cx.interp.build.1 = pos + n;
+            r.end()
+        }
+        Err(Bad::Limit) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        _ => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn put_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::INTEGER)
+}
+unsafe fn put_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::FLOAT)
+}
+unsafe fn put_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::BINARY)
+}
+unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let n = r.w() as usize * 8;
+    let s = r.q() as *const u8;
+    let (dst, pos, end) = cx.interp.build;
+    if n > end - pos {
+        return exc::error(cx, pc, am::BADARG);
+    }
+    bits::copy_bits(s, 0, dst, pos, n);
+    cx.interp.build.1 = pos + n;
+    r.end()
+}
+unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let kind = match r.h() {
+        8 => seg::UTF8,
+        16 => seg::UTF16,
+        _ => seg::UTF32,
+    };
+    let flags = u64::from(r.h());
+    let v = r.s(cx);
+    let (dst, pos, end) = cx.interp.build;
+    match segment_bits(kind, 1, v, v) {
+        Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
+            cx.interp.build.1 = pos + n;
+            r.end()
+        }
+        _ => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let kind = r.h();
+    let v = r.s(cx);
+    let d = r.d();
+    match bits::code_point(v) {
+        Some(c) => {
+            let n = if kind == 8 {
+                utf8_bits(c)
+            } else {
+                utf16_bits(c)
+            };
+            set_dst(cx, cx.heap.stop, d, Term::small(n as i64 / 8));
+            r.end()
+        }
+        None => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let (a, b) = (r.s(cx), r.s(cx));
+    let unit = r.w();
+    let d = r.d();
+    let sum = size_of(a, 1).and_then(|x| size_of(b, u64::from(unit)).map(|y| x + y));
+    match sum {
+        Ok(n) if n <= MAX_BITS => {
+            let t = cx.uint(n as u64);
+            set_dst(cx, cx.heap.stop, d, t);
+            r.end()
+        }
+        Ok(_) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(b) => failed(cx, pc, to, value_of(b)),
+    }
+}
+unsafe fn init_writable(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let n = arith::to_u64(cx.x[0])
+        .filter(|&n| n < 1 << 40)
+        .unwrap_or(1024);
+    let t = bits::init_writable(&mut cx.heap, n as usize);
+    cx.x[0] = t;
+    collect_after(cx, 1, 0);
+    pc.add(words(0))
+}

@@ -1,0 +1,651 @@
+//! Calls of all kinds: local, external, natives, funs, apply; and what happens where a call cannot be made.
+
+use super::exc::{self, First};
+use super::operands::*;
+use super::{Exit, collect_after, go, slow_op};
+use crate::code;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_isa::ops;
+use purlin_term::fun::Export;
+use purlin_term::layout::FUN_WORDS;
+use purlin_term::word::{Subtag, header};
+use purlin_term::{Alloc, NIL, Term, am, arith};
+use std::sync::atomic::Ordering;
+
+type Native = unsafe fn(&mut Cx, *const Term) -> BifResult;
+
+#[inline(always)]
+unsafe fn h(pc: *const u64, unit: usize) -> usize {
+    *(pc as *const u16).add(unit) as usize
+}
+#[inline(always)]
+unsafe fn q(pc: *const u64, unit: usize) -> u64 {
+    ((pc as *const u16).add(unit) as *const u64).read_unaligned()
+}
+#[inline(always)]
+unsafe fn label(pc: *const u64) -> *const u64 {
+    pc.offset(((pc as *const u16).add(1) as *const i32).read_unaligned() as isize)
+}
+#[inline(always)]
+unsafe fn address(export: u64) -> *const u64 {
+    (*(export as *const Export)).address.load(Ordering::Acquire)
+}
+
+/// The time slice ends before the instruction at `pc`.
+#[cold]
+#[inline(never)]
+unsafe fn yield_at(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    live: usize,
+) -> Exit {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds;
+    (*cx).interp.pc = pc;
+    (*cx).interp.live = live;
+    Exit::Yield
+}
+
+macro_rules! call_to {
+    ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
+        let to: *const u64 = $to;
+        let reds = $reds - 1;
+        if reds <= 0 {
+            return yield_at($cx, to, $e, $hp, reds, $live);
+        }
+        go!($cx, to, $e, $hp, reds)
+    }};
+}
+
+macro_rules! call_ops {
+    ($($name:ident($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident) $body:block)*) => {$(
+        pub unsafe fn $name($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit $body
+    )*};
+}
+call_ops! {
+    op_call(cx, pc, e, hp, reds) {
+        (e as *mut u64).write(pc.add(words(3)) as u64);
+        call_to!(cx, label(pc), e, hp, reds, h(pc, 3))
+    }
+    op_call_last(cx, pc, e, hp, reds) {
+        call_to!(cx, label(pc), e.add(h(pc, 3) + 1), hp, reds, h(pc, 4))
+    }
+    op_call_only(cx, pc, e, hp, reds) {
+        call_to!(cx, label(pc), e, hp, reds, h(pc, 3))
+    }
+    op_call_ext(cx, pc, e, hp, reds) {
+        (e as *mut u64).write(pc.add(words(5)) as u64);
+        call_to!(cx, address(q(pc, 1)), e, hp, reds, h(pc, 5))
+    }
+    op_call_ext_last(cx, pc, e, hp, reds) {
+        call_to!(cx, address(q(pc, 1)), e.add(h(pc, 5) + 1), hp, reds, h(pc, 6))
+    }
+    op_call_ext_only(cx, pc, e, hp, reds) {
+        call_to!(cx, address(q(pc, 1)), e, hp, reds, h(pc, 5))
+    }
+    op_call_fun(cx, pc, e, hp, reds) {
+        let n = h(pc, 1);
+        let f = (&(*cx).x)[n];
+        let to = fun_target(cx, f, n);
+        if to.is_null() {
+            return no_fun(cx, pc, e, hp, reds, f, n);
+        }
+        (e as *mut u64).write(pc.add(words(1)) as u64);
+        call_to!(cx, to, e, hp, reds, live_of(f, n))
+    }
+    op_call_fun2(cx, pc, e, hp, reds) {
+        let n = h(pc, 1);
+        let f = source(cx, e, q(pc, 2));
+        let to = fun_target(cx, f, n);
+        if to.is_null() {
+            return no_fun(cx, pc, e, hp, reds, f, n);
+        }
+        (e as *mut u64).write(pc.add(words(5)) as u64);
+        call_to!(cx, to, e, hp, reds, live_of(f, n))
+    }
+    op_yield(cx, pc, e, hp, reds) {
+        yield_at(cx, pc.add(words(1)), e, hp, reds, h(pc, 1))
+    }
+}
+
+/// Registers that the code of fun `f` reads.
+#[inline(always)]
+unsafe fn live_of(f: Term, n: usize) -> usize {
+    n + ((*f.ptr().add(3)).raw() >> 8 & 0xFF) as usize
+}
+
+/// Puts the environment of `f` behind its `n` arguments, and tells where its code starts; null if `f` is no fun of
+/// that arity, or its module is gone.
+#[inline(always)]
+unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
+    if !f.is_fun() {
+        return std::ptr::null();
+    }
+    let p = f.ptr();
+    let m = (*p.add(3)).raw();
+    if m & 0xFF != n as u64 {
+        return std::ptr::null();
+    }
+    if m >> 16 & 1 != 0 {
+        return address((*p.add(1)).raw());
+    }
+    let free = (m >> 8 & 0xFF) as usize;
+    let x = (*cx).x.as_mut_ptr().add(n);
+    for i in 0..free {
+        x.add(i).write(*p.add(FUN_WORDS + i));
+    }
+    let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
+    (*entry).address.load(Ordering::Acquire)
+}
+
+unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
+    let v: Vec<Term> = cx.x[..n].to_vec();
+    cx.list(&v)
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn no_fun(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    f: Term,
+    n: usize,
+) -> Exit {
+    let cx = &mut *cx;
+    cx.heap.htop = hp;
+    cx.heap.stop = e;
+    cx.reds = reds;
+    let next = no_fun_pc(cx, pc, f, n);
+    leave(cx, next)
+}
+
+unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize) -> *const u64 {
+    if let Some(v) = f.as_fun() {
+        let args = args_list(cx, n);
+        if v.arity as usize != n {
+            let pair = cx.tuple(&[f, args]);
+            let fail = cx.error2(am::BADARITY, pair);
+            return exc::raise(cx, pc, fail, First::None);
+        }
+        if let Some(entry) = v.local() {
+            // The module of the fun is gone: the error handler may load it again.
+            let module = entry.module;
+            let target = code::export(am::ERROR_HANDLER, am::UNDEFINED_LAMBDA, 3);
+            cx.x[0] = module;
+            cx.x[1] = f;
+            cx.x[2] = args;
+            let op = ops::lookup(*(pc as *const u16)).map(|r| r.0.name);
+            let back = match op {
+                Some("call_fun") => words(1),
+                Some("call_fun2") => words(5),
+                _ => 0,
+            };
+            if back != 0 {
+                (cx.heap.stop as *mut u64).write(pc.add(back) as u64);
+            }
+            return target.address.load(Ordering::Acquire);
+        }
+    }
+    let fail = cx.error2(am::BADFUN, f);
+    exc::raise(cx, pc, fail, First::None)
+}
+
+/// Goes on at `next`, or leaves with what the context says.
+unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
+    if next.is_null() {
+        return (*cx).interp.exit;
+    }
+    go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+}
+
+/// `+` or `-` failed in a body; what to raise stands in the context.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn arith_failed(
+    cx: *mut Cx,
+    pc: *const u64,
+    reds: i64,
+    a: Term,
+    b: Term,
+    sub: bool,
+) -> Exit {
+    let c = &mut *cx;
+    c.reds = reds;
+    let value = c.exc.value;
+    let fail = c.error(value);
+    let name = if sub { am::MINUS } else { am::PLUS };
+    let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
+    leave(cx, next)
+}
+
+/// A float operation has no finite result.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn badarith(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let c = &mut *cx;
+    c.heap.htop = hp;
+    c.heap.stop = e;
+    c.reds = reds;
+    let fail = c.error(am::BADARITH);
+    let next = exc::raise(c, pc, fail, First::None);
+    leave(cx, next)
+}
+
+slow_op! {
+    op_call_bif => call_bif;
+    op_call_bif_last => call_bif_last;
+    op_call_bif_only => call_bif_only;
+    op_apply => apply;
+    op_apply_last => apply_last;
+    op_i_apply => i_apply;
+    op_i_apply_fun => i_apply_fun;
+    op_func_info => func_info;
+    op_error_handler => error_handler;
+    op_process_exit => process_exit;
+    op_hibernated => i_apply;
+    op_bif0 => bif0;
+    op_bif1 => bif1;
+    op_bif2 => bif2;
+    op_bif3 => bif3;
+    op_arith => arith_op;
+    op_make_fun => make_fun;
+    op_nif => nif;
+}
+
+/// What follows a native.
+enum After {
+    /// Its value is in x0.
+    Value,
+    /// Go there in its place.
+    Jump(*const u64),
+    /// As [`After::Jump`], and the frame is to be dropped where the call was a tail call.
+    Trap(*const u64),
+}
+
+#[inline(always)]
+unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
+    let export = &*(q(pc, 1) as *const Export);
+    let f: Native = std::mem::transmute(q(pc, 5));
+    cx.bif_pc = pc;
+    cx.reds -= 1;
+    let args = cx.x.as_ptr();
+    match f(cx, args) {
+        Ok(t) => {
+            cx.x[0] = t;
+            collect_after(cx, 1, 0);
+            After::Value
+        }
+        Err(fail) => native_failed(cx, pc, export, n, fail),
+    }
+}
+
+#[inline(never)]
+unsafe fn native_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    export: &Export,
+    n: usize,
+    fail: Fail,
+) -> After {
+    match fail {
+        Fail::Trap => {
+            let argc = cx.trap.argc;
+            for i in 0..argc {
+                cx.x[i] = cx.trap.args[i];
+            }
+            collect_after(cx, argc, 0);
+            After::Trap((*cx.trap.target).address.load(Ordering::Acquire))
+        }
+        Fail::Again | Fail::Wait => {
+            collect_after(cx, n, 0);
+            cx.interp.pc = pc;
+            cx.interp.live = n;
+            cx.interp.exit = if fail == Fail::Wait {
+                Exit::Wait
+            } else {
+                Exit::Yield
+            };
+            After::Jump(std::ptr::null())
+        }
+        Fail::Exited => {
+            cx.interp.exit = Exit::Exited;
+            After::Jump(std::ptr::null())
+        }
+        _ => {
+            let args: Vec<Term> = cx.x[..n].to_vec();
+            After::Jump(exc::raise(
+                cx,
+                pc,
+                fail,
+                First::Native(export.module, export.function, &args),
+            ))
+        }
+    }
+}
+
+unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    match native(cx, pc, h(pc, 9)) {
+        After::Value => pc.add(words(9)),
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            (cx.heap.stop as *mut u64).write(pc.add(words(9)) as u64);
+            to
+        }
+    }
+}
+unsafe fn do_return(cx: &mut Cx) -> *const u64 {
+    let e = cx.heap.stop as *mut u64;
+    let to = e.read();
+    e.write(0);
+    to as *const u64
+}
+unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    match native(cx, pc, h(pc, 10)) {
+        After::Value => {
+            cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
+            do_return(cx)
+        }
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
+            to
+        }
+    }
+}
+unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    match native(cx, pc, h(pc, 9)) {
+        After::Value => do_return(cx),
+        After::Jump(to) | After::Trap(to) => to,
+    }
+}
+
+/// Raises for a native called by a `bif` op, or jumps to its label.
+#[cold]
+unsafe fn bif_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    to: isize,
+    export: u64,
+    args: &[Term],
+    fail: Fail,
+) -> *const u64 {
+    if to != 0 {
+        return pc.offset(to);
+    }
+    let x = &*(export as *const Export);
+    exc::raise(cx, pc, fail, First::Native(x.module, x.function, args))
+}
+
+unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let f: Native = std::mem::transmute(r.q());
+    let d = r.d();
+    match f(cx, cx.x.as_ptr()) {
+        Ok(t) => {
+            set_dst(cx, cx.heap.stop, d, t);
+            r.end()
+        }
+        Err(fail) => exc::raise(cx, pc, fail, First::None),
+    }
+}
+
+unsafe fn bif_n<const N: usize>(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let f: Native = std::mem::transmute(r.q());
+    let mut args = [NIL; N];
+    for a in &mut args {
+        *a = r.s(cx);
+    }
+    let d = r.d();
+    let export = r.q();
+    let live = r.h() as usize;
+    cx.bif_pc = pc;
+    match f(cx, args.as_ptr()) {
+        Ok(t) => {
+            set_dst(cx, cx.heap.stop, d, t);
+            collect_after(cx, live, d);
+            r.end()
+        }
+        Err(fail) => bif_failed(cx, pc, to, export, &args, fail),
+    }
+}
+unsafe fn bif1(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    bif_n::<1>(cx, pc)
+}
+unsafe fn bif2(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    bif_n::<2>(cx, pc)
+}
+unsafe fn bif3(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    bif_n::<3>(cx, pc)
+}
+
+unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let to = r.l();
+    let (a, b) = (r.s(cx), r.s(cx));
+    let d = r.d();
+    let n = r.h() as usize;
+    let live = r.h() as usize;
+    let small = a.is_small() && b.is_small();
+    let (x, y) = (a.small_value(), b.small_value());
+    let quick = match n {
+        5 if small => Some(Term::small(x & y)),
+        6 if small => Some(Term::small(x | y)),
+        7 if small => Some(Term::small(x ^ y)),
+        2 if small => x.checked_mul(y).and_then(Term::try_small),
+        3 if small && y != 0 => Term::try_small(x / y),
+        4 if small && y != 0 => Some(Term::small(x % y)),
+        9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
+        _ => None,
+    };
+    let v = match quick {
+        Some(t) => Ok(t),
+        None => {
+            let h = &mut cx.heap;
+            match n {
+                0 => arith::add(h, a, b),
+                1 => arith::sub(h, a, b),
+                2 => arith::mul(h, a, b),
+                3 => arith::int_div(h, a, b),
+                4 => arith::int_rem(h, a, b),
+                5 => arith::band(h, a, b),
+                6 => arith::bor(h, a, b),
+                7 => arith::bxor(h, a, b),
+                8 => arith::bsl(h, a, b),
+                _ => arith::bsr(h, a, b),
+            }
+        }
+    };
+    match v {
+        Ok(t) => {
+            set_dst(cx, cx.heap.stop, d, t);
+            collect_after(cx, live, d);
+            r.end()
+        }
+        Err(_) if to != 0 => pc.offset(to),
+        Err(e) => {
+            let fail = match e {
+                arith::ArithError::BadArith => cx.error(am::BADARITH),
+                arith::ArithError::SystemLimit => cx.error(am::SYSTEM_LIMIT),
+            };
+            let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
+            exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, &[a, b]))
+        }
+    }
+}
+
+/// Where a call of `m:f` with the `n` arguments in x goes; null where `m` or `f` is no atom.
+fn callee(m: Term, f: Term, n: usize) -> *const u64 {
+    if !m.is_atom() || !f.is_atom() {
+        return std::ptr::null();
+    }
+    let e = code::export(m, f, n as u32);
+    e.address.load(Ordering::Acquire)
+}
+
+unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -> *const u64 {
+    let fail = cx.error(am::BADARG);
+    exc::raise(
+        cx,
+        pc,
+        fail,
+        First::Native(am::ERLANG, am::APPLY, &[m, f, args]),
+    )
+}
+
+unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let n = h(pc, 1);
+    let (m, f) = (cx.x[n], cx.x[n + 1]);
+    let to = callee(m, f, n);
+    if to.is_null() {
+        let args = args_list(cx, n);
+        return bad_apply(cx, pc, m, f, args);
+    }
+    (cx.heap.stop as *mut u64).write(pc.add(words(1)) as u64);
+    count_call(cx, to, n)
+}
+unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let n = h(pc, 2);
+    let (m, f) = (cx.x[n], cx.x[n + 1]);
+    let to = callee(m, f, n);
+    if to.is_null() {
+        let args = args_list(cx, n);
+        return bad_apply(cx, pc, m, f, args);
+    }
+    cx.heap.stop = cx.heap.stop.add(h(pc, 1) + 1);
+    count_call(cx, to, n)
+}
+unsafe fn count_call(cx: &mut Cx, to: *const u64, live: usize) -> *const u64 {
+    cx.reds -= 1;
+    if cx.reds > 0 {
+        return to;
+    }
+    cx.interp.pc = to;
+    cx.interp.live = live;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
+}
+/// Spreads a list over the registers: how many; `None` if it is no proper list or too long.
+fn spread(cx: &mut Cx, list: Term) -> Option<usize> {
+    let mut it = list.list_iter();
+    let mut n = 0;
+    for t in it.by_ref() {
+        if n > crate::cx::MAX_ARGS {
+            return None;
+        }
+        cx.x[n] = t;
+        n += 1;
+    }
+    (it.tail().is_nil() && n <= crate::cx::MAX_ARGS).then_some(n)
+}
+unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
+    let Some(n) = spread(cx, args) else {
+        return bad_apply(cx, pc, m, f, args);
+    };
+    let to = callee(m, f, n);
+    if to.is_null() {
+        return bad_apply(cx, pc, m, f, args);
+    }
+    count_call(cx, to, n)
+}
+unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let (f, args) = (cx.x[0], cx.x[1]);
+    let Some(n) = spread(cx, args) else {
+        let fail = cx.error(am::BADARG);
+        return exc::raise(
+            cx,
+            pc,
+            fail,
+            First::Native(am::ERLANG, am::APPLY, &[f, args]),
+        );
+    };
+    let to = fun_target(cx, f, n);
+    if to.is_null() {
+        return no_fun_pc(cx, pc, f, n);
+    }
+    count_call(cx, to, live_of(f, n))
+}
+
+/// No clause of the function takes the arguments, which stand in x.
+unsafe fn func_info(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let (m, f) = (Term::from_raw(q(pc, 1)), Term::from_raw(q(pc, 5)));
+    let args: Vec<Term> = cx.x[..h(pc, 9)].to_vec();
+    let fail = cx.error(am::FUNCTION_CLAUSE);
+    exc::raise(cx, pc, fail, First::Function(m, f, &args))
+}
+
+/// The function of an export isn't there.
+unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let x = &*(q(pc, 1) as *const Export);
+    let n = x.arity as usize;
+    let module = cx.process_error_handler();
+    let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
+    let to = target.address.load(Ordering::Acquire);
+    if to == target.stub.as_ptr() as *mut u64 || module == x.module {
+        let args: Vec<Term> = cx.x[..n].to_vec();
+        let fail = cx.error(am::UNDEF);
+        return exc::raise(cx, pc, fail, First::Function(x.module, x.function, &args));
+    }
+    let args = args_list(cx, n);
+    cx.x[0] = x.module;
+    cx.x[1] = x.function;
+    cx.x[2] = args;
+    collect_after(cx, 3, 0);
+    to
+}
+
+unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
+    cx.interp.reason = am::NORMAL;
+    cx.interp.exit = Exit::Exited;
+    std::ptr::null()
+}
+
+unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let entry = r.q() as *const purlin_term::fun::FunEntry;
+    let d = r.d();
+    let n = r.h() as usize;
+    let list = r.end();
+    let p = cx.heap.alloc(FUN_WORDS + n);
+    let w = p as *mut u64;
+    w.write(header(Subtag::Fun, FUN_WORDS - 1 + n));
+    w.add(1).write(entry as u64);
+    w.add(3).write(u64::from((*entry).arity) | (n as u64) << 8);
+    let pid = cx.self_pid();
+    p.add(4).write(pid);
+    for i in 0..n {
+        p.add(FUN_WORDS + i)
+            .write(source(cx, cx.heap.stop, *list.add(i)));
+    }
+    (*entry).refc.fetch_add(1, Ordering::Relaxed);
+    cx.heap.off_heap.link(p);
+    set_dst(cx, cx.heap.stop, d, Term::boxed_at(p));
+    list.add(n)
+}
+
+/// Where a native library may take over; runs the Erlang code.
+unsafe fn nif(_: &mut Cx, pc: *const u64) -> *const u64 {
+    pc.add(words(0))
+}
+
+impl Cx {
+    /// The module whose `undefined_function/3` is called for what isn't there.
+    fn process_error_handler(&self) -> Term {
+        am::ERROR_HANDLER
+    }
+}

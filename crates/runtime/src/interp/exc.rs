@@ -1,0 +1,315 @@
+//! Exceptions: raising, finding the handler, stack traces.
+//!
+//! While an exception is handled its trace is raw: a tuple
+//! `{Class, Kind, First, Info, Addresses}`, where `Addresses` is a block of code addresses under a bignum's header (so
+//! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
+//! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
+//! in front. A trace that a program gave is a list, or whatever the program gave.
+
+use super::Exit;
+use super::operands::{Rd, words};
+use crate::code;
+use crate::cx::{Class, Cx, Fail};
+use purlin_term::word::{Subtag, header};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What goes first in the stack trace.
+pub enum First<'a> {
+    /// The place of the instruction.
+    None,
+    /// That native with those arguments, before the place of the instruction.
+    Native(Term, Term, &'a [Term]),
+    /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
+    Construct(Term),
+    /// That function with those arguments, at the place of the instruction.
+    Function(Term, Term, &'a [Term]),
+}
+
+/// Most entries of a stack trace (`backtrace_depth`).
+pub static DEPTH: AtomicUsize = AtomicUsize::new(8);
+
+/// The module that formats errors of natives of `m`.
+fn format_module(m: Term) -> Option<Term> {
+    Some(atom::intern(match atom::name(m) {
+        "atomics" | "counters" | "erlang" | "erts_internal" | "persistent_term" => {
+            "erl_erts_errors"
+        }
+        "os" => "erl_kernel_errors",
+        "binary" | "ets" | "lists" | "maps" | "math" | "re" | "unicode" => "erl_stdlib_errors",
+        _ => return None,
+    }))
+}
+
+/// Raises `fail` at the instruction `pc`: the next instruction, or null if nobody catches it and the process ends.
+///
+/// # Safety
+/// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
+#[inline(never)]
+pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
+    let mut info = false;
+    match fail {
+        Fail::Raised => {}
+        Fail::Exited => {
+            cx.interp.exit = Exit::Exited;
+            return std::ptr::null();
+        }
+        f => {
+            let value = match f {
+                Fail::Badarg => am::BADARG,
+                Fail::Badarith => am::BADARITH,
+                Fail::SystemLimit => am::SYSTEM_LIMIT,
+                Fail::Undef => am::UNDEF,
+                _ => am::NOTSUP,
+            };
+            let _ = cx.error(value);
+            info = matches!(f, Fail::Badarg | Fail::SystemLimit | Fail::Badarith);
+        }
+    }
+    let trace = if cx.exc.trace != Term::NON_VALUE {
+        cx.exc.trace
+    } else {
+        raw_trace(cx, pc, first, info)
+    };
+    throw(cx, trace)
+}
+
+unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
+    let class = cx.exc.class.atom();
+    let info_wanted = info || cx.exc.error_info;
+    let (kind, head, extra) = match first {
+        First::None => (0, NIL, NIL),
+        First::Construct(cause) => {
+            let fm = atom::intern("erl_erts_errors");
+            let f = atom::intern("format_bs_fail");
+            let map = cx.flatmap(&[am::CAUSE, am::FUNCTION, am::MODULE], &[cause, f, fm]);
+            let pair = cx.tuple(&[am::ERROR_INFO, map]);
+            (0, NIL, cx.list(&[pair]))
+        }
+        First::Function(m, f, args) => {
+            let a = cx.list(args);
+            (1, cx.tuple(&[m, f, a]), NIL)
+        }
+        First::Native(m, f, args) => {
+            let a = if cx.exc.args != Term::NON_VALUE {
+                cx.exc.args
+            } else {
+                cx.list(args)
+            };
+            let error = cx.exc.class == Class::Error;
+            let extra = match format_module(m).filter(|_| error && info_wanted) {
+                None => NIL,
+                Some(fm) => {
+                    let map = if cx.exc.cause == Term::NON_VALUE {
+                        cx.flatmap(&[am::MODULE], &[fm])
+                    } else {
+                        let cause = cx.exc.cause;
+                        cx.flatmap(&[am::CAUSE, am::MODULE], &[cause, fm])
+                    };
+                    let pair = cx.tuple(&[am::ERROR_INFO, map]);
+                    cx.list(&[pair])
+                }
+            };
+            let a = if error {
+                a
+            } else {
+                Term::small(args.len() as i64)
+            };
+            (2, cx.tuple(&[m, f, a]), extra)
+        }
+    };
+    let depth = DEPTH.load(Ordering::Relaxed).max(1);
+    let mut pcs: Vec<u64> = vec![pc as u64];
+    let mut p = cx.heap.stop;
+    while p < cx.heap.hend && pcs.len() < depth {
+        let w = (*p).raw();
+        if w & 3 == 0 && w != 0 && pcs.last() != Some(&w) {
+            pcs.push(w);
+        }
+        p = p.add(1);
+    }
+    let block = cx.heap.alloc(1 + pcs.len());
+    (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
+    for (i, &a) in pcs.iter().enumerate() {
+        (block as *mut u64).add(1 + i).write(a);
+    }
+    let block = Term::boxed_at(block);
+    cx.tuple(&[class, Term::small(kind), head, extra, block])
+}
+
+/// Parts of a raw trace.
+fn raw_parts(t: Term) -> Option<(&'static [Term], &'static [u64])> {
+    let e = t.as_tuple().filter(|e| e.len() == 5)?;
+    let (_, pcs) = e[4].as_big()?;
+    (e[0].is_atom() && e[1].is_small()).then_some((e, pcs))
+}
+
+/// The list form of a raw trace; anything else as it is.
+pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
+    let Some((parts, pcs)) = raw_parts(trace) else {
+        return trace;
+    };
+    let kind = parts[1].small_value();
+    let mut entries = Vec::new();
+    let depth = DEPTH.load(Ordering::Relaxed);
+    if kind == 2 {
+        if let Some(&[m, f, a]) = parts[2].as_tuple() {
+            let e = cx.tuple(&[m, f, a, parts[3]]);
+            entries.push(e);
+        }
+    }
+    for (i, &pc) in pcs.iter().enumerate() {
+        if entries.len() >= depth {
+            break;
+        }
+        // A return address belongs to the call before it.
+        let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
+        let first = (i == 0 && kind == 1).then(|| parts[2].as_tuple()).flatten();
+        let extra = if i == 0 && kind == 0 { parts[3] } else { NIL };
+        let location = match place.as_ref().and_then(|p| p.line.as_ref()) {
+            None => extra,
+            Some((file, line)) => {
+                let s = cx.string(file);
+                let f = cx.tuple(&[am::FILE, s]);
+                let l = cx.tuple(&[am::LINE, Term::small(i64::from(*line))]);
+                cx.list_tail(&[f, l], extra)
+            }
+        };
+        let e = match (first, place) {
+            (Some(&[m, f, a]), _) => cx.tuple(&[m, f, a, location]),
+            (_, Some(p)) => cx.tuple(&[
+                p.module,
+                p.function,
+                Term::small(i64::from(p.arity)),
+                location,
+            ]),
+            _ => continue,
+        };
+        entries.push(e);
+    }
+    cx.list(&entries)
+}
+
+/// Goes to the innermost handler with the exception in the context.
+unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
+    let mut p = cx.heap.stop;
+    let mut frame = p;
+    while p < cx.heap.hend {
+        let w = *p;
+        if w.is_header() {
+            frame = p;
+        } else if w.is_catch() {
+            cx.heap.stop = frame;
+            (frame as *mut u64).write(0);
+            cx.x[0] = Term::NON_VALUE;
+            cx.x[1] = cx.exc.class.atom();
+            cx.x[2] = cx.exc.value;
+            cx.x[3] = trace;
+            return w.catch_addr() as *const u64;
+        }
+        p = p.add(1);
+    }
+    let value = cx.exc.value;
+    cx.interp.reason = match cx.exc.class {
+        Class::Exit => value,
+        Class::Error => {
+            let st = build_trace(cx, trace);
+            cx.tuple(&[value, st])
+        }
+        Class::Throw => {
+            let st = build_trace(cx, trace);
+            let v = cx.tuple(&[am::NOCATCH, value]);
+            cx.tuple(&[v, st])
+        }
+    };
+    cx.interp.exit = Exit::Exited;
+    std::ptr::null()
+}
+
+/// Raises `error:value` at `pc`.
+pub unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u64 {
+    let fail = cx.error(value);
+    raise(cx, pc, fail, First::None)
+}
+
+// The ops. All take (context, instruction) and give the next instruction.
+
+unsafe fn tagged(cx: &mut Cx, pc: *const u64, tag: Term) -> *const u64 {
+    let v = Rd::new(pc).s(cx);
+    let fail = cx.error2(tag, v);
+    raise(cx, pc, fail, First::None)
+}
+pub(super) unsafe fn badmatch(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    tagged(cx, pc, am::BADMATCH)
+}
+pub(super) unsafe fn case_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    tagged(cx, pc, am::CASE_CLAUSE)
+}
+pub(super) unsafe fn try_case_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    tagged(cx, pc, am::TRY_CLAUSE)
+}
+pub(super) unsafe fn badrecord(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    tagged(cx, pc, am::BADRECORD)
+}
+pub(super) unsafe fn if_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    error(cx, pc, am::IF_CLAUSE)
+}
+pub(super) unsafe fn system_limit(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    error(cx, pc, am::SYSTEM_LIMIT)
+}
+fn class_of(t: Term) -> Option<Class> {
+    [Class::Error, Class::Exit, Class::Throw]
+        .into_iter()
+        .find(|c| c.atom() == t)
+}
+/// Raises again with a trace that was caught.
+pub(super) unsafe fn raise_again(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let mut r = Rd::new(pc);
+    let (trace, value) = (r.s(cx), r.s(cx));
+    let class = raw_parts(trace)
+        .and_then(|p| class_of(p.0[0]))
+        .unwrap_or(Class::Error);
+    let _ = cx.error(value);
+    cx.exc.class = class;
+    throw(cx, trace)
+}
+pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    match class_of(cx.x[0]) {
+        Some(class) => {
+            let (value, trace) = (cx.x[1], cx.x[2]);
+            let _ = cx.error(value);
+            cx.exc.class = class;
+            // The class may have been changed by the program: the trace says it to those who raise again.
+            let trace = match raw_parts(trace) {
+                Some((p, _)) if p[0] != class.atom() => {
+                    cx.tuple(&[class.atom(), p[1], p[2], p[3], p[4]])
+                }
+                _ => trace,
+            };
+            throw(cx, trace)
+        }
+        None => {
+            cx.x[0] = am::BADARG;
+            pc.add(words(0))
+        }
+    }
+}
+pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    cx.x[0] = build_trace(cx, cx.x[0]);
+    super::collect_after(cx, 1, 0);
+    pc.add(words(0))
+}
+/// The value of a `catch` whose exception stands in x1 to x3.
+pub(super) unsafe fn catch_value(cx: &mut Cx) {
+    let (class, value, trace) = (cx.x[1], cx.x[2], cx.x[3]);
+    cx.x[0] = if class == am::THROW {
+        value
+    } else if class == am::ERROR {
+        let st = build_trace(cx, trace);
+        let v = cx.tuple(&[value, st]);
+        cx.tuple(&[am::EXIT_UC, v])
+    } else {
+        cx.tuple(&[am::EXIT_UC, value])
+    };
+    super::collect_after(cx, 1, 0);
+}

@@ -1,0 +1,486 @@
+//! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
+
+use super::operands::*;
+use super::{Exit, collect, go};
+use crate::cx::Cx;
+use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
+use purlin_term::{NIL, Term, am, arith, compare};
+use std::cmp::Ordering;
+
+/// Defines a handler; inside, `u` points at the first operand.
+macro_rules! op {
+    ($name:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $u:ident) $body:block) => {
+        #[allow(unused_mut, unused_variables)]
+        pub unsafe fn $name $(<$($g: $b),*>)? (
+            $cx: *mut Cx, $pc: *const u64, mut $e: *mut Term, mut $hp: *mut Term, mut $reds: i64,
+        ) -> Exit {
+            let $u = ($pc as *const u16).add(1);
+            $body
+        }
+    };
+}
+
+#[inline(always)]
+unsafe fn h(u: *const u16, at: usize) -> usize {
+    *u.add(at) as usize
+}
+#[inline(always)]
+unsafe fn label(pc: *const u64, u: *const u16, at: usize) -> *const u64 {
+    pc.offset((u.add(at) as *const i32).read_unaligned() as isize)
+}
+#[inline(always)]
+unsafe fn q(u: *const u16, at: usize) -> u64 {
+    (u.add(at) as *const u64).read_unaligned()
+}
+#[inline(always)]
+unsafe fn bytes(p: *mut Term, n: usize) -> *mut Term {
+    (p as *mut u8).add(n) as *mut Term
+}
+
+op!(op_move<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    D::set(cx, e, u.add(S::U), S::get(cx, e, u));
+    go!(cx, pc.add(words(S::U + D::U)), e, hp, reds)
+});
+op!(op_swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, u) {
+    let a = A::get(cx, e, u);
+    let b = B::get(cx, e, u.add(1));
+    A::set(cx, e, u, b);
+    B::set(cx, e, u.add(1), a);
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_init_y<D: Dst>(cx, pc, e, hp, reds, u) {
+    D::set(cx, e, u, NIL);
+    go!(cx, pc.add(words(1)), e, hp, reds)
+});
+op!(op_init_ys(cx, pc, e, hp, reds, u) {
+    let n = (u as *const u32).read_unaligned() as usize;
+    let list = pc.add(words(2));
+    for i in 0..n {
+        set_source(cx, e, *list.add(i), NIL);
+    }
+    go!(cx, list.add(n), e, hp, reds)
+});
+
+/// Makes room for `need` words by a collection; gives the new stack top.
+#[cold]
+#[inline(never)]
+unsafe fn make_room(cx: *mut Cx, e: *mut Term, hp: *mut Term, need: usize, live: usize) {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    let before = (*cx).reds;
+    collect(cx, need, live);
+    // The reductions in the context are stale here: what the collection cost is taken from the local by the caller.
+    (*cx).reds = before - (*cx).reds;
+}
+
+macro_rules! room {
+    ($cx:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
+        let need: usize = $need;
+        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
+            make_room($cx, $e, $hp, need, $live);
+            $hp = (*$cx).heap.htop;
+            $e = (*$cx).heap.stop;
+            $reds -= (*$cx).reds;
+        }
+    };
+}
+
+op!(op_allocate(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, e, hp, reds, n, h(u, 1));
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_allocate_zero(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, e, hp, reds, n, h(u, 1));
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    for i in 1..n {
+        e.add(i).write(NIL);
+    }
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_allocate_heap(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    go!(cx, pc.add(words(4)), e, hp, reds)
+});
+op!(op_allocate_heap_zero(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    for i in 1..n {
+        e.add(i).write(NIL);
+    }
+    go!(cx, pc.add(words(4)), e, hp, reds)
+});
+op!(op_test_heap(cx, pc, e, hp, reds, u) {
+    room!(cx, e, hp, reds, (u as *const u32).read_unaligned() as usize, h(u, 2));
+    go!(cx, pc.add(words(3)), e, hp, reds)
+});
+op!(op_deallocate(cx, pc, e, hp, reds, u) {
+    go!(cx, pc.add(words(1)), e.add(h(u, 0) + 1), hp, reds)
+});
+op!(op_trim(cx, pc, e, hp, reds, u) {
+    e = e.add(h(u, 0));
+    (e as *mut u64).write(0);
+    go!(cx, pc.add(words(1)), e, hp, reds)
+});
+op!(op_return(cx, pc, e, hp, reds, u) {
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_jump(cx, pc, e, hp, reds, u) {
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
+
+// Lists and tuples.
+
+op!(op_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
+    let p = S::get(cx, e, u).ptr();
+    let (hd, tl) = (*p, *p.add(1));
+    H::set(cx, e, u.add(1), hd);
+    T::set(cx, e, u.add(2), tl);
+    go!(cx, pc.add(words(3)), e, hp, reds)
+});
+op!(op_get_hd<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    D::set(cx, e, u.add(1), *S::get(cx, e, u).ptr());
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_get_tl<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    D::set(cx, e, u.add(1), *S::get(cx, e, u).ptr().add(1));
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_put_list<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    hp.write(A::get(cx, e, u));
+    hp.add(1).write(B::get(cx, e, u.add(A::U)));
+    D::set(cx, e, u.add(A::U + B::U), Term::from_raw(hp as u64 | TAG_LIST));
+    go!(cx, pc.add(words(A::U + B::U + 1)), e, hp.add(2), reds)
+});
+op!(op_get_tuple_element<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    let t = S::get(cx, e, u).ptr();
+    D::set(cx, e, u.add(2), *bytes(t, h(u, 1)));
+    go!(cx, pc.add(words(3)), e, hp, reds)
+});
+op!(op_get_tuple_elements_2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, u) {
+    let t = bytes(S::get(cx, e, u).ptr(), h(u, 1));
+    let (a, b) = (*t, *t.add(1));
+    D::set(cx, e, u.add(2), a);
+    E2::set(cx, e, u.add(3), b);
+    go!(cx, pc.add(words(4)), e, hp, reds)
+});
+op!(op_set_tuple_element(cx, pc, e, hp, reds, u) {
+    let v = source(cx, e, q(u, 0));
+    let t = source(cx, e, q(u, 4)).ptr();
+    *bytes(t, h(u, 8)) = v;
+    go!(cx, pc.add(words(9)), e, hp, reds)
+});
+op!(op_put_tuple<D: Dst>(cx, pc, e, hp, reds, u) {
+    let n = h(u, 1);
+    let list = pc.add(words(2));
+    (hp as *mut u64).write(header(Subtag::Tuple, n));
+    for i in 0..n {
+        hp.add(1 + i).write(source(cx, e, *list.add(i)));
+    }
+    D::set(cx, e, u, Term::boxed_at(hp));
+    go!(cx, list.add(n), e, hp.add(n + 1), reds)
+});
+op!(op_update_record(cx, pc, e, hp, reds, u) {
+    let t = source(cx, e, q(u, 0)).ptr();
+    let (d, size, n) = (*u.add(4), h(u, 5), h(u, 6));
+    let list = pc.add(words(7));
+    std::ptr::copy_nonoverlapping(t, hp, size + 1);
+    for i in 0..n {
+        *hp.add(*list.add(2 * i) as usize) = source(cx, e, *list.add(2 * i + 1));
+    }
+    set_dst(cx, e, d, Term::boxed_at(hp));
+    go!(cx, list.add(2 * n), e, hp.add(size + 1), reds)
+});
+
+// Comparisons.
+
+#[inline(never)]
+fn cmp_slow(a: Term, b: Term) -> Ordering {
+    compare::cmp(a, b)
+}
+#[inline(never)]
+fn eq_slow(a: Term, b: Term) -> bool {
+    compare::eq(a, b)
+}
+#[inline(never)]
+fn eq_exact_slow(a: Term, b: Term) -> bool {
+    compare::eq_exact(a, b)
+}
+#[inline(always)]
+fn both_small(a: Term, b: Term) -> bool {
+    a.raw() & b.raw() & 15 == TAG_SMALL
+}
+#[inline(always)]
+fn lt(a: Term, b: Term) -> bool {
+    if both_small(a, b) {
+        (a.raw() as i64) < b.raw() as i64
+    } else {
+        cmp_slow(a, b) == Ordering::Less
+    }
+}
+#[inline(always)]
+fn eq(a: Term, b: Term) -> bool {
+    a == b || (!(a.is_immed() && b.is_immed()) && eq_slow(a, b))
+}
+#[inline(always)]
+fn same(a: Term, b: Term) -> bool {
+    a == b || (!(a.is_immed() || b.is_immed()) && eq_exact_slow(a, b))
+}
+
+macro_rules! compare_op {
+    ($($name:ident |$a:ident, $b:ident| $cond:expr;)*) => {$(
+        op!($name<A: Src, B: Src>(cx, pc, e, hp, reds, u) {
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            if $cond {
+                go!(cx, pc.add(words(2 + A::U + B::U)), e, hp, reds)
+            }
+            go!(cx, label(pc, u, 0), e, hp, reds)
+        });
+    )*};
+}
+compare_op! {
+    op_is_lt |a, b| lt(a, b);
+    op_is_ge |a, b| !lt(a, b);
+    op_is_eq |a, b| eq(a, b);
+    op_is_ne |a, b| !eq(a, b);
+    op_is_eq_exact |a, b| same(a, b);
+    op_is_ne_exact |a, b| !same(a, b);
+}
+
+// Type tests.
+
+macro_rules! test_op {
+    ($($name:ident |$t:ident| $cond:expr;)*) => {$(
+        op!($name<A: Src>(cx, pc, e, hp, reds, u) {
+            let $t = A::get(cx, e, u.add(2));
+            if $cond {
+                go!(cx, pc.add(words(3)), e, hp, reds)
+            }
+            go!(cx, label(pc, u, 0), e, hp, reds)
+        });
+    )*};
+}
+test_op! {
+    op_is_integer |t| t.is_integer();
+    op_is_float |t| t.is_float();
+    op_is_number |t| t.is_number();
+    op_is_atom |t| t.is_atom();
+    op_is_pid |t| t.is_pid();
+    op_is_reference |t| t.is_ref();
+    op_is_port |t| t.is_port();
+    op_is_nil |t| t.is_nil();
+    op_is_binary |t| is_binary(t);
+    op_is_bitstr |t| t.is_bitstring();
+    op_is_list |t| t.is_list();
+    op_is_nonempty_list |t| t.is_list_ptr();
+    op_is_tuple |t| t.is_tuple();
+    op_is_function |t| t.is_fun();
+    op_is_boolean |t| t == am::TRUE || t == am::FALSE;
+    op_is_map |t| t.is_map();
+}
+
+#[inline(never)]
+fn is_binary(t: Term) -> bool {
+    t.is_binary()
+}
+
+macro_rules! immed_op {
+    ($($name:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
+        op!($name<A: Src>(cx, pc, e, hp, reds, u) {
+            let $t = A::get(cx, e, u.add(2));
+            let $w = q(u, 3);
+            if $cond {
+                go!(cx, pc.add(words(7)), e, hp, reds)
+            }
+            go!(cx, label(pc, u, 0), e, hp, reds)
+        });
+    )*};
+}
+immed_op! {
+    op_is_eq_immed |t, w| t.raw() == w;
+    op_is_ne_immed |t, w| t.raw() != w;
+    op_is_tuple_of_arity |t, w| t.is_boxed() && (*t.ptr()).raw() == w;
+    op_test_arity |t, w| (*t.ptr()).raw() == w;
+}
+op!(op_is_tagged_tuple<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u.add(2));
+    if t.is_boxed() && (*t.ptr()).raw() == q(u, 3) && (*t.ptr().add(1)).raw() == q(u, 7) {
+        go!(cx, pc.add(words(11)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
+op!(op_is_function2(cx, pc, e, hp, reds, u) {
+    let f = source(cx, e, q(u, 2));
+    let n = source(cx, e, q(u, 6));
+    if f.is_fun() && n.is_small() && (*f.ptr().add(3)).raw() & 0xFF == n.small_value() as u64 {
+        go!(cx, pc.add(words(10)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
+
+// Selection.
+
+op!(op_select_val<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u).raw();
+    let n = (u.add(3) as *const u32).read_unaligned() as usize;
+    let list = pc.add(words(5));
+    let (mut lo, mut hi) = (0, n);
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        let v = *list.add(mid);
+        if v == t {
+            go!(cx, pc.offset(*list.add(n + mid) as isize), e, hp, reds)
+        }
+        if v < t { lo = mid + 1 } else { hi = mid }
+    }
+    go!(cx, label(pc, u, 1), e, hp, reds)
+});
+op!(op_select_linear(cx, pc, e, hp, reds, u) {
+    let t = source(cx, e, q(u, 0));
+    let n = (u.add(6) as *const u32).read_unaligned() as usize;
+    let list = pc.add(words(8));
+    for i in (0..n).step_by(2) {
+        if same(t, Term::from_raw(*list.add(i))) {
+            go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
+        }
+    }
+    go!(cx, label(pc, u, 4), e, hp, reds)
+});
+op!(op_jump_table<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u);
+    let n = (u.add(7) as *const u32).read_unaligned() as u64;
+    let i = (t.small_value() as u64).wrapping_sub(q(u, 3));
+    if t.is_small() && i < n {
+        let list = pc.add(words(9));
+        go!(cx, pc.offset(*list.add(i as usize) as isize), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 1), e, hp, reds)
+});
+op!(op_select_arity<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u);
+    if t.is_boxed() {
+        let w = (*t.ptr()).raw();
+        let n = (u.add(3) as *const u32).read_unaligned() as usize;
+        let list = pc.add(words(5));
+        for i in (0..n).step_by(2) {
+            if *list.add(i) == w {
+                go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
+            }
+        }
+    }
+    go!(cx, label(pc, u, 1), e, hp, reds)
+});
+
+// Small arithmetic.
+
+/// The general case of `+` and `-`; NON_VALUE where it fails.
+#[inline(never)]
+unsafe fn arith_slow(
+    cx: *mut Cx,
+    e: *mut Term,
+    hp: *mut Term,
+    a: Term,
+    b: Term,
+    sub: bool,
+) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    let r = if sub {
+        arith::sub(&mut (*cx).heap, a, b)
+    } else {
+        arith::add(&mut (*cx).heap, a, b)
+    };
+    match r {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+
+macro_rules! add_op {
+    ($($name:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            let d = u.add(2 + A::U + B::U);
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    D::set(cx, e, d, Term::from_raw(v as u64));
+                    go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
+                }
+            }
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                let to = label(pc, u, 0);
+                if to != pc {
+                    go!(cx, to, e, hp, reds)
+                }
+                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+            }
+            D::set(cx, e, d, t);
+            hp = (*cx).heap.htop;
+            go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
+        });
+    )*};
+}
+add_op! {
+    op_add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+    op_sub true |a, b| (a.raw() as i64 - TAG_SMALL as i64).overflowing_sub(b.raw() as i64 - 2 * TAG_SMALL as i64);
+}
+
+// Floats. Results that are not finite raise badarith, in the slow op that follows them.
+
+op!(op_fmove(cx, pc, e, hp, reds, u) {
+    let f = &mut (*cx).fr;
+    f[h(u, 1) / 8] = f[h(u, 0) / 8];
+    go!(cx, pc.add(words(2)), e, hp, reds)
+});
+op!(op_fstore(cx, pc, e, hp, reds, u) {
+    let v = (&(*cx).fr)[h(u, 0) / 8];
+    (hp as *mut u64).write(header(Subtag::Float, 1));
+    (hp.add(1) as *mut u64).write(v.to_bits());
+    set_dst(cx, e, *u.add(1), Term::boxed_at(hp));
+    go!(cx, pc.add(words(2)), e, hp.add(2), reds)
+});
+macro_rules! float_op {
+    ($($name:ident $n:literal |$a:ident, $b:ident| $r:expr;)*) => {$(
+        op!($name(cx, pc, e, hp, reds, u) {
+            let f = &mut (*cx).fr;
+            let $a = f[h(u, 0) / 8];
+            #[allow(unused_variables)]
+            let $b = f[h(u, $n - 2) / 8];
+            let r: f64 = $r;
+            if r.is_finite() {
+                f[h(u, $n - 1) / 8] = r;
+                go!(cx, pc.add(words($n)), e, hp, reds)
+            }
+            return super::call::badarith(cx, pc, e, hp, reds);
+        });
+    )*};
+}
+float_op! {
+    op_fadd 3 |a, b| a + b;
+    op_fsub 3 |a, b| a - b;
+    op_fmul 3 |a, b| a * b;
+    op_fdiv 3 |a, b| a / b;
+    op_fnegate 2 |a, b| -a;
+}
