@@ -249,7 +249,7 @@ mod tests {
                         let span = 1u64 << r.below(37);
                         // What is overdue when it starts shares a tick with what is due next.
                         let first = now + 1;
-                        now += r.below(span);
+                        now += 1 + r.below(span);
                         let mut fired = vec![];
                         w.advance(&mut ns, now, |ns, id| {
                             fired.push((ns.0[id as usize].deadline, id))
