@@ -25,7 +25,7 @@ pub mod node;
 pub mod print;
 pub mod region;
 pub mod sync;
-mod sys;
+pub mod sys;
 pub mod verify;
 pub mod word;
 
