@@ -1,6 +1,7 @@
 //! The living system.
 
 pub mod bif;
+pub mod clock;
 pub mod code;
 pub mod cx;
 pub mod interp;

@@ -8,6 +8,7 @@ pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
 pub mod re;
+pub mod time;
 pub mod unicode;
 pub mod zlib;
 
@@ -68,6 +69,7 @@ pub const TABLES: &[&[Bif]] = &[
     iolist::BIFS,
     prim_buffer::BIFS,
     re::BIFS,
+    time::BIFS,
     unicode::BIFS,
     zlib::BIFS,
 ];
