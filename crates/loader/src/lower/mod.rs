@@ -20,6 +20,9 @@ pub struct Callee {
     pub export: u64,
     /// Address of the native that it is, to be called without a look at the export.
     pub native: Option<u64>,
+    /// Address of the native that instructions call which can only call natives: one that raises `undef` where this
+    /// runtime hasn't got it.
+    pub guard: u64,
 }
 
 /// What lowering asks of the runtime. Words are term words.
@@ -265,15 +268,14 @@ impl Lower<'_> {
             g::BIF0 => {
                 let c = self.env.import(self.u(a[0]) as u32);
                 let d = self.s(a[1]);
-                let f = self.native(c, a[0])?;
-                self.e.op(Op::Bif0, &[Arg::Q(f), d]);
+                self.e.op(Op::Bif0, &[Arg::Q(c.guard), d]);
             }
-            g::BIF1 => self.bif(Op::Bif1, a[0], a[1], &a[2..3], a[3], None)?,
-            g::BIF2 => self.bif(Op::Bif2, a[0], a[1], &a[2..4], a[4], None)?,
-            g::BIF3 => self.bif(Op::Bif3, a[0], a[1], &a[2..5], a[5], None)?,
-            g::GC_BIF1 => self.bif(Op::Bif1, a[0], a[2], &a[3..4], a[4], Some(a[1]))?,
-            g::GC_BIF2 => self.bif(Op::Bif2, a[0], a[2], &a[3..5], a[5], Some(a[1]))?,
-            g::GC_BIF3 => self.bif(Op::Bif3, a[0], a[2], &a[3..6], a[6], Some(a[1]))?,
+            g::BIF1 => self.bif(Op::Bif1, a[0], a[1], &a[2..3], a[3], None),
+            g::BIF2 => self.bif(Op::Bif2, a[0], a[1], &a[2..4], a[4], None),
+            g::BIF3 => self.bif(Op::Bif3, a[0], a[1], &a[2..5], a[5], None),
+            g::GC_BIF1 => self.bif(Op::Bif1, a[0], a[2], &a[3..4], a[4], Some(a[1])),
+            g::GC_BIF2 => self.bif(Op::Bif2, a[0], a[2], &a[3..5], a[5], Some(a[1])),
+            g::GC_BIF3 => self.bif(Op::Bif3, a[0], a[2], &a[3..6], a[6], Some(a[1])),
             g::ALLOCATE => self.e.op(Op::Allocate, &[self.h(a[0]), self.h(a[1])]),
             g::ALLOCATE_ZERO => self.e.op(Op::AllocateZero, &[self.h(a[0]), self.h(a[1])]),
             g::ALLOCATE_HEAP => self.e.op(
@@ -537,10 +539,6 @@ impl Lower<'_> {
         let r = self.r(a[1]);
         self.e.op(op, &[self.label(a[0]), r]);
     }
-    fn native(&mut self, c: Callee, import: Operand) -> Result<u64, LoadError> {
-        c.native
-            .ok_or_else(|| Fault::Import(self.u(import) as u32).into())
-    }
     fn bif(
         &mut self,
         op: Op,
@@ -549,7 +547,7 @@ impl Lower<'_> {
         args: &[Operand],
         dst: Operand,
         live: Option<Operand>,
-    ) -> Result<(), LoadError> {
+    ) {
         let index = self.u(import) as u32;
         let i = self.file.imports[index as usize];
         // Where the instruction doesn't say what is live, nothing is collected behind it.
@@ -570,16 +568,14 @@ impl Lower<'_> {
                         .e
                         .op(Op::Arith, &[fail, v[0], v[1], d, Arg::H(n as u32), live]),
                 }
-                return Ok(());
+                return;
             }
         }
         let c = self.env.import(index);
-        let f = self.native(c, import)?;
-        let mut all = vec![fail, Arg::Q(f)];
+        let mut all = vec![fail, Arg::Q(c.guard)];
         all.extend(v);
         all.extend([d, Arg::Q(c.export), live]);
         self.e.op(op, &all);
-        Ok(())
     }
     fn tuple_element(&mut self, a: &[Operand], next: Option<&Instr>) -> usize {
         let code = self.code;

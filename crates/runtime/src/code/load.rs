@@ -1,6 +1,7 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
 use super::{Module, export, fun_entry, install, native};
+use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
 use purlin_term::etf;
@@ -52,6 +53,11 @@ impl Prepared {
     }
 }
 
+/// Stands for natives that this runtime hasn't got.
+unsafe fn missing(_: &mut Cx, _: *const Term) -> BifResult {
+    Err(Fail::Undef)
+}
+
 struct Names<'a> {
     file: &'a BeamFile<'a>,
     atoms: Vec<Term>,
@@ -97,6 +103,7 @@ impl Env for Names<'_> {
         Callee {
             export: e as *const _ as u64,
             native,
+            guard: native.unwrap_or(missing as usize as u64),
         }
     }
     fn lambda(&mut self, index: u32) -> u64 {
