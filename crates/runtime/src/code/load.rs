@@ -103,7 +103,7 @@ impl Env for Names<'_> {
         Callee {
             export: e as *const _ as u64,
             native,
-            guard: native.unwrap_or(missing as usize as u64),
+            guard: native.unwrap_or(missing as *const () as u64),
         }
     }
     fn lambda(&mut self, index: u32) -> u64 {
