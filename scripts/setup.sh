@@ -2,13 +2,12 @@
 # Installs what building and testing need and the machine lacks: a C toolchain, the stock Erlang and Elixir, Rust.
 set -eu
 need=""
-for p in erl:erlang-base erlc:erlang-dev elixir:elixir cc:gcc make:make pkg-config:pkg-config; do
+for p in erl:erlang-base erlc:erlang-dev elixir:elixir cc:gcc make:make pkg-config:pkg-config curl:curl; do
   command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
 done
-for d in tools crypto syntax_tools parsetools; do
+for d in tools crypto syntax_tools parsetools runtime_tools; do
   ls -d /usr/lib/erlang/lib/$d-* >/dev/null 2>&1 || need="$need erlang-$(echo $d | tr _ -)"
 done
-command -v cargo >/dev/null 2>&1 || [ -x "$HOME/.cargo/bin/cargo" ] || need="$need rustup"
 if [ -n "$need" ]; then
   sudo=""
   [ "$(id -u)" = 0 ] || sudo=sudo
@@ -17,4 +16,9 @@ if [ -n "$need" ]; then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq $need >/dev/null
 fi
 PATH="$HOME/.cargo/bin:$PATH"
-cargo --version >/dev/null 2>&1 || rustup default stable >&2
+# Debian 12's own Rust is too old for the edition, so it comes from the Rust project's installer.
+if command -v rustup >/dev/null 2>&1; then
+  cargo --version >/dev/null 2>&1 || rustup default stable >&2
+elif ! command -v cargo >/dev/null 2>&1; then
+  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y -q --profile minimal --default-toolchain stable >&2
+fi

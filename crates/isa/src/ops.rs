@@ -386,10 +386,7 @@ mod tests {
     fn every_variant_leads_back_to_its_row() {
         for n in 0..VARIANTS as u16 {
             let (row, v) = lookup(n).unwrap();
-            let op = OPS
-                .iter()
-                .position(|r| std::ptr::eq(r.name, row.name))
-                .unwrap();
+            let op = OPS.iter().position(|r| r.name == row.name).unwrap();
             assert_eq!(BASE[op] as usize + v, n as usize);
             let forms = row.forms(v);
             // SAFETY-free way back: compare through the forms.
