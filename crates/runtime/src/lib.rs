@@ -4,6 +4,7 @@ pub mod bif;
 pub mod clock;
 pub mod code;
 pub mod cx;
+pub mod ids;
 pub mod interp;
 pub mod options;
 pub mod process;
