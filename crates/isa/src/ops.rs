@@ -160,6 +160,7 @@ specific_ops! {
     CallBif call_bif [Q, Q, H] "x0 = native(x0…); export, function, arity";
     CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…)";
     CallBifOnly call_bif_only [Q, Q, H] "return native(x0…)";
+    CallDirty call_dirty [Q, Q, H, H] "return native(x0…) on a dirty thread; export, function, arity, pool";
     CallFun call_fun [H] "call x[arity] with x0…";
     CallFun2 call_fun2 [H, S] "call fun with x0…";
     Apply apply [H] "call x[n]:x[n+1] with x0…";
@@ -172,7 +173,8 @@ specific_ops! {
     Nif nif [] "a native library may replace the function from here";
     IApplyFun i_apply_fun [] "tail call fun x0 with arguments in list x1";
     Yield yield_ [H] "time slice ends; live";
-    Hibernated hibernated [] "continue a process after hibernation: x0:x1 with list x2";
+    Hibernate hibernate [] "drop stack, shrink heap, then as hibernated";
+    Hibernated hibernated [] "wait for a message, then tail call x0:x1 with arguments in list x2";
     // Lists and tuples.
     GetList get_list [R, R, R] "hd, tl = src";
     GetHd get_hd [R, R] "dst = hd(src)";
@@ -360,6 +362,12 @@ pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
 /// Words of an instruction with those forms, without its list.
 pub fn words(forms: &[Form]) -> usize {
     (1 + forms.iter().map(|f| f.units()).sum::<usize>()).div_ceil(4)
+}
+
+/// Pools in `call_dirty`.
+pub mod dirty {
+    pub const IO: u16 = 0;
+    pub const CPU: u16 = 1;
 }
 
 /// Numbers of the operations of `arith`.

@@ -107,6 +107,8 @@ pub struct Cx {
     pub proc: *mut crate::process::Process,
     /// Index of this thread among the schedulers; dirty threads come behind them.
     pub sched: usize,
+    /// Whether this is a dirty thread: natives of the dirty kinds are called here and nowhere else.
+    pub dirty: bool,
     /// The address that the native was called from, for stack traces.
     pub bif_pc: *const u64,
     /// Where the interpreter left off, and why.
@@ -136,6 +138,7 @@ impl Cx {
             },
             proc: std::ptr::null_mut(),
             sched,
+            dirty: false,
             bif_pc: std::ptr::null(),
             interp: crate::interp::State::new(),
         })

@@ -39,6 +39,9 @@ pub trait Env {
     fn lambda(&mut self, index: u32) -> u64;
     /// Address of the module's string table, as long as the code lives.
     fn strings(&mut self) -> u64;
+    /// Address of the export of a function of this module that the runtime has got as a native; then its code in the
+    /// file is not run.
+    fn own_native(&mut self, function: u32, arity: u32) -> Option<u64>;
     /// Names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
 }
@@ -110,10 +113,17 @@ impl Lower<'_> {
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
+        let native = self.env.own_native(f.name, f.arity);
         let mut i = 0;
         while i < instrs.len() {
+            let entry = instrs[i].op == g::LABEL
+                && self.u(code.args(&instrs[i])[0]) == u64::from(f.entry_label);
             let used = self.instr(instrs, i)?;
             i += used;
+            if let (true, Some(export)) = (entry, native) {
+                self.e
+                    .op(Op::CallExtOnly, &[Arg::Q(export), Arg::H(f.arity)]);
+            }
         }
         self.out.functions.push(LoweredFunction {
             name,

@@ -1,6 +1,7 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
-use super::{Module, export, fun_entry, install, native};
+use super::{Module, export, fun_entry, install, is_builtin, native};
+use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
@@ -99,7 +100,10 @@ impl Env for Names<'_> {
         let atom = |n: u32| self.atoms[n as usize - 1];
         let (m, f) = (atom(i.module), atom(i.function));
         let e = export(m, f, i.arity);
-        let native = native(m, f, i.arity).map(|(_, b)| b.call as usize as u64);
+        // Dirty natives are called through the stub of their export only, which sees to the thread.
+        let native = native(m, f, i.arity)
+            .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
+            .map(|(_, b)| b.call as usize as u64);
         Callee {
             export: e as *const _ as u64,
             native,
@@ -108,6 +112,10 @@ impl Env for Names<'_> {
     }
     fn lambda(&mut self, index: u32) -> u64 {
         self.funs[index as usize] as *const FunEntry as u64
+    }
+    fn own_native(&mut self, function: u32, arity: u32) -> Option<u64> {
+        let (m, f) = (self.atoms[0], self.atoms[function as usize - 1]);
+        is_builtin(m, f, arity).then(|| export(m, f, arity) as *const _ as u64)
     }
     fn strings(&mut self) -> u64 {
         self.strings

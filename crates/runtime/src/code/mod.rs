@@ -11,8 +11,8 @@ mod load;
 
 pub use load::{LoadFailure, Prepared, finish, load, prepare};
 
-use crate::bif::{Bif, TABLES};
-use purlin_isa::ops::{Form, Op};
+use crate::bif::{Bif, Kind, TABLES};
+use purlin_isa::ops::{Form, Op, dirty};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::region::Region;
@@ -89,6 +89,10 @@ pub struct Stubs {
     pub apply: &'static [u64],
     /// Calls fun x0 with the arguments in list x1, in place of the caller.
     pub apply_fun: &'static [u64],
+    /// `erlang:hibernate/3`.
+    pub hibernate: &'static [u64],
+    /// Where a process that hibernates goes on.
+    pub hibernated: &'static [u64],
     /// Ends the process normally: what the first call of a process returns to.
     pub exit: &'static [u64],
 }
@@ -118,6 +122,8 @@ fn code() -> &'static Code {
         stubs: Stubs {
             apply: stub(Op::IApply, &[]).leak(),
             apply_fun: stub(Op::IApplyFun, &[]).leak(),
+            hibernate: stub(Op::Hibernate, &[]).leak(),
+            hibernated: stub(Op::Hibernated, &[]).leak(),
             exit: stub(Op::ProcessExit, &[]).leak(),
         },
     })
@@ -191,27 +197,50 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     let words = match native(m, f, arity) {
         Some((row, b)) => {
             e.bif.store(row + 1, Ordering::Relaxed);
-            stub(
-                Op::CallBifOnly,
-                &[
-                    (Form::Q, here),
-                    (Form::Q, b.call as usize as u64),
-                    (Form::H, u64::from(arity)),
-                ],
-            )
+            let mut v = vec![
+                (Form::Q, here),
+                (Form::Q, b.call as usize as u64),
+                (Form::H, u64::from(arity)),
+            ];
+            match b.kind {
+                Kind::Guard | Kind::Plain => stub(Op::CallBifOnly, &v),
+                Kind::DirtyIo | Kind::DirtyCpu => {
+                    let pool = match b.kind {
+                        Kind::DirtyIo => dirty::IO,
+                        _ => dirty::CPU,
+                    };
+                    v.push((Form::H, u64::from(pool)));
+                    stub(Op::CallDirty, &v)
+                }
+            }
         }
         None => stub(Op::ErrorHandler, &[(Form::Q, here)]),
     };
     for (s, w) in e.stub.iter().zip(words) {
         s.store(w, Ordering::Relaxed);
     }
-    let at = match (m == am::ERLANG && f == am::APPLY, arity) {
-        (true, 2) => stubs().apply_fun.as_ptr(),
-        (true, 3) => stubs().apply.as_ptr(),
-        _ => e.stub.as_ptr() as *const u64,
-    };
+    let at = own_code(m, f, arity).unwrap_or(e.stub.as_ptr() as *const u64);
     e.address.store(at as *mut u64, Ordering::Release);
     e
+}
+
+/// The functions of `erlang` that are code of the runtime: what they do to the stack no native can.
+fn own_code(m: Term, f: Term, arity: u32) -> Option<*const u64> {
+    if m != am::ERLANG {
+        return None;
+    }
+    let s = stubs();
+    match (atom::name(f), arity) {
+        ("apply", 2) => Some(s.apply_fun.as_ptr()),
+        ("apply", 3) => Some(s.apply.as_ptr()),
+        ("hibernate", 3) => Some(s.hibernate.as_ptr()),
+        _ => None,
+    }
+}
+
+/// Whether a function is the runtime's whatever the file of its module says: a native, or code of the runtime.
+pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
+    native(m, f, arity).is_some() || own_code(m, f, arity).is_some()
 }
 
 /// Whether a call of that export reaches code: a loaded function or a native.
@@ -220,8 +249,11 @@ pub fn is_callable(e: &Export) -> bool {
         || e.address.load(Ordering::Acquire) as *const u64 != e.stub.as_ptr() as *const u64
 }
 
-/// Makes an export undefined (or native) again, for unloading.
+/// Makes an export undefined again, for unloading. What is built in stays.
 pub(crate) fn reset_export(e: &Export) {
+    if is_builtin(e.module, e.function, e.arity) {
+        return;
+    }
     e.address
         .store(e.stub.as_ptr() as *mut u64, Ordering::Release);
 }
@@ -294,10 +326,7 @@ pub fn delete(name: Term) -> Option<bool> {
     }
     let cur = v.current.take()?;
     for &(f, a, _) in &cur.exports {
-        let e = export(name, f, a);
-        if e.bif.load(Ordering::Relaxed) == 0 {
-            reset_export(e);
-        }
+        reset_export(export(name, f, a));
     }
     v.old = Some(cur);
     Some(true)
@@ -343,8 +372,8 @@ fn install(m: &'static Module) {
     }
     for &(f, a, at) in &m.exports {
         let e = export(m.name, f, a);
-        // What is a native stays one, whatever its module's file says; `apply` is code of the runtime.
-        if e.bif.load(Ordering::Relaxed) == 0 && !(m.name == am::ERLANG && f == am::APPLY) {
+        // What is a native stays one, whatever its module's file says.
+        if !is_builtin(m.name, f, a) {
             e.address.store(m.at(at) as *mut u64, Ordering::Release);
         }
     }

@@ -5,7 +5,7 @@ use super::operands::*;
 use super::{Exit, collect_after, go, slow_op};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_isa::ops;
+use purlin_isa::ops::{self, dirty};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::word::{Subtag, header};
@@ -255,7 +255,7 @@ slow_op! {
     op_func_info => func_info;
     op_error_handler => error_handler;
     op_process_exit => process_exit;
-    op_hibernated => i_apply;
+    op_call_dirty => call_dirty;
     op_bif0 => bif0;
     op_bif1 => bif1;
     op_bif2 => bif2;
@@ -345,6 +345,31 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
             to
         }
     }
+}
+/// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
+unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let n = h(pc, 9);
+    if !cx.dirty {
+        cx.interp.pc = pc;
+        cx.interp.live = n;
+        cx.interp.exit = if h(pc, 10) == dirty::CPU as usize {
+            Exit::DirtyCpu
+        } else {
+            Exit::DirtyIo
+        };
+        return std::ptr::null();
+    }
+    let (next, live) = match native(cx, pc, n) {
+        After::Value => (do_return(cx), 1),
+        After::Trap(to) => (to, cx.trap.argc),
+        After::Jump(to) if to.is_null() => return to,
+        // A handler: class, reason and trace stand in x1 to x3.
+        After::Jump(to) => (to, 4),
+    };
+    cx.interp.pc = next;
+    cx.interp.live = live;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
 }
 unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     let e = cx.heap.stop as *mut u64;
@@ -552,7 +577,7 @@ fn spread(cx: &mut Cx, list: Term) -> Option<usize> {
     }
     (it.tail().is_nil() && n <= crate::cx::MAX_ARGS).then_some(n)
 }
-unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
+pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
     let Some(n) = spread(cx, args) else {
         return bad_apply(cx, pc, m, f, args);

@@ -31,6 +31,7 @@ pub mod exc;
 mod fast;
 mod misc;
 pub mod operands;
+pub mod start;
 
 use crate::cx::{BifResult, Cx};
 use purlin_term::Term;
@@ -50,6 +51,11 @@ pub enum Exit {
     WaitTimeout,
     /// The process has ended; the reason is `interp.reason`.
     Exited,
+    /// Go on at `interp.pc` with `interp.live` registers, on a thread of the dirty I/O pool, where `cx.dirty` is set:
+    /// a native is called there. Then comes [`Exit::Yield`], and the process is a normal scheduler's again.
+    DirtyIo,
+    /// As `DirtyIo`, for the dirty CPU pool.
+    DirtyCpu,
 }
 
 /// The interpreter's part of a context.
@@ -157,7 +163,7 @@ pub(crate) use slow_op;
 mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
-    use super::{bits::*, bits_build::*, call::*, fast::*, misc::*};
+    use super::{bits::*, bits_build::*, call::*, fast::*, misc::*, start::*};
     pub static HANDLERS: &[super::Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
 }
 pub(crate) use table::HANDLERS;
