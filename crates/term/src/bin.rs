@@ -29,12 +29,16 @@ impl RcBin {
     }
     /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller owns.
     pub fn alloc(capacity: usize) -> *mut RcBin {
-        let l = Self::layout(capacity);
+        Self::try_alloc(capacity).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)))
+    }
+    /// The same for a size that a program asks for: None if there is no memory for it.
+    pub fn try_alloc(capacity: usize) -> Option<*mut RcBin> {
+        let l = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8).ok()?;
         // SAFETY: the layout has a non-zero size; fields are written before the block is used.
         unsafe {
             let p = alloc(l) as *mut RcBin;
             if p.is_null() {
-                handle_alloc_error(l);
+                return None;
             }
             p.write(RcBin {
                 refc: AtomicU64::new(1),
@@ -42,7 +46,7 @@ impl RcBin {
                 used: AtomicUsize::new(capacity),
             });
             TOTAL.fetch_add(capacity, Ordering::Relaxed);
-            p
+            Some(p)
         }
     }
     /// A block that holds a copy of `bytes`.
@@ -64,19 +68,25 @@ impl RcBin {
     /// # Safety
     /// The caller holds the only count and forgets `p`.
     pub unsafe fn grow(p: *mut RcBin, capacity: usize) -> *mut RcBin {
+        Self::try_grow(p, capacity).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)))
+    }
+    /// The same for a size that a program asks for: None, and `p` as it was, if there is no memory for it.
+    ///
+    /// # Safety
+    /// As for [`RcBin::grow`].
+    pub unsafe fn try_grow(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
         let old = (*p).capacity;
-        let q = realloc(
-            p as *mut u8,
-            Self::layout(old),
-            Self::layout(capacity).size(),
-        ) as *mut RcBin;
+        let size = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8)
+            .ok()?
+            .size();
+        let q = realloc(p as *mut u8, Self::layout(old), size) as *mut RcBin;
         if q.is_null() {
-            handle_alloc_error(Self::layout(capacity));
+            return None;
         }
         (*q).capacity = capacity;
         TOTAL.fetch_add(capacity, Ordering::Relaxed);
         TOTAL.fetch_sub(old, Ordering::Relaxed);
-        q
+        Some(q)
     }
     /// Counts one more holder.
     ///

@@ -7,6 +7,8 @@ pub mod checksum;
 pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
+pub mod prim_file;
+pub mod prim_file_names;
 pub mod re;
 pub mod time;
 pub mod unicode;
@@ -68,6 +70,8 @@ pub const TABLES: &[&[Bif]] = &[
     checksum::BIFS,
     iolist::BIFS,
     prim_buffer::BIFS,
+    prim_file::BIFS,
+    prim_file_names::BIFS,
     re::BIFS,
     time::BIFS,
     unicode::BIFS,

@@ -1,0 +1,148 @@
+//! File names and environment strings between Erlang and the operating system.
+//!
+//! The native encoding is settled once, when the runtime starts: by the flag `+fn`, else by the locale. A name that
+//! the encoding can't say travels as a raw binary.
+
+use crate::options::{FilenameEncoding, FilenameWarning};
+use purlin_term::{Alloc, Term, atom};
+use std::ffi::{CStr, c_char};
+use std::sync::OnceLock;
+
+/// Encoding of file names, environment variables and command lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encoding {
+    Latin1,
+    Utf8,
+}
+
+#[derive(Clone, Copy)]
+struct Setting {
+    encoding: Encoding,
+    warning: FilenameWarning,
+}
+
+static SETTING: OnceLock<Setting> = OnceLock::new();
+
+fn setting() -> Setting {
+    *SETTING.get_or_init(|| Setting {
+        encoding: resolve(FilenameEncoding::Locale),
+        warning: FilenameWarning::Warning,
+    })
+}
+
+fn resolve(e: FilenameEncoding) -> Encoding {
+    match e {
+        FilenameEncoding::Latin1 => Encoding::Latin1,
+        FilenameEncoding::Utf8 => Encoding::Utf8,
+        FilenameEncoding::Locale if locale_is_utf8() => Encoding::Utf8,
+        FilenameEncoding::Locale => Encoding::Latin1,
+    }
+}
+
+/// Whether the character set of the user's locale is UTF-8.
+pub fn locale_is_utf8() -> bool {
+    // SAFETY: the locale object is made, asked and freed here; the answer is read before that.
+    unsafe {
+        let l = libc::newlocale(libc::LC_CTYPE_MASK, c"".as_ptr(), std::ptr::null_mut());
+        if l.is_null() {
+            return false;
+        }
+        let set: *mut c_char = libc::nl_langinfo_l(libc::CODESET, l);
+        let yes = !set.is_null() && CStr::from_ptr(set) == c"UTF-8";
+        libc::freelocale(l);
+        yes
+    }
+}
+
+/// Settles the encoding. Called once, before any name is converted; later calls change nothing.
+pub fn configure(encoding: FilenameEncoding, warning: FilenameWarning) {
+    SETTING.get_or_init(|| Setting {
+        encoding: resolve(encoding),
+        warning,
+    });
+}
+
+/// The native encoding.
+pub fn encoding() -> Encoding {
+    setting().encoding
+}
+
+/// What is done about names that the encoding can't say.
+pub fn warning() -> FilenameWarning {
+    setting().warning
+}
+
+/// The native form of a name: a (deep) list of characters, or an atom. None if `t` is neither, or has a character
+/// that the encoding does not have, or the null character. Binaries are not taken: they are native already.
+pub fn to_native(t: Term) -> Option<Vec<u8>> {
+    let enc = encoding();
+    let mut out = Vec::new();
+    if t.is_atom() {
+        for c in atom::name(t).chars() {
+            push(&mut out, c as i64, enc)?;
+        }
+        return Some(out);
+    }
+    let mut at = t;
+    let mut stack = Vec::new();
+    loop {
+        if let Some((h, rest)) = at.as_cons() {
+            if let Some(c) = h.as_small() {
+                push(&mut out, c, enc)?;
+                at = rest;
+            } else if h.is_list_ptr() {
+                stack.push(rest);
+                at = h;
+            } else if h.is_nil() {
+                at = rest;
+            } else {
+                return None;
+            }
+        } else if at.is_nil() {
+            match stack.pop() {
+                Some(t) => at = t,
+                None => return Some(out),
+            }
+        } else {
+            return None;
+        }
+    }
+}
+
+fn push(out: &mut Vec<u8>, c: i64, enc: Encoding) -> Option<()> {
+    let c = u32::try_from(c).ok().filter(|&c| c != 0)?;
+    match enc {
+        Encoding::Latin1 => out.push(u8::try_from(c).ok()?),
+        Encoding::Utf8 => {
+            let c = char::from_u32(c)?;
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    Some(())
+}
+
+/// The native form of a file name argument as natives other than `prim_file` take it: as [`to_native`], and binaries
+/// as they are.
+pub fn any_to_native(t: Term) -> Option<Vec<u8>> {
+    match t.as_binary() {
+        Some(b) if b.contains(&0) => None,
+        Some(b) => Some(b.into_owned()),
+        None => to_native(t),
+    }
+}
+
+/// The list of characters that these native bytes are; None if they are not properly encoded.
+pub fn from_native<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8]) -> Option<Term> {
+    match encoding() {
+        Encoding::Latin1 => Some(a.byte_list(bytes, purlin_term::NIL)),
+        Encoding::Utf8 => std::str::from_utf8(bytes).ok().map(|s| a.string(s)),
+    }
+}
+
+/// The list of characters that these native bytes are; one of bytes if they are not properly encoded.
+pub fn from_native_lossy<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8]) -> Term {
+    match from_native(a, bytes) {
+        Some(t) => t,
+        None => a.byte_list(bytes, purlin_term::NIL),
+    }
+}

@@ -1,0 +1,70 @@
+//! Names of operating-system errors, as Erlang programs know them: `enoent`, `eacces` and so on.
+
+use purlin_term::{Term, atom};
+
+/// Rows of names; a name that this system does not have, or has as a second name of another, is left out.
+macro_rules! errors {
+    ($($name:ident)*) => {
+        const ERRORS: &[(i32, &str)] = &[$((libc::$name, stringify!($name))),*];
+    };
+}
+
+errors! {
+    E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EALREADY EBADF EBADMSG EBUSY ECHILD ECONNABORTED
+    ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EDOM EDQUOT EEXIST EFAULT EFBIG EHOSTDOWN EHOSTUNREACH EIDRM EILSEQ
+    EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR ELOOP EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG ENETDOWN
+    ENETRESET ENETUNREACH ENFILE ENOBUFS ENODATA ENODEV ENOENT ENOEXEC ENOLCK ENOLINK ENOMEM ENOMSG ENOPROTOOPT
+    ENOSPC ENOSR ENOSTR ENOSYS ENOTBLK ENOTCONN ENOTDIR ENOTEMPTY ENOTSOCK ENOTSUP ENOTTY ENXIO EOPNOTSUPP EOVERFLOW
+    EPERM EPFNOSUPPORT EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ERANGE EREMOTE EROFS ESHUTDOWN ESOCKTNOSUPPORT ESPIPE
+    ESRCH ESTALE ETIME ETIMEDOUT ETOOMANYREFS ETXTBSY EUSERS EXDEV
+}
+
+#[cfg(target_os = "linux")]
+macro_rules! linux_errors {
+    ($($name:ident)*) => {
+        const SYSTEM: &[(i32, &str)] = &[$((libc::$name, stringify!($name))),*];
+    };
+}
+#[cfg(target_os = "linux")]
+linux_errors! {
+    EADV EBADE EBADFD EBADR EBADRQC EBADSLT EBFONT ECHRNG ECOMM EDOTDOT EISNAM EL2HLT EL2NSYNC EL3HLT EL3RST ELIBACC
+    ELIBBAD ELIBEXEC ELIBMAX ELIBSCN ELNRNG ENAVAIL ENOANO ENOCSI ENONET ENOPKG ENOTNAM ENOTUNIQ EREMCHG EREMOTEIO
+    ESRMNT EUCLEAN EUNATCH EXFULL
+}
+#[cfg(not(target_os = "linux"))]
+const SYSTEM: &[(i32, &str)] = &[];
+
+/// The atom for `errno`; `unknown` for a number without a name.
+pub fn errno_atom(errno: i32) -> Term {
+    match ERRORS.iter().chain(SYSTEM).find(|e| e.0 == errno) {
+        Some((_, name)) => atom::intern(&name.to_ascii_lowercase()),
+        None => atom::intern("unknown"),
+    }
+}
+
+/// The error that the last failed call of the C library on this thread left.
+pub fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The number of an error that the standard library reports; EINVAL for one that it made up itself.
+pub fn errno_of(e: &std::io::Error) -> i32 {
+    e.raw_os_error().unwrap_or(libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_errors() {
+        for (errno, name) in [
+            (libc::ENOENT, "enoent"),
+            (libc::EAGAIN, "eagain"),
+            (libc::ENOTSUP, "enotsup"),
+            (-1, "unknown"),
+        ] {
+            assert_eq!(atom::name(errno_atom(errno)), name);
+        }
+    }
+}
