@@ -10,7 +10,7 @@
 //! is the operating system's, which it disciplines itself; its frequency is not corrected here.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Native time units in a second.
 pub const UNIT: i64 = 1_000_000_000;
@@ -97,30 +97,6 @@ pub fn now_micros() -> i64 {
         })
         .unwrap_or_else(|last| last);
     now.max(last + 1)
-}
-
-/// A number that no other call gives: later calls, on any thread, give greater ones.
-pub fn unique_monotonic() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::SeqCst)
-}
-
-/// A number that no other call of this function gives. Threads take them in blocks, so they come in no order.
-pub fn unique() -> u64 {
-    const BLOCK: u64 = 1 << 12;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    thread_local! {
-        static MINE: std::cell::Cell<(u64, u64)> = const { std::cell::Cell::new((0, 0)) };
-    }
-    MINE.with(|mine| {
-        let (mut at, mut end) = mine.get();
-        if at == end {
-            at = NEXT.fetch_add(BLOCK, Ordering::Relaxed);
-            end = at + BLOCK;
-        }
-        mine.set((at + 1, end));
-        at
-    })
 }
 
 /// A date and a time of day.
@@ -294,19 +270,5 @@ mod tests {
             assert!(d.is_valid(1600), "{seconds}: {d:?}");
             assert_eq!(d.to_posix(), seconds, "{d:?}");
         }
-    }
-
-    #[test]
-    fn unique_numbers_differ_across_threads() {
-        let all: Vec<u64> = std::thread::scope(|s| {
-            let hs: Vec<_> = (0..4)
-                .map(|_| s.spawn(|| (0..10_000).map(|_| unique()).collect::<Vec<_>>()))
-                .collect();
-            hs.into_iter()
-                .flat_map(|h| h.join().expect("joins"))
-                .collect()
-        });
-        let set: std::collections::HashSet<u64> = all.iter().copied().collect();
-        assert_eq!(set.len(), all.len());
     }
 }

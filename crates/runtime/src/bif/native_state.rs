@@ -4,26 +4,16 @@
 //! in it stands behind a lock of its own.
 
 use crate::cx::Cx;
+use crate::ids;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
 use purlin_term::{Alloc, Term};
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Numbers of these references: top bit of the third number set, which counted references never reach.
-static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A reference that owns `value`, which is dropped with the last copy of it.
 pub fn make<T: Any + Send + Sync>(cx: &mut Cx, value: T) -> Term {
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    // The first number of a reference has 18 bits on the wire.
-    let num = [
-        (n & 0x3_FFFF) as u32,
-        (n >> 18) as u32,
-        0x8000_0000 | (n >> 50) as u32,
-    ];
     // SAFETY: just made, count 0, and nobody else knows it.
-    unsafe { cx.magic_ref(MagicRef::new(num, Box::new(value))) }
+    unsafe { cx.magic_ref(MagicRef::new(ids::ref_numbers(), Box::new(value))) }
 }
 
 /// The value of type `T` behind `t`; None if `t` is no such reference. Good for the native call, like the term.

@@ -395,7 +395,12 @@ impl Filling {
     ) -> Result<(), i32> {
         while self.len < wanted {
             if self.len == self.room {
-                self.resize(self.room.saturating_mul(2).max(FIRST_READ_BYTES).min(wanted))?;
+                self.resize(
+                    self.room
+                        .saturating_mul(2)
+                        .max(FIRST_READ_BYTES)
+                        .min(wanted),
+                )?;
             }
             let left = self.room.min(wanted) - self.len;
             // SAFETY: `left` bytes of the block lie behind those that are filled.

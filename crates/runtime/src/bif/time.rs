@@ -2,7 +2,7 @@
 
 use crate::clock::{self, DateTime};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, lazy_atoms};
+use crate::{bifs, ids, lazy_atoms};
 use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, Term, am, arith};
 
@@ -197,7 +197,7 @@ fn posixtime_to_universaltime_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn unique_integer_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(cx.int((clock::unique() as i64).wrapping_add(MIN_SMALL)))
+    Ok(cx.int((ids::unique() as i64).wrapping_add(MIN_SMALL)))
 }
 fn unique_integer_1(cx: &mut Cx, [options]: [Term; 1]) -> BifResult {
     let (mut is_positive, mut is_monotonic) = (false, false);
@@ -216,16 +216,14 @@ fn unique_integer_1(cx: &mut Cx, [options]: [Term; 1]) -> BifResult {
     if !rest.is_nil() {
         return Err(Fail::Badarg);
     }
+    // The counter of monotonic integers starts with 1.
     let n = if is_monotonic {
-        clock::unique_monotonic()
+        ids::unique_monotonic() - 1
     } else {
-        clock::unique()
+        ids::unique() as i64
     };
-    Ok(if is_positive {
-        cx.uint(n + 1)
-    } else {
-        cx.int((n as i64).wrapping_add(MIN_SMALL))
-    })
+    let first = if is_positive { 1 } else { MIN_SMALL };
+    Ok(cx.int(n.wrapping_add(first)))
 }
 
 bifs! {
