@@ -4,6 +4,8 @@
 
 pub mod binary;
 pub mod checksum;
+pub mod code;
+pub mod exceptions;
 pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
@@ -68,6 +70,8 @@ macro_rules! bifs {
 pub const TABLES: &[&[Bif]] = &[
     binary::BIFS,
     checksum::BIFS,
+    code::BIFS,
+    exceptions::BIFS,
     iolist::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,

@@ -1,15 +1,18 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
-use super::{Module, export, fun_entry, install, is_builtin, native};
+use super::versions::{Module, current, finish_all, finish_on_load};
+use super::{export, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
 use purlin_term::etf;
-use purlin_term::fun::FunEntry;
+use purlin_term::fun::{Export, FunEntry};
 use purlin_term::region::{Builder, Region};
 use purlin_term::{Alloc, NIL, Term, atom, copy};
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 /// Why a module can't be loaded.
 #[derive(Debug)]
@@ -47,6 +50,9 @@ impl Prepared {
     /// The module's name.
     pub fn name(&self) -> Term {
         self.module.name
+    }
+    pub(super) fn into_module(self) -> Module {
+        *self.module
     }
     /// Whether it has a function that runs at loading.
     pub fn has_on_load(&self) -> bool {
@@ -222,10 +228,21 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             *f = format!("{}.erl", file.module());
         }
     }
+    let code = words.into_boxed_slice();
+    let on_load = on_load.map(|at| {
+        Box::new(Export {
+            address: AtomicPtr::new(code.as_ptr().wrapping_add(at as usize) as *mut u64),
+            module: name,
+            function: purlin_term::am::ON_LOAD,
+            arity: 0,
+            bif: AtomicU32::new(0),
+            stub: std::array::from_fn(|_| AtomicU64::new(0)),
+        })
+    });
     Ok(Prepared {
         module: Box::new(Module {
             name,
-            code: words.into_boxed_slice(),
+            code,
             functions,
             lines,
             line_items,
@@ -242,14 +259,20 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     })
 }
 
-/// Makes a prepared module current; a version that was current becomes old.
-pub fn finish(p: Prepared) -> &'static Module {
-    let m: &'static Module = Box::leak(p.module);
-    install(m);
-    m
+/// Makes a prepared module current; a version that was current becomes old. `on_load` is not waited for: this is for
+/// modules that the runtime itself loads before processes run.
+pub fn finish(p: Prepared) -> Arc<Module> {
+    let name = p.name();
+    let held = p.has_on_load();
+    let _ = finish_all(vec![p]);
+    if held {
+        finish_on_load(name, true);
+    }
+    // A module that has old code already is not replaced; then the one that is current is it.
+    current(name).unwrap_or_else(|| unreachable!("just made current"))
 }
 
 /// Loads a module in one go.
-pub fn load(bytes: &[u8]) -> Result<&'static Module, LoadFailure> {
+pub fn load(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
     Ok(finish(prepare(bytes)?))
 }

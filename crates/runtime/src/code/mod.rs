@@ -5,17 +5,22 @@
 //! * An export's `address` always points at an instruction: the function's code, a stub that calls the native, or a
 //!   stub that calls the error handler.
 //! * The code of a module stays where it is until the module is purged, and so does whatever the code refers to
-//!   (literals, string table).
+//!   (string table). Literals are regions; those of purged modules are kept, since processes may still refer to them.
+//! * `Arc`s of modules keep the code in memory for those who look at it. Those who run it are found by the purge.
 
 mod load;
+pub mod purge;
+mod versions;
 
 pub use load::{LoadFailure, Prepared, finish, load, prepare};
+pub use versions::{
+    FinishFailure, Module, Place, Versions, current, delete, find, finish_all, finish_on_load,
+    loaded, module_at, with_versions,
+};
 
 use crate::bif::{Bif, Kind, TABLES};
 use purlin_isa::ops::{Form, Op, dirty};
-use purlin_loader::lower::LoweredFunction;
 use purlin_term::fun::{Export, FunEntry};
-use purlin_term::region::Region;
 use purlin_term::{NIL, Term, am, atom};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -26,60 +31,9 @@ const SHARDS: usize = 16;
 type ExportMap = HashMap<(u32, u32, u32), &'static Export>;
 type FunKey = (u32, i64, u32);
 
-/// A loaded version of a module.
-pub struct Module {
-    pub name: Term,
-    pub code: Box<[u64]>,
-    /// What `func_info` to end of each function is, sorted.
-    pub functions: Vec<LoweredFunction>,
-    lines: Vec<(u32, u32)>,
-    line_items: Vec<(u32, u32)>,
-    files: Vec<String>,
-    /// Name, arity and offset of what it exports.
-    pub exports: Vec<(Term, u32, u32)>,
-    pub funs: Vec<&'static FunEntry>,
-    pub md5: [u8; 16],
-    /// `Attr` and `CInf` chunks, in external term format.
-    pub attributes: Vec<u8>,
-    pub compile: Vec<u8>,
-    pub literals: Option<&'static Region>,
-    /// Read by code, by address.
-    #[allow(dead_code)]
-    strings: Box<[u8]>,
-    /// Entry of the function that runs at loading.
-    pub on_load: Option<u32>,
-}
-
-impl Module {
-    /// Address of an offset in its code.
-    pub fn at(&self, offset: u32) -> *const u64 {
-        self.code.as_ptr().wrapping_add(offset as usize)
-    }
-    fn contains(&self, pc: *const u64) -> bool {
-        self.code.as_ptr_range().contains(&pc)
-    }
-    /// All functions: name and arity.
-    pub fn function_names(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
-        // SAFETY: names are words of atoms.
-        self.functions
-            .iter()
-            .map(|f| (unsafe { Term::from_raw(f.name) }, f.arity))
-    }
-}
-
-/// Versions of a module.
-#[derive(Default)]
-pub struct Versions {
-    pub current: Option<&'static Module>,
-    pub old: Option<&'static Module>,
-}
-
 struct Code {
     exports: [RwLock<ExportMap>; SHARDS],
     funs: Mutex<HashMap<FunKey, &'static FunEntry>>,
-    modules: RwLock<HashMap<u32, Versions>>,
-    /// All versions that may run, sorted by address.
-    ranges: RwLock<Vec<&'static Module>>,
     stubs: Stubs,
 }
 
@@ -117,8 +71,6 @@ fn code() -> &'static Code {
     C.get_or_init(|| Code {
         exports: std::array::from_fn(|_| RwLock::default()),
         funs: Mutex::default(),
-        modules: RwLock::default(),
-        ranges: RwLock::default(),
         stubs: Stubs {
             apply: stub(Op::IApply, &[]).leak(),
             apply_fun: stub(Op::IApplyFun, &[]).leak(),
@@ -291,153 +243,6 @@ pub fn fun_entry(
             old_index,
             uniq,
         }))
-    })
-}
-
-/// Runs `f` on the versions of a module (none, if it was never loaded).
-pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
-    let m = code().modules.read().unwrap_or_else(|e| e.into_inner());
-    f(m.get(&name.atom_index()).unwrap_or(&Versions {
-        current: None,
-        old: None,
-    }))
-}
-
-/// The current version of a module.
-pub fn current(name: Term) -> Option<&'static Module> {
-    with_versions(name, |v| v.current)
-}
-
-/// Names of all modules that have a current version.
-pub fn loaded() -> Vec<Term> {
-    let m = code().modules.read().unwrap_or_else(|e| e.into_inner());
-    m.iter()
-        .filter(|(_, v)| v.current.is_some())
-        .map(|(&i, _)| Term::atom(i))
-        .collect()
-}
-
-/// Makes the current version old. False if there is an old one already, or no current one.
-pub fn delete(name: Term) -> Option<bool> {
-    let mut m = code().modules.write().unwrap_or_else(|e| e.into_inner());
-    let v = m.entry(name.atom_index()).or_default();
-    if v.old.is_some() {
-        return Some(false);
-    }
-    let cur = v.current.take()?;
-    for &(f, a, _) in &cur.exports {
-        reset_export(export(name, f, a));
-    }
-    v.old = Some(cur);
-    Some(true)
-}
-
-/// Forgets the old version of a module. What it consists of is returned, for the caller to free once nothing refers
-/// to it.
-pub fn purge(name: Term) -> Option<&'static Module> {
-    let old = {
-        let mut m = code().modules.write().unwrap_or_else(|e| e.into_inner());
-        m.get_mut(&name.atom_index())?.old.take()?
-    };
-    for e in &old.funs {
-        let at = e.address.load(Ordering::Acquire) as *const u64;
-        if old.contains(at) {
-            e.address.store(std::ptr::null_mut(), Ordering::Release);
-        }
-    }
-    let mut r = code().ranges.write().unwrap_or_else(|e| e.into_inner());
-    r.retain(|m| !std::ptr::eq(*m, old));
-    Some(old)
-}
-
-fn install(m: &'static Module) {
-    let c = code();
-    {
-        let mut r = c.ranges.write().unwrap_or_else(|e| e.into_inner());
-        let at = r.partition_point(|o| o.code.as_ptr() < m.code.as_ptr());
-        r.insert(at, m);
-    }
-    let mut all = c.modules.write().unwrap_or_else(|e| e.into_inner());
-    let v = all.entry(m.name.atom_index()).or_default();
-    if let Some(prev) = v.current.replace(m) {
-        v.old = Some(prev);
-        for &(f, a, _) in &prev.exports {
-            if !m.exports.iter().any(|x| x.0 == f && x.1 == a) {
-                reset_export(export(m.name, f, a));
-            }
-        }
-    }
-    for (e, at) in m.funs.iter().zip(&m.fun_offsets()) {
-        e.address.store(m.at(*at) as *mut u64, Ordering::Release);
-    }
-    for &(f, a, at) in &m.exports {
-        let e = export(m.name, f, a);
-        // What is a native stays one, whatever its module's file says.
-        if !is_builtin(m.name, f, a) {
-            e.address.store(m.at(at) as *mut u64, Ordering::Release);
-        }
-    }
-}
-
-impl Module {
-    /// Where the code of each fun starts.
-    fn fun_offsets(&self) -> Vec<u32> {
-        self.funs
-            .iter()
-            .map(|f| {
-                self.functions
-                    .iter()
-                    .find(|g| g.name == f.function.raw() && g.arity == u32::from(f.code_arity))
-                    .map_or(0, |g| g.entry)
-            })
-            .collect()
-    }
-    /// The function that holds an address.
-    fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
-        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
-        let i = self
-            .functions
-            .partition_point(|f| f.start <= at)
-            .checked_sub(1)?;
-        self.functions.get(i).filter(|f| at < f.end)
-    }
-    /// File and line of an address.
-    fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
-        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
-        let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
-        let &(file, line) = self.line_items.get(self.lines[i].1 as usize)?;
-        let name = self.files.get(file as usize)?;
-        (line != 0).then(|| (name.clone(), line))
-    }
-}
-
-/// What lies at an address.
-pub struct Place {
-    pub module: Term,
-    pub function: Term,
-    pub arity: u32,
-    pub line: Option<(String, u32)>,
-}
-
-/// The version of a module whose code holds that address.
-pub fn module_at(pc: *const u64) -> Option<&'static Module> {
-    let r = code().ranges.read().unwrap_or_else(|e| e.into_inner());
-    let i = r
-        .partition_point(|m| m.code.as_ptr() <= pc)
-        .checked_sub(1)?;
-    r.get(i).copied().filter(|m| m.contains(pc))
-}
-
-/// The function and line at an address; for return addresses give the word before.
-pub fn find(pc: *const u64) -> Option<Place> {
-    let m = module_at(pc)?;
-    let f = m.function_at(pc)?;
-    Some(Place {
-        module: m.name,
-        // SAFETY: the word of an atom.
-        function: unsafe { Term::from_raw(f.name) },
-        arity: f.arity,
-        line: m.line_at(pc),
     })
 }
 

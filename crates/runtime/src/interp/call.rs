@@ -5,7 +5,7 @@ use super::operands::*;
 use super::{Exit, collect_after, go, slow_op};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_isa::ops::{self, dirty};
+use purlin_isa::ops::{self, Form, dirty};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::word::{Subtag, header};
@@ -166,6 +166,16 @@ unsafe fn no_fun(
     leave(cx, next)
 }
 
+/// Notes where the call of a fun at `pc` returns to, if it isn't a tail call.
+unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
+    let back = match ops::lookup(*(pc as *const u16)).map(|r| r.0.name) {
+        Some("call_fun") => words(1),
+        Some("call_fun2") => words(5),
+        _ => return,
+    };
+    (cx.heap.stop as *mut u64).write(pc.add(back) as u64);
+}
+
 unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize) -> *const u64 {
     if let Some(v) = f.as_fun() {
         let args = args_list(cx, n);
@@ -175,21 +185,23 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize) -> *const u6
             return exc::raise(cx, pc, fail, First::None);
         }
         if let Some(entry) = v.local() {
-            // The module of the fun is gone: the error handler may load it again.
             let module = entry.module;
+            if code::purge::under_way(module) {
+                // Once the purge has ended the fun leads somewhere again, or nowhere for good.
+                cx.x[0] = f;
+                cx.x[1] = args;
+                push_return(cx, pc);
+                cx.interp.pc = code::stubs().apply_fun.as_ptr();
+                cx.interp.live = 2;
+                cx.interp.exit = Exit::Yield;
+                return std::ptr::null();
+            }
+            // The module of the fun is gone: the error handler may load it again.
             let target = code::export(am::ERROR_HANDLER, am::UNDEFINED_LAMBDA, 3);
             cx.x[0] = module;
             cx.x[1] = f;
             cx.x[2] = args;
-            let op = ops::lookup(*(pc as *const u16)).map(|r| r.0.name);
-            let back = match op {
-                Some("call_fun") => words(1),
-                Some("call_fun2") => words(5),
-                _ => 0,
-            };
-            if back != 0 {
-                (cx.heap.stop as *mut u64).write(pc.add(back) as u64);
-            }
+            push_return(cx, pc);
             return target.address.load(Ordering::Acquire);
         }
     }
@@ -220,8 +232,22 @@ pub(super) unsafe fn arith_failed(
     c.reds = reds;
     let value = c.exc.value;
     let fail = c.error(value);
+    let args = [a, b];
+    // With a small integer in the instruction stock has an op that isn't the native, and doesn't show it.
+    let constant = |i: usize, t: Term| {
+        t.is_small()
+            && ops::lookup(*(pc as *const u16)).is_some_and(|(r, v)| r.forms(v)[i] == Form::C)
+    };
+    let plain = match sub {
+        true => constant(2, b) && b.small_value() >= 0,
+        false => constant(1, a) || constant(2, b),
+    };
     let name = if sub { am::MINUS } else { am::PLUS };
-    let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
+    let first = match plain {
+        true => First::None,
+        false => First::Native(am::ERLANG, name, &args),
+    };
+    let next = exc::raise(c, pc, fail, first);
     leave(cx, next)
 }
 

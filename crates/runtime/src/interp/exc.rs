@@ -4,7 +4,8 @@
 //! `{Class, Kind, First, Info, Addresses}`, where `Addresses` is a block of code addresses under a bignum's header (so
 //! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
 //! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
-//! in front. A trace that a program gave is a list, or whatever the program gave.
+//! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
+//! the arguments to show in it.
 
 use super::Exit;
 use super::operands::{Rd, words};
@@ -47,7 +48,6 @@ fn format_module(m: Term) -> Option<Term> {
 /// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
 #[inline(never)]
 pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
-    let mut info = false;
     match fail {
         Fail::Raised => {}
         Fail::Exited => {
@@ -63,20 +63,21 @@ pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *c
                 _ => am::NOTSUP,
             };
             let _ = cx.error(value);
-            info = matches!(f, Fail::Badarg | Fail::SystemLimit | Fail::Badarith);
         }
     }
     let trace = if cx.exc.trace != Term::NON_VALUE {
-        cx.exc.trace
+        let given = cx.exc.trace;
+        let block = address_block(cx, &[0]);
+        let class = cx.exc.class.atom();
+        cx.tuple(&[class, Term::small(3), given, NIL, block])
     } else {
-        raw_trace(cx, pc, first, info)
+        raw_trace(cx, pc, first)
     };
     throw(cx, trace)
 }
 
-unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
+unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First) -> Term {
     let class = cx.exc.class.atom();
-    let info_wanted = info || cx.exc.error_info;
     let (kind, head, extra) = match first {
         First::None => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -90,6 +91,19 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             let a = cx.list(args);
             (1, cx.tuple(&[m, f, a]), NIL)
         }
+        First::Native(m, f, args) if raises(m, f, args.len()) => {
+            let extra = if cx.exc.error_info {
+                let map = cx.exc.cause;
+                let pair = cx.tuple(&[am::ERROR_INFO, map]);
+                cx.list(&[pair])
+            } else {
+                NIL
+            };
+            match cx.exc.args {
+                Term::NON_VALUE => (0, NIL, extra),
+                a => (4, a, extra),
+            }
+        }
         First::Native(m, f, args) => {
             let a = if cx.exc.args != Term::NON_VALUE {
                 cx.exc.args
@@ -97,7 +111,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
                 cx.list(args)
             };
             let error = cx.exc.class == Class::Error;
-            let extra = match format_module(m).filter(|_| error && info_wanted) {
+            let extra = match format_module(m).filter(|_| error && cx.exc.value != am::UNDEF) {
                 None => NIL,
                 Some(fm) => {
                     let map = if cx.exc.cause == Term::NON_VALUE {
@@ -128,13 +142,27 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         }
         p = p.add(1);
     }
+    let block = address_block(cx, &pcs);
+    cx.tuple(&[class, Term::small(kind), head, extra, block])
+}
+
+unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
     let block = cx.heap.alloc(1 + pcs.len());
     (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
     for (i, &a) in pcs.iter().enumerate() {
         (block as *mut u64).add(1 + i).write(a);
     }
-    let block = Term::boxed_at(block);
-    cx.tuple(&[class, Term::small(kind), head, extra, block])
+    Term::boxed_at(block)
+}
+
+/// Whether a native only raises what it was told to: then the trace starts where it was called.
+fn raises(m: Term, f: Term, arity: usize) -> bool {
+    m == am::ERLANG
+        && match f {
+            am::ERROR => (1..=3).contains(&arity),
+            am::EXIT | am::THROW => arity == 1,
+            _ => false,
+        }
 }
 
 /// Parts of a raw trace.
@@ -150,6 +178,9 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         return trace;
     };
     let kind = parts[1].small_value();
+    if kind == 3 {
+        return parts[2];
+    }
     let mut entries = Vec::new();
     let depth = DEPTH.load(Ordering::Relaxed);
     if kind == 2 {
@@ -165,7 +196,10 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         // A return address belongs to the call before it.
         let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
         let first = (i == 0 && kind == 1).then(|| parts[2].as_tuple()).flatten();
-        let extra = if i == 0 && kind == 0 { parts[3] } else { NIL };
+        let extra = match (i, kind) {
+            (0, 0 | 4) => parts[3],
+            _ => NIL,
+        };
         let location = match place.as_ref().and_then(|p| p.line.as_ref()) {
             None => extra,
             Some((file, line)) => {
@@ -177,12 +211,13 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         };
         let e = match (first, place) {
             (Some(&[m, f, a]), _) => cx.tuple(&[m, f, a, location]),
-            (_, Some(p)) => cx.tuple(&[
-                p.module,
-                p.function,
-                Term::small(i64::from(p.arity)),
-                location,
-            ]),
+            (_, Some(p)) => {
+                let args = match (i, kind) {
+                    (0, 4) => parts[2],
+                    _ => Term::small(i64::from(p.arity)),
+                };
+                cx.tuple(&[p.module, p.function, args, location])
+            }
             _ => continue,
         };
         entries.push(e);

@@ -1,0 +1,373 @@
+//! Natives of the code server: loading, versions of modules, purging, what a module tells about itself.
+//!
+//! Native libraries can't be loaded; the modules whose libraries are part of stock's emulator are told that theirs
+//! is there, since their functions are natives here.
+
+use super::native_state;
+use crate::code::{self, FinishFailure, Module, Prepared};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, lazy_atoms};
+use purlin_loader::BeamFile;
+use purlin_term::fun::Export;
+use purlin_term::{Alloc, NIL, Term, am, atom, etf};
+use std::sync::{Mutex, OnceLock};
+
+lazy_atoms! {
+    abort = "abort";
+    bad_lib = "bad_lib";
+    duplicated = "duplicated";
+    load_failed = "load_failed";
+    native_addresses = "native_addresses";
+    not_purged = "not_purged";
+    prepare = "prepare";
+    prepare_on_load = "prepare_on_load";
+}
+
+/// Modules whose native library is part of stock's emulator.
+const STATIC_LIBRARIES: &[&str] = &[
+    "erl_tracer",
+    "prim_buffer",
+    "prim_file",
+    "prim_net",
+    "prim_socket",
+    "zlib",
+];
+
+/// What `prepare_loading/2` gives a reference to; empty once the module has been loaded.
+struct Handle(Mutex<Option<Prepared>>);
+
+/// Names of the modules that were loaded before the first process, in the order in which they were loaded.
+pub static PRELOADED: OnceLock<Vec<Term>> = OnceLock::new();
+
+fn need_atom(t: Term) -> Result<Term, Fail> {
+    if t.is_atom() {
+        Ok(t)
+    } else {
+        Err(Fail::Badarg)
+    }
+}
+
+fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
+    let module = need_atom(module)?;
+    let bytes = bin.as_binary().ok_or(Fail::Badarg)?;
+    cx.bump(bytes.len() / 64);
+    match code::prepare(&bytes) {
+        Ok(p) if p.name() == module => Ok(native_state::make(cx, Handle(Mutex::new(Some(p))))),
+        _ => Ok(cx.err(am::BADFILE)),
+    }
+}
+
+fn handle<'a>(t: Term) -> Result<std::sync::MutexGuard<'a, Option<Prepared>>, Fail> {
+    let h = native_state::get::<Handle>(t).ok_or(Fail::Badarg)?;
+    Ok(h.0.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+fn has_prepared_code_on_load_1(_: &mut Cx, [h]: [Term; 1]) -> BifResult {
+    let h = handle(h)?;
+    let p = h.as_ref().ok_or(Fail::Badarg)?;
+    Ok(Term::bool(p.has_on_load()))
+}
+
+fn finish_loading_1(cx: &mut Cx, [list]: [Term; 1]) -> BifResult {
+    let items = list.list_to_vec().ok_or(Fail::Badarg)?;
+    let mut on_load = false;
+    for &t in &items {
+        on_load |= handle(t)?.as_ref().ok_or(Fail::Badarg)?.has_on_load();
+    }
+    if on_load && items.len() > 1 {
+        return Err(Fail::SystemLimit);
+    }
+    let mut prepared = Vec::with_capacity(items.len());
+    for &t in &items {
+        match handle(t)?.take() {
+            Some(p) => prepared.push(p),
+            // The same reference twice.
+            None => {
+                let m = prepared.last().map_or(NIL, Prepared::name);
+                return pair(cx, duplicated(), &[m]);
+            }
+        }
+    }
+    match code::finish_all(prepared) {
+        Ok(()) => Ok(am::OK),
+        Err(FinishFailure::Duplicated(m)) => pair(cx, duplicated(), &m),
+        Err(FinishFailure::NotPurged(m)) => pair(cx, not_purged(), &m),
+        Err(FinishFailure::OnLoad(m)) => pair(cx, am::ON_LOAD, &m),
+    }
+}
+fn pair(cx: &mut Cx, tag: Term, modules: &[Term]) -> BifResult {
+    let l = cx.list(modules);
+    Ok(cx.tuple(&[tag, l]))
+}
+
+fn call_on_load_function_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    let module = need_atom(module)?;
+    let waiting = code::with_versions(module, |v| v.on_load.clone()).ok_or(Fail::Badarg)?;
+    match &waiting.on_load {
+        Some(e) => Err(cx.trap(&**e as *const Export, &[])),
+        None => Err(Fail::Badarg),
+    }
+}
+fn finish_after_on_load_2(_: &mut Cx, [module, keep]: [Term; 2]) -> BifResult {
+    let keep = keep.as_bool().ok_or(Fail::Badarg)?;
+    match code::finish_on_load(need_atom(module)?, keep) {
+        true => Ok(am::TRUE),
+        false => Err(Fail::Badarg),
+    }
+}
+
+fn module_loaded_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    Ok(Term::bool(code::current(need_atom(module)?).is_some()))
+}
+fn loaded_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let l = code::loaded();
+    Ok(cx.list(&l))
+}
+fn pre_loaded_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let l: Vec<Term> = PRELOADED
+        .get()
+        .into_iter()
+        .flatten()
+        .rev()
+        .copied()
+        .collect();
+    Ok(cx.list(&l))
+}
+fn delete_module_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    match code::delete(need_atom(module)?) {
+        None => Ok(am::UNDEFINED),
+        Some(true) => Ok(am::TRUE),
+        Some(false) => Err(Fail::Badarg),
+    }
+}
+fn check_old_code_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    let module = need_atom(module)?;
+    Ok(Term::bool(code::with_versions(module, |v| v.old.is_some())))
+}
+fn check_process_code_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    let module = need_atom(module)?;
+    cx.bump(1 + cx.heap.stack_words() / 64);
+    Ok(Term::bool(code::purge::is_lingering(
+        module, &cx.heap, cx.bif_pc,
+    )))
+}
+fn purge_module_2(_: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
+    let module = need_atom(module)?;
+    if step == prepare() || step == prepare_on_load() {
+        let r = code::purge::prepare(module, step == prepare_on_load());
+        return r.map(Term::bool).ok_or(Fail::Badarg);
+    }
+    if step == abort() {
+        return match code::purge::abort(module) {
+            true => Ok(am::FALSE),
+            false => Err(Fail::Badarg),
+        };
+    }
+    if step == am::COMPLETE {
+        // SAFETY: the code purger has asked every process.
+        let r = unsafe { code::purge::complete(module) };
+        return r.map(Term::bool).ok_or(Fail::Badarg);
+    }
+    Err(Fail::Badarg)
+}
+/// Literals of purged modules are never freed: there is no area to release.
+fn release_area_switch_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(am::FALSE)
+}
+
+fn is_static(module: Term) -> bool {
+    STATIC_LIBRARIES.contains(&atom::name(module))
+}
+/// Natives that a module's own file has a body for, which a library replaces in stock.
+fn library_functions(m: &Module) -> Vec<(Term, u32)> {
+    if !is_static(m.name) {
+        return Vec::new();
+    }
+    m.function_names()
+        .filter(|&(f, a)| code::native(m.name, f, a).is_some())
+        .collect()
+}
+
+fn is_builtin_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
+    let a = arity(a)?;
+    let (m, f) = (need_atom(m)?, need_atom(f)?);
+    Ok(Term::bool(!is_static(m) && code::is_builtin(m, f, a)))
+}
+fn arity(t: Term) -> Result<u32, Fail> {
+    t.as_small()
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or(Fail::Badarg)
+}
+fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
+    let a = arity(a)?;
+    let (m, f) = (need_atom(m)?, need_atom(f)?);
+    if !is_static(m) && code::is_builtin(m, f, a) {
+        return Ok(am::TRUE);
+    }
+    Ok(Term::bool(
+        code::current(m).is_some_and(|m| m.exports_function(f, a)),
+    ))
+}
+
+fn get_module_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    let m = code::current(need_atom(module)?).ok_or(Fail::Badarg)?;
+    let mut out = Vec::new();
+    for k in [
+        am::MODULE,
+        am::EXPORTS,
+        am::ATTRIBUTES,
+        am::COMPILE,
+        am::MD5,
+    ] {
+        let v = info(cx, &m, k)?;
+        out.push(cx.tuple(&[k, v]));
+    }
+    Ok(cx.list(&out))
+}
+fn get_module_info_2(cx: &mut Cx, [module, item]: [Term; 2]) -> BifResult {
+    let m = code::current(need_atom(module)?).ok_or(Fail::Badarg)?;
+    info(cx, &m, need_atom(item)?)
+}
+fn info(cx: &mut Cx, m: &Module, item: Term) -> BifResult {
+    match item {
+        am::MODULE => Ok(m.name),
+        am::MD5 => Ok(cx.binary(&m.md5)),
+        am::EXPORTS => {
+            let v: Vec<(Term, u32)> = m.exports.iter().rev().map(|e| (e.0, e.1)).collect();
+            Ok(names(cx, &v))
+        }
+        am::FUNCTIONS => {
+            let v: Vec<(Term, u32)> = m.function_names().collect();
+            Ok(names(cx, &v))
+        }
+        am::NIFS => Ok(names(cx, &library_functions(m))),
+        am::ATTRIBUTES => external(cx, &m.attributes),
+        am::COMPILE => external(cx, &m.compile),
+        am::NATIVE => Ok(am::FALSE),
+        t if t == native_addresses() => Ok(NIL),
+        _ => Err(Fail::Badarg),
+    }
+}
+fn names(cx: &mut Cx, v: &[(Term, u32)]) -> Term {
+    let l: Vec<Term> = v
+        .iter()
+        .map(|&(f, a)| cx.tuple(&[f, Term::small(i64::from(a))]))
+        .collect();
+    cx.list(&l)
+}
+fn external(cx: &mut Cx, bytes: &[u8]) -> BifResult {
+    if bytes.is_empty() {
+        return Ok(NIL);
+    }
+    Ok(
+        match etf::decode(bytes, cx, &code::CodeHooks, etf::Options::default()) {
+            Ok((t, _)) => t,
+            Err(_) => NIL,
+        },
+    )
+}
+
+fn beamfile_chunk_2(cx: &mut Cx, [bin, name]: [Term; 2]) -> BifResult {
+    let name: Vec<u8> = name
+        .list_to_vec()
+        .ok_or(Fail::Badarg)?
+        .iter()
+        .map(|t| t.as_small().and_then(|n| u8::try_from(n).ok()))
+        .collect::<Option<_>>()
+        .ok_or(Fail::Badarg)?;
+    let name: [u8; 4] = name.try_into().map_err(|_| Fail::Badarg)?;
+    let bytes = bin.as_binary().ok_or(Fail::Badarg)?;
+    match chunk(&bytes, &name) {
+        Some(c) if !c.is_empty() => {
+            cx.bump(c.len() / 1024);
+            Ok(cx.binary(c))
+        }
+        _ => Ok(am::UNDEFINED),
+    }
+}
+/// The chunk of that name in a form of type `BEAM`; `None` where the form is damaged before it.
+fn chunk<'a>(bytes: &'a [u8], name: &[u8; 4]) -> Option<&'a [u8]> {
+    let u32_at =
+        |i: usize| Some(u32::from_be_bytes(bytes.get(i..i + 4)?.try_into().ok()?) as usize);
+    if bytes.get(..4)? != b"FOR1" || bytes.get(8..12)? != b"BEAM" {
+        return None;
+    }
+    let end = (8 + u32_at(4)?).min(bytes.len());
+    let mut at = 12;
+    while at + 8 <= end {
+        let size = u32_at(at + 4)?;
+        let data = bytes.get(at + 8..at + 8 + size)?;
+        if &bytes[at..at + 4] == name {
+            return Some(data);
+        }
+        at += 8 + size.next_multiple_of(4);
+    }
+    None
+}
+fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
+    let bytes = bin.as_binary().ok_or(Fail::Badarg)?;
+    cx.bump(bytes.len() / 256);
+    match BeamFile::parse(&bytes) {
+        Ok(f) => Ok(cx.binary(&f.md5())),
+        Err(_) => Ok(am::UNDEFINED),
+    }
+}
+
+fn load_nif_2(cx: &mut Cx, [path, _]: [Term; 2]) -> BifResult {
+    let Some(m) = code::module_at(cx.bif_pc) else {
+        let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
+        return lib_error(cx, bad_lib(), text);
+    };
+    let path: String = path
+        .list_to_vec()
+        .ok_or(Fail::Badarg)?
+        .iter()
+        .map(|t| {
+            t.as_small()
+                .and_then(|n| char::from_u32(u32::try_from(n).ok()?))
+        })
+        .collect::<Option<_>>()
+        .ok_or(Fail::Badarg)?;
+    if is_static(m.name) {
+        return Ok(am::OK);
+    }
+    let file = format!("{path}.so");
+    let text = match std::fs::metadata(&file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => format!(
+            "Failed to load NIF library: '{file}: cannot open shared object file: No such file or directory'"
+        ),
+        Err(e) => format!("Failed to load NIF library: '{file}: {e}'"),
+        Ok(_) => {
+            format!("Failed to load NIF library: '{file}: this runtime loads no native libraries'")
+        }
+    };
+    lib_error(cx, load_failed(), &text)
+}
+fn lib_error(cx: &mut Cx, tag: Term, text: &str) -> BifResult {
+    let s = cx.string(text);
+    let e = cx.tuple(&[tag, s]);
+    Ok(cx.err(e))
+}
+
+bifs! {
+    Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;
+    Plain "erlang":"has_prepared_code_on_load"/1 = has_prepared_code_on_load_1;
+    Plain "erlang":"finish_loading"/1 = finish_loading_1;
+    Plain "erlang":"call_on_load_function"/1 = call_on_load_function_1;
+    Plain "erlang":"finish_after_on_load"/2 = finish_after_on_load_2;
+    Plain "erlang":"module_loaded"/1 = module_loaded_1;
+    Plain "erlang":"loaded"/0 = loaded_0;
+    Plain "erlang":"pre_loaded"/0 = pre_loaded_0;
+    Plain "erlang":"delete_module"/1 = delete_module_1;
+    Plain "erlang":"check_old_code"/1 = check_old_code_1;
+    Plain "erts_internal":"check_process_code"/1 = check_process_code_1;
+    Plain "erts_internal":"purge_module"/2 = purge_module_2;
+    Plain "erts_literal_area_collector":"release_area_switch"/0 = release_area_switch_0;
+    Plain "erlang":"is_builtin"/3 = is_builtin_3;
+    Plain "erlang":"function_exported"/3 = function_exported_3;
+    Plain "erlang":"get_module_info"/1 = get_module_info_1;
+    Plain "erlang":"get_module_info"/2 = get_module_info_2;
+    Plain "erts_internal":"beamfile_chunk"/2 = beamfile_chunk_2;
+    Plain "erts_internal":"beamfile_module_md5"/1 = beamfile_module_md5_1;
+    Plain "erlang":"load_nif"/2 = load_nif_2;
+}

@@ -1,0 +1,135 @@
+//! Purging old code: one module at a time, by the code purger process.
+//!
+//! ```text
+//! prepare   funs of the old code lead nowhere any more: who calls one waits until the purge has ended
+//! (check)   every process is asked whether it would return into the old code, see [`is_lingering`]
+//! complete  the code goes      or      abort   the funs lead there again
+//! ```
+
+use super::versions::{Module, remove_range, write};
+use purlin_term::Term;
+use purlin_term::fun::FunEntry;
+use purlin_term::heap::Heap;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+struct Purge {
+    module: Term,
+    /// Old version put aside while the version of a failed `on_load` is purged in its place.
+    saved_old: Option<Arc<Module>>,
+    /// Funs that lead nowhere, and where they led.
+    funs: Vec<(&'static FunEntry, AtomicPtr<u64>)>,
+}
+
+static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
+/// Index of the module's atom plus one while a purge is under way, else 0.
+static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
+
+fn state() -> MutexGuard<'static, Option<Purge>> {
+    PURGE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Whether old code of that module is being purged: a fun of it that leads nowhere may lead somewhere again.
+pub fn under_way(module: Term) -> bool {
+    UNDER_WAY.load(Ordering::Acquire) == module.atom_index() + 1
+}
+
+/// Starts to purge the old code of a module, or (`on_load`) the code whose `on_load` function has failed. `None` if
+/// another purge is under way, false if there is nothing to purge.
+pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
+    let mut purge = state();
+    if purge.is_some() {
+        return None;
+    }
+    let mut table = write();
+    let Some(v) = table.get_mut(&module.atom_index()) else {
+        return Some(false);
+    };
+    let mut saved_old = None;
+    if on_load {
+        let Some(m) = v.on_load.take() else {
+            return Some(false);
+        };
+        saved_old = v.old.replace(m);
+    }
+    let Some(old) = &v.old else {
+        return Some(false);
+    };
+    UNDER_WAY.store(module.atom_index() + 1, Ordering::Release);
+    let mut funs = Vec::new();
+    for &e in &old.funs {
+        let at = e.address.load(Ordering::Acquire);
+        if old.contains(at) {
+            e.address.store(std::ptr::null_mut(), Ordering::Release);
+            funs.push((e, AtomicPtr::new(at)));
+        }
+    }
+    *purge = Some(Purge {
+        module,
+        saved_old,
+        funs,
+    });
+    Some(true)
+}
+
+/// Gives the purge up. False if that module isn't being purged.
+pub fn abort(module: Term) -> bool {
+    let mut purge = state();
+    let Some(p) = purge.take_if(|p| p.module == module) else {
+        return false;
+    };
+    for (e, at) in &p.funs {
+        e.address
+            .store(at.load(Ordering::Relaxed), Ordering::Release);
+    }
+    UNDER_WAY.store(0, Ordering::Release);
+    true
+}
+
+/// Ends the purge: the old code goes. `None` if that module isn't being purged.
+///
+/// # Safety
+/// No process would return into the code, see [`is_lingering`].
+pub unsafe fn complete(module: Term) -> Option<bool> {
+    let mut purge = state();
+    let p = purge.take_if(|p| p.module == module)?;
+    let old = {
+        let mut table = write();
+        let v = table.entry(module.atom_index()).or_default();
+        std::mem::replace(&mut v.old, p.saved_old)
+    };
+    if let Some(old) = &old {
+        remove_range(old);
+    }
+    UNDER_WAY.store(0, Ordering::Release);
+    Some(old.is_some())
+}
+
+/// Whether a process would return into the old code of a module: its stack and where it goes on. Funs don't count, as
+/// in stock.
+pub fn is_lingering(module: Term, heap: &Heap, pc: *const u64) -> bool {
+    let Some(old) = super::with_versions(module, |v| v.old.clone()) else {
+        return false;
+    };
+    if old.contains(pc) {
+        return true;
+    }
+    let mut p = heap.stop as *const Term;
+    while p < heap.hend {
+        // SAFETY: a word of the stack.
+        let w = unsafe { *p };
+        let at = if w.is_catch() {
+            w.catch_addr()
+        } else if w.is_header() {
+            w.raw()
+        } else {
+            0
+        };
+        if old.contains(at as *const u64) {
+            return true;
+        }
+        // SAFETY: still at or below the end of the stack.
+        p = unsafe { p.add(1) };
+    }
+    false
+}

@@ -1,0 +1,47 @@
+//! Every module that the installed OTP and Elixir consist of can be prepared for loading.
+
+use std::path::{Path, PathBuf};
+
+fn beams(dir: &Path, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    for e in entries.flatten() {
+        let p = e.path();
+        match std::fs::metadata(&p) {
+            Ok(m) if m.is_dir() => beams(&p, out),
+            _ if p.extension().is_some_and(|x| x == "beam") => out.push(p),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn all_installed_modules_can_be_prepared() {
+    purlin_term::region::init();
+    let mut files = Vec::new();
+    for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
+        beams(Path::new(root), &mut files);
+    }
+    if files.is_empty() {
+        println!("skipped: no OTP in /usr/lib");
+        return;
+    }
+    let mut bad = Vec::new();
+    for f in &files {
+        let Ok(bytes) = std::fs::read(f) else {
+            continue;
+        };
+        if let Err(e) = purlin_runtime::code::prepare(&bytes) {
+            bad.push(format!("{}: {e}", f.display()));
+        }
+    }
+    assert!(
+        bad.is_empty(),
+        "{} of {}:\n{}",
+        bad.len(),
+        files.len(),
+        bad.join("\n")
+    );
+    println!("{} modules", files.len());
+}
