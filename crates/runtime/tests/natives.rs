@@ -80,9 +80,33 @@ random() ->
      {erlang, md5, [Io]}, {erlang, md5, [bytes(200)]}, {erlang, crc32, [Io]}, {erlang, crc32, [Pos, B]},
      {erlang, adler32, [Io]}, {erlang, adler32, [Int, B]}, {erlang, crc32_combine, [Pos, 77, Int]},
      {erlang, adler32_combine, [rand:uniform(1 bsl 32) - 1, 77, Int]},
+     {erlang, decode_packet, packet()}, {erlang, decode_packet, packet()}, {erlang, decode_packet, packet()},
      {re, run, [S, Re, Ro]}, {re, run, [[S, $a | P], Re, Ro]}, {re, run, [unaligned(S), Re]},
      {re, run, [binary:copy(S, 9), Re, Ro]}].
+packet() ->
+    Lines = ["GET / HTTP/1.1\r\n", "GET http://a.b:80/c?d=1 HTTP/1.0\r\n", "OPTIONS * HTTP/1.1\n", "FOO bar:baz HTTP/1.1\r\n",
+        "GET  x\r\n", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 404\r\n", "HTTP/12345678901.2  5  x y \r\n", "host: abc\r\n", "content-LENGTH:5\r\n",
+        "X-Own-header:  v w\r\n more\r\n", "\r\n", "\n", "bad header\r\n", "GET https://h:x/ HTTP/1.1\r\n", "get HTTPS://h HTTP/1.1\r\n",
+        "POST http://h:99999999999/ HTTP/1.1 x\r\n", lists:duplicate(60, $n) ++ ": v\n", "A:" ++ lists:duplicate(60, $v) ++ "\r\n x\r\nB:\r\n",
+        "GET /" ++ lists:duplicate(60, $p) ++ " HTTP/1.1\r\n", [0, 5, "hello", 0], [0, 0, 0, 3, "abcd"], [3, "abc", 1],
+        ["GIOP", 1, 2, 0, 3, 0, 0, 0, 2, "xyz"], ["GIOP", 1, 2, 1, 3, 2, 0, 0, 0, "xyz"], [1, 2, 3, 4, 0, 3, 2, 0, "abcdefgh"],
+        [3, 0, 0, 9, "hello world"], [3, 0, 0, 2, "x"], [16#30, 3, "abcd"], [16#30, 16#82, 0, 3, "abcd"], [16#3f, 16#81, 1, 2, "abc"],
+        [16#30, 16#80, 1], [16#30, 16#85, 1, 1, 1, 1, 1], [22, 3, 1, 0, 3, "abcd"], [16#80, 6, 1, 3, 1, "abcdef"], [16#80, 2, 1, 3, 1],
+        [16#ff, 255, 255, 255, "x"], "one\ntwo\n", "one;two", "\tGET / HTTP/1.1\r\n"],
+    L0 = iolist_to_binary([lists:nth(rand:uniform(length(Lines)), Lines) || _ <- lists:seq(1, rand:uniform(2))]),
+    L1 = case rand:uniform(3) of
+        1 -> N = rand:uniform(byte_size(L0)) - 1, <<X:N/binary, _, Y/binary>> = L0, <<X/binary, (rand:uniform(256) - 1), Y/binary>>;
+        2 -> binary:part(L0, 0, rand:uniform(byte_size(L0)));
+        _ -> L0
+    end,
+    L2 = case rand:uniform(3) of 1 -> unaligned(L1); 2 -> <<L1/binary, 5:3>>; _ -> L1 end,
+    O = [X || X <- [{packet_size, rand:uniform(30) - 1}, {line_length, rand:uniform(30) - 1}, {line_delimiter, $;}], rand:uniform(6) =:= 1],
+    [lists:nth(rand:uniform(16), [raw, 0, 1, 2, 4, asn1, sunrm, cdr, fcgi, line, tpkt, http, httph, http_bin, httph_bin, ssl_tls]), L2, O].
 fixed() ->
+    [{erlang, decode_packet, [K, L, O]} || K <- [raw, 0, 1, 2, 4, asn1, sunrm, cdr, fcgi, line, tpkt, http, httph, http_bin, httph_bin, ssl_tls, foo, 3],
+        {L, O} <- [{<<>>, []}, {<<0>>, []}, {<<1:1>>, []}, {a, []}, {<<"a\n">>, [{packet_size, a}]}, {<<"a\n">>, [{packet_size, -1}]},
+        {<<"a\n">>, [{packet_size, 1 bsl 32}]}, {<<"a\n">>, [{line_delimiter, 256}]}, {<<"a\n">>, [x]}, {<<"a\n">>, a}, {<<0:80>>, []},
+        {<<-1:80>>, []}, {<<16#7fffffff:32>>, []}, {<<16#7ffffffb:32>>, []}, {<<16#7ffffffc:32>>, []}]] ++
     [{re, compile, [P, O]} || {P, O} <- [{"(", []}, {"*", []}, {"[a", []}, {"a{2,1}", []}, {"\\", []}, {"[b-a]", []},
         {"(?z)", []}, {"\\1", []}, {"(?#aa", []}, {"a", [foo]}, {"a", [global]}, {a, []}, {"a", bad}]] ++
     [{re, run, [<<B>>, P, [dotall | O]]} || B <- lists:seq(0, 255), {P, O} <- [{"\\w", []}, {"[[:punct:]]", []},

@@ -6,6 +6,7 @@ pub mod binary;
 pub mod checksum;
 pub mod code;
 pub mod exceptions;
+pub mod decode_packet;
 pub mod iolist;
 pub mod native_state;
 pub mod prim_buffer;
@@ -72,6 +73,7 @@ pub const TABLES: &[&[Bif]] = &[
     checksum::BIFS,
     code::BIFS,
     exceptions::BIFS,
+    decode_packet::BIFS,
     iolist::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,
