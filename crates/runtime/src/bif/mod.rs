@@ -5,15 +5,22 @@
 pub mod binary;
 pub mod checksum;
 pub mod code;
+pub mod errors;
 pub mod exceptions;
 pub mod decode_packet;
 pub mod iolist;
+pub mod lists;
+pub mod maps;
+pub mod math;
 pub mod native_state;
+pub mod operators;
 pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
 pub mod re;
 pub mod time;
+pub mod tuples;
+pub mod types;
 pub mod unicode;
 pub mod zlib;
 
@@ -75,11 +82,17 @@ pub const TABLES: &[&[Bif]] = &[
     exceptions::BIFS,
     decode_packet::BIFS,
     iolist::BIFS,
+    lists::BIFS,
+    maps::BIFS,
+    math::BIFS,
+    operators::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,
     re::BIFS,
     time::BIFS,
+    tuples::BIFS,
+    types::BIFS,
     unicode::BIFS,
     zlib::BIFS,
 ];
