@@ -8,6 +8,7 @@ pub mod filename;
 pub mod ids;
 pub mod interp;
 pub mod options;
+pub mod osenv;
 pub mod packet;
 pub mod posix;
 pub mod process;

@@ -5,15 +5,16 @@
 pub mod binary;
 pub mod checksum;
 pub mod code;
+pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
-pub mod decode_packet;
 pub mod iolist;
 pub mod lists;
 pub mod maps;
 pub mod math;
 pub mod native_state;
 pub mod operators;
+pub mod os;
 pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
@@ -86,6 +87,7 @@ pub const TABLES: &[&[Bif]] = &[
     maps::BIFS,
     math::BIFS,
     operators::BIFS,
+    os::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,

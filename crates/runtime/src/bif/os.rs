@@ -1,0 +1,85 @@
+//! Natives of module `os`: environment, process number, signals. Those that read clocks are in [`super::time`].
+
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, filename, osenv};
+use purlin_term::{Alloc, NIL, Term, am};
+
+/// A string for the environment: a list of characters.
+fn value_arg(t: Term) -> Result<Vec<u8>, Fail> {
+    if t.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    filename::to_native(t).ok_or(Fail::Badarg)
+}
+
+fn name_arg(t: Term) -> Result<Vec<u8>, Fail> {
+    value_arg(t).and_then(|n| {
+        if n.contains(&b'=') {
+            Err(Fail::Badarg)
+        } else {
+            Ok(n)
+        }
+    })
+}
+
+fn env_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let mut list = NIL;
+    for (name, value) in osenv::all().into_iter().rev() {
+        cx.bump(1);
+        let name = filename::from_native_lossy(cx, &name);
+        let value = filename::from_native_lossy(cx, &value);
+        let pair = cx.tuple(&[name, value]);
+        list = cx.cons(pair, list);
+    }
+    Ok(list)
+}
+
+fn getenv_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    Ok(match osenv::get(&name_arg(name)?) {
+        Some(v) => filename::from_native_lossy(cx, &v),
+        None => am::FALSE,
+    })
+}
+
+fn putenv_2(_: &mut Cx, [name, value]: [Term; 2]) -> BifResult {
+    let (name, value) = (name_arg(name)?, value_arg(value)?);
+    osenv::set(name, Some(value));
+    Ok(am::TRUE)
+}
+
+fn unsetenv_1(_: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    osenv::set(name_arg(name)?, None);
+    Ok(am::TRUE)
+}
+
+fn getpid_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(cx.string(&std::process::id().to_string()))
+}
+
+bifs! {
+    Plain "os":"env"/0 = env_0;
+    Plain "os":"getenv"/1 = getenv_1;
+    Plain "os":"putenv"/2 = putenv_2;
+    Plain "os":"unsetenv"/1 = unsetenv_1;
+    Plain "os":"getpid"/0 = getpid_0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_set_and_taken_away() {
+        let mut cx = Cx::boxed(0);
+        let cx = &mut *cx;
+        let (name, value) = (cx.string("PURLIN_TEST_X"), cx.string("a=b"));
+        assert_eq!(getenv_1(cx, [name]), Ok(am::FALSE));
+        assert_eq!(putenv_2(cx, [name, value]), Ok(am::TRUE));
+        let got = getenv_1(cx, [name]).expect("a value");
+        assert!(purlin_term::compare::eq_exact(got, value));
+        assert_eq!(unsetenv_1(cx, [name]), Ok(am::TRUE));
+        assert_eq!(getenv_1(cx, [name]), Ok(am::FALSE));
+        assert_eq!(getenv_1(cx, [value]), Err(Fail::Badarg));
+        assert_eq!(getenv_1(cx, [am::OK]), Err(Fail::Badarg));
+    }
+}
