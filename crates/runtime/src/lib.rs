@@ -14,6 +14,7 @@ pub mod posix;
 pub mod process;
 pub mod sched;
 pub mod signal;
+pub mod timer;
 
 /// Runs an emulator until it halts; the exit status is the program's.
 ///

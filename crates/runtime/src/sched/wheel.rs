@@ -15,36 +15,43 @@ const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 /// Slot number of the overflow list.
 const OVERFLOW: u16 = (LEVELS * SLOTS) as u16;
-/// Slot number of a node that is in no list.
-pub const IDLE: u16 = u16::MAX;
+/// In [`Node::when`]: the node is in no list.
+const IDLE: u64 = 0;
+const SLOT_BITS: u32 = 16;
+/// The latest deadline: what is later fires then (some nine thousand years after the start).
+pub const MAX_TICK: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
-/// What a wheel keeps in each node.
-#[derive(Clone, Copy, Debug)]
+/// What a wheel keeps in each node: 16 bytes. All zero is a node that is idle, so that nodes may lie in memory fresh
+/// from the operating system.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Node {
-    /// Absolute, in ticks.
-    pub deadline: u64,
+    /// Deadline in ticks << 16 | slot number + 1, or [`IDLE`] in the low half word.
+    when: u64,
     next: u32,
     prev: u32,
-    slot: u16,
-}
-
-impl Default for Node {
-    fn default() -> Self {
-        Node {
-            deadline: 0,
-            next: NONE,
-            prev: NONE,
-            slot: IDLE,
-        }
-    }
 }
 
 impl Node {
     /// Whether the timer runs.
     pub fn is_active(&self) -> bool {
-        self.slot != IDLE
+        self.when & ((1 << SLOT_BITS) - 1) != IDLE
+    }
+    /// When it fires, or fired, or would have: absolute, in ticks.
+    pub fn deadline(&self) -> u64 {
+        self.when >> SLOT_BITS
+    }
+    fn slot(&self) -> u16 {
+        (self.when as u16).wrapping_sub(1)
+    }
+    fn set(&mut self, deadline: u64, slot: u16) {
+        self.when = deadline << SLOT_BITS | (u64::from(slot) + 1);
+    }
+    fn set_idle(&mut self) {
+        self.when &= !((1 << SLOT_BITS) - 1);
     }
 }
+
+const _: () = assert!(size_of::<Node>() == 16);
 
 /// Where the nodes of a wheel live.
 pub trait Nodes {
@@ -92,22 +99,23 @@ impl Wheel {
         }
     }
     fn link(&mut self, ns: &mut impl Nodes, id: u32) {
-        let slot = self.slot_for(ns.node(id).deadline);
+        let deadline = ns.node(id).deadline();
+        let slot = self.slot_for(deadline);
         let head = self.heads[slot as usize];
         if head != NONE {
             ns.node(head).prev = id;
         }
         let n = ns.node(id);
-        (n.next, n.prev, n.slot) = (head, NONE, slot);
+        (n.next, n.prev) = (head, NONE);
+        n.set(deadline, slot);
         self.heads[slot as usize] = id;
         if slot != OVERFLOW {
             self.occupied[slot as usize / SLOTS] |= 1 << (slot as usize % SLOTS);
         }
     }
     fn unlink(&mut self, ns: &mut impl Nodes, id: u32) {
-        let Node {
-            next, prev, slot, ..
-        } = *ns.node(id);
+        let n = *ns.node(id);
+        let (next, prev, slot) = (n.next, n.prev, n.slot());
         if next != NONE {
             ns.node(next).prev = prev;
         }
@@ -119,12 +127,12 @@ impl Wheel {
                 self.occupied[slot as usize / SLOTS] &= !(1 << (slot as usize % SLOTS));
             }
         }
-        ns.node(id).slot = IDLE;
+        ns.node(id).set_idle();
     }
-    /// Starts the timer of node `id`, which must be idle, to fire once tick `deadline` is over.
+    /// Starts the timer of node `id`, which must be idle, to fire when the wheel gets to tick `deadline`.
     pub fn start(&mut self, ns: &mut impl Nodes, id: u32, deadline: u64) {
         debug_assert!(!ns.node(id).is_active());
-        ns.node(id).deadline = deadline;
+        ns.node(id).set(deadline.min(MAX_TICK), 0);
         self.link(ns, id);
         self.count += 1;
     }
@@ -242,7 +250,7 @@ mod tests {
                         model.insert((d, id), ());
                     }
                     2 => {
-                        let d = ns.0[id as usize].deadline;
+                        let d = ns.0[id as usize].deadline();
                         assert_eq!(w.cancel(&mut ns, id), model.remove(&(d, id)).is_some());
                     }
                     _ => {
@@ -252,7 +260,7 @@ mod tests {
                         now += 1 + r.below(span);
                         let mut fired = vec![];
                         w.advance(&mut ns, now, |ns, id| {
-                            fired.push((ns.0[id as usize].deadline, id))
+                            fired.push((ns.0[id as usize].deadline(), id))
                         });
                         let later = model.split_off(&(now + 1, 0));
                         let mut want: Vec<_> =
