@@ -163,9 +163,13 @@ specific_ops! {
     CallDirty call_dirty [Q, Q, H, H] "return native(x0…) on a dirty thread; export, function, arity, pool";
     CallFun call_fun [H] "call x[arity] with x0…";
     CallFun2 call_fun2 [H, S] "call fun with x0…";
+    CallFunLast call_fun_last [H, H] "drop frame; call x[arity] with x0…";
+    CallFun2Last call_fun2_last [H, S, H] "drop frame; call fun with x0…";
     Apply apply [H] "call x[n]:x[n+1] with x0…";
     ApplyLast apply_last [H, H] "drop frame; call x[n]:x[n+1]";
     IApply i_apply [] "tail call x0:x1 with arguments in list x2";
+    IApplyLast i_apply_last [H] "drop frame; as i_apply";
+    IApplyFunLast i_apply_fun_last [H] "drop frame; as i_apply_fun";
     Jump jump [L] "pc = label";
     FuncInfo func_info [Q, Q, H] "raise function_clause: module, function, arity";
     ErrorHandler error_handler [Q] "call error_handler:undefined_function for export";
@@ -384,7 +388,10 @@ pub mod arith {
         ("bxor", 2),
         ("bsl", 2),
         ("bsr", 2),
+        ("-", 1),
     ];
+    /// Negation of the second operand; the first is 0.
+    pub const NEGATE: usize = 10;
 }
 
 #[cfg(test)]

@@ -266,6 +266,12 @@ impl Lower<'_> {
                 let c = self.env.import(self.u(a[1]) as u32);
                 let n = self.h(a[0]);
                 let x = Arg::Q(c.export);
+                if let Some(op) = self.apply(ins, a) {
+                    let frame = a.get(2).filter(|_| op != Op::Hibernate);
+                    let frame = frame.map(|&f| self.h(f));
+                    self.e.op(op, frame.as_slice());
+                    return Ok(1);
+                }
                 match (ins.op, c.native) {
                     (g::CALL_EXT, None) => self.e.op(Op::CallExt, &[x, n]),
                     (g::CALL_EXT_ONLY, None) => self.e.op(Op::CallExtOnly, &[x, n]),
@@ -471,10 +477,22 @@ impl Lower<'_> {
             g::RAISE => self.ss(Op::Raise, &a[..2]),
             g::RAW_RAISE => self.e.op(Op::RawRaise, &[]),
             g::BUILD_STACKTRACE => self.e.op(Op::BuildStacktrace, &[]),
-            g::CALL_FUN => self.e.op(Op::CallFun, &[self.h(a[0])]),
-            g::CALL_FUN2 => {
-                let f = self.s(a[2]);
-                self.e.op(Op::CallFun2, &[self.h(a[1]), f]);
+            g::CALL_FUN | g::CALL_FUN2 => {
+                let new = ins.op == g::CALL_FUN2;
+                let n = self.h(a[usize::from(new)]);
+                let f = if new { self.s(a[2]) } else { n };
+                // What returns at once is a tail call: a loop through a fun must not grow the stack.
+                let tail = next
+                    .filter(|d| d.op == g::DEALLOCATE)
+                    .filter(|_| instrs.get(i + 2).is_some_and(|r| r.op == g::RETURN));
+                let frame = tail.map(|d| self.h(code.args(d)[0]));
+                match (new, frame) {
+                    (false, None) => self.e.op(Op::CallFun, &[n]),
+                    (true, None) => self.e.op(Op::CallFun2, &[n, f]),
+                    (false, Some(d)) => self.e.op(Op::CallFunLast, &[n, d]),
+                    (true, Some(d)) => self.e.op(Op::CallFun2Last, &[n, f, d]),
+                }
+                return Ok(if frame.is_some() { 3 } else { 1 });
             }
             g::APPLY => self.e.op(Op::Apply, &[self.h(a[0])]),
             g::APPLY_LAST => self.e.op(Op::ApplyLast, &[self.h(a[1]), self.h(a[0])]),
@@ -522,6 +540,27 @@ impl Lower<'_> {
             op => return Err(Fault::UnknownOpcode(op).into()),
         }
         Ok(1)
+    }
+
+    /// The op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never returns: as an op of the caller
+    /// it shows the caller in stack traces.
+    fn apply(&self, ins: &Instr, a: &[Operand]) -> Option<Op> {
+        let i = self.file.imports[self.u(a[1]) as usize];
+        if self.file.atom(i.module) != "erlang" {
+            return None;
+        }
+        match (self.file.atom(i.function), i.arity) {
+            ("hibernate", 3) => return Some(Op::Hibernate),
+            ("apply", _) => {}
+            _ => return None,
+        }
+        match (ins.op, i.arity) {
+            (g::CALL_EXT_ONLY, 3) => Some(Op::IApply),
+            (g::CALL_EXT_ONLY, 2) => Some(Op::IApplyFun),
+            (g::CALL_EXT_LAST, 3) => Some(Op::IApplyLast),
+            (g::CALL_EXT_LAST, 2) => Some(Op::IApplyFunLast),
+            _ => None,
+        }
     }
 
     /// An op whose operands are sources and registers only.
@@ -574,9 +613,14 @@ impl Lower<'_> {
                 match n {
                     0 => self.e.op(Op::Add, &[fail, v[0], v[1], d, live]),
                     1 => self.e.op(Op::Sub, &[fail, v[0], v[1], d, live]),
-                    _ => self
-                        .e
-                        .op(Op::Arith, &[fail, v[0], v[1], d, Arg::H(n as u32), live]),
+                    _ => {
+                        let (x, y) = match v[..] {
+                            [x] => (Arg::C(small(0)), x),
+                            _ => (v[0], v[1]),
+                        };
+                        self.e
+                            .op(Op::Arith, &[fail, x, y, d, Arg::H(n as u32), live])
+                    }
                 }
                 return;
             }

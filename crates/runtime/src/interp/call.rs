@@ -5,7 +5,7 @@ use super::operands::*;
 use super::{Exit, collect_after, go, slow_op};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_isa::ops::{self, Form, dirty};
+use purlin_isa::ops::{self, Form, arith as arith_number, dirty};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::word::{Subtag, header};
@@ -92,7 +92,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n);
+            return no_fun(cx, pc, e, hp, reds, f, n, 0);
         }
         (e as *mut u64).write(pc.add(words(1)) as u64);
         call_to!(cx, to, e, hp, reds, live_of(f, n))
@@ -102,10 +102,28 @@ call_ops! {
         let f = source(cx, e, q(pc, 2));
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n);
+            return no_fun(cx, pc, e, hp, reds, f, n, 0);
         }
         (e as *mut u64).write(pc.add(words(5)) as u64);
         call_to!(cx, to, e, hp, reds, live_of(f, n))
+    }
+    op_call_fun_last(cx, pc, e, hp, reds) {
+        let n = h(pc, 1);
+        let f = (&(*cx).x)[n];
+        let to = fun_target(cx, f, n);
+        if to.is_null() {
+            return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 2) + 1);
+        }
+        call_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, live_of(f, n))
+    }
+    op_call_fun2_last(cx, pc, e, hp, reds) {
+        let n = h(pc, 1);
+        let f = source(cx, e, q(pc, 2));
+        let to = fun_target(cx, f, n);
+        if to.is_null() {
+            return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 6) + 1);
+        }
+        call_to!(cx, to, e.add(h(pc, 6) + 1), hp, reds, live_of(f, n))
     }
     op_yield(cx, pc, e, hp, reds) {
         yield_at(cx, pc.add(words(1)), e, hp, reds, h(pc, 1))
@@ -149,6 +167,7 @@ unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
 
 #[cold]
 #[inline(never)]
+#[allow(clippy::too_many_arguments)]
 unsafe fn no_fun(
     cx: *mut Cx,
     pc: *const u64,
@@ -157,12 +176,13 @@ unsafe fn no_fun(
     reds: i64,
     f: Term,
     n: usize,
+    drop: usize,
 ) -> Exit {
     let cx = &mut *cx;
     cx.heap.htop = hp;
     cx.heap.stop = e;
     cx.reds = reds;
-    let next = no_fun_pc(cx, pc, f, n);
+    let next = no_fun_pc(cx, pc, f, n, drop);
     leave(cx, next)
 }
 
@@ -176,7 +196,9 @@ unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
     (cx.heap.stop as *mut u64).write(pc.add(back) as u64);
 }
 
-unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize) -> *const u64 {
+/// What follows a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
+/// something else is called in its place.
+unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize) -> *const u64 {
     if let Some(v) = f.as_fun() {
         let args = args_list(cx, n);
         if v.arity as usize != n {
@@ -186,6 +208,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize) -> *const u6
         }
         if let Some(entry) = v.local() {
             let module = entry.module;
+            cx.heap.stop = cx.heap.stop.add(drop);
             if code::purge::under_way(module) {
                 // Once the purge has ended the fun leads somewhere again, or nowhere for good.
                 cx.x[0] = f;
@@ -234,10 +257,9 @@ pub(super) unsafe fn arith_failed(
     let fail = c.error(value);
     let args = [a, b];
     // With a small integer in the instruction stock has an op that isn't the native, and doesn't show it.
-    let constant = |i: usize, t: Term| {
-        t.is_small()
-            && ops::lookup(*(pc as *const u16)).is_some_and(|(r, v)| r.forms(v)[i] == Form::C)
-    };
+    let forms = ops::lookup(*(pc as *const u16)).map_or(Vec::new(), |(r, v)| r.forms(v));
+    let is_const = |i: usize| forms.get(i) == Some(&Form::C);
+    let constant = |i: usize, t: Term| t.is_small() && is_const(i) && !is_const(3 - i);
     let plain = match sub {
         true => constant(2, b) && b.small_value() >= 0,
         false => constant(1, a) || constant(2, b),
@@ -278,6 +300,8 @@ slow_op! {
     op_apply_last => apply_last;
     op_i_apply => i_apply;
     op_i_apply_fun => i_apply_fun;
+    op_i_apply_last => i_apply_last;
+    op_i_apply_fun_last => i_apply_fun_last;
     op_func_info => func_info;
     op_error_handler => error_handler;
     op_process_exit => process_exit;
@@ -516,6 +540,7 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 5 => arith::band(h, a, b),
                 6 => arith::bor(h, a, b),
                 7 => arith::bxor(h, a, b),
+                arith_number::NEGATE => arith::neg(h, b),
                 8 => arith::bsl(h, a, b),
                 _ => arith::bsr(h, a, b),
             }
@@ -533,8 +558,11 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 arith::ArithError::BadArith => cx.error(am::BADARITH),
                 arith::ArithError::SystemLimit => cx.error(am::SYSTEM_LIMIT),
             };
-            let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
-            exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, &[a, b]))
+            let (name, arity) = ops::arith::OPS[n];
+            let name = purlin_term::atom::intern(name);
+            let args = [a, b];
+            let args = &args[2 - arity as usize..];
+            exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, args))
         }
     }
 }
@@ -603,7 +631,14 @@ fn spread(cx: &mut Cx, list: Term) -> Option<usize> {
     }
     (it.tail().is_nil() && n <= crate::cx::MAX_ARGS).then_some(n)
 }
+unsafe fn i_apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    apply_list(cx, pc, h(pc, 1) + 1)
+}
 pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    apply_list(cx, pc, 0)
+}
+/// Calls x0:x1 with the arguments in list x2; `drop` words of the stack go if it can be called.
+unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
     let Some(n) = spread(cx, args) else {
         return bad_apply(cx, pc, m, f, args);
@@ -612,9 +647,16 @@ pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if to.is_null() {
         return bad_apply(cx, pc, m, f, args);
     }
+    cx.heap.stop = cx.heap.stop.add(drop);
     count_call(cx, to, n)
 }
+unsafe fn i_apply_fun_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    apply_fun_list(cx, pc, h(pc, 1) + 1)
+}
 unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    apply_fun_list(cx, pc, 0)
+}
+unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (f, args) = (cx.x[0], cx.x[1]);
     let Some(n) = spread(cx, args) else {
         let fail = cx.error(am::BADARG);
@@ -627,8 +669,9 @@ unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     let to = fun_target(cx, f, n);
     if to.is_null() {
-        return no_fun_pc(cx, pc, f, n);
+        return no_fun_pc(cx, pc, f, n, drop);
     }
+    cx.heap.stop = cx.heap.stop.add(drop);
     count_call(cx, to, live_of(f, n))
 }
 

@@ -482,5 +482,6 @@ float_op! {
     op_fsub 3 |a, b| a - b;
     op_fmul 3 |a, b| a * b;
     op_fdiv 3 |a, b| a / b;
-    op_fnegate 2 |a, b| -a;
+    // As in stock, where -0.0 comes out of the native only.
+    op_fnegate 2 |a, b| 0.0 - a;
 }
