@@ -209,7 +209,7 @@ impl Cx {
     /// `self()`
     #[inline]
     pub fn self_pid(&mut self) -> Term {
-        self.process().pid
+        self.process().pid()
     }
     /// `{ok, T}`
     pub fn ok(&mut self, t: Term) -> Term {

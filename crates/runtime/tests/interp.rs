@@ -18,7 +18,9 @@ fn call(m: Term, f: Term) -> String {
     // SAFETY: only the pid is used; the stack holds the address that the first call returns to; the registers hold
     // immediates.
     unsafe {
-        (*cell.as_mut_ptr()).pid = Term::pid(0);
+        (*cell.as_mut_ptr())
+            .id
+            .store(0, purlin_term::sync::Ordering::Relaxed);
         cx.proc = cell.as_mut_ptr();
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         cx.heap.stop = cx.heap.hend.sub(1);

@@ -15,6 +15,9 @@ pub struct Fragment {
 
 struct Block {
     mem: Box<[std::mem::MaybeUninit<u64>]>,
+    /// Words in front that hold no terms.
+    first: usize,
+    /// Words in use, those in front included.
     used: usize,
 }
 
@@ -35,9 +38,22 @@ impl Fragment {
         f.push_block(words);
         f
     }
+    /// A full block whose terms start at word `first`: what a message came in.
+    pub fn from_block(
+        mem: Box<[std::mem::MaybeUninit<u64>]>,
+        first: usize,
+        off_heap: OffHeap,
+    ) -> Fragment {
+        let used = mem.len();
+        let mut f = Fragment::new();
+        f.blocks.push(Block { mem, first, used });
+        f.off_heap = off_heap;
+        f
+    }
     fn push_block(&mut self, words: usize) {
         self.blocks.push(Block {
             mem: Box::new_uninit_slice(words),
+            first: 0,
             used: 0,
         });
     }
@@ -57,11 +73,11 @@ impl Fragment {
     pub fn areas(&self) -> impl Iterator<Item = (*mut Term, usize)> + '_ {
         self.blocks
             .iter()
-            .map(|b| (b.mem.as_ptr() as *mut Term, b.used))
+            .map(|b| (b.mem[b.first..].as_ptr() as *mut Term, b.used - b.first))
     }
     /// Words in use.
     pub fn used_words(&self) -> usize {
-        self.blocks.iter().map(|b| b.used).sum()
+        self.blocks.iter().map(|b| b.used - b.first).sum()
     }
     /// Words allocated.
     pub fn capacity_words(&self) -> usize {

@@ -682,6 +682,22 @@ pub unsafe fn release_object(p: *mut Term) {
     }
 }
 
+/// Bytes of refc binaries on a list.
+pub fn off_heap_bytes(list: &OffHeap) -> usize {
+    let mut n = 0;
+    let mut p = list.first;
+    while !p.is_null() {
+        // SAFETY: objects on the list are well formed; a refc binary's word 1 is its size.
+        unsafe {
+            if matches!(header_subtag((*p).raw()), Subtag::RefcBin) {
+                n += (*p.add(1)).raw() as usize;
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
+        }
+    }
+    n
+}
+
 /// Gives up what all objects of a list own, and empties it.
 ///
 /// # Safety

@@ -9,6 +9,7 @@ pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
 pub mod iolist;
+pub mod links;
 pub mod lists;
 pub mod maps;
 pub mod math;
@@ -18,6 +19,7 @@ pub mod os;
 pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
+pub mod process;
 pub mod re;
 pub mod time;
 pub mod tuples;
@@ -91,6 +93,8 @@ pub const TABLES: &[&[Bif]] = &[
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,
+    links::BIFS,
+    process::BIFS,
     re::BIFS,
     time::BIFS,
     tuples::BIFS,

@@ -705,6 +705,7 @@ unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     cx.interp.reason = am::NORMAL;
+    cx.interp.crashed = false;
     cx.interp.exit = Exit::Exited;
     std::ptr::null()
 }

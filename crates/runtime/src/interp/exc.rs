@@ -245,6 +245,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         p = p.add(1);
     }
     let value = cx.exc.value;
+    cx.interp.crashed = cx.exc.class != Class::Exit;
     cx.interp.reason = match cx.exc.class {
         Class::Exit => value,
         Class::Error => {

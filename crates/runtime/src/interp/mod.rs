@@ -70,6 +70,8 @@ pub struct State {
     pub timeout_pc: *const u64,
     /// Exit reason of a process that ended by an exception or normally.
     pub reason: Term,
+    /// The process ended by an error or throw that nobody caught, which is to be reported.
+    pub crashed: bool,
     /// What a slow op that gives no next instruction returns.
     exit: Exit,
     /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
@@ -86,6 +88,7 @@ impl State {
             timeout: 0,
             timeout_pc: std::ptr::null(),
             reason: purlin_term::am::NORMAL,
+            crashed: false,
             exit: Exit::Exited,
             build: (std::ptr::null_mut(), 0, 0),
             #[cfg(debug_assertions)]
@@ -192,8 +195,10 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 /// `heap.htop` and `heap.stop` are current; no other term of the process is held.
 pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
     let x = std::slice::from_raw_parts_mut((*cx).x.as_mut_ptr(), live);
-    let words = purlin_term::gc::collect(&mut (*cx).heap, need, &mut [x], false);
+    let extra = (*cx).extra_roots();
+    let words = purlin_term::gc::collect(&mut (*cx).heap, need, &mut [x, extra], false);
     (*cx).heap.gc_wanted = false;
+    (*cx).count_collection(false);
     (*cx).reds -= (words / 16) as i64;
 }
 
@@ -205,12 +210,14 @@ pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
     let x = (*cx).x.as_mut_ptr();
     let d = (dst >> 3) as usize;
     let regs = std::slice::from_raw_parts_mut(x, live);
+    let extra = (*cx).extra_roots();
     let words = if dst & 1 == 0 && d >= live {
         let one = std::slice::from_raw_parts_mut(x.add(d), 1);
-        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, one], false)
+        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, one, extra], false)
     } else {
-        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs], false)
+        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, extra], false)
     };
     (*cx).heap.gc_wanted = false;
+    (*cx).count_collection(false);
     (*cx).reds -= (words / 16) as i64;
 }

@@ -79,7 +79,8 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     push_bottom(&mut cx.heap);
     if !has_message(cx) {
         let x = std::slice::from_raw_parts_mut(cx.x.as_mut_ptr(), APPLY_LIVE);
-        let moved = purlin_term::gc::shrink_to_fit(&mut cx.heap, &mut [x]);
+        let extra = cx.extra_roots();
+        let moved = purlin_term::gc::shrink_to_fit(&mut cx.heap, &mut [x, extra]);
         cx.reds -= (moved / 16) as i64;
     }
     hibernated(cx, code::stubs().hibernated.as_ptr())

@@ -2,28 +2,397 @@
 //!
 //! # The cell
 //! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, then the first words of its heap and
-//! stack. What most processes never have hangs off it by pointers that start as null. The heap pointers are packed (a
-//! base and three 32-bit offsets in words) while the process waits, and expanded into `Cx::heap` while it runs.
+//! stack. What most processes never have hangs off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
+//! pointers are packed (a base and 32-bit offsets in words) while the process waits, and expanded into `Cx::heap`
+//! while it runs.
+//!
+//! # Who touches what
+//! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
+//! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
+pub mod dict;
+pub mod exit;
+pub mod ext;
+pub mod registry;
+pub mod spawn;
 pub mod state;
 pub mod table;
 
-use purlin_term::Term;
-use purlin_term::sync::AtomicU32;
+pub use ext::Ext;
 
-/// In [`Process::id`] of a cell that holds no process: no pid has this data.
+use crate::cx::Cx;
+use crate::signal::mailbox::Mailbox;
+use crate::signal::queue::InTransit;
+use purlin_term::fun::Export;
+use purlin_term::heap::{Heap, OffHeap};
+use purlin_term::sync::{AtomicU32, Ordering};
+use purlin_term::{Term, gc};
+use std::sync::OnceLock;
+
+/// [`Process::id`] of a cell that holds no process: no pid has this data.
 pub const NO_ID: u32 = u32::MAX;
 
-/// The control block of a process. Who may touch what is said in [`state`].
+/// Traps exits.
+pub const TRAP_EXIT: u16 = 1 << 0;
+/// The heap is in `Ext::heap`, whole, since the packed form can't express it.
+const HEAP_IN_EXT: u16 = 1 << 1;
+/// The receive timer is running.
+pub const TIMER: u16 = 1 << 2;
+/// The registers saved at the last yield are in `Ext::regs`.
+const REGS_IN_EXT: u16 = 1 << 3;
+/// A signal has ended the process: `Ext::exit_reason` says why.
+pub const EXIT_PENDING: u16 = 1 << 4;
+/// `process_flag(sensitive, true)`
+pub const SENSITIVE: u16 = 1 << 5;
+/// Started by the runtime; not to be asked about itself.
+pub const SYSTEM: u16 = 1 << 6;
+/// `message_queue_data` is `off_heap`.
+pub const OFF_HEAP_QUEUE: u16 = 1 << 7;
+/// The heap is to be compacted when it has waited for long.
+pub const GREW: u16 = 1 << 8;
+/// Waits at the `wait_timeout` instruction whose `timeout_pc` is saved.
+pub const IN_RECEIVE: u16 = 1 << 9;
+
+/// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
 pub struct Process {
     /// The 28 data bits of its pid, or [`NO_ID`]. Read by senders, written by the spawner and at exit.
     pub id: AtomicU32,
     pub state: state::State,
     /// Signals in transit to it.
-    pub in_transit: crate::signal::queue::InTransit,
-    /// Its own pid.
-    pub pid: Term,
+    pub in_transit: InTransit,
+    /// Where it resumes.
+    pub pc: *const u64,
+    /// Where it goes on when its receive timer fires.
+    pub timeout_pc: *const u64,
+    // The packed heap: the block, its words, and the offsets of top, stack and high water.
+    heap: *mut Term,
+    block_words: u32,
+    htop: u32,
+    stop: u32,
+    high_water: u32,
+    off_heap: *mut Term,
+    off_heap_bytes: u32,
+    /// Registers saved above the heap's top.
+    pub live: u16,
+    minor_gcs: u16,
+    pub flags: u16,
+    /// Collections of the young generation so far are counted in `Ext` once there is one; these bits are spare.
+    _spare: u16,
+    /// Data of the parent's pid.
+    pub parent: u32,
+    pub reductions: u64,
+    /// An immediate: the pid of a local process, or `undefined` where `Ext::group_leader` holds it.
+    pub group_leader: Term,
+    pub initial_call: *const Export,
+    pub mailbox: *mut Mailbox,
+    ext: *mut Ext,
 }
 
-const _: () = assert!(size_of::<Process>() <= table::CELL_BYTES);
+/// Words of heap and stack in the cell.
+pub const INLINE_WORDS: usize = (table::CELL_BYTES - size_of::<Process>()) / 8;
+
+const _: () = assert!(size_of::<Process>() + 8 * 8 <= table::CELL_BYTES);
+
+static TABLE: OnceLock<table::Table> = OnceLock::new();
+
+/// The process table.
+pub fn table() -> &'static table::Table {
+    TABLE.get_or_init(|| table::Table::new(table::MAX_PROCESSES))
+}
+
+/// Makes the process table, for at most `limit` processes. To be called before [`table`] is.
+pub fn init_table(limit: usize) {
+    let _ = TABLE.set(table::Table::new(limit));
+}
+
+/// Least words of a heap: what `+hms` or the spawn option says, else what suffices.
+pub fn settings(heap: &mut Heap) {
+    let d = &DEFAULTS;
+    heap.min_heap_words = d.min_heap_words.load(Ordering::Relaxed) as usize;
+    heap.min_vheap_words = d.min_vheap_words.load(Ordering::Relaxed) as usize;
+    heap.vheap_bytes = heap.min_vheap_words * 8;
+    heap.old_vheap_bytes = heap.vheap_bytes;
+    heap.fullsweep_after = d.fullsweep_after.load(Ordering::Relaxed);
+}
+
+/// Settings that new processes get. `0` least heap words: no minimum was asked for.
+pub struct Defaults {
+    pub min_heap_words: AtomicU32,
+    pub min_vheap_words: AtomicU32,
+    pub fullsweep_after: AtomicU32,
+}
+
+/// See [`Defaults`].
+pub static DEFAULTS: Defaults = Defaults {
+    min_heap_words: AtomicU32::new(0),
+    min_vheap_words: AtomicU32::new(46422),
+    fullsweep_after: AtomicU32::new(65535),
+};
+
+/// `message_queue_data` of new processes: whether it is `off_heap` (`+hmqd`).
+pub fn default_off_heap_queue() -> bool {
+    OFF_HEAP_DEFAULT.load(std::sync::atomic::Ordering::Relaxed)
+}
+/// See [`default_off_heap_queue`].
+pub static OFF_HEAP_DEFAULT: std::sync::atomic::AtomicBool =
+    std::sync::atomic::AtomicBool::new(false);
+
+static MAX_HEAP_DEFAULT: std::sync::RwLock<Option<ext::MaxHeap>> = std::sync::RwLock::new(None);
+
+/// `max_heap_size` of new processes; `None`: no limit.
+pub fn default_max_heap() -> Option<ext::MaxHeap> {
+    *MAX_HEAP_DEFAULT.read().unwrap_or_else(|e| e.into_inner())
+}
+/// Sets `max_heap_size` of new processes; the one before is returned.
+pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
+    let mut d = MAX_HEAP_DEFAULT.write().unwrap_or_else(|e| e.into_inner());
+    std::mem::replace(&mut d, m)
+}
+
+/// The least heap size in words that a process reports: what was asked for, or what stock documents as the default.
+pub fn reported_min_heap(p: &mut Process) -> usize {
+    let asked = p
+        .ext()
+        .and_then(|e| e.settings.min_heap_words)
+        .unwrap_or_else(|| DEFAULTS.min_heap_words.load(Ordering::Relaxed));
+    if asked == 0 { 233 } else { asked as usize }
+}
+
+impl Process {
+    /// Its own pid.
+    #[inline]
+    pub fn pid(&self) -> Term {
+        Term::pid(self.id.load(Ordering::Relaxed))
+    }
+    /// The words of heap and stack in the cell.
+    fn inline_words(&mut self) -> *mut Term {
+        // SAFETY: the cell is larger than the control block by INLINE_WORDS words.
+        unsafe { (self as *mut Process).add(1) as *mut Term }
+    }
+    /// What it seldom has, if it has.
+    #[inline]
+    pub fn ext(&mut self) -> Option<&mut Ext> {
+        // SAFETY: owned by this process; null or from `Box::into_raw`.
+        unsafe { self.ext.as_mut() }
+    }
+    /// What it seldom has, made if need be.
+    pub fn ext_mut(&mut self) -> &mut Ext {
+        if self.ext.is_null() {
+            self.ext = Box::into_raw(Box::new(Ext::new()));
+        }
+        // SAFETY: as in `ext`.
+        unsafe { &mut *self.ext }
+    }
+    /// Whether a flag is set.
+    #[inline]
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+    /// Sets or clears a flag.
+    pub fn set_flag(&mut self, flag: u16, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+    /// The mailbox, made if need be.
+    pub fn mailbox_mut(&mut self) -> &mut Mailbox {
+        if self.mailbox.is_null() {
+            self.mailbox = Mailbox::boxed();
+        }
+        // SAFETY: owned by this process.
+        unsafe { &mut *self.mailbox }
+    }
+    /// Messages that were fetched and not received yet.
+    pub fn queued_messages(&self) -> usize {
+        // SAFETY: owned by this process; null or a mailbox.
+        unsafe { self.mailbox.as_ref().map_or(0, |m| m.len()) }
+    }
+
+    /// Makes the fields of a cell that the spawner owns.
+    ///
+    /// # Safety
+    /// `p` was reserved by the caller and not published.
+    pub unsafe fn init(p: *mut Process, group_leader: Term, parent: u32) {
+        let me = &mut *p;
+        me.pc = std::ptr::null();
+        me.timeout_pc = std::ptr::null();
+        me.heap = me.inline_words();
+        me.block_words = INLINE_WORDS as u32;
+        me.htop = 0;
+        me.stop = INLINE_WORDS as u32;
+        me.high_water = 0;
+        me.off_heap = std::ptr::null_mut();
+        me.off_heap_bytes = 0;
+        me.live = 0;
+        me.minor_gcs = 0;
+        me.flags = 0;
+        me._spare = 0;
+        me.parent = parent;
+        me.reductions = 0;
+        me.group_leader = group_leader;
+        me.initial_call = std::ptr::null();
+        me.mailbox = std::ptr::null_mut();
+        me.ext = std::ptr::null_mut();
+    }
+
+    /// Expands its heap.
+    ///
+    /// # Safety
+    /// The caller owns the process, whose heap is packed.
+    unsafe fn unpack(&mut self, h: &mut Heap) {
+        if self.has(HEAP_IN_EXT) {
+            self.flags &= !HEAP_IN_EXT;
+            let e = &mut *self.ext;
+            if let Some(b) = e.heap.as_mut() {
+                std::mem::swap(h, b);
+                h.inline_block = std::ptr::eq(h.heap, self.inline_words());
+                return;
+            }
+        }
+        h.heap = self.heap;
+        h.htop = self.heap.add(self.htop as usize);
+        h.stop = self.heap.add(self.stop as usize);
+        h.hend = self.heap.add(self.block_words as usize);
+        h.high_water = self.heap.add(self.high_water as usize);
+        h.old_heap = std::ptr::null_mut();
+        h.old_htop = std::ptr::null_mut();
+        h.old_hend = std::ptr::null_mut();
+        h.frag_words = 0;
+        h.off_heap = OffHeap {
+            first: self.off_heap,
+            bytes: self.off_heap_bytes as usize,
+        };
+        h.old_off_heap = OffHeap::default();
+        h.minor_gcs = u32::from(self.minor_gcs);
+        h.need_fullsweep = false;
+        h.gc_wanted = false;
+        h.stack_reserve = 0;
+        h.grow_next = false;
+        h.inline_block = std::ptr::eq(self.heap, self.inline_words());
+        settings(h);
+        if !self.ext.is_null() {
+            (*self.ext).apply_settings(h);
+        }
+    }
+
+    /// Packs its heap.
+    ///
+    /// # Safety
+    /// The caller owns the process; `h` is its heap, and is empty afterwards.
+    unsafe fn pack(&mut self, h: &mut Heap) {
+        let simple = h.old_heap.is_null()
+            && h.frags.is_empty()
+            && h.old_off_heap.first.is_null()
+            && h.off_heap.bytes <= u32::MAX as usize
+            && h.block_words() <= u32::MAX as usize
+            && h.minor_gcs <= u32::from(u16::MAX)
+            && h.vheap_bytes == h.min_vheap_words * 8
+            && !h.gc_wanted
+            && !h.need_fullsweep;
+        if !simple {
+            self.flags |= HEAP_IN_EXT;
+            let e = self.ext_mut();
+            let b = e.heap.get_or_insert_with(|| Box::new(Heap::empty()));
+            std::mem::swap(h, b);
+            return;
+        }
+        let off = |p: *mut Term| ((p as usize - h.heap as usize) >> 3) as u32;
+        self.htop = off(h.htop);
+        self.stop = off(h.stop);
+        self.high_water = off(h.high_water);
+        self.heap = h.heap;
+        self.block_words = h.block_words() as u32;
+        self.off_heap = h.off_heap.first;
+        self.off_heap_bytes = h.off_heap.bytes as u32;
+        self.minor_gcs = h.minor_gcs as u16;
+        h.off_heap = OffHeap::default();
+        let n = std::ptr::null_mut();
+        (h.heap, h.htop, h.stop, h.hend) = (n, n, n, n);
+    }
+}
+
+impl Cx {
+    /// Makes `p` the process that runs on this thread: expands its heap and restores its registers.
+    ///
+    /// # Safety
+    /// The caller owns `p`.
+    pub unsafe fn enter(&mut self, p: *mut Process) {
+        let me = &mut *p;
+        self.proc = p;
+        me.unpack(&mut self.heap);
+        let n = me.live as usize;
+        if n > 0 {
+            if me.has(REGS_IN_EXT) {
+                me.flags &= !REGS_IN_EXT;
+                let regs = std::mem::take(&mut me.ext_mut().regs);
+                self.x[..n].copy_from_slice(&regs);
+            } else {
+                for i in 0..n {
+                    self.x[i] = *self.heap.htop.add(i);
+                }
+            }
+        }
+    }
+
+    /// Packs the process that runs, to resume at `pc` with the first `live` X registers. It is still owned by the
+    /// caller, and still [`Cx::proc`].
+    ///
+    /// # Safety
+    /// The heap's pointers in the context are current.
+    pub unsafe fn leave(&mut self, pc: *const u64, live: usize) {
+        let me = &mut *self.proc;
+        me.pc = pc;
+        me.live = live as u16;
+        if live > 0 {
+            if self.heap.free_words() >= live {
+                std::ptr::copy_nonoverlapping(self.x.as_ptr(), self.heap.htop, live);
+            } else {
+                let regs = self.x[..live].to_vec();
+                me.ext_mut().regs = regs;
+                me.flags |= REGS_IN_EXT;
+            }
+        }
+        me.pack(&mut self.heap);
+    }
+
+    /// Terms of the running process outside registers and stack: roots of every collection.
+    pub fn extra_roots(&mut self) -> &'static mut [Term] {
+        if self.proc.is_null() {
+            return &mut [];
+        }
+        // SAFETY: the running process is owned by this thread; the slice is used for one collection.
+        unsafe {
+            match (*self.proc).ext.as_mut().and_then(|e| e.dict.as_mut()) {
+                Some(d) => {
+                    let s = d.slots_mut();
+                    std::slice::from_raw_parts_mut(s.as_mut_ptr(), s.len())
+                }
+                None => &mut [],
+            }
+        }
+    }
+
+    /// Collects the heap of the running process in full; `live` X registers are kept.
+    ///
+    /// # Safety
+    /// The heap's pointers are current, and no other term of the process is used afterwards.
+    pub unsafe fn collect_now(&mut self, live: usize, fullsweep: bool) -> usize {
+        let extra = self.extra_roots();
+        let x = std::slice::from_raw_parts_mut(self.x.as_mut_ptr(), live);
+        let n = gc::collect(&mut self.heap, 0, &mut [x, extra], fullsweep);
+        self.heap.gc_wanted = false;
+        self.count_collection(fullsweep);
+        n
+    }
+
+    /// Counts a collection for `process_info` and `statistics`.
+    pub fn count_collection(&mut self, _full: bool) {
+        COLLECTIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Collections so far, in the whole runtime.
+pub static COLLECTIONS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

@@ -1,3 +1,432 @@
-//! Schedulers: run queues, timers, parking.
+//! Schedulers: worker threads that run processes, each from a run queue of its own, stealing from others when it is
+//! empty; and pools of threads for natives that block or compute long.
+//!
+//! # Invariants
+//! * A process that is `QUEUED` is in exactly one run queue; whoever set the bit puts it there.
+//! * A worker parks only after it has published that it is idle and then found every queue empty; whoever queues a
+//!   process looks at the idle workers after that. So no process waits while a worker sleeps.
 
+pub mod run;
 pub mod wheel;
+
+use crate::process::state::Priority;
+use crate::process::{Process, table};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Condvar, Mutex, OnceLock};
+
+/// Most schedulers.
+pub const MAX_SCHEDULERS: usize = 1024;
+
+/// Levels of a run queue: max, high, and normal with low.
+const LEVELS: usize = 4;
+
+#[derive(Default)]
+struct Queues {
+    levels: [VecDeque<u32>; LEVELS],
+    /// Times that normal processes went before waiting low ones.
+    low_skipped: u32,
+    len: usize,
+}
+
+impl Queues {
+    fn push(&mut self, cell: u32, p: Priority) {
+        self.levels[p as usize].push_back(cell);
+        self.len += 1;
+    }
+    fn pop(&mut self) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let l = |p: Priority| p as usize;
+        let low_first = {
+            let waiting = !self.levels[l(Priority::Low)].is_empty();
+            if waiting {
+                self.low_skipped += 1;
+            }
+            waiting && self.low_skipped > 8
+        };
+        let order = if low_first {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Low,
+                Priority::Normal,
+            ]
+        } else {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Normal,
+                Priority::Low,
+            ]
+        };
+        for p in order {
+            if let Some(c) = self.levels[l(p)].pop_front() {
+                if p == Priority::Low {
+                    self.low_skipped = 0;
+                }
+                self.len -= 1;
+                return Some(c);
+            }
+        }
+        None
+    }
+}
+
+/// One worker, as others see it.
+struct Worker {
+    queue: Mutex<Queues>,
+    /// Length of the queue, for those who look for work.
+    len: AtomicUsize,
+    parked: Mutex<bool>,
+    unpark: Condvar,
+    idle: AtomicBool,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        Worker {
+            queue: Mutex::default(),
+            len: AtomicUsize::new(0),
+            parked: Mutex::new(false),
+            unpark: Condvar::new(),
+            idle: AtomicBool::new(false),
+        }
+    }
+    fn wake(&self) {
+        let mut p = self.parked.lock().unwrap_or_else(|e| e.into_inner());
+        *p = false;
+        self.unpark.notify_one();
+    }
+}
+
+struct Pool {
+    queue: Mutex<VecDeque<u32>>,
+    ready: Condvar,
+    threads: AtomicUsize,
+}
+
+impl Pool {
+    const fn new() -> Pool {
+        Pool {
+            queue: Mutex::new(VecDeque::new()),
+            ready: Condvar::new(),
+            threads: AtomicUsize::new(0),
+        }
+    }
+}
+
+struct Schedulers {
+    workers: Vec<Worker>,
+    /// Workers that exist, and that may run processes.
+    online: AtomicUsize,
+    started: AtomicUsize,
+    idle: AtomicUsize,
+    next: AtomicUsize,
+}
+
+static SCHEDULERS: OnceLock<Schedulers> = OnceLock::new();
+static DIRTY_IO: Pool = Pool::new();
+static DIRTY_CPU: Pool = Pool::new();
+
+/// Reductions of processes that have ended, and context switches.
+static REDUCTIONS: AtomicU64 = AtomicU64::new(0);
+/// See [`REDUCTIONS`].
+pub static CONTEXT_SWITCHES: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// This thread's worker plus one; 0 on other threads.
+    static ME: Cell<usize> = const { Cell::new(0) };
+}
+
+fn schedulers() -> &'static Schedulers {
+    SCHEDULERS.get_or_init(|| Schedulers {
+        workers: (0..MAX_SCHEDULERS).map(|_| Worker::new()).collect(),
+        online: AtomicUsize::new(1),
+        started: AtomicUsize::new(0),
+        idle: AtomicUsize::new(0),
+        next: AtomicUsize::new(0),
+    })
+}
+
+/// Counts the reductions of a process that has ended.
+pub fn count_exit(_reductions: u64) {}
+
+/// Counts reductions used in a time slice.
+pub fn count_reductions(n: u64) {
+    REDUCTIONS.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Reductions so far in the whole runtime.
+pub fn reductions() -> u64 {
+    REDUCTIONS.load(Ordering::Relaxed)
+}
+
+/// Schedulers that exist.
+pub fn count() -> usize {
+    schedulers().started.load(Ordering::Relaxed)
+}
+
+/// Schedulers that run processes.
+pub fn online() -> usize {
+    schedulers().online.load(Ordering::Relaxed)
+}
+
+/// Number of the scheduler that this thread is, from 1; 0 for other threads.
+pub fn current() -> usize {
+    ME.with(|m| m.get())
+}
+
+/// Processes in each run queue.
+pub fn queue_lengths() -> Vec<usize> {
+    let s = schedulers();
+    s.workers[..count()]
+        .iter()
+        .map(|w| w.len.load(Ordering::Relaxed))
+        .collect()
+}
+
+/// Processes waiting for a thread of the dirty pools: (processor, input and output).
+pub fn dirty_lengths() -> (usize, usize) {
+    let n = |p: &Pool| p.queue.lock().unwrap_or_else(|e| e.into_inner()).len();
+    (n(&DIRTY_CPU), n(&DIRTY_IO))
+}
+
+/// Puts a process, whose `QUEUED` bit the caller has set, into a run queue.
+pub fn enqueue(p: *mut Process, prio: Priority) {
+    let s = schedulers();
+    let online = s.online.load(Ordering::Relaxed);
+    let me = current();
+    let at = if me != 0 && me <= online {
+        me - 1
+    } else {
+        // From a thread that runs no processes: spread.
+        s.next.fetch_add(1, Ordering::Relaxed) % online
+    };
+    let w = &s.workers[at];
+    let len = {
+        let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
+        q.push(table().index(p), prio);
+        w.len.store(q.len, Ordering::Relaxed);
+        q.len
+    };
+    fence(Ordering::SeqCst);
+    if s.idle.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    if at + 1 != me {
+        if w.idle.load(Ordering::Relaxed) {
+            w.wake();
+        } else {
+            wake_one(s);
+        }
+    } else if len > 1 {
+        // This worker takes one when it is done with the process that runs; others may take the rest.
+        wake_one(s);
+    }
+}
+
+fn wake_one(s: &Schedulers) {
+    let online = s.online.load(Ordering::Relaxed);
+    for w in &s.workers[..online] {
+        if w.idle.load(Ordering::Relaxed) {
+            w.wake();
+            return;
+        }
+    }
+}
+
+/// The next process for worker `i`: of its own queue, or of another's.
+fn next(i: usize) -> Option<u32> {
+    let s = schedulers();
+    let take = |w: &Worker| {
+        if w.len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
+        let c = q.pop();
+        w.len.store(q.len, Ordering::Relaxed);
+        c
+    };
+    if i < s.online.load(Ordering::Relaxed) {
+        if let Some(c) = take(&s.workers[i]) {
+            return Some(c);
+        }
+    } else {
+        return None;
+    }
+    let n = s.started.load(Ordering::Relaxed);
+    for k in 1..n {
+        let v = &s.workers[(i + k) % n];
+        if v.len.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        // Half of what is there, so that thieves don't come again at once.
+        let mut got: Vec<(u32, Priority)> = Vec::new();
+        {
+            let mut q = v.queue.lock().unwrap_or_else(|e| e.into_inner());
+            let want = q.len.div_ceil(2);
+            for p in [
+                Priority::Max,
+                Priority::High,
+                Priority::Normal,
+                Priority::Low,
+            ] {
+                while got.len() < want {
+                    match q.levels[p as usize].pop_front() {
+                        Some(c) => {
+                            q.len -= 1;
+                            got.push((c, p));
+                        }
+                        None => break,
+                    }
+                }
+            }
+            v.len.store(q.len, Ordering::Relaxed);
+        }
+        let mut it = got.into_iter();
+        let Some((first, _)) = it.next() else {
+            continue;
+        };
+        let w = &s.workers[i];
+        let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
+        for (c, p) in it {
+            q.push(c, p);
+        }
+        w.len.store(q.len, Ordering::Relaxed);
+        return Some(first);
+    }
+    None
+}
+
+/// The next process for worker `i`; sleeps until there is one.
+fn next_or_park(i: usize) -> u32 {
+    let s = schedulers();
+    let w = &s.workers[i];
+    loop {
+        if let Some(c) = next(i) {
+            return c;
+        }
+        // A moment of looking costs less than to sleep and be woken.
+        if i < s.online.load(Ordering::Relaxed) {
+            for _ in 0..64 {
+                std::hint::spin_loop();
+            }
+            if let Some(c) = next(i) {
+                return c;
+            }
+        }
+        *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        w.idle.store(true, Ordering::Relaxed);
+        s.idle.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let found = next(i);
+        if found.is_none() {
+            let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
+            while *p {
+                p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
+            }
+        }
+        w.idle.store(false, Ordering::Relaxed);
+        s.idle.fetch_sub(1, Ordering::Relaxed);
+        if let Some(c) = found {
+            return c;
+        }
+    }
+}
+
+/// Queues a process, whose `QUEUED` bit is set, for a thread that may block (or compute long).
+pub fn enqueue_dirty(p: *mut Process, io: bool) {
+    let pool = if io { &DIRTY_IO } else { &DIRTY_CPU };
+    let mut q = pool.queue.lock().unwrap_or_else(|e| e.into_inner());
+    q.push_back(table().index(p));
+    drop(q);
+    pool.ready.notify_one();
+}
+
+fn stack_size() -> usize {
+    1 << 20
+}
+
+/// Starts `n` workers and the dirty pools.
+pub fn start(n: usize, dirty_cpu: usize, dirty_io: usize) {
+    set_online(n);
+    for i in 0..dirty_cpu.max(1) {
+        start_dirty(&DIRTY_CPU, format!("dcpu{}", i + 1));
+    }
+    for i in 0..dirty_io.max(1) {
+        start_dirty(&DIRTY_IO, format!("dio{}", i + 1));
+    }
+}
+
+/// Dirty threads: (processor, input and output).
+pub fn dirty_counts() -> (usize, usize) {
+    (
+        DIRTY_CPU.threads.load(Ordering::Relaxed),
+        DIRTY_IO.threads.load(Ordering::Relaxed),
+    )
+}
+
+fn start_dirty(pool: &'static Pool, name: String) {
+    let id = MAX_SCHEDULERS + pool.threads.fetch_add(1, Ordering::Relaxed);
+    let made = std::thread::Builder::new()
+        .name(name)
+        .stack_size(stack_size())
+        .spawn(move || {
+            let mut cx: Option<Box<crate::cx::Cx>> = None;
+            loop {
+                let cell = {
+                    let mut q = pool.queue.lock().unwrap_or_else(|e| e.into_inner());
+                    loop {
+                        if let Some(c) = q.pop_front() {
+                            break c;
+                        }
+                        q = pool.ready.wait(q).unwrap_or_else(|e| e.into_inner());
+                    }
+                };
+                let cx = cx.get_or_insert_with(|| {
+                    let mut c = crate::cx::Cx::boxed(id);
+                    c.dirty = true;
+                    c
+                });
+                run::dirty(cx, table().cell(cell));
+            }
+        });
+    if made.is_err() {
+        pool.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes `n` workers run processes, starting threads if there are too few; the others go to sleep when they are done
+/// with the process they run, and what is in their queues is taken by the rest. The number that was online before.
+pub fn set_online(n: usize) -> usize {
+    let s = schedulers();
+    let n = n.clamp(1, MAX_SCHEDULERS);
+    let before = s.online.swap(n, Ordering::SeqCst);
+    while s.started.load(Ordering::Relaxed) < n {
+        let i = s.started.fetch_add(1, Ordering::SeqCst);
+        let made = std::thread::Builder::new()
+            .name(format!("sched{}", i + 1))
+            .stack_size(stack_size())
+            .spawn(move || {
+                ME.with(|m| m.set(i + 1));
+                let mut cx = crate::cx::Cx::boxed(i);
+                loop {
+                    let cell = next_or_park(i);
+                    run::normal(&mut cx, table().cell(cell));
+                }
+            });
+        if made.is_err() {
+            s.started.fetch_sub(1, Ordering::SeqCst);
+            s.online.store(i.max(1), Ordering::SeqCst);
+            break;
+        }
+    }
+    // Those that came online, and those that have to find the work of the others.
+    for w in &s.workers[..s.started.load(Ordering::Relaxed)] {
+        w.wake();
+    }
+    before
+}

@@ -1,3 +1,223 @@
 //! Signals: everything that one process does to another.
+//!
+//! # A signal in memory
+//! One block: a head, then the words of its terms. Its root term points into the block, or into regions, or is an
+//! immediate. Senders build it, push it on the receiver's queue in transit, and forget it. The receiver takes the whole
+//! queue, puts messages into its mailbox as they are (the block is the message) and acts on the others.
+//!
+//! # Order
+//! Signals of one sender to one receiver arrive in the order in which they were sent, whatever their kinds, since all
+//! go through one queue. Nothing is done to another process in any other way.
 
+pub mod handle;
+pub mod mailbox;
 pub mod queue;
+pub mod send;
+
+pub use send::{deliver, send, send_with};
+
+use crate::cx::Cx;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::heap::OffHeap;
+use purlin_term::{Alloc, Term, copy, gc};
+use queue::Link;
+
+/// What a signal is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Term: the message.
+    Message,
+    /// Term: `[Reference | Message]`; a message only if the reference is an active alias.
+    AliasMessage,
+    /// Term: `{'EXIT', From, Reason}`; the link to From broke.
+    LinkExit,
+    /// Term: `{'EXIT', From, Reason}`, sent by `exit/2`.
+    Exit,
+    /// Term: pid or port that links.
+    Link,
+    /// Term: `{From, Id}`
+    Unlink,
+    /// Term: `{From, Id}`
+    UnlinkAck,
+    /// Term: `{Reference, From, Name}`; From starts watching.
+    Monitor,
+    /// Term: `{Reference, From}`
+    Demonitor,
+    /// Term: `{'DOWN', Reference, Type, Object, Reason}`
+    Down,
+    /// A task to run in the receiver: see [`Task`].
+    Run,
+}
+
+/// Work that another process runs, between its instructions. It gets `None` where the process has ended.
+pub type Task = Box<dyn FnOnce(Option<&mut Cx>) + Send>;
+
+/// Head of a signal. The words of its terms follow.
+#[repr(C)]
+pub struct Signal {
+    pub link: Link,
+    pub kind: Kind,
+    /// The `{From, Token}` word of trace tokens is not carried: 0.
+    _flags: u8,
+    /// Words that follow.
+    words: u32,
+    pub term: Term,
+    /// First of the objects in it that own something.
+    off_heap: *mut Term,
+}
+
+/// Words of the head.
+pub const HEAD_WORDS: usize = size_of::<Signal>() / 8;
+const _: () = assert!(size_of::<Signal>() == 32);
+
+/// Fills the words of a fresh signal.
+struct Builder {
+    at: *mut Term,
+    end: *mut Term,
+    off_heap: OffHeap,
+}
+
+impl Alloc for Builder {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        let p = self.at;
+        // SAFETY: compared with the end of the block before it is used.
+        let next = unsafe { p.add(words) };
+        assert!(next <= self.end, "a signal is larger than was measured");
+        self.at = next;
+        p
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+fn layout(words: usize) -> std::alloc::Layout {
+    std::alloc::Layout::array::<u64>(HEAD_WORDS + words)
+        .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
+}
+
+impl Signal {
+    /// A signal with room for `words` words, whose term is what `f` builds in it.
+    pub fn build(kind: Kind, words: usize, f: impl FnOnce(&mut dyn Alloc) -> Term) -> *mut Signal {
+        Self::build_with(kind, words, |b| f(b))
+    }
+    fn build_with(kind: Kind, words: usize, f: impl FnOnce(&mut Builder) -> Term) -> *mut Signal {
+        let l = layout(words);
+        // SAFETY: the layout has a size; the head is written whole.
+        unsafe {
+            let p = std::alloc::alloc(l) as *mut Signal;
+            if p.is_null() {
+                std::alloc::handle_alloc_error(l);
+            }
+            let at = (p as *mut Term).add(HEAD_WORDS);
+            let mut b = Builder {
+                at,
+                end: at.add(words),
+                off_heap: OffHeap::default(),
+            };
+            let term = f(&mut b);
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind,
+                _flags: 0,
+                words: words as u32,
+                term,
+                off_heap: b.off_heap.first,
+            });
+            p
+        }
+    }
+    /// A signal that holds a copy of `t`.
+    pub fn copy_of(kind: Kind, t: Term) -> *mut Signal {
+        if t.is_immed() {
+            return Self::build_with(kind, 0, |_| t);
+        }
+        let n = copy::size_of(t);
+        Self::build_with(kind, n, |b| copy::copy(t, b))
+    }
+    /// A tuple of copies of `items`.
+    pub fn tuple_of(kind: Kind, items: &[Term]) -> *mut Signal {
+        let n: usize = items.iter().map(|&t| copy::size_of(t)).sum();
+        Self::build_with(kind, n + 1 + items.len(), |b| {
+            let v: Vec<Term> = items.iter().map(|&t| copy::copy(t, b)).collect();
+            b.tuple(&v)
+        })
+    }
+    /// A cons cell of copies.
+    pub fn pair_of(kind: Kind, a: Term, d: Term) -> *mut Signal {
+        let n = copy::size_of(a) + copy::size_of(d) + 2;
+        Self::build_with(kind, n, |b| {
+            let (a, d) = (copy::copy(a, b), copy::copy(d, b));
+            b.cons(a, d)
+        })
+    }
+    /// A signal that runs a task.
+    pub fn task(t: Task) -> *mut Signal {
+        let raw = Box::into_raw(Box::new(t)) as u64;
+        // The word is no term; only `into_task` and `free` read it.
+        Self::build_with(Kind::Run, 0, |_| unsafe { Term::from_raw(raw) })
+    }
+    /// The task of a [`Kind::Run`] signal, whose block is freed.
+    ///
+    /// # Safety
+    /// `s` is owned by the caller, of that kind, and not used afterwards.
+    pub unsafe fn into_task(s: *mut Signal) -> Task {
+        let t = Box::from_raw((*s).term.raw() as *mut Task);
+        std::alloc::dealloc(s as *mut u8, layout(0));
+        *t
+    }
+    /// Words of its terms.
+    pub fn words(&self) -> usize {
+        self.words as usize
+    }
+    /// Whether its terms own nothing outside the block.
+    pub fn plain(&self) -> bool {
+        self.off_heap.is_null()
+    }
+    /// Frees it with what its terms own.
+    ///
+    /// # Safety
+    /// `s` is owned by the caller and is no [`Kind::Run`]; its terms are not used afterwards.
+    pub unsafe fn free(s: *mut Signal) {
+        let mut o = OffHeap {
+            first: (*s).off_heap,
+            bytes: 0,
+        };
+        if !o.first.is_null() {
+            gc::release_off_heap(&mut o);
+        }
+        std::alloc::dealloc(s as *mut u8, layout((*s).words as usize));
+    }
+    /// Turns it into a fragment that holds its term.
+    ///
+    /// # Safety
+    /// `s` is owned by the caller and is no [`Kind::Run`].
+    pub unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
+        let term = (*s).term;
+        let words = (*s).words as usize;
+        let mut o = OffHeap {
+            first: (*s).off_heap,
+            bytes: 0,
+        };
+        o.bytes = gc::off_heap_bytes(&o);
+        let mem = std::ptr::slice_from_raw_parts_mut(
+            s as *mut std::mem::MaybeUninit<u64>,
+            HEAD_WORDS + words,
+        );
+        // SAFETY: allocated with the layout of that slice.
+        let mem = Box::from_raw(mem);
+        (term, Fragment::from_block(mem, HEAD_WORDS, o))
+    }
+    /// Turns it into an owned term.
+    ///
+    /// # Safety
+    /// As for [`Signal::into_fragment`].
+    pub unsafe fn into_owned(s: *mut Signal) -> OwnedTerm {
+        let (t, f) = Self::into_fragment(s);
+        OwnedTerm::from_parts(t, f)
+    }
+}

@@ -1,0 +1,1021 @@
+//! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
+
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
+use crate::process::spawn::{self, SpawnError};
+use crate::process::state::{Priority, SUSPENDED};
+use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
+use crate::signal::send::{self, Delivered};
+use crate::signal::{handle, mailbox};
+use crate::{bifs, ids};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use std::sync::{Arc, Mutex};
+
+lazy_atoms! {
+    a_link = "link"; a_monitor = "monitor"; a_priority = "priority";
+    a_fullsweep_after = "fullsweep_after"; a_min_heap_size = "min_heap_size";
+    a_min_bin_vheap_size = "min_bin_vheap_size"; a_max_heap_size = "max_heap_size";
+    a_message_queue_data = "message_queue_data"; a_on_heap = "on_heap"; a_off_heap = "off_heap";
+    a_low = "low"; a_normal = "normal"; a_high = "high"; a_max = "max"; a_size = "size"; a_kill = "kill";
+    a_error_logger = "error_logger"; a_include_shared_binaries = "include_shared_binaries"; a_badopt = "badopt";
+    a_alias = "alias"; a_tag = "tag"; a_explicit_unalias = "explicit_unalias"; a_demonitor = "demonitor";
+    a_reply_demonitor = "reply_demonitor"; a_nosuspend = "nosuspend"; a_noconnect = "noconnect";
+    a_major = "major"; a_garbage_collect = "garbage_collect";
+    a_check_process_code = "check_process_code"; a_copy_literals = "copy_literals"; a_trap_exit = "trap_exit";
+    a_error_handler = "error_handler"; a_sensitive = "sensitive"; a_save_calls = "save_calls";
+    a_monitor_nodes = "monitor_nodes"; a_async_dist = "async_dist"; a_scheduler = "scheduler";
+    a_spawn_reply = "spawn_reply"; a_reply = "reply";
+    a_reply_tag = "reply_tag"; a_yes = "yes"; a_no = "no"; a_error_only = "error_only";
+    a_success_only = "success_only"; a_unless_suspending = "unless_suspending"; a_asynchronous = "asynchronous";
+    a_registered_name = "registered_name";
+}
+
+fn erl_flag(t: Term) -> Option<bool> {
+    if t == am::TRUE {
+        Some(true)
+    } else if t == am::FALSE {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// The priority that an atom names.
+pub fn priority_of(t: Term) -> Option<Priority> {
+    [
+        (a_low(), Priority::Low),
+        (a_normal(), Priority::Normal),
+        (a_high(), Priority::High),
+        (a_max(), Priority::Max),
+    ]
+    .into_iter()
+    .find(|p| p.0 == t)
+    .map(|p| p.1)
+}
+/// The atom of a priority.
+pub fn priority_atom(p: Priority) -> Term {
+    match p {
+        Priority::Low => a_low(),
+        Priority::Normal => a_normal(),
+        Priority::High => a_high(),
+        Priority::Max => a_max(),
+    }
+}
+
+fn self_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    Ok(cx.self_pid())
+}
+
+// Spawning.
+
+struct Parsed {
+    o: spawn::Options,
+    monitor_ref: Option<Term>,
+    reply_tag: Term,
+    reply: Term,
+}
+
+fn is_proper(l: Term) -> bool {
+    let mut it = l.list_iter();
+    it.by_ref().for_each(drop);
+    it.tail().is_nil()
+}
+
+/// A limit of the heap: an integer, or a map.
+pub fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
+    let mut m = old.unwrap_or(MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    });
+    if let Some(n) = t.as_small() {
+        m.words = usize::try_from(n).ok()?;
+        return Some(m);
+    }
+    if !t.is_map() {
+        return None;
+    }
+    let get = |k| purlin_term::map::get(t, k);
+    m.words = usize::try_from(get(a_size())?.as_small()?).ok()?;
+    if let Some(v) = get(a_kill()) {
+        m.kill = erl_flag(v)?;
+    }
+    if let Some(v) = get(a_error_logger()) {
+        m.error_logger = erl_flag(v)?;
+    }
+    if let Some(v) = get(a_include_shared_binaries()) {
+        m.include_shared_binaries = erl_flag(v)?;
+    }
+    Some(m)
+}
+
+fn monitor_options(cx: &mut Cx, l: Term) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
+    let _ = cx;
+    let mut alias = AliasMode::None;
+    let mut tag = None;
+    let mut it = l.list_iter();
+    for o in it.by_ref() {
+        let &[k, v] = o.as_tuple()? else { return None };
+        if k == a_alias() {
+            alias = if v == a_explicit_unalias() {
+                AliasMode::Explicit
+            } else if v == a_demonitor() {
+                AliasMode::Demonitor
+            } else if v == a_reply_demonitor() {
+                AliasMode::ReplyDemonitor
+            } else {
+                return None;
+            };
+        } else if k == a_tag() {
+            tag = Some(Box::new(OwnedTerm::copy_of(v)));
+        } else {
+            return None;
+        }
+    }
+    it.tail().is_nil().then_some((alias, tag))
+}
+
+fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
+    let k = ids::ref_numbers();
+    let t = if alias == AliasMode::None {
+        cx.local_ref(k)
+    } else {
+        let me = cx.self_pid();
+        cx.pid_ref(k, me)
+    };
+    (k, t)
+}
+
+/// `None`: an option is wrong.
+fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
+    let mut p = Parsed {
+        o: spawn::Options::default(),
+        monitor_ref: None,
+        reply_tag: a_spawn_reply(),
+        reply: a_yes(),
+    };
+    p.o.off_heap_queue = process::default_off_heap_queue();
+    p.o.max_heap = process::default_max_heap();
+    let mut set = Settings::default();
+    let mut it = l.list_iter();
+    for o in it.by_ref() {
+        if o == a_link() {
+            p.o.link = true;
+        } else if o == a_monitor() {
+            let (k, t) = new_monitor_ref(cx, AliasMode::None);
+            p.o.monitor = Some((k, AliasMode::None, None));
+            p.monitor_ref = Some(t);
+        } else if let Some(&[k, v]) = o.as_tuple() {
+            let n = v.as_small();
+            if k == a_monitor() {
+                let (alias, tag) = monitor_options(cx, v)?;
+                let (key, t) = new_monitor_ref(cx, alias);
+                p.o.monitor = Some((key, alias, tag));
+                p.monitor_ref = Some(t);
+            } else if k == a_priority() {
+                p.o.priority = Some(priority_of(v)?);
+            } else if k == a_fullsweep_after() {
+                set.fullsweep_after = Some(n.filter(|&n| n >= 0)?.min(65535) as u32);
+            } else if k == a_min_heap_size() {
+                let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
+                set.min_heap_words = Some(purlin_term::gc::heap_size_for(n as usize) as u32);
+            } else if k == a_min_bin_vheap_size() {
+                let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
+                set.min_vheap_words = Some(purlin_term::gc::heap_size_for(n as usize) as u32);
+            } else if k == a_max_heap_size() {
+                p.o.max_heap = Some(max_heap(v, p.o.max_heap)?);
+            } else if k == a_message_queue_data() {
+                p.o.off_heap_queue = match v {
+                    v if v == a_on_heap() => false,
+                    v if v == a_off_heap() => true,
+                    _ => return None,
+                };
+            } else if k == a_scheduler() {
+                n?;
+            } else if k == a_async_dist() {
+                erl_flag(v)?;
+            } else if request && k == a_reply_tag() {
+                p.reply_tag = v;
+            } else if request && k == a_reply() {
+                if ![a_yes(), a_no(), a_error_only(), a_success_only()].contains(&v) {
+                    return None;
+                }
+                p.reply = v;
+            } else {
+                return None;
+            }
+        } else {
+            return None;
+        }
+    }
+    p.o.settings = set;
+    it.tail().is_nil().then_some(p)
+}
+
+fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> BifResult {
+    // The context's heap is not touched: the new process gets copies.
+    // SAFETY: the running process is owned by this thread.
+    match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
+        Ok(pid) => Ok(pid),
+        Err(SpawnError::SystemLimit) => Err(Fail::SystemLimit),
+    }
+}
+
+fn default_options() -> spawn::Options {
+    spawn::Options {
+        off_heap_queue: process::default_off_heap_queue(),
+        max_heap: process::default_max_heap(),
+        ..Default::default()
+    }
+}
+
+fn spawn_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
+    if !m.is_atom() || !f.is_atom() || !is_proper(a) {
+        return Err(Fail::Badarg);
+    }
+    cx.bump(10);
+    spawn_with(cx, m, f, a, default_options())
+}
+fn spawn_link_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
+    if !m.is_atom() || !f.is_atom() || !is_proper(a) {
+        return Err(Fail::Badarg);
+    }
+    cx.bump(10);
+    let o = spawn::Options {
+        link: true,
+        ..default_options()
+    };
+    spawn_with(cx, m, f, a, o)
+}
+fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
+    let Some(p) = spawn_options(cx, opts, false) else {
+        return Err(cx.badarg_cause(a_badopt()));
+    };
+    if !m.is_atom() || !f.is_atom() || !is_proper(a) {
+        return Err(Fail::Badarg);
+    }
+    cx.bump(10);
+    let r = p.monitor_ref;
+    let pid = spawn_with(cx, m, f, a, p.o)?;
+    Ok(match r {
+        Some(r) => cx.tuple(&[pid, r]),
+        None => pid,
+    })
+}
+fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
+    let Some(p) = spawn_options(cx, opts, true) else {
+        return Ok(a_badopt());
+    };
+    if !m.is_atom() || !f.is_atom() || !is_proper(a) {
+        return Ok(am::BADARG);
+    }
+    let r = match p.monitor_ref {
+        Some(r) => r,
+        None => ids::make_ref(cx),
+    };
+    let (tag, reply) = (p.reply_tag, p.reply);
+    let me = cx.self_pid();
+    match spawn_with(cx, m, f, a, p.o) {
+        Ok(pid) => {
+            if reply == a_yes() || reply == a_success_only() {
+                let msg = cx.tuple(&[tag, r, am::OK, pid]);
+                send::send(me, msg);
+            }
+        }
+        Err(_) => {
+            if reply == a_yes() || reply == a_error_only() {
+                let msg = cx.tuple(&[tag, r, am::ERROR, am::SYSTEM_LIMIT]);
+                send::send(me, msg);
+            }
+        }
+    }
+    Ok(r)
+}
+/// Requests to this node are answered at once: there is never one to abandon.
+fn spawn_request_abandon_1(_: &mut Cx, [r]: [Term; 1]) -> BifResult {
+    if r.as_ref_view().is_none() {
+        return Err(Fail::Badarg);
+    }
+    Ok(am::FALSE)
+}
+fn spawn_system_process_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
+    if !m.is_atom() || !f.is_atom() || !is_proper(a) {
+        return Err(Fail::Badarg);
+    }
+    let o = spawn::Options {
+        system: true,
+        ..default_options()
+    };
+    spawn_with(cx, m, f, a, o)
+}
+
+// Names.
+
+fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
+    if !name.is_atom() || name == am::UNDEFINED {
+        return Err(Fail::Badarg);
+    }
+    if who.is_local_port() {
+        return if crate::port_register(who, name) {
+            Ok(am::TRUE)
+        } else {
+            Err(cx.badarg_cause(a_registered_name()))
+        };
+    }
+    if !who.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    if who == cx.self_pid() {
+        if cx.process().ext().is_some_and(|e| e.name != NIL) {
+            return Err(cx.badarg_cause(a_registered_name()));
+        }
+        if !registry::register(name, who) {
+            return Err(Fail::Badarg);
+        }
+        cx.process().ext_mut().name = name;
+        return Ok(am::TRUE);
+    }
+    // The other process enters its own name; this one waits for the answer.
+    let done = ask(cx, who, move |p| {
+        let Some(p) = p else { return am::FALSE };
+        if p.ext().is_some_and(|e| e.name != NIL) {
+            return am::ERROR;
+        }
+        if !registry::register(name, p.pid()) {
+            return am::FALSE;
+        }
+        p.ext_mut().name = name;
+        am::TRUE
+    })?;
+    match done {
+        t if t == am::TRUE => Ok(t),
+        t if t == am::ERROR => Err(cx.badarg_cause(a_registered_name())),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// Has the process `who` compute an atom for this native, which waits for it. `p` is `None` where `who` has ended.
+fn ask(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Process>) -> Term + Send + 'static,
+) -> BifResult {
+    ask_term(cx, who, move |cx| {
+        let p = cx.map(|c| c.process());
+        OwnedTerm::copy_of(f(p))
+    })
+}
+
+type Answer = Arc<Mutex<Option<OwnedTerm>>>;
+
+/// As `ask`, for terms of any kind.
+pub fn ask_term(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Cx>) -> OwnedTerm + Send + 'static,
+) -> BifResult {
+    let waiting = cx
+        .process()
+        .ext()
+        .and_then(|e| e.bif_state.as_ref())
+        .and_then(|s| s.downcast_ref::<Answer>())
+        .cloned();
+    let answer = match waiting {
+        Some(a) => a,
+        None => {
+            let a: Answer = Arc::default();
+            cx.process().ext_mut().bif_state = Some(Box::new(a.clone()));
+            let to = a.clone();
+            let me = cx.self_pid();
+            send::run_in(
+                who,
+                Box::new(move |cx| {
+                    let t = f(cx);
+                    *to.lock().unwrap_or_else(|e| e.into_inner()) = Some(t);
+                    send::wake(me);
+                }),
+            );
+            a
+        }
+    };
+    let got = answer.lock().unwrap_or_else(|e| e.into_inner()).take();
+    match got {
+        None => Err(Fail::Wait),
+        Some(t) => {
+            if let Some(e) = cx.process().ext() {
+                e.bif_state = None;
+            }
+            Ok(copy::copy(t.term(), cx))
+        }
+    }
+}
+
+fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    if !name.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    let Some(who) = registry::whereis(name) else {
+        return Err(Fail::Badarg);
+    };
+    if who == cx.self_pid() {
+        registry::unregister(name);
+        cx.process().ext_mut().name = NIL;
+        return Ok(am::TRUE);
+    }
+    if who.is_local_port() {
+        crate::port_unregister(who, name);
+        return Ok(am::TRUE);
+    }
+    registry::unregister(name);
+    send::run_in(
+        who,
+        Box::new(move |cx| {
+            if let Some(e) = cx.and_then(|c| c.process().ext()) {
+                if e.name == name {
+                    e.name = NIL;
+                }
+            }
+        }),
+    );
+    Ok(am::TRUE)
+}
+fn whereis_1(_: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    if !name.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    Ok(registry::whereis(name).unwrap_or(am::UNDEFINED))
+}
+fn registered_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let v = registry::names();
+    Ok(cx.list(&v))
+}
+
+// Sending.
+
+fn send_2(cx: &mut Cx, [to, msg]: [Term; 2]) -> BifResult {
+    crate::signal::deliver(cx, to, msg)
+}
+fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
+    let mut noconnect = false;
+    let mut it = opts.list_iter();
+    for o in it.by_ref() {
+        if o == a_noconnect() {
+            noconnect = true;
+        } else if o != a_nosuspend() {
+            return Err(Fail::Badarg);
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    match send::route(to, msg) {
+        Delivered::Done => Ok(am::OK),
+        Delivered::BadArg => Err(Fail::Badarg),
+        Delivered::Port(p) => {
+            crate::port_send(cx, p, msg)?;
+            Ok(am::OK)
+        }
+        Delivered::Remote(_) => Ok(if noconnect { a_noconnect() } else { am::OK }),
+    }
+}
+
+fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
+    if !pid.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    if pid == cx.self_pid() {
+        return Ok(am::TRUE);
+    }
+    // Signals that this process sent before may be about to end it: it answers itself.
+    ask(cx, pid, |p| {
+        if p.is_some_and(|p| !p.has(process::EXIT_PENDING)) {
+            am::TRUE
+        } else {
+            am::FALSE
+        }
+    })
+}
+fn is_process_alive_2(cx: &mut Cx, [pid, r]: [Term; 2]) -> BifResult {
+    if !pid.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    let me = cx.self_pid();
+    let r = OwnedTerm::copy_of(r);
+    send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let alive = cx.is_some_and(|c| !c.process().has(process::EXIT_PENDING));
+            send::send_with(me, |b| {
+                let r = copy::copy(r.term(), b);
+                b.tuple(&[r, if alive { am::TRUE } else { am::FALSE }])
+            });
+        }),
+    );
+    Ok(am::OK)
+}
+fn processes_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let mut v = table().pids();
+    v.sort_unstable_by_key(|p| p.raw());
+    cx.bump(v.len() / 8);
+    Ok(cx.list(&v))
+}
+
+// The dictionary.
+
+fn put_2(cx: &mut Cx, [k, v]: [Term; 2]) -> BifResult {
+    let d = cx.process().ext_mut().dict.get_or_insert_default();
+    Ok(d.put(k, v).unwrap_or(am::UNDEFINED))
+}
+fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
+    let d = cx.process().ext().and_then(|e| e.dict.as_ref());
+    Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
+}
+fn dict_list(cx: &mut Cx) -> Vec<(Term, Term)> {
+    match cx.process().ext().and_then(|e| e.dict.as_ref()) {
+        Some(d) => d.iter().collect(),
+        None => Vec::new(),
+    }
+}
+fn get_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let mut l = NIL;
+    for (k, v) in dict_list(cx) {
+        let t = cx.tuple(&[k, v]);
+        l = cx.cons(t, l);
+    }
+    Ok(l)
+}
+fn get_keys_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let v: Vec<Term> = dict_list(cx).into_iter().map(|e| e.0).collect();
+    Ok(cx.list(&v))
+}
+fn get_keys_1(cx: &mut Cx, [value]: [Term; 1]) -> BifResult {
+    let v: Vec<Term> = dict_list(cx)
+        .into_iter()
+        .filter(|e| purlin_term::compare::eq_exact(e.1, value))
+        .map(|e| e.0)
+        .collect();
+    Ok(cx.list(&v))
+}
+fn erase_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let l = get_0(cx, [])?;
+    if let Some(e) = cx.process().ext() {
+        e.dict = None;
+    }
+    Ok(l)
+}
+fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
+    let d = cx.process().ext().and_then(|e| e.dict.as_mut());
+    Ok(d.and_then(|d| d.erase(k)).unwrap_or(am::UNDEFINED))
+}
+
+// Group leaders.
+
+fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    let gl = cx.process().group_leader;
+    if gl != am::UNDEFINED {
+        return Ok(gl);
+    }
+    let t = cx
+        .process()
+        .ext()
+        .and_then(|e| e.group_leader.as_ref())
+        .map(|o| o.term());
+    Ok(t.map_or(am::UNDEFINED, |t| copy::copy(t, cx)))
+}
+/// Sets the group leader of a process that the caller owns.
+fn set_group_leader(p: &mut Process, gl: &OwnedTerm) {
+    let t = gl.term();
+    if t.is_local_pid() {
+        p.group_leader = t;
+        if let Some(e) = p.ext() {
+            e.group_leader = None;
+        }
+    } else {
+        p.group_leader = am::UNDEFINED;
+        p.ext_mut().group_leader = Some(Box::new(OwnedTerm::copy_of(t)));
+    }
+}
+fn group_leader_2(cx: &mut Cx, [gl, pid]: [Term; 2]) -> BifResult {
+    if !gl.is_pid() || !pid.is_local_pid() {
+        return Ok(am::BADARG);
+    }
+    if pid == cx.self_pid() {
+        set_group_leader(cx.process(), &OwnedTerm::copy_of(gl));
+        return Ok(am::TRUE);
+    }
+    Ok(am::FALSE)
+}
+fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
+    if !gl.is_pid() || !pid.is_local_pid() {
+        return Ok(am::BADARG);
+    }
+    let me = cx.self_pid();
+    let (gl, r) = (OwnedTerm::copy_of(gl), OwnedTerm::copy_of(r));
+    send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let res = match cx {
+                Some(c) => {
+                    set_group_leader(c.process(), &gl);
+                    am::TRUE
+                }
+                None => am::BADARG,
+            };
+            send::send_with(me, |b| {
+                let r = copy::copy(r.term(), b);
+                b.tuple(&[r, res])
+            });
+        }),
+    );
+    Ok(am::OK)
+}
+
+// Garbage collection and other work that one process asks another to do.
+
+fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
+    cx.heap.gc_wanted = true;
+    if mode == a_major() {
+        cx.heap.need_fullsweep = true;
+    }
+    Ok(am::TRUE)
+}
+
+/// Work to be done where the registers of the process are known to be roots.
+fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: Term) -> BifResult {
+    let _ = cx;
+    if !target.is_pid() || (priority_of(prio).is_none() && prio != atom::intern("inherit")) {
+        return Err(Fail::Badarg);
+    }
+    let Some(&[kind, id, arg]) = request.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    if kind != a_garbage_collect() && kind != a_check_process_code() && kind != a_copy_literals() {
+        return Err(Fail::Badarg);
+    }
+    if !target.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    let id = OwnedTerm::copy_of(id);
+    let answer = move |res: Term| {
+        send::send_with(requester, |b| {
+            let id = copy::copy(id.term(), b);
+            b.tuple(&[kind, id, res])
+        });
+    };
+    send::run_in(
+        target,
+        Box::new(move |cx| {
+            let Some(cx) = cx else {
+                answer(if kind == a_garbage_collect() {
+                    am::FALSE
+                } else if kind == a_check_process_code() {
+                    am::FALSE
+                } else {
+                    am::OK
+                });
+                return;
+            };
+            let work: crate::signal::Task = Box::new(move |cx| {
+                let Some(cx) = cx else {
+                    answer(am::FALSE);
+                    return;
+                };
+                let live = cx.interp.live;
+                if kind == a_garbage_collect() {
+                    // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
+                    unsafe { cx.collect_now(live, arg == a_major()) };
+                    answer(am::TRUE);
+                } else if kind == a_check_process_code() {
+                    answer(if crate::check_process_code(cx, arg) {
+                        am::TRUE
+                    } else {
+                        am::FALSE
+                    });
+                } else {
+                    answer(am::OK);
+                }
+            });
+            cx.process().ext_mut().deferred.push(work);
+        }),
+    );
+    Ok(am::OK)
+}
+fn request_system_task_3(cx: &mut Cx, [target, prio, request]: [Term; 3]) -> BifResult {
+    let me = cx.self_pid();
+    system_task(cx, me, target, prio, request)
+}
+fn request_system_task_4(cx: &mut Cx, [by, target, prio, request]: [Term; 4]) -> BifResult {
+    system_task(cx, by, target, prio, request)
+}
+
+// Flags.
+
+fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
+    let m = m.unwrap_or(MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    });
+    let b = |v| if v { am::TRUE } else { am::FALSE };
+    let mut t = cx.flatmap(&[], &[]);
+    for (k, v) in [
+        (a_error_logger(), b(m.error_logger)),
+        (a_include_shared_binaries(), b(m.include_shared_binaries)),
+        (a_kill(), b(m.kill)),
+        (a_size(), Term::small(m.words as i64)),
+    ] {
+        t = purlin_term::map::put(cx, t, k, v);
+    }
+    t
+}
+/// The value of `max_heap_size` of the running process.
+pub fn max_heap_of(cx: &mut Cx) -> Term {
+    let m = cx.process().ext().and_then(|e| e.max_heap);
+    max_heap_term(cx, m)
+}
+
+fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
+    if flag == a_trap_exit() {
+        let on = erl_flag(value).ok_or(Fail::Badarg)?;
+        // Signals that have arrived are judged by the old setting.
+        handle::fetch(cx);
+        let p = cx.process();
+        let old = p.has(TRAP_EXIT);
+        if p.has(process::EXIT_PENDING) {
+            return Err(Fail::Again);
+        }
+        p.set_flag(TRAP_EXIT, on);
+        return Ok(if old { am::TRUE } else { am::FALSE });
+    }
+    if flag == a_error_handler() {
+        if !value.is_atom() {
+            return Err(Fail::Badarg);
+        }
+        let e = cx.process().ext_mut();
+        let old = std::mem::replace(&mut e.error_handler, value);
+        return Ok(if old == NIL { am::ERROR_HANDLER } else { old });
+    }
+    if flag == a_priority() {
+        let new = priority_of(value).ok_or(Fail::Badarg)?;
+        let old = cx.process().state.priority();
+        cx.process().state.set_priority(new);
+        return Ok(priority_atom(old));
+    }
+    if flag == a_min_heap_size() || flag == a_min_bin_vheap_size() {
+        let n = value
+            .as_small()
+            .filter(|&n| (0..1 << 31).contains(&n))
+            .ok_or(Fail::Badarg)?;
+        let n = purlin_term::gc::heap_size_for(n as usize);
+        return Ok(if flag == a_min_heap_size() {
+            let old = process::reported_min_heap(cx.process());
+            cx.process().ext_mut().settings.min_heap_words = Some(n as u32);
+            cx.heap.min_heap_words = n;
+            Term::small(old as i64)
+        } else {
+            let old = cx.heap.min_vheap_words;
+            cx.process().ext_mut().settings.min_vheap_words = Some(n as u32);
+            cx.heap.min_vheap_words = n;
+            Term::small(old as i64)
+        });
+    }
+    if flag == a_fullsweep_after() {
+        let n = value.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
+        let old = cx.heap.fullsweep_after;
+        let n = n.min(65535) as u32;
+        cx.process().ext_mut().settings.fullsweep_after = Some(n);
+        cx.heap.fullsweep_after = n;
+        return Ok(Term::small(i64::from(old)));
+    }
+    if flag == a_max_heap_size() {
+        let old = cx.process().ext().and_then(|e| e.max_heap);
+        let new = max_heap(value, old).ok_or(Fail::Badarg)?;
+        let t = max_heap_term(cx, old);
+        cx.process().ext_mut().max_heap = Some(new);
+        return Ok(t);
+    }
+    if flag == a_message_queue_data() {
+        let on = match value {
+            v if v == a_on_heap() => false,
+            v if v == a_off_heap() => true,
+            _ => return Err(Fail::Badarg),
+        };
+        let old = cx.process().has(OFF_HEAP_QUEUE);
+        cx.process().set_flag(OFF_HEAP_QUEUE, on);
+        return Ok(if old { a_off_heap() } else { a_on_heap() });
+    }
+    if flag == a_sensitive() {
+        let on = erl_flag(value).ok_or(Fail::Badarg)?;
+        let old = cx.process().has(SENSITIVE);
+        cx.process().set_flag(SENSITIVE, on);
+        return Ok(if old { am::TRUE } else { am::FALSE });
+    }
+    if flag == a_async_dist() {
+        let on = erl_flag(value).ok_or(Fail::Badarg)?;
+        let e = cx.process().ext_mut();
+        let old = std::mem::replace(&mut e.async_dist, on);
+        return Ok(if old { am::TRUE } else { am::FALSE });
+    }
+    if flag == a_save_calls() {
+        let n = value
+            .as_small()
+            .filter(|n| (0..=10_000).contains(n))
+            .ok_or(Fail::Badarg)?;
+        let e = cx.process().ext_mut();
+        let old = std::mem::replace(&mut e.save_calls, n as u32);
+        return Ok(Term::small(i64::from(old)));
+    }
+    if flag == a_monitor_nodes()
+        || flag
+            .as_tuple()
+            .is_some_and(|t| t.len() == 2 && t[0] == a_monitor_nodes())
+    {
+        return crate::monitor_nodes(cx, flag, value);
+    }
+    Err(Fail::Badarg)
+}
+fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
+    if !pid.is_local_pid() || flag != a_save_calls() {
+        return Ok(am::BADARG);
+    }
+    if pid == cx.self_pid() {
+        return process_flag_2(cx, [flag, value]).or(Ok(am::BADARG));
+    }
+    let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {
+        return Ok(am::BADARG);
+    };
+    let r = ids::make_ref(cx);
+    let (me, key) = (cx.self_pid(), OwnedTerm::copy_of(r));
+    send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let old = cx.map(|c| {
+                let e = c.process().ext_mut();
+                std::mem::replace(&mut e.save_calls, n as u32)
+            });
+            send::send_with(me, |b| {
+                let r = copy::copy(key.term(), b);
+                b.tuple(&[r, old.map_or(am::BADARG, |n| Term::small(i64::from(n)))])
+            });
+        }),
+    );
+    Ok(r)
+}
+
+// Suspension.
+
+fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
+    let (mut unless, mut asynchronous, mut reply) = (false, false, None);
+    let mut it = opts.list_iter();
+    for o in it.by_ref() {
+        if o == a_unless_suspending() {
+            unless = true;
+        } else if o == a_asynchronous() {
+            asynchronous = true;
+        } else {
+            match o.as_tuple() {
+                Some(&[k, v]) if k == a_asynchronous() => {
+                    asynchronous = true;
+                    reply = Some(OwnedTerm::copy_of(v));
+                }
+                _ => return Ok(a_badopt()),
+            }
+        }
+    }
+    if !it.tail().is_nil() {
+        return Ok(a_badopt());
+    }
+    let me = cx.self_pid();
+    if !pid.is_local_pid() || pid == me || table().find(pid).is_none() {
+        return Ok(am::BADARG);
+    }
+    let mine = &mut cx.process().ext_mut().suspending;
+    match mine.iter_mut().find(|s| s.0 == pid) {
+        Some(_) if unless => return Ok(am::FALSE),
+        Some(s) => s.1 += 1,
+        None => mine.push((pid, 1)),
+    }
+    let r = if asynchronous {
+        None
+    } else {
+        let r = ids::make_ref(cx);
+        Some((r, OwnedTerm::copy_of(r)))
+    };
+    let (r_term, r_own) = match r {
+        Some((t, o)) => (Some(t), Some(o)),
+        None => (None, None),
+    };
+    send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let there = cx.is_some();
+            if let Some(c) = cx {
+                let p = c.process();
+                let v = &mut p.ext_mut().suspended;
+                match v.iter_mut().find(|s| s.0 == me) {
+                    Some(s) => s.1 += 1,
+                    None => v.push((me, 1)),
+                }
+                p.state.set(SUSPENDED);
+                // What runs on until the end of its slice is made to stop soon.
+                c.reds = 0;
+            }
+            if let Some(r) = &r_own {
+                send::send_with(me, |b| {
+                    let r = copy::copy(r.term(), b);
+                    b.tuple(&[r, if there { am::TRUE } else { am::BADARG }])
+                });
+            }
+            if let Some(t) = &reply {
+                send::send_with(me, |b| {
+                    let t = copy::copy(t.term(), b);
+                    let what = atom::intern(if there { "suspended" } else { "exited" });
+                    b.tuple(&[t, what])
+                });
+            }
+        }),
+    );
+    Ok(r_term.unwrap_or(am::TRUE))
+}
+fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
+    let me = cx.self_pid();
+    if !pid.is_local_pid() || pid == me {
+        return Err(Fail::Badarg);
+    }
+    let mine = &mut cx.process().ext_mut().suspending;
+    let Some(i) = mine.iter().position(|s| s.0 == pid) else {
+        return Err(Fail::Badarg);
+    };
+    mine[i].1 -= 1;
+    if mine[i].1 == 0 {
+        mine.remove(i);
+    }
+    spawn::resume(me, pid);
+    Ok(am::TRUE)
+}
+
+fn is_system_process_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
+    if !pid.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    // The runtime's own processes are the first ones, and live as long as it does.
+    let d = pid.pid_data();
+    Ok(if d != 0 && d < crate::system_processes() {
+        am::TRUE
+    } else {
+        am::FALSE
+    })
+}
+fn make_ref_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    Ok(ids::make_ref(cx))
+}
+
+bifs! {
+    Plain "erlang":"self"/0 = self_0;
+    Plain "erlang":"make_ref"/0 = make_ref_0;
+    Plain "erlang":"spawn"/3 = spawn_3;
+    Plain "erlang":"spawn_link"/3 = spawn_link_3;
+    Plain "erlang":"spawn_opt"/4 = spawn_opt_4;
+    Plain "erlang":"spawn_request_abandon"/1 = spawn_request_abandon_1;
+    Plain "erts_internal":"spawn_request"/4 = spawn_request_4;
+    Plain "erts_internal":"spawn_system_process"/3 = spawn_system_process_3;
+    Plain "erlang":"register"/2 = register_2;
+    Plain "erlang":"unregister"/1 = unregister_1;
+    Plain "erlang":"whereis"/1 = whereis_1;
+    Plain "erlang":"registered"/0 = registered_0;
+    Plain "erlang":"!"/2 = send_2;
+    Plain "erlang":"send"/2 = send_2;
+    Plain "erlang":"send"/3 = send_3;
+    Plain "erlang":"is_process_alive"/1 = is_process_alive_1;
+    Plain "erts_internal":"is_process_alive"/2 = is_process_alive_2;
+    Plain "erlang":"processes"/0 = processes_0;
+    Plain "erlang":"put"/2 = put_2;
+    Plain "erlang":"get"/0 = get_0;
+    Plain "erlang":"get"/1 = get_1;
+    Plain "erlang":"get_keys"/0 = get_keys_0;
+    Plain "erlang":"get_keys"/1 = get_keys_1;
+    Plain "erlang":"erase"/0 = erase_0;
+    Plain "erlang":"erase"/1 = erase_1;
+    Plain "erlang":"group_leader"/0 = group_leader_0;
+    Plain "erts_internal":"group_leader"/2 = group_leader_2;
+    Plain "erts_internal":"group_leader"/3 = group_leader_3;
+    Plain "erts_internal":"garbage_collect"/1 = garbage_collect_1;
+    Plain "erts_internal":"request_system_task"/3 = request_system_task_3;
+    Plain "erts_internal":"request_system_task"/4 = request_system_task_4;
+    Plain "erlang":"process_flag"/2 = process_flag_2;
+    Plain "erts_internal":"process_flag"/3 = process_flag_3;
+    Plain "erts_internal":"suspend_process"/2 = suspend_process_2;
+    Plain "erlang":"resume_process"/1 = resume_process_1;
+    Plain "erts_internal":"is_system_process"/1 = is_system_process_1;
+}
+
+/// Keeps the fetched messages' list in one place for `process_info`.
+pub fn messages(cx: &mut Cx) -> Term {
+    let p: *const Process = cx.proc;
+    // SAFETY: the running process is owned by this thread.
+    mailbox::messages_list(unsafe { &*p }, cx)
+}

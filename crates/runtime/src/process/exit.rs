@@ -1,0 +1,97 @@
+//! The end of a process.
+
+use super::{Process, ext, registry, table};
+use crate::cx::Cx;
+use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
+use crate::signal::mailbox::{self, Mailbox};
+use crate::signal::send::link_exit;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Alloc, NIL, Term, am, gc};
+
+/// Ends the running process: everybody who is to know is told, and the cell is given back. The process must not be
+/// touched afterwards.
+///
+/// # Safety
+/// The caller owns the process in `cx`, whose heap is expanded; `reason` may lie on that heap.
+pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
+    let p = cx.proc;
+    let me = (*p).pid();
+    (*p).state.set(super::state::EXITING);
+    mailbox::stop_timer(&mut *p);
+    let _ = (*p).state.take(super::state::TIMEOUT);
+    if let Some(e) = (*p).ext() {
+        for f in std::mem::take(&mut e.on_exit) {
+            f();
+        }
+    }
+    if let Some(e) = (*p).ext() {
+        if e.name != NIL {
+            registry::unregister(e.name);
+            e.name = NIL;
+        }
+    }
+    crate::owner_exit(me);
+    let left = (*p).in_transit.close();
+    drain_dead(me, left);
+    if let Some(e) = (*p).ext() {
+        tell(me, e, reason);
+    }
+    gc::destroy(&mut cx.heap);
+    let me_mut = &mut *p;
+    if !me_mut.mailbox.is_null() {
+        Mailbox::destroy(me_mut.mailbox);
+        me_mut.mailbox = std::ptr::null_mut();
+    }
+    if !me_mut.ext.is_null() {
+        drop(Box::from_raw(me_mut.ext));
+        me_mut.ext = std::ptr::null_mut();
+    }
+    crate::sched::count_exit(me_mut.reductions);
+    cx.proc = std::ptr::null_mut();
+    me_mut.state.set_free();
+    table().remove(p);
+}
+
+/// Tells links and watchers, and those who are watched.
+fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
+    for (other, _) in e.links.drain() {
+        // SAFETY: keys are words of local pids and ports, which are immediates.
+        let other = unsafe { Term::from_raw(other) };
+        if other.is_local_pid() {
+            link_exit(me, other, reason);
+        } else {
+            crate::port_exit(other, me, reason);
+        }
+    }
+    for (k, w) in e.watchers.drain() {
+        let mut f = purlin_term::frag::Fragment::new();
+        let r = f.local_ref(k);
+        let r = OwnedTerm::from_parts(r, f);
+        tell_down(w.by, r.term(), me, w.name, reason);
+    }
+    for (k, m) in e.monitors.drain() {
+        if let ext::Target::Local(to) | ext::Target::Named(to, _) = m.target {
+            let mut f = purlin_term::frag::Fragment::new();
+            let r = f.local_ref(k);
+            let r = OwnedTerm::from_parts(r, f);
+            send_demonitor(me, to, r.term());
+        }
+    }
+    for (pid, n) in std::mem::take(&mut e.suspending) {
+        for _ in 0..n {
+            super::spawn::resume(me, pid);
+        }
+    }
+}
+
+/// The reason that a process which ended by an exception shows to others and to the log.
+pub fn is_crash(reason: Term) -> bool {
+    reason != am::NORMAL
+}
+
+impl Process {
+    /// Why a signal has ended it, taken from it.
+    pub fn take_exit_reason(&mut self) -> Option<OwnedTerm> {
+        self.ext().and_then(|e| e.exit_reason.take()).map(|b| *b)
+    }
+}

@@ -1,0 +1,51 @@
+//! Registered names: of processes and of ports.
+
+use purlin_term::Term;
+use std::collections::HashMap;
+use std::sync::RwLock;
+
+struct Names {
+    /// Atom word to the word of a local pid or port.
+    map: Option<HashMap<u64, u64>>,
+}
+
+static NAMES: RwLock<Names> = RwLock::new(Names { map: None });
+
+/// Gives `who` (a local pid or port) the name. False if the name is taken.
+pub fn register(name: Term, who: Term) -> bool {
+    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
+    let map = n.map.get_or_insert_default();
+    match map.entry(name.raw()) {
+        std::collections::hash_map::Entry::Occupied(_) => false,
+        std::collections::hash_map::Entry::Vacant(v) => {
+            v.insert(who.raw());
+            true
+        }
+    }
+}
+
+/// Who had the name, which is free now.
+pub fn unregister(name: Term) -> Option<Term> {
+    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
+    let w = n.map.as_mut()?.remove(&name.raw())?;
+    // SAFETY: the word of a pid or port, which are immediates.
+    Some(unsafe { Term::from_raw(w) })
+}
+
+/// Who has the name.
+pub fn whereis(name: Term) -> Option<Term> {
+    let n = NAMES.read().unwrap_or_else(|e| e.into_inner());
+    let w = *n.map.as_ref()?.get(&name.raw())?;
+    // SAFETY: as in `unregister`.
+    Some(unsafe { Term::from_raw(w) })
+}
+
+/// All names.
+pub fn names() -> Vec<Term> {
+    let n = NAMES.read().unwrap_or_else(|e| e.into_inner());
+    let Some(m) = n.map.as_ref() else {
+        return Vec::new();
+    };
+    // SAFETY: words of atoms.
+    m.keys().map(|&w| unsafe { Term::from_raw(w) }).collect()
+}

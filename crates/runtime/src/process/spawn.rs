@@ -1,0 +1,222 @@
+//! Making processes.
+
+use super::ext::{AliasMode, Link, MaxHeap, Monitor, RefKey, Settings, Target, Watcher};
+use super::state::Priority;
+use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
+use crate::code;
+use crate::cx::MAX_ARGS;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::heap::OffHeap;
+use purlin_term::{Alloc, Term, am, copy, gc};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Processes made so far.
+pub static SPAWNED: AtomicU64 = AtomicU64::new(0);
+
+/// How a new process is to be made.
+#[derive(Default)]
+pub struct Options {
+    pub link: bool,
+    /// Reference, alias mode and tag of the monitor that the parent gets.
+    pub monitor: Option<(RefKey, AliasMode, Option<Box<OwnedTerm>>)>,
+    pub priority: Option<Priority>,
+    pub settings: Settings,
+    pub max_heap: Option<MaxHeap>,
+    pub off_heap_queue: bool,
+    pub system: bool,
+}
+
+/// Why there is no new process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpawnError {
+    /// The process table is full.
+    SystemLimit,
+}
+
+struct Block {
+    at: *mut Term,
+    off_heap: OffHeap,
+}
+
+impl Alloc for Block {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        let p = self.at;
+        // SAFETY: the block was sized for all that is made in it.
+        self.at = unsafe { p.add(words) };
+        p
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+/// Where the process starts, and with which registers.
+fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; MAX_ARGS]) -> (*const u64, usize) {
+    // A fun, or a function, is called without the list of its arguments, which would take room.
+    if m == am::ERLANG && f == am::APPLY {
+        if let Some((fun, rest)) = args.as_cons() {
+            if let Some((a, end)) = rest.as_cons() {
+                if fun.is_fun() && end.is_nil() {
+                    regs[0] = fun;
+                    regs[1] = a;
+                    return (code::stubs().apply_fun.as_ptr(), 2);
+                }
+            }
+        }
+    }
+    let mut n = 0;
+    let mut it = args.list_iter();
+    for a in it.by_ref() {
+        if n == 6 {
+            // With many arguments the list is the smaller part.
+            regs[0] = m;
+            regs[1] = f;
+            regs[2] = args;
+            return (
+                crate::interp::start::apply_start(),
+                crate::interp::start::APPLY_LIVE,
+            );
+        }
+        regs[n] = a;
+        n += 1;
+    }
+    let e = code::export(m, f, n as u32);
+    (e.address.load(Ordering::Acquire), n)
+}
+
+/// A new process that calls `m:f` with `args` (two atoms and a proper list), and its pid. `parent` is the control
+/// block of the process that spawns it, if there is one.
+///
+/// # Safety
+/// `parent` is null or owned by the caller.
+pub unsafe fn spawn(
+    parent: *mut Process,
+    m: Term,
+    f: Term,
+    args: Term,
+    mut o: Options,
+) -> Result<Term, SpawnError> {
+    let (p, pid) = table().reserve().map_err(|_| SpawnError::SystemLimit)?;
+    SPAWNED.fetch_add(1, Ordering::Relaxed);
+    let (gl, parent_data) = match parent.as_ref() {
+        Some(q) => (q.group_leader, q.pid().pid_data()),
+        None => (pid, pid.pid_data()),
+    };
+    Process::init(p, gl, parent_data);
+    let me = &mut *p;
+    if gl == am::UNDEFINED {
+        let copy = (*parent)
+            .ext()
+            .and_then(|e| e.group_leader.as_ref())
+            .map(|t| Box::new(OwnedTerm::copy_of(t.term())));
+        me.ext_mut().group_leader = copy;
+    }
+    let mut regs = [purlin_term::NIL; MAX_ARGS];
+    let (pc, live) = entry(m, f, args, &mut regs);
+    let arity = args.list_iter().count();
+    me.initial_call = code::export(m, f, arity as u32);
+    fill(me, pc, &regs[..live], &o);
+    if o.system {
+        me.flags |= SYSTEM;
+    }
+    if o.off_heap_queue {
+        me.flags |= OFF_HEAP_QUEUE;
+    }
+    if let Some(q) = parent.as_mut() {
+        if o.link {
+            me.ext_mut()
+                .links
+                .insert(q.pid().raw(), Link { unlinking: 0 });
+            q.ext_mut().links.insert(pid.raw(), Link { unlinking: 0 });
+        }
+        if let Some((k, alias, tag)) = o.monitor.take() {
+            me.ext_mut().watchers.insert(
+                k,
+                Watcher {
+                    by: q.pid(),
+                    name: purlin_term::NIL,
+                },
+            );
+            q.ext_mut().monitors.insert(
+                k,
+                Monitor {
+                    target: Target::Local(pid),
+                    alias,
+                    tag,
+                    spawning: false,
+                },
+            );
+        }
+    }
+    if o.max_heap.is_some() {
+        me.ext_mut().max_heap = o.max_heap;
+    }
+    let prio = o.priority.unwrap_or(Priority::Normal);
+    me.in_transit.open();
+    me.state.publish_queued(prio);
+    crate::sched::enqueue(p, prio);
+    Ok(pid)
+}
+
+/// Makes the heap with the registers' terms, and the bottom of the stack.
+unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
+    let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
+    let need = words + regs.len() + crate::interp::start::BOTTOM_WORDS;
+    let s = &o.settings;
+    let custom =
+        s.min_heap_words.is_some() || s.min_vheap_words.is_some() || s.fullsweep_after.is_some();
+    if custom {
+        me.ext_mut().settings = *s;
+    }
+    let least = s.min_heap_words.unwrap_or_else(|| {
+        super::DEFAULTS
+            .min_heap_words
+            .load(purlin_term::sync::Ordering::Relaxed)
+    }) as usize;
+    if need > INLINE_WORDS || least > INLINE_WORDS {
+        let n = gc::heap_size_for(need.max(least));
+        me.heap = gc::alloc_block(n);
+        me.block_words = n as u32;
+    }
+    let mut b = Block {
+        at: me.heap,
+        off_heap: OffHeap::default(),
+    };
+    let mut copies = [purlin_term::NIL; MAX_ARGS];
+    for (c, &t) in copies.iter_mut().zip(regs) {
+        *c = copy::copy(t, &mut b);
+    }
+    for (i, c) in copies[..regs.len()].iter().enumerate() {
+        b.at.add(i).write(*c);
+    }
+    me.htop = ((b.at as usize - me.heap as usize) >> 3) as u32;
+    me.off_heap = b.off_heap.first;
+    me.off_heap_bytes = b.off_heap.bytes.min(u32::MAX as usize) as u32;
+    me.stop = me.block_words - crate::interp::start::BOTTOM_WORDS as u32;
+    (me.heap.add(me.stop as usize) as *mut u64).write(code::stubs().exit.as_ptr() as u64);
+    me.live = regs.len() as u16;
+    me.pc = pc;
+}
+
+/// Undoes one suspension of `pid` by `by`.
+pub fn resume(by: Term, pid: Term) {
+    crate::signal::send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let Some(cx) = cx else { return };
+            let p = cx.process();
+            let Some(e) = p.ext() else { return };
+            if let Some(i) = e.suspended.iter().position(|s| s.0 == by) {
+                e.suspended[i].1 -= 1;
+                if e.suspended[i].1 == 0 {
+                    e.suspended.remove(i);
+                }
+            }
+            let none = e.suspended.is_empty();
+            if none {
+                let _ = p.state.take(super::state::SUSPENDED);
+            }
+        }),
+    );
+}

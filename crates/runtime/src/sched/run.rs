@@ -1,0 +1,206 @@
+//! Running one process for a time slice.
+
+use crate::cx::Cx;
+use crate::interp::{self, Exit};
+use crate::process::state::{SIGNALS, SUSPENDED, TIMEOUT, Wait};
+use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
+use crate::signal::handle;
+use purlin_term::{Term, am};
+use std::sync::atomic::Ordering;
+
+/// Reductions in a time slice.
+pub const SLICE: i64 = 4000;
+
+/// Runs a process that was taken from a run queue, on a scheduler.
+pub fn normal(cx: &mut Cx, p: *mut Process) {
+    super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the process was queued, so that nobody else owns it.
+    unsafe {
+        (*p).state.start_running();
+        cx.enter(p);
+        cx.reds = SLICE;
+        let slice = run(cx);
+        match slice {
+            After::Gone => {}
+            After::Requeue => {
+                let prio = (*p).state.requeue();
+                super::enqueue(p, prio);
+            }
+            After::Dirty(io) => {
+                let _ = (*p).state.requeue();
+                super::enqueue_dirty(p, io);
+            }
+        }
+    }
+}
+
+/// Runs a process at a native that may block, on a thread of a dirty pool.
+pub fn dirty(cx: &mut Cx, p: *mut Process) {
+    // SAFETY: as in `normal`.
+    unsafe {
+        (*p).state.start_running();
+        cx.enter(p);
+        cx.reds = SLICE;
+        let pc = (*p).pc;
+        let exit = interp::run(cx, pc);
+        account(cx, SLICE);
+        match finish(cx, exit) {
+            Next::Go(_) | Next::Wait => {
+                // Whatever it does next it does on a scheduler.
+                let prio = (*p).state.requeue();
+                super::enqueue(p, prio);
+            }
+            Next::Gone => {}
+            Next::Dirty(io) => {
+                let _ = (*p).state.requeue();
+                super::enqueue_dirty(p, io);
+            }
+        }
+    }
+}
+
+enum After {
+    Gone,
+    Requeue,
+    Dirty(bool),
+}
+
+enum Next {
+    /// Packed, to resume at its pc; true: the time slice is over.
+    Go(bool),
+    /// Packed, and waits for a signal.
+    Wait,
+    Gone,
+    Dirty(bool),
+}
+
+unsafe fn account(cx: &mut Cx, had: i64) {
+    let used = (had - cx.reds).max(0) as u64;
+    if !cx.proc.is_null() {
+        (*cx.proc).reductions += used;
+    }
+    super::count_reductions(used);
+}
+
+/// Runs the process that was entered until it is over with it for now.
+unsafe fn run(cx: &mut Cx) -> After {
+    let p = cx.proc;
+    loop {
+        let mut pc = (*p).pc;
+        // Between time slices it does what signals ask of it.
+        if (*p).state.load() & SIGNALS != 0 {
+            if (*p).live > 0 {
+                // Tasks may collect: registers are roots.
+                cx.interp.live = (*p).live as usize;
+            } else {
+                cx.interp.live = 0;
+            }
+            handle::fetch(cx);
+            if (*p).has(EXIT_PENDING) {
+                end(cx);
+                return After::Gone;
+            }
+            if let Some(e) = (*p).ext() {
+                for t in std::mem::take(&mut e.deferred) {
+                    t(Some(cx));
+                }
+            }
+        }
+        if (*p).state.load() & SUSPENDED != 0 {
+            let live = (*p).live as usize;
+            cx.leave(pc, live);
+            match (*p).state.try_wait() {
+                Wait::Waiting => return After::Gone,
+                Wait::Awake => return After::Requeue,
+            }
+        }
+        if (*p).state.take(TIMEOUT) && (*p).has(TIMER) {
+            (*p).flags &= !TIMER;
+            if (*p).has(IN_RECEIVE) {
+                pc = (*p).timeout_pc;
+                // Messages that came before the time was up are looked at first.
+                if (*p).mailbox.as_ref().is_some_and(|m| m.has_current()) {
+                    pc = (*p).pc;
+                    // The time is up as soon as none of them matches.
+                    (*p).state.set(TIMEOUT);
+                    (*p).flags |= TIMER;
+                }
+            }
+        }
+        let had = cx.reds;
+        let exit = interp::run(cx, pc);
+        account(cx, had);
+        match finish(cx, exit) {
+            Next::Gone => return After::Gone,
+            Next::Dirty(io) => return After::Dirty(io),
+            Next::Go(true) => return After::Requeue,
+            Next::Go(false) => {
+                cx.enter(p);
+                continue;
+            }
+            Next::Wait => match (*p).state.try_wait() {
+                Wait::Waiting => return After::Gone,
+                Wait::Awake => {
+                    if cx.reds <= 0 {
+                        return After::Requeue;
+                    }
+                    cx.enter(p);
+                }
+            },
+        }
+    }
+}
+
+/// Acts on why the interpreter came back. The process is packed afterwards, or gone.
+unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
+    let p = cx.proc;
+    let (pc, live) = (cx.interp.pc, cx.interp.live);
+    match exit {
+        Exit::Exited => {
+            if (*p).has(EXIT_PENDING) {
+                end(cx);
+            } else {
+                let reason = cx.interp.reason;
+                crashed(cx, reason);
+                exit::terminate(cx, reason);
+            }
+            return Next::Gone;
+        }
+        _ if (*p).has(EXIT_PENDING) => {
+            end(cx);
+            return Next::Gone;
+        }
+        Exit::WaitTimeout => {
+            (*p).flags |= IN_RECEIVE;
+            if !(*p).has(TIMER) {
+                (*p).flags |= TIMER;
+                (*p).timeout_pc = cx.interp.timeout_pc;
+                crate::timer::arm_receive(process::table().index(p), cx.interp.timeout);
+            }
+        }
+        Exit::Wait => {}
+        _ => {}
+    }
+    let next = match exit {
+        Exit::Wait | Exit::WaitTimeout => Next::Wait,
+        Exit::DirtyIo => Next::Dirty(true),
+        Exit::DirtyCpu => Next::Dirty(false),
+        _ => Next::Go(true),
+    };
+    cx.leave(pc, live);
+    next
+}
+
+/// Ends the process by the reason that a signal left.
+unsafe fn end(cx: &mut Cx) {
+    let reason = (*cx.proc).take_exit_reason();
+    let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
+    exit::terminate(cx, t);
+}
+
+/// Reports a process that ended by an error that nobody caught.
+unsafe fn crashed(cx: &mut Cx, reason: Term) {
+    if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
+        crate::hooks::process_crash(cx, reason);
+    }
+}

@@ -1,0 +1,301 @@
+//! What a process does with the signals that have arrived. Runs on the thread that owns the process, between two of
+//! its instructions (or in a native that waits).
+
+use super::send::{link_exit, monitor_down, push_or_free};
+use super::{Kind, Signal};
+use crate::cx::Cx;
+use crate::process::ext::{AliasMode, RefKey, Target, Watcher};
+use crate::process::state::SIGNALS;
+use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Alloc, NIL, Term, am, copy};
+
+/// The numbers of a reference of this node.
+pub fn ref_key(t: Term) -> Option<RefKey> {
+    t.as_ref_view()?.local_nums()
+}
+
+/// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
+pub fn fetch(cx: &mut Cx) -> bool {
+    // SAFETY: the running process is owned by this thread.
+    let p = unsafe { &mut *cx.proc };
+    let _ = p.state.take(SIGNALS);
+    let mut chain = p.in_transit.take();
+    if chain.is_null() {
+        return false;
+    }
+    let before = p.queued_messages();
+    while !chain.is_null() {
+        let s = chain as *mut Signal;
+        // SAFETY: the chain is ours; each signal is passed on once.
+        unsafe {
+            chain = (*s).link.next;
+            (*s).link.next = std::ptr::null_mut();
+            handle(cx, s);
+        }
+    }
+    // SAFETY: as above.
+    let p = unsafe { &mut *cx.proc };
+    !p.has(EXIT_PENDING) && p.queued_messages() > before
+}
+
+unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    match (*s).kind {
+        Kind::Message => message(p, s),
+        Kind::AliasMessage => alias_message(p, s),
+        Kind::LinkExit | Kind::Exit => exit(p, s),
+        Kind::Link => {
+            link(p, (*s).term);
+            Signal::free(s);
+        }
+        Kind::Unlink => {
+            if let Some(&[from, id]) = (*s).term.as_tuple() {
+                unlinked(p, from, id);
+            }
+            Signal::free(s);
+        }
+        Kind::UnlinkAck => {
+            if let Some(&[from, id]) = (*s).term.as_tuple() {
+                if let Some(e) = p.ext() {
+                    let n = id.as_small().unwrap_or(0) as u64;
+                    if e.links
+                        .get_mut(&from.raw())
+                        .is_some_and(|l| l.unlinking == n)
+                    {
+                        e.links.remove(&from.raw());
+                    }
+                }
+            }
+            Signal::free(s);
+        }
+        Kind::Monitor => {
+            if let Some(&[r, by, name]) = (*s).term.as_tuple() {
+                if let Some(k) = ref_key(r) {
+                    p.ext_mut().watchers.insert(k, Watcher { by, name });
+                }
+            }
+            Signal::free(s);
+        }
+        Kind::Demonitor => {
+            if let Some(&[r, _]) = (*s).term.as_tuple() {
+                if let (Some(k), Some(e)) = (ref_key(r), p.ext()) {
+                    e.watchers.remove(&k);
+                }
+            }
+            Signal::free(s);
+        }
+        Kind::Down => down(p, s),
+        Kind::Run => {
+            let task = Signal::into_task(s);
+            task(Some(cx));
+        }
+    }
+}
+
+unsafe fn message(p: &mut Process, s: *mut Signal) {
+    p.mailbox_mut().append(s);
+}
+
+unsafe fn alias_message(p: &mut Process, s: *mut Signal) {
+    let Some((r, msg)) = (*s).term.as_cons() else {
+        return Signal::free(s);
+    };
+    let Some(k) = ref_key(r) else {
+        return Signal::free(s);
+    };
+    let mut ended = None;
+    let active = match p.ext() {
+        None => false,
+        Some(e) => {
+            if let Some(once) = e.aliases.get_mut(&k).copied() {
+                if once {
+                    e.aliases.remove(&k);
+                }
+                true
+            } else if let Some(m) = e.monitors.get_mut(&k) {
+                match m.alias {
+                    AliasMode::None => false,
+                    AliasMode::ReplyDemonitor => {
+                        ended = e.monitors.remove(&k);
+                        true
+                    }
+                    _ => true,
+                }
+            } else {
+                false
+            }
+        }
+    };
+    if let Some(m) = ended {
+        if let Target::Local(to) | Target::Named(to, _) = m.target {
+            send_demonitor(p.pid(), to, r);
+        }
+    }
+    if active {
+        (*s).kind = Kind::Message;
+        (*s).term = msg;
+        message(p, s);
+    } else {
+        Signal::free(s);
+    }
+}
+
+/// Tells `to` that `from` does not watch it by `r` any more.
+pub fn send_demonitor(from: Term, to: Term, r: Term) {
+    if to.is_local_port() {
+        crate::port_demonitor(to, r);
+        return;
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::tuple_of(Kind::Demonitor, &[r, from])) };
+}
+
+/// An exit signal has arrived: it becomes a message, ends the process, or nothing.
+unsafe fn exit(p: &mut Process, s: *mut Signal) {
+    let broken = (*s).kind == Kind::LinkExit;
+    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
+        return Signal::free(s);
+    };
+    if broken {
+        // Only a link that is there and has not been taken away breaks.
+        let there = p.ext().is_some_and(|e| {
+            e.links
+                .get_mut(&from.raw())
+                .is_some_and(|l| l.unlinking == 0)
+        });
+        if let (true, Some(e)) = (there, p.ext()) {
+            e.links.remove(&from.raw());
+        } else {
+            return Signal::free(s);
+        }
+    }
+    if !broken && reason == am::KILL {
+        end(p, am::KILLED);
+        return Signal::free(s);
+    }
+    if p.has(TRAP_EXIT) {
+        (*s).kind = Kind::Message;
+        return message(p, s);
+    }
+    if reason != am::NORMAL || (!broken && from == p.pid()) {
+        end(p, reason);
+    }
+    Signal::free(s);
+}
+
+/// The process is to end for `reason`, which is copied.
+pub fn end(p: &mut Process, reason: Term) {
+    if p.has(EXIT_PENDING) {
+        return;
+    }
+    p.flags |= EXIT_PENDING;
+    p.ext_mut().exit_reason = Some(Box::new(OwnedTerm::copy_of(reason)));
+}
+
+fn link(p: &mut Process, from: Term) {
+    let e = p.ext_mut();
+    // A link request that crosses one of our own makes one link.
+    if !e.links.contains(&from.raw()) {
+        e.links
+            .insert(from.raw(), crate::process::ext::Link { unlinking: 0 });
+    }
+}
+
+fn unlinked(p: &mut Process, from: Term, id: Term) {
+    let me = p.pid();
+    if let Some(e) = p.ext() {
+        if e.links
+            .get_mut(&from.raw())
+            .is_some_and(|l| l.unlinking == 0)
+        {
+            e.links.remove(&from.raw());
+        }
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
+}
+
+/// What a monitor watched has ended.
+unsafe fn down(p: &mut Process, s: *mut Signal) {
+    let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
+        return Signal::free(s);
+    };
+    let m = ref_key(r).and_then(|k| {
+        let e = p.ext()?;
+        let m = e.monitors.remove(&k)?;
+        if m.alias == AliasMode::Explicit {
+            e.aliases.insert(k, false);
+        }
+        Some(m)
+    });
+    let Some(m) = m else {
+        return Signal::free(s);
+    };
+    match m.tag {
+        None => {
+            (*s).kind = Kind::Message;
+            message(p, s);
+        }
+        Some(tag) => {
+            let t = Signal::tuple_of(Kind::Message, &[tag.term(), r, kind, object, reason]);
+            Signal::free(s);
+            message(p, t);
+        }
+    }
+}
+
+/// Handles what arrives at a process that has ended: those who link and monitor hear of it.
+///
+/// # Safety
+/// The chain is owned by the caller.
+pub unsafe fn drain_dead(me: Term, mut chain: *mut super::queue::Link) {
+    while !chain.is_null() {
+        let s = chain as *mut Signal;
+        chain = (*s).link.next;
+        match (*s).kind {
+            Kind::Run => {
+                Signal::into_task(s)(None);
+                continue;
+            }
+            Kind::Link => {
+                let from = (*s).term;
+                if from.is_local_pid() {
+                    link_exit(me, from, am::NOPROC);
+                } else {
+                    crate::port_exit(from, me, am::NOPROC);
+                }
+            }
+            Kind::Unlink => {
+                if let Some(&[from, id]) = (*s).term.as_tuple() {
+                    push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id]));
+                }
+            }
+            Kind::Monitor => {
+                if let Some(&[r, by, name]) = (*s).term.as_tuple() {
+                    tell_down(by, r, me, name, am::NOPROC);
+                }
+            }
+            _ => {}
+        }
+        Signal::free(s);
+    }
+}
+
+/// Tells a watcher that the process `me` (watched by `name`, if that is no nil) has ended.
+pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
+    if name == NIL {
+        monitor_down(by, r, am::PROCESS, me, reason);
+    } else {
+        let mut f = purlin_term::frag::Fragment::new();
+        let node = purlin_term::node::this_name();
+        let object = f.tuple(&[name, node]);
+        let o = OwnedTerm::from_parts(object, f);
+        monitor_down(by, r, am::PROCESS, o.term(), reason);
+    }
+}
+
+/// A copy of `t` that the context's heap holds.
+pub fn copy_in(cx: &mut Cx, t: Term) -> Term {
+    copy::copy(t, cx)
+}

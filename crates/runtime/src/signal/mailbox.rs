@@ -1,0 +1,323 @@
+//! The mailbox: messages that the process has fetched and not received, in order of arrival.
+//!
+//! Messages stay in the blocks they came in, so no collection walks them, however many there are. What the current
+//! message is, is a pointer to the link that leads to it, so that removing is O(1).
+//!
+//! # Receiving
+//! `loop_rec` gives the current message. A small one at the head of the queue is copied to the heap, and forgotten
+//! again if it doesn't match; any other is read where it is. `remove_message` frees the block of a message that was
+//! copied, and hangs any other block on the heap, as a fragment that the next collection empties.
+//!
+//! # Markers
+//! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
+//! reference.
+
+use super::queue::Link;
+use super::{Signal, handle};
+use crate::cx::Cx;
+use crate::process::ext::RefKey;
+use crate::process::{self, IN_RECEIVE};
+use purlin_term::{Alloc, NIL, Term, copy};
+
+/// Largest message in words that is copied when it is looked at.
+const COPY_WORDS: usize = 64;
+/// Markers kept at a time.
+const MARKERS: usize = 8;
+
+struct Marker {
+    id: i64,
+    reference: Option<RefKey>,
+    /// The link that leads to the first message behind it.
+    at: *mut *mut Link,
+}
+
+/// See the module head. Boxed, since `first` is pointed to.
+pub struct Mailbox {
+    first: *mut Link,
+    /// The link that the next message is hung on.
+    last: *mut *mut Link,
+    /// The link that leads to the current message.
+    save: *mut *mut Link,
+    len: usize,
+    /// The current message as copied to the heap; where the heap's top was before and after.
+    copied: Option<(*mut Term, *mut Term)>,
+    markers: Vec<Marker>,
+    next_marker: i64,
+}
+
+impl Mailbox {
+    /// An empty mailbox.
+    pub fn boxed() -> *mut Mailbox {
+        let b = Box::into_raw(Box::new(Mailbox {
+            first: std::ptr::null_mut(),
+            last: std::ptr::null_mut(),
+            save: std::ptr::null_mut(),
+            len: 0,
+            copied: None,
+            markers: Vec::new(),
+            next_marker: 0,
+        }));
+        // SAFETY: just made; the box doesn't move.
+        unsafe {
+            (*b).last = &mut (*b).first;
+            (*b).save = &mut (*b).first;
+        }
+        b
+    }
+    /// Messages in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Puts a message at the end.
+    ///
+    /// # Safety
+    /// `s` is a message owned by the caller.
+    pub unsafe fn append(&mut self, s: *mut Signal) {
+        (*s).link.next = std::ptr::null_mut();
+        *self.last = &mut (*s).link;
+        self.last = &mut (*s).link.next;
+        self.len += 1;
+    }
+    /// Whether messages are there that the current receive has not looked at.
+    pub fn has_current(&self) -> bool {
+        // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+        unsafe { !(*self.save).is_null() }
+    }
+    /// All messages, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Signal> + '_ {
+        let mut p = self.first;
+        std::iter::from_fn(move || {
+            // SAFETY: links of messages in the queue; a link is the first word of its signal.
+            let s = unsafe { (p as *const Signal).as_ref() }?;
+            p = s.link.next;
+            Some(s)
+        })
+    }
+    /// Bytes of the blocks of its messages.
+    pub fn bytes(&self) -> usize {
+        self.iter()
+            .map(|s| (super::HEAD_WORDS + s.words()) * 8)
+            .sum()
+    }
+    /// Frees the messages and the mailbox.
+    ///
+    /// # Safety
+    /// `m` came from [`Mailbox::boxed`] and is not used afterwards.
+    pub unsafe fn destroy(m: *mut Mailbox) {
+        let b = Box::from_raw(m);
+        let mut p = b.first;
+        while !p.is_null() {
+            let next = (*p).next;
+            Signal::free(p as *mut Signal);
+            p = next;
+        }
+    }
+    /// Takes the current message out of the queue; the next receive starts at the first.
+    unsafe fn unlink_current(&mut self) -> *mut Signal {
+        let s = *self.save;
+        let next: *mut *mut Link = &mut (*s).next;
+        *self.save = (*s).next;
+        if self.last == next {
+            self.last = self.save;
+        }
+        for m in &mut self.markers {
+            if m.at == next {
+                m.at = self.save;
+            }
+        }
+        self.len -= 1;
+        self.save = &mut self.first;
+        s as *mut Signal
+    }
+}
+
+/// The current message, fetching from outside if need be; `None` if there is none.
+pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
+    // SAFETY: the running process is owned by this thread.
+    let p = unsafe { &mut *cx.proc };
+    loop {
+        // SAFETY: null or the mailbox of this process.
+        if let Some(m) = unsafe { p.mailbox.as_mut() } {
+            // SAFETY: `save` leads to a message of the queue, or to null.
+            unsafe {
+                let s = *m.save as *mut Signal;
+                if !s.is_null() {
+                    return Some(look(cx, m, s));
+                }
+            }
+        }
+        if !handle::fetch(cx) {
+            return None;
+        }
+    }
+}
+
+/// The term of message `s`, in a place where code may use it.
+unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
+    m.copied = None;
+    let t = (*s).term;
+    if t.is_immed() {
+        return t;
+    }
+    let n = (*s).words();
+    let first = std::ptr::eq(m.save, &m.first);
+    if !first || n > COPY_WORDS || !(*s).plain() || cx.heap.free_words() < n {
+        return t;
+    }
+    let before = cx.heap.htop;
+    let c = copy::copy(t, &mut cx.heap);
+    m.copied = Some((before, cx.heap.htop));
+    c
+}
+
+/// The current message does not match: on to the next.
+pub fn loop_rec_end(cx: &mut Cx) {
+    // SAFETY: as in `loop_rec`.
+    unsafe {
+        let Some(m) = (*cx.proc).mailbox.as_mut() else {
+            return;
+        };
+        if let Some((before, after)) = m.copied.take() {
+            // Nothing was made since, and no register that is read later holds it: the receive loop starts anew.
+            if cx.heap.htop == after {
+                cx.heap.htop = before;
+            }
+        }
+        let s = *m.save;
+        if !s.is_null() {
+            m.save = &mut (*s).next;
+        }
+    }
+}
+
+/// The current message was received.
+pub fn remove_message(cx: &mut Cx) {
+    // SAFETY: as in `loop_rec`.
+    unsafe {
+        let p = &mut *cx.proc;
+        stop_timer(p);
+        let Some(m) = p.mailbox.as_mut() else { return };
+        if (*m.save).is_null() {
+            return;
+        }
+        let copied = m.copied.take().is_some();
+        let s = m.unlink_current();
+        if copied || (*s).term.is_immed() {
+            Signal::free(s);
+            return;
+        }
+        let (_, f) = Signal::into_fragment(s);
+        let h = &mut cx.heap;
+        h.frag_words += f.used_words();
+        // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
+        // only if it has room, and this one has none.
+        h.frags.push(f);
+        if h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > 64 {
+            h.gc_wanted = true;
+        }
+    }
+}
+
+/// The receive timer, if it runs, is stopped, and a timeout that came at the same time is forgotten.
+pub fn stop_timer(p: &mut process::Process) {
+    p.flags &= !IN_RECEIVE;
+    if p.has(process::TIMER) {
+        p.flags &= !process::TIMER;
+        crate::timer::disarm_receive(process::table().index(p));
+        let _ = p.state.take(process::state::TIMEOUT);
+    }
+}
+
+/// The receive ended by its timeout: the next one starts at the first message.
+pub fn timeout(cx: &mut Cx) {
+    // SAFETY: as in `loop_rec`.
+    unsafe {
+        let p = &mut *cx.proc;
+        stop_timer(p);
+        if let Some(m) = p.mailbox.as_mut() {
+            m.save = &mut m.first;
+        }
+    }
+}
+
+fn key_of(t: Term) -> Option<RefKey> {
+    t.as_ref_view().and_then(|r| r.local_nums())
+}
+
+/// A new marker at the end of the queue.
+pub fn marker_reserve(cx: &mut Cx) -> Term {
+    let m = cx.process().mailbox_mut();
+    if m.markers.len() == MARKERS {
+        m.markers.remove(0);
+    }
+    m.next_marker += 1;
+    let id = m.next_marker;
+    m.markers.push(Marker {
+        id,
+        reference: None,
+        at: m.last,
+    });
+    Term::small(id)
+}
+
+/// The marker is for `reference`.
+pub fn marker_bind(cx: &mut Cx, marker: Term, reference: Term) {
+    let (Some(id), Some(k)) = (marker.as_small(), key_of(reference)) else {
+        return;
+    };
+    let m = cx.process().mailbox_mut();
+    if let Some(x) = m.markers.iter_mut().find(|x| x.id == id) {
+        x.reference = Some(k);
+    }
+}
+
+/// No receive will use the marker of `reference` any more.
+pub fn marker_clear(cx: &mut Cx, reference: Term) {
+    let m = cx.process().mailbox_mut();
+    if let Some(id) = reference.as_small() {
+        m.markers.retain(|x| x.id != id);
+    } else if let Some(k) = key_of(reference) {
+        m.markers.retain(|x| x.reference != Some(k));
+    }
+}
+
+/// The receive that starts now need not look at messages before the marker of `reference`.
+pub fn marker_use(cx: &mut Cx, reference: Term) {
+    let m = cx.process().mailbox_mut();
+    let Some(k) = key_of(reference) else { return };
+    // A receive that was under way (woken by a message) goes on where it was.
+    if std::ptr::eq(m.save, &m.first) {
+        if let Some(x) = m.markers.iter().find(|x| x.reference == Some(k)) {
+            m.save = x.at;
+        }
+    }
+}
+
+/// The table of receive functions for the interpreter.
+pub fn receive_table() -> crate::interp::Receive {
+    crate::interp::Receive {
+        loop_rec,
+        loop_rec_end,
+        remove_message,
+        timeout,
+        send: super::send::deliver,
+        marker_reserve,
+        marker_bind,
+        marker_clear,
+        marker_use,
+    }
+}
+
+/// Ends a message queue's life: what was fetched.
+pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Term {
+    // SAFETY: called by the owner.
+    let Some(m) = (unsafe { p.mailbox.as_ref() }) else {
+        return NIL;
+    };
+    let v: Vec<Term> = m.iter().map(|s| copy::copy(s.term, to)).collect();
+    to.list(&v)
+}

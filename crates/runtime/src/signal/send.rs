@@ -1,0 +1,197 @@
+//! Sending: from natives, and from threads that run no process.
+
+use super::{Kind, Signal, Task};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::process::state::{SIGNALS, Wake};
+use crate::process::{self, registry};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::RefView;
+use purlin_term::sync::Ordering;
+use purlin_term::{Term, am};
+
+/// Pushes a signal on the queue of a local process and wakes it. False: there is no such process, and the signal is
+/// still the caller's.
+///
+/// # Safety
+/// `sig` is a signal owned by the caller.
+pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
+    let Some(p) = process::table().find(to) else {
+        return false;
+    };
+    let data = to.pid_data();
+    let target = &*p;
+    if target
+        .in_transit
+        .push(&mut (*sig).link, || {
+            target.id.load(Ordering::Acquire) == data
+        })
+        .is_err()
+    {
+        return false;
+    }
+    if let Wake::Enqueue(prio) = target.state.wake(SIGNALS) {
+        crate::sched::enqueue(p, prio);
+    }
+    true
+}
+
+/// As [`push`]; a signal that can't be delivered is freed.
+///
+/// # Safety
+/// As for [`push`]; `sig` is no [`Kind::Run`].
+pub unsafe fn push_or_free(to: Term, sig: *mut Signal) -> bool {
+    let ok = push(to, sig);
+    if !ok {
+        Signal::free(sig);
+    }
+    ok
+}
+
+/// Sends a copy of `msg` to a local process, from any thread. False: there is nobody.
+pub fn send(to: Term, msg: Term) -> bool {
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::copy_of(Kind::Message, msg)) }
+}
+
+/// Sends what `f` builds to a local process, from any thread. False: there is nobody.
+pub fn send_with(to: Term, f: impl FnOnce(&mut dyn purlin_term::Alloc) -> Term) -> bool {
+    let mut frag = purlin_term::frag::Fragment::new();
+    let t = f(&mut frag);
+    let owned = OwnedTerm::from_parts(t, frag);
+    send(to, owned.term())
+}
+
+/// Makes a local process run `task` as soon as it handles signals. Where there is no such process, the task is run
+/// here, with `None`.
+pub fn run_in(to: Term, task: Task) {
+    let s = Signal::task(task);
+    // SAFETY: a fresh signal, which stays ours where it isn't delivered.
+    unsafe {
+        if !push(to, s) {
+            Signal::into_task(s)(None);
+        }
+    }
+}
+
+/// Wakes a process for no reason that it can see: what waits in a native is called again.
+pub fn wake(pid: Term) {
+    if let Some(p) = process::table().find(pid) {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        if let Wake::Enqueue(prio) = unsafe { (*p).state.wake(SIGNALS) } {
+            crate::sched::enqueue(p, prio);
+        }
+    }
+}
+
+/// The exit signal of a broken link, from `from` to the local process `to`.
+pub fn link_exit(from: Term, to: Term, reason: Term) {
+    // SAFETY: a fresh signal.
+    unsafe {
+        push_or_free(
+            to,
+            Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, from, reason]),
+        );
+    }
+}
+
+/// An exit signal as by `exit(To, Reason)`.
+pub fn exit_signal(from: Term, to: Term, reason: Term) {
+    // SAFETY: a fresh signal.
+    unsafe {
+        push_or_free(
+            to,
+            Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]),
+        );
+    }
+}
+
+/// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind` is `process`, `port`
+/// or another type of monitor.
+pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason: Term) {
+    // SAFETY: a fresh signal.
+    unsafe {
+        push_or_free(
+            to,
+            Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]),
+        );
+    }
+}
+
+/// What became of a message.
+pub enum Delivered {
+    /// It is on its way, or nobody is there, which nobody is told.
+    Done,
+    /// `badarg`: no such name, or nothing that can be sent to.
+    BadArg,
+    /// The destination is on another node: name of the node.
+    Remote(Term),
+    /// A port takes it.
+    Port(Term),
+}
+
+/// Sends a copy of `msg` to whatever `to` is: pid, name, `{Name, Node}`, alias.
+pub fn route(to: Term, msg: Term) -> Delivered {
+    if to.is_local_pid() {
+        send(to, msg);
+        return Delivered::Done;
+    }
+    if to.is_atom() {
+        return match registry::whereis(to) {
+            Some(p) if p.is_local_pid() => {
+                send(p, msg);
+                Delivered::Done
+            }
+            Some(port) => Delivered::Port(port),
+            None => Delivered::BadArg,
+        };
+    }
+    if to.is_local_port() {
+        return Delivered::Port(to);
+    }
+    if let Some(r) = to.as_ref_view() {
+        if let RefView::Local { pid: Some(pid), .. } = r {
+            // SAFETY: a fresh signal.
+            unsafe { push_or_free(pid, Signal::pair_of(Kind::AliasMessage, to, msg)) };
+        }
+        return match r {
+            RefView::External { node, .. } => Delivered::Remote(node.name),
+            _ => Delivered::Done,
+        };
+    }
+    if let Some(&[name, node]) = to.as_tuple() {
+        if name.is_atom() && node.is_atom() {
+            if node == purlin_term::node::this_name() {
+                return match registry::whereis(name) {
+                    Some(p) if p.is_local_pid() => {
+                        send(p, msg);
+                        Delivered::Done
+                    }
+                    Some(port) => Delivered::Port(port),
+                    // Unlike a plain name, nobody is told.
+                    None => Delivered::Done,
+                };
+            }
+            return Delivered::Remote(node);
+        }
+        return Delivered::BadArg;
+    }
+    match to.as_external() {
+        Some((node, _)) if node.name == purlin_term::node::this_name() => Delivered::Done,
+        Some((node, _)) => Delivered::Remote(node.name),
+        None => Delivered::BadArg,
+    }
+}
+
+/// What `To ! Message` does.
+pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+    match route(to, msg) {
+        Delivered::Done => Ok(msg),
+        Delivered::BadArg => Err(Fail::Badarg),
+        Delivered::Port(port) => {
+            crate::port_send(cx, port, msg)?;
+            Ok(msg)
+        }
+        // A node that isn't connected gets nothing, and the sender isn't told.
+        Delivered::Remote(_) => Ok(msg),
+    }
+}

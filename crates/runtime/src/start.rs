@@ -1,0 +1,205 @@
+//! Starting: tables, threads, preloaded modules, the first processes.
+
+use crate::options::{EmulatorOptions, MessageQueueData};
+use crate::process::ext::{MaxHeap, Settings};
+use crate::process::spawn::{self, Options};
+use crate::process::state::Priority;
+use crate::{bif, code, process, sched, signal, timer};
+use purlin_term::frag::Fragment;
+use purlin_term::sync::Ordering;
+use purlin_term::{Alloc, NIL, Term, atom, gc};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+
+static OPTIONS: OnceLock<EmulatorOptions> = OnceLock::new();
+static SYSTEM_PROCESSES: AtomicU32 = AtomicU32::new(0);
+
+/// What the emulator was started with.
+///
+/// # Panics
+/// Where no emulator was started.
+pub fn options() -> &'static EmulatorOptions {
+    match OPTIONS.get() {
+        Some(o) => o,
+        None => unreachable!("no emulator was started"),
+    }
+}
+
+/// Pids below this one belong to the runtime's own processes.
+pub fn system_processes() -> u32 {
+    SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Modules that stock has in the emulator itself, in the order in which it loads them. What an installation hasn't got
+/// is not loaded.
+const PRELOADED: &[&str] = &[
+    "erts_code_purger",
+    "erl_init",
+    "init",
+    "prim_buffer",
+    "prim_eval",
+    "prim_inet",
+    "prim_file",
+    "zlib",
+    "socket_registry",
+    "prim_socket",
+    "prim_net",
+    "prim_zip",
+    "erl_prim_loader",
+    "erlang",
+    "erts_internal",
+    "erl_tracer",
+    "erts_literal_area_collector",
+    "erts_dirty_process_signal_handler",
+    "atomics",
+    "counters",
+    "persistent_term",
+];
+
+/// Modules of those that are nothing without natives which this runtime hasn't got.
+fn has_natives(module: &str) -> bool {
+    let needs = match module {
+        "prim_socket" | "socket_registry" => "prim_socket",
+        "prim_net" => "prim_net",
+        _ => return true,
+    };
+    bif::TABLES
+        .iter()
+        .any(|t| t.iter().any(|b| b.module == needs))
+}
+
+fn fatal(text: std::fmt::Arguments) -> ! {
+    eprintln!("purlin: {text}");
+    std::process::exit(1)
+}
+
+fn preload(o: &EmulatorOptions) {
+    let dir = o.otp.preloaded_dir();
+    let mut names = Vec::new();
+    for &m in PRELOADED {
+        if !has_natives(m) {
+            continue;
+        }
+        let path = dir.join(format!("{m}.beam"));
+        let bytes = match std::fs::read(&path) {
+            Ok(b) => b,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) => fatal(format_args!("cannot read {}: {e}", path.display())),
+        };
+        match code::load(&bytes) {
+            Ok(_) => names.push(atom::intern(m)),
+            Err(e) => fatal(format_args!("cannot load {}: {e}", path.display())),
+        }
+    }
+    let _ = bif::code::PRELOADED.set(names);
+}
+
+fn defaults(o: &EmulatorOptions) {
+    let h = &o.flags.heap;
+    let d = &process::DEFAULTS;
+    // The documented default takes as much as a process needs.
+    let least = if h.min_heap_words == 233 {
+        0
+    } else {
+        gc::heap_size_for(h.min_heap_words as usize) as u32
+    };
+    d.min_heap_words.store(least, Ordering::Relaxed);
+    d.min_vheap_words.store(
+        gc::heap_size_for(h.min_bin_vheap_words as usize) as u32,
+        Ordering::Relaxed,
+    );
+    d.fullsweep_after
+        .store(u32::from(h.fullsweep_after), Ordering::Relaxed);
+    process::OFF_HEAP_DEFAULT.store(
+        h.message_queue_data == MessageQueueData::OffHeap,
+        std::sync::atomic::Ordering::Relaxed,
+    );
+    process::set_default_max_heap(Some(MaxHeap {
+        words: h.max_heap_words as usize,
+        kill: h.max_heap_kill,
+        error_logger: h.max_heap_log,
+        include_shared_binaries: h.max_heap_include_binaries,
+    }));
+}
+
+fn system(m: &str, priority: Priority) {
+    let o = Options {
+        system: true,
+        priority: Some(priority),
+        settings: Settings::default(),
+        ..Default::default()
+    };
+    let m = atom::intern(m);
+    if code::current(m).is_none() {
+        return;
+    }
+    // SAFETY: no parent.
+    let _ = unsafe { spawn::spawn(std::ptr::null_mut(), m, atom::intern("start"), NIL, o) };
+}
+
+/// Runs an emulator until it halts; the exit status is the program's.
+pub fn start(options: EmulatorOptions) -> ! {
+    let o = OPTIONS.get_or_init(|| options);
+    purlin_term::region::init();
+    process::init_table(o.flags.tables.process_limit() as usize);
+    let _ = bif::re::FIND_EXPORT.set(|m, f, a| code::export(m, f, u32::from(a)));
+    defaults(o);
+    let _ = crate::interp::RECEIVE.set(signal::mailbox::receive_table());
+    timer::set_receive_hook(receive_timeout);
+    preload(o);
+    let first = atom::intern("erl_init");
+    if code::current(first).is_none() {
+        fatal(format_args!(
+            "no preloaded modules in {}",
+            o.otp.preloaded_dir().display()
+        ));
+    }
+    let mut f = Fragment::new();
+    let args: Vec<Term> = o.init_args.iter().map(|a| f.binary(a.as_bytes())).collect();
+    let args = f.list(&args);
+    let module = atom::intern(&o.boot_module);
+    let all = f.list(&[module, args]);
+    // SAFETY: no parent. The processes are queued, and run when there are schedulers.
+    let made = unsafe {
+        spawn::spawn(
+            std::ptr::null_mut(),
+            first,
+            atom::intern("start"),
+            all,
+            Options::default(),
+        )
+    };
+    if made.is_err() {
+        fatal(format_args!("cannot make the first process"));
+    }
+    system("erts_code_purger", Priority::High);
+    system("erts_literal_area_collector", Priority::High);
+    for p in [Priority::Normal, Priority::High, Priority::Max] {
+        system("erts_dirty_process_signal_handler", p);
+    }
+    SYSTEM_PROCESSES.store(
+        process::table().live() as u32,
+        std::sync::atomic::Ordering::Relaxed,
+    );
+    timer::start();
+    let s = &o.flags.schedulers;
+    sched::start(
+        s.online as usize,
+        s.dirty_cpu_online as usize,
+        s.dirty_io as usize,
+    );
+    loop {
+        std::thread::park();
+    }
+}
+
+/// The receive timer of the process in that cell has fired.
+fn receive_timeout(cell: u32) {
+    let p = process::table().cell(cell);
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    if let process::state::Wake::Enqueue(prio) = unsafe { (*p).state.wake(process::state::TIMEOUT) }
+    {
+        sched::enqueue(p, prio);
+    }
+}
