@@ -20,6 +20,7 @@ pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
 pub mod process;
+pub mod process_info;
 pub mod re;
 pub mod time;
 pub mod tuples;
@@ -95,6 +96,7 @@ pub const TABLES: &[&[Bif]] = &[
     prim_file_names::BIFS,
     links::BIFS,
     process::BIFS,
+    process_info::BIFS,
     re::BIFS,
     time::BIFS,
     tuples::BIFS,

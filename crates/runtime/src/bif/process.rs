@@ -722,12 +722,15 @@ fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     });
     let b = |v| if v { am::TRUE } else { am::FALSE };
     let mut t = cx.flatmap(&[], &[]);
-    for (k, v) in [
+    let mut items = vec![
         (a_error_logger(), b(m.error_logger)),
-        (a_include_shared_binaries(), b(m.include_shared_binaries)),
         (a_kill(), b(m.kill)),
         (a_size(), Term::small(m.words as i64)),
-    ] {
+    ];
+    if crate::options().otp.release >= 27 {
+        items.push((a_include_shared_binaries(), b(m.include_shared_binaries)));
+    }
+    for (k, v) in items {
         t = purlin_term::map::put(cx, t, k, v);
     }
     t

@@ -148,6 +148,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
     let d = r.d();
+    cx.bif_pc = pc;
     match receive().and_then(|f| (f.loop_rec)(cx)) {
         Some(t) => {
             set_dst(cx, cx.heap.stop, d, t);

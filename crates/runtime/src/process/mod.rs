@@ -53,6 +53,9 @@ pub const GREW: u16 = 1 << 8;
 /// Waits at the `wait_timeout` instruction whose `timeout_pc` is saved.
 pub const IN_RECEIVE: u16 = 1 << 9;
 
+/// Waits for a signal (for those who ask: the state word decides).
+pub const WAITING: u16 = 1 << 10;
+
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
 pub struct Process {

@@ -391,7 +391,8 @@ fn start_dirty(pool: &'static Pool, name: String) {
                     c.dirty = true;
                     c
                 });
-                run::dirty(cx, table().cell(cell));
+                // SAFETY: the cell was in the queue of this pool.
+                unsafe { run::dirty(cx, table().cell(cell)) };
             }
         });
     if made.is_err() {
@@ -415,7 +416,8 @@ pub fn set_online(n: usize) -> usize {
                 let mut cx = crate::cx::Cx::boxed(i);
                 loop {
                     let cell = next_or_park(i);
-                    run::normal(&mut cx, table().cell(cell));
+                    // SAFETY: the cell was in a run queue.
+                    unsafe { run::normal(&mut cx, table().cell(cell)) };
                 }
             });
         if made.is_err() {

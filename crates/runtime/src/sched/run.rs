@@ -12,7 +12,10 @@ use std::sync::atomic::Ordering;
 pub const SLICE: i64 = 4000;
 
 /// Runs a process that was taken from a run queue, on a scheduler.
-pub fn normal(cx: &mut Cx, p: *mut Process) {
+///
+/// # Safety
+/// `p` is a cell that the caller took from a run queue.
+pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
     super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the process was queued, so that nobody else owns it.
     unsafe {
@@ -35,7 +38,10 @@ pub fn normal(cx: &mut Cx, p: *mut Process) {
 }
 
 /// Runs a process at a native that may block, on a thread of a dirty pool.
-pub fn dirty(cx: &mut Cx, p: *mut Process) {
+///
+/// # Safety
+/// As for [`normal`], for the queue of that pool.
+pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
     // SAFETY: as in `normal`.
     unsafe {
         (*p).state.start_running();
@@ -95,6 +101,7 @@ unsafe fn run(cx: &mut Cx) -> After {
             } else {
                 cx.interp.live = 0;
             }
+            cx.bif_pc = pc;
             handle::fetch(cx);
             if (*p).has(EXIT_PENDING) {
                 end(cx);
@@ -127,6 +134,7 @@ unsafe fn run(cx: &mut Cx) -> After {
                 }
             }
         }
+        (*p).flags &= !process::WAITING;
         let had = cx.reds;
         let exit = interp::run(cx, pc);
         account(cx, had);
@@ -187,6 +195,9 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         Exit::DirtyCpu => Next::Dirty(false),
         _ => Next::Go(true),
     };
+    if matches!(next, Next::Wait) {
+        (*p).flags |= process::WAITING;
+    }
     cx.leave(pc, live);
     next
 }

@@ -1,0 +1,590 @@
+//! `process_info/1,2`: what a process tells about itself. Another process is asked by a signal, so that it answers for
+//! one moment between two of its instructions, after everything that the asking process did to it before.
+
+use super::process::{ask_term, priority_atom};
+use crate::code;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::process::ext::{MaxHeap, Target};
+use crate::process::state::{EXITING, SUSPENDED};
+use crate::process::{self, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
+use crate::{bifs, lazy_atoms};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::layout::NEXT;
+use purlin_term::word::{Subtag, header_subtag};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
+use std::sync::atomic::Ordering;
+
+lazy_atoms! {
+    a_size = "size"; a_kill = "kill"; a_error_logger = "error_logger";
+    a_include_shared_binaries = "include_shared_binaries";
+}
+
+/// The items of `process_info/1`, in its order.
+const DEFAULT: &[&str] = &[
+    "registered_name",
+    "current_function",
+    "initial_call",
+    "status",
+    "message_queue_len",
+    "links",
+    "dictionary",
+    "trap_exit",
+    "error_handler",
+    "priority",
+    "group_leader",
+    "total_heap_size",
+    "heap_size",
+    "stack_size",
+    "reductions",
+    "garbage_collection",
+    "suspending",
+];
+
+fn bool_term(b: bool) -> Term {
+    if b { am::TRUE } else { am::FALSE }
+}
+fn int(n: usize) -> Term {
+    Term::small(n as i64)
+}
+
+/// Code addresses from `pc` outwards, at most `depth`.
+fn addresses(cx: &Cx, pc: *const u64, depth: usize) -> Vec<u64> {
+    let mut v = vec![pc as u64];
+    let mut p = cx.heap.stop;
+    while p < cx.heap.hend && v.len() < depth {
+        // SAFETY: words of the stack.
+        let w = unsafe { (*p).raw() };
+        if w & 3 == 0 && w != 0 && v.last() != Some(&w) {
+            v.push(w);
+        }
+        // SAFETY: below `hend`.
+        p = unsafe { p.add(1) };
+    }
+    v
+}
+
+fn place(i: usize, pc: u64) -> Option<code::Place> {
+    code::find((if i == 0 { pc } else { pc - 8 }) as *const u64)
+}
+
+fn location<A: Alloc>(to: &mut A, p: &code::Place) -> Term {
+    let loc = match &p.line {
+        None => NIL,
+        Some((file, line)) => {
+            let s = to.string(file);
+            let f = to.tuple(&[am::FILE, s]);
+            let l = to.tuple(&[am::LINE, Term::small(i64::from(*line))]);
+            to.list(&[f, l])
+        }
+    };
+    to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity)), loc])
+}
+
+fn current(cx: &Cx) -> Option<code::Place> {
+    addresses(cx, cx.bif_pc, 8)
+        .into_iter()
+        .enumerate()
+        .find_map(|(i, a)| place(i, a))
+}
+
+/// Pairs of tag and value.
+fn pairs(to: &mut Fragment, items: &[(&str, Term)]) -> Term {
+    let v: Vec<Term> = items
+        .iter()
+        .map(|(k, t)| to.tuple(&[atom::intern(k), *t]))
+        .collect();
+    to.list(&v)
+}
+
+fn max_heap(to: &mut Fragment, m: Option<MaxHeap>) -> Term {
+    let m = m.or_else(process::default_max_heap).unwrap_or(MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    });
+    let mut t = to.flatmap(&[], &[]);
+    let mut items = vec![
+        (a_error_logger(), bool_term(m.error_logger)),
+        (a_kill(), bool_term(m.kill)),
+        (a_size(), int(m.words)),
+    ];
+    if crate::options().otp.release >= 27 {
+        items.push((
+            a_include_shared_binaries(),
+            bool_term(m.include_shared_binaries),
+        ));
+    }
+    for (k, v) in items {
+        t = map::put(to, t, k, v);
+    }
+    t
+}
+
+/// Refc binaries on the heap: address, size and count of each.
+fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
+    let mut v = Vec::new();
+    let mut walk = |mut p: *mut Term| {
+        while !p.is_null() {
+            // SAFETY: objects on off-heap lists are well formed.
+            unsafe {
+                if matches!(header_subtag((*p).raw()), Subtag::RefcBin) {
+                    let bin = (*p.add(3)).raw() as *const purlin_term::bin::RcBin;
+                    let id = to.uint(bin as u64);
+                    let n = (*p.add(1)).raw() as usize;
+                    let count = (*bin).refc.load(Ordering::Relaxed) as usize;
+                    v.push(to.tuple(&[id, int(n), int(count)]));
+                }
+                p = (*p.add(NEXT)).raw() as *mut Term;
+            }
+        }
+    };
+    walk(cx.heap.off_heap.first);
+    walk(cx.heap.old_off_heap.first);
+    for f in &cx.heap.frags {
+        walk(f.off_heap.first);
+    }
+    to.list(&v)
+}
+
+/// Bytes that the process takes: its cell and all that hangs off it. Shared regions and refc binaries are not counted.
+pub fn memory(cx: &mut Cx) -> usize {
+    let mut n = process::table::CELL_BYTES;
+    if !cx.heap.inline_block {
+        n += cx.heap.block_words() * 8;
+    }
+    n += cx.heap.old_block_words() * 8;
+    n += cx
+        .heap
+        .frags
+        .iter()
+        .map(|f| f.capacity_words() * 8 + size_of::<Fragment>())
+        .sum::<usize>();
+    let p = cx.process();
+    // SAFETY: owned by this thread.
+    if let Some(m) = unsafe { p.mailbox.as_ref() } {
+        n += size_of::<crate::signal::mailbox::Mailbox>() + m.bytes();
+    }
+    if let Some(e) = p.ext() {
+        n += size_of::<process::Ext>()
+            + e.links.bytes()
+            + e.monitors.bytes()
+            + e.watchers.bytes()
+            + e.aliases.bytes()
+            + e.dict.as_ref().map_or(0, |d| d.words() * 8)
+            + e.heap
+                .as_ref()
+                .map_or(0, |_| size_of::<purlin_term::heap::Heap>());
+    }
+    n
+}
+
+/// One item of the process in `cx`; `None` if there is no such item.
+fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
+    let state = cx.process().state.load();
+    Some(match what {
+        "registered_name" => match cx.process().ext().map(|e| e.name) {
+            Some(n) if n != NIL => n,
+            _ => NIL,
+        },
+        "current_function" => match current(cx) {
+            Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
+            None => am::UNDEFINED,
+        },
+        "current_location" => match current(cx) {
+            Some(p) => location(to, &p),
+            None => am::UNDEFINED,
+        },
+        "current_stacktrace" => {
+            let depth = crate::interp::exc::DEPTH.load(Ordering::Relaxed);
+            let v: Vec<Term> = addresses(cx, cx.bif_pc, depth + 2)
+                .into_iter()
+                .enumerate()
+                .filter_map(|(i, a)| place(i, a))
+                .take(depth)
+                .map(|p| location(to, &p))
+                .collect();
+            to.list(&v)
+        }
+        "initial_call" => {
+            // SAFETY: exports live for ever.
+            match unsafe { cx.process().initial_call.as_ref() } {
+                Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
+                None => am::UNDEFINED,
+            }
+        }
+        "status" => atom::intern(if state & EXITING != 0 {
+            "exiting"
+        } else if state & SUSPENDED != 0 {
+            "suspended"
+        } else if cx.process().has(WAITING) {
+            "waiting"
+        } else {
+            "running"
+        }),
+        "message_queue_len" => int(cx.process().queued_messages()),
+        "messages" => {
+            let p: *const process::Process = cx.process();
+            // SAFETY: owned by this thread.
+            crate::signal::mailbox::messages_list(unsafe { &*p }, to)
+        }
+        "links" => {
+            let v: Vec<Term> = match cx.process().ext() {
+                Some(e) => e
+                    .links
+                    .iter()
+                    .filter(|l| l.1.unlinking == 0)
+                    // SAFETY: words of pids and ports.
+                    .map(|l| unsafe { Term::from_raw(*l.0) })
+                    .collect(),
+                None => Vec::new(),
+            };
+            to.list(&v)
+        }
+        "monitors" => {
+            let v: Vec<Target> = match cx.process().ext() {
+                Some(e) => e.monitors.iter().map(|m| m.1.target).collect(),
+                None => Vec::new(),
+            };
+            let node = purlin_term::node::this_name();
+            let mut out = Vec::new();
+            for t in v {
+                let kind =
+                    |t: Term| atom::intern(if t.is_local_port() { "port" } else { "process" });
+                out.push(match t {
+                    Target::Local(p) => to.tuple(&[kind(p), p]),
+                    Target::Named(p, n) => {
+                        let n = to.tuple(&[n, node]);
+                        to.tuple(&[kind(p), n])
+                    }
+                    Target::Clock => continue,
+                });
+            }
+            to.list(&out)
+        }
+        "monitored_by" => {
+            let v: Vec<Term> = match cx.process().ext() {
+                Some(e) => e.watchers.iter().map(|w| w.1.by).collect(),
+                None => Vec::new(),
+            };
+            to.list(&v)
+        }
+        "dictionary" => {
+            let v: Vec<(Term, Term)> = match cx.process().ext().and_then(|e| e.dict.as_ref()) {
+                Some(d) => d.iter().collect(),
+                None => Vec::new(),
+            };
+            let mut l = NIL;
+            for (k, t) in v {
+                let k = copy::copy(k, to);
+                let t = copy::copy(t, to);
+                let p = to.tuple(&[k, t]);
+                l = to.cons(p, l);
+            }
+            l
+        }
+        "trap_exit" => bool_term(cx.process().has(TRAP_EXIT)),
+        "error_handler" => match cx.process().ext().map(|e| e.error_handler) {
+            Some(t) if t != NIL => t,
+            _ => am::ERROR_HANDLER,
+        },
+        "priority" => priority_atom(cx.process().state.priority()),
+        "group_leader" => {
+            let gl = cx.process().group_leader;
+            if gl == am::UNDEFINED {
+                let t = cx.process().ext().and_then(|e| e.group_leader.as_ref());
+                t.map_or(am::UNDEFINED, |t| copy::copy(t.term(), to))
+            } else {
+                gl
+            }
+        }
+        "parent" => {
+            let (me, parent) = (cx.self_pid(), cx.process().parent);
+            if me.pid_data() == 0 {
+                am::UNDEFINED
+            } else {
+                Term::pid(parent)
+            }
+        }
+        "total_heap_size" => {
+            int(cx.heap.block_words() + cx.heap.old_block_words() + cx.heap.frag_words)
+        }
+        "heap_size" => int(cx.heap.block_words()),
+        "stack_size" => int(cx.heap.stack_words()),
+        "memory" => int(memory(cx)),
+        "reductions" => {
+            let n = cx.process().reductions;
+            let now = (crate::sched::run::SLICE - cx.reds).max(0) as u64;
+            int((n + now) as usize)
+        }
+        "min_heap_size" => int(process::reported_min_heap(cx.process())),
+        "min_bin_vheap_size" => int(cx.heap.min_vheap_words),
+        "fullsweep_after" => int(cx.heap.fullsweep_after as usize),
+        "max_heap_size" => {
+            let m = cx.process().ext().and_then(|e| e.max_heap);
+            max_heap(to, m)
+        }
+        "garbage_collection" => {
+            let m = cx.process().ext().and_then(|e| e.max_heap);
+            let m = max_heap(to, m);
+            let least = process::reported_min_heap(cx.process());
+            let items = [
+                ("max_heap_size", m),
+                ("min_bin_vheap_size", int(cx.heap.min_vheap_words)),
+                ("min_heap_size", int(least)),
+                ("fullsweep_after", int(cx.heap.fullsweep_after as usize)),
+                ("minor_gcs", int(cx.heap.minor_gcs as usize)),
+            ];
+            pairs(to, &items)
+        }
+        "garbage_collection_info" => {
+            let h = &cx.heap;
+            let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
+            let items = [
+                ("old_heap_block_size", int(h.old_block_words())),
+                ("heap_block_size", int(h.block_words())),
+                ("mbuf_size", int(h.frag_words)),
+                ("recent_size", int(used(h.heap, h.high_water))),
+                ("stack_size", int(h.stack_words())),
+                ("old_heap_size", int(used(h.old_heap, h.old_htop))),
+                ("heap_size", int(h.used_words())),
+                ("bin_vheap_size", int(h.off_heap.bytes / 8)),
+                ("bin_vheap_block_size", int(h.vheap_bytes / 8)),
+                ("bin_old_vheap_size", int(h.old_off_heap.bytes / 8)),
+                ("bin_old_vheap_block_size", int(h.old_vheap_bytes / 8)),
+            ];
+            pairs(to, &items)
+        }
+        "suspending" => {
+            let v: Vec<(Term, u32)> = match cx.process().ext() {
+                Some(e) => e.suspending.clone(),
+                None => Vec::new(),
+            };
+            let v: Vec<Term> = v
+                .into_iter()
+                .map(|(p, n)| to.tuple(&[p, int(n as usize), Term::small(0)]))
+                .collect();
+            to.list(&v)
+        }
+        "binary" => binaries(cx, to),
+        "catchlevel" => {
+            let mut n = 0;
+            let mut p = cx.heap.stop;
+            while p < cx.heap.hend {
+                // SAFETY: words of the stack.
+                unsafe {
+                    n += usize::from((*p).is_catch());
+                    p = p.add(1);
+                }
+            }
+            int(n)
+        }
+        "backtrace" => {
+            let text = backtrace(cx);
+            to.binary(text.as_bytes())
+        }
+        "last_calls" => am::FALSE,
+        "message_queue_data" => atom::intern(if cx.process().has(OFF_HEAP_QUEUE) {
+            "off_heap"
+        } else {
+            "on_heap"
+        }),
+        "sequential_trace_token" => NIL,
+        "magic_ref" => NIL,
+        "trace" => Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags))),
+        _ => return None,
+    })
+}
+
+/// The stack as text: addresses, functions, and what the slots hold.
+fn backtrace(cx: &mut Cx) -> String {
+    use std::fmt::Write;
+    let mut s = String::new();
+    let name = |i: usize, a: u64| match place(i, a) {
+        Some(p) => format!(
+            "{}:{}/{} + {}",
+            print(p.module),
+            print(p.function),
+            p.arity,
+            0
+        ),
+        None => "terminate process normally".to_owned(),
+    };
+    let pc = cx.bif_pc as u64;
+    let _ = writeln!(s, "Program counter: 0x{pc:016x} ({})", name(0, pc));
+    let mut p = cx.heap.stop;
+    let mut y = 0;
+    while p < cx.heap.hend {
+        // SAFETY: words of the stack.
+        let w = unsafe { *p };
+        if w.raw() & 3 == 0 {
+            if w.raw() != 0 {
+                let n = match place(1, w.raw()) {
+                    Some(_) => format!("({})", name(1, w.raw())),
+                    None => "(<terminate process normally>)".to_owned(),
+                };
+                let _ = writeln!(
+                    s,
+                    "\n0x{:016x} Return addr 0x{:016x} {n}",
+                    p as u64,
+                    w.raw()
+                );
+            }
+            y = 0;
+        } else if w.is_catch() {
+            let a = w.catch_addr() as u64;
+            let _ = writeln!(s, "y({y})     Catch 0x{a:016x} ({})", name(0, a));
+            y += 1;
+        } else {
+            let _ = writeln!(s, "y({y})     {}", print(w));
+            y += 1;
+        }
+        // SAFETY: below `hend`.
+        p = unsafe { p.add(1) };
+    }
+    s
+}
+
+fn print(t: Term) -> String {
+    purlin_term::print::format_term(t, purlin_term::print::Style::Write, 10_000)
+}
+
+/// What to answer.
+#[derive(Clone)]
+enum Wanted {
+    /// The items of `process_info/1`.
+    All,
+    One(Term),
+    Some(Vec<Term>),
+}
+
+fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
+    let mut to = Fragment::new();
+    let mut named = |cx: &mut Cx, k: Term| {
+        let v = item(cx, &mut to, atom::name(k)).unwrap_or(am::UNDEFINED);
+        (k, v)
+    };
+    let made: Vec<(Term, Term)> = match w {
+        Wanted::All => DEFAULT.iter().map(|k| named(cx, atom::intern(k))).collect(),
+        Wanted::One(k) => vec![named(cx, *k)],
+        Wanted::Some(v) => v.iter().map(|&k| named(cx, k)).collect(),
+    };
+    let registered = atom::intern("registered_name");
+    let t = match w {
+        Wanted::One(_) if made[0].0 == registered && made[0].1 == NIL => NIL,
+        Wanted::One(_) => to.tuple(&[made[0].0, made[0].1]),
+        _ => {
+            let all = matches!(w, Wanted::All);
+            let v: Vec<Term> = made
+                .iter()
+                .filter(|m| !(all && m.0 == registered && m.1 == NIL))
+                .map(|m| to.tuple(&[m.0, m.1]))
+                .collect();
+            to.list(&v)
+        }
+    };
+    OwnedTerm::from_parts(t, to)
+}
+
+const ITEMS: &[&str] = &[
+    "registered_name",
+    "current_function",
+    "current_location",
+    "current_stacktrace",
+    "initial_call",
+    "status",
+    "message_queue_len",
+    "messages",
+    "links",
+    "monitors",
+    "monitored_by",
+    "dictionary",
+    "trap_exit",
+    "error_handler",
+    "priority",
+    "group_leader",
+    "parent",
+    "total_heap_size",
+    "heap_size",
+    "stack_size",
+    "memory",
+    "reductions",
+    "min_heap_size",
+    "min_bin_vheap_size",
+    "fullsweep_after",
+    "max_heap_size",
+    "garbage_collection",
+    "garbage_collection_info",
+    "suspending",
+    "binary",
+    "catchlevel",
+    "backtrace",
+    "last_calls",
+    "message_queue_data",
+    "sequential_trace_token",
+    "magic_ref",
+    "trace",
+];
+
+fn known(k: Term) -> bool {
+    k.is_atom() && ITEMS.contains(&atom::name(k))
+}
+
+fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
+    if !pid.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    if pid == cx.self_pid() {
+        let queue = |k: &Term| {
+            let n = atom::name(*k);
+            n == "message_queue_len" || n == "messages"
+        };
+        let wants_queue = match &w {
+            Wanted::All => true,
+            Wanted::One(k) => queue(k),
+            Wanted::Some(v) => v.iter().any(queue),
+        };
+        if wants_queue {
+            crate::signal::handle::fetch(cx);
+        }
+        let t = answer(cx, &w);
+        return Ok(copy::copy(t.term(), cx));
+    }
+    ask_term(cx, pid, move |cx| {
+        if let Some(cx) = cx {
+            if !cx.process().has(process::EXIT_PENDING) {
+                return answer(cx, &w);
+            }
+        }
+        OwnedTerm::copy_of(am::UNDEFINED)
+    })
+}
+
+fn process_info_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
+    info(cx, pid, Wanted::All)
+}
+fn process_info_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
+    if what.is_atom() {
+        if !known(what) {
+            return Err(Fail::Badarg);
+        }
+        return info(cx, pid, Wanted::One(what));
+    }
+    let mut v = Vec::new();
+    let mut it = what.list_iter();
+    for k in it.by_ref() {
+        if !known(k) {
+            return Err(Fail::Badarg);
+        }
+        v.push(k);
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    info(cx, pid, Wanted::Some(v))
+}
+
+bifs! {
+    Plain "erlang":"process_info"/1 = process_info_1;
+    Plain "erlang":"process_info"/2 = process_info_2;
+}
