@@ -3,8 +3,10 @@
 pub mod bif;
 pub mod clock;
 pub mod code;
+pub mod crash_dump;
 pub mod cx;
 pub mod filename;
+pub mod halt;
 pub mod hooks;
 pub mod ids;
 pub mod interp;
@@ -13,6 +15,7 @@ pub mod osenv;
 pub mod packet;
 pub mod posix;
 pub mod process;
+pub mod report;
 pub mod sched;
 pub mod signal;
 pub mod start;

@@ -8,12 +8,14 @@ pub mod code;
 pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
+pub mod halt;
 pub mod iolist;
 pub mod links;
 pub mod lists;
 pub mod maps;
 pub mod math;
 pub mod native_state;
+pub mod node;
 pub mod operators;
 pub mod os;
 pub mod prim_buffer;
@@ -23,6 +25,7 @@ pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod time;
+pub mod timers;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
@@ -85,10 +88,12 @@ pub const TABLES: &[&[Bif]] = &[
     code::BIFS,
     exceptions::BIFS,
     decode_packet::BIFS,
+    halt::BIFS,
     iolist::BIFS,
     lists::BIFS,
     maps::BIFS,
     math::BIFS,
+    node::BIFS,
     operators::BIFS,
     os::BIFS,
     prim_buffer::BIFS,
@@ -99,6 +104,7 @@ pub const TABLES: &[&[Bif]] = &[
     process_info::BIFS,
     re::BIFS,
     time::BIFS,
+    timers::BIFS,
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,

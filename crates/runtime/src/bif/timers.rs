@@ -80,12 +80,7 @@ fn deadline(t: Term, absolute: bool) -> Option<u64> {
     .filter(|&tick| tick <= LAST_TICK)
 }
 
-fn start(
-    cx: &mut Cx,
-    [at, to, msg]: [Term; 3],
-    opts: Option<Term>,
-    wrapped: bool,
-) -> BifResult {
+fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: bool) -> BifResult {
     let absolute = match opts {
         None => false,
         Some(list) => match options(list, &[abs()]) {

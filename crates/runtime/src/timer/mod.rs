@@ -46,7 +46,6 @@ pub fn tick_in(ms: u64) -> u64 {
     (((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1).saturating_add(ms)
 }
 
-
 /// Milliseconds until tick `deadline`, rounded down, as stock tells them: 0 once it is due.
 pub fn ms_left(deadline: u64) -> u64 {
     let now = ((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1;
