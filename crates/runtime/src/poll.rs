@@ -1,0 +1,307 @@
+//! The poll thread: one thread that waits for descriptors and tells those who asked.
+//!
+//! # Protocol
+//! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
+//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on the poll thread.
+//! So the receiver of reports must know by itself when it is over, which it does under its own lock.
+//!
+//! Reports are made without any lock of this module held. Receivers may call anything here from within one.
+//!
+//! Descriptors that the kernel can't wait for (regular files) count as ready always. A descriptor that is registered
+//! twice is duplicated: both registrations get their reports.
+
+use polling::{Event, Events, Poller};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+/// Who is told that a descriptor is ready.
+pub trait Ready: Send + Sync {
+    /// Called on the poll thread: what was wanted of `id` can be done now. An error or hang-up counts as both. Must not
+    /// block.
+    fn ready(&self, id: Id, readable: bool, writable: bool);
+}
+
+/// A registration. Never given out again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Id(usize);
+
+struct Entry {
+    fd: RawFd,
+    /// Duplicate of `fd`, where it is the duplicate that was registered.
+    own: Option<OwnedFd>,
+    to: Arc<dyn Ready>,
+    read: bool,
+    write: bool,
+    /// The kernel has no way to wait for it.
+    always: bool,
+}
+
+impl Entry {
+    fn polled(&self) -> RawFd {
+        self.own.as_ref().map_or(self.fd, |d| d.as_raw_fd())
+    }
+    fn interest(&self, id: usize) -> Event {
+        Event::new(id, self.read, self.write)
+    }
+}
+
+struct Table {
+    entries: HashMap<usize, Entry>,
+    next: usize,
+    /// How many entries are always ready and wanted.
+    always: usize,
+}
+
+struct Service {
+    poller: Poller,
+    table: Mutex<Table>,
+}
+
+fn service() -> io::Result<&'static Service> {
+    static SERVICE: OnceLock<io::Result<Service>> = OnceLock::new();
+    static STARTED: OnceLock<()> = OnceLock::new();
+    let s = SERVICE.get_or_init(|| {
+        Ok(Service {
+            poller: Poller::new()?,
+            table: Mutex::new(Table {
+                entries: HashMap::new(),
+                next: 0,
+                always: 0,
+            }),
+        })
+    });
+    let s = s
+        .as_ref()
+        .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
+    STARTED.get_or_init(|| {
+        let t = std::thread::Builder::new()
+            .name("poll".into())
+            .stack_size(256 * 1024)
+            .spawn(move || run(s));
+        if let Err(e) = t {
+            eprintln!("purlin: cannot start the poll thread: {e}");
+            std::process::exit(1);
+        }
+    });
+    Ok(s)
+}
+
+impl Service {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Tells the kernel what is wanted of an entry.
+    fn arm(&self, id: usize, e: &Entry) {
+        // SAFETY: registered descriptors are open until `forget`, by the contract of `register`.
+        let fd = unsafe { BorrowedFd::borrow_raw(e.polled()) };
+        let _ = self.poller.modify(fd, e.interest(id));
+    }
+}
+
+/// Makes `fd` known. Nothing is wanted of it yet. The caller keeps it open until [`forget`].
+pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
+    let s = service()?;
+    let mut t = s.table();
+    let id = t.next;
+    let mut e = Entry {
+        fd,
+        own: None,
+        to,
+        read: false,
+        write: false,
+        always: false,
+    };
+    // SAFETY: the descriptor is open until `forget`, which deletes it from the poller.
+    let mut r = unsafe { s.poller.add(fd, Event::none(id)) };
+    if matches!(&r, Err(x) if x.kind() == io::ErrorKind::AlreadyExists) {
+        // SAFETY: duplicating an open descriptor; the new one is ours.
+        let dup = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+        if dup < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        unsafe {
+            e.own = Some(OwnedFd::from_raw_fd(dup));
+            r = s.poller.add(dup, Event::none(id));
+        }
+    }
+    match r {
+        Ok(()) => {}
+        Err(x) if x.raw_os_error() == Some(libc::EPERM) => e.always = true,
+        Err(x) => return Err(x),
+    }
+    t.next += 1;
+    t.entries.insert(id, e);
+    Ok(Id(id))
+}
+
+/// Waits for `id` to become readable or writable, or both, or (neither) no longer. Replaces what was wanted before.
+pub fn want(id: Id, read: bool, write: bool) {
+    let Ok(s) = service() else { return };
+    let mut t = s.table();
+    let Some(e) = t.entries.get_mut(&id.0) else {
+        return;
+    };
+    if (e.read, e.write) == (read, write) {
+        return;
+    }
+    let before = e.read || e.write;
+    (e.read, e.write) = (read, write);
+    if !e.always {
+        s.arm(id.0, e);
+        return;
+    }
+    match (before, read || write) {
+        (false, true) => {
+            t.always += 1;
+            let _ = s.poller.notify();
+        }
+        (true, false) => t.always -= 1,
+        _ => {}
+    }
+}
+
+/// Ends a registration. The descriptor may be closed afterwards.
+pub fn forget(id: Id) {
+    let Ok(s) = service() else { return };
+    let mut t = s.table();
+    let Some(e) = t.entries.remove(&id.0) else {
+        return;
+    };
+    if e.always {
+        t.always -= usize::from(e.read || e.write);
+    } else {
+        // SAFETY: still open, by the contract of `register`.
+        let _ = s
+            .poller
+            .delete(unsafe { BorrowedFd::borrow_raw(e.polled()) });
+    }
+    // Dropping the receiver may lead back here.
+    drop(t);
+    drop(e);
+}
+
+fn run(s: &'static Service) {
+    let mut events = Events::new();
+    let mut ready: Vec<(usize, bool, bool)> = Vec::new();
+    loop {
+        events.clear();
+        let spin = s.table().always > 0;
+        if let Err(e) = s.poller.wait(&mut events, spin.then_some(Duration::ZERO)) {
+            if e.kind() != io::ErrorKind::Interrupted {
+                eprintln!("purlin: polling failed: {e}");
+                std::process::exit(1);
+            }
+        }
+        ready.clear();
+        ready.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));
+        if spin {
+            let t = s.table();
+            ready.extend(
+                t.entries
+                    .iter()
+                    .filter(|(_, e)| e.always)
+                    .map(|(&id, _)| (id, true, true)),
+            );
+        }
+        for &(id, r, w) in &ready {
+            report(s, id, r, w);
+        }
+    }
+}
+
+fn report(s: &Service, id: usize, readable: bool, writable: bool) {
+    let mut t = s.table();
+    let Some(e) = t.entries.get_mut(&id) else {
+        return;
+    };
+    let (r, w) = (readable && e.read, writable && e.write);
+    let before = e.read || e.write;
+    e.read &= !r;
+    e.write &= !w;
+    let now = e.read || e.write;
+    let to = e.to.clone();
+    if !e.always {
+        if now {
+            s.arm(id, e);
+        }
+    } else if before && !now {
+        t.always -= 1;
+    }
+    drop(t);
+    if r || w {
+        to.ready(Id(id), r, w);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    struct Tell(Mutex<Sender<(bool, bool)>>);
+    impl Ready for Tell {
+        fn ready(&self, _: Id, r: bool, w: bool) {
+            let _ = self.0.lock().map(|s| s.send((r, w)));
+        }
+    }
+    fn teller() -> (Arc<Tell>, Receiver<(bool, bool)>) {
+        let (s, r) = channel();
+        (Arc::new(Tell(Mutex::new(s))), r)
+    }
+    const SOON: Duration = Duration::from_secs(5);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    #[test]
+    fn a_report_comes_once_per_wish() {
+        let (mut a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        assert!(got.recv_timeout(SHORT).is_err());
+        want(id, true, false);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        want(id, true, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, true)));
+        let mut one = [0];
+        a.read_exact(&mut one).expect("read");
+        want(id, true, false);
+        assert!(got.recv_timeout(SHORT).is_err());
+        drop(b);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        forget(id);
+    }
+
+    #[test]
+    fn one_descriptor_twice_and_files() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let ((t1, got1), (t2, got2)) = (teller(), teller());
+        let one = register(a.as_raw_fd(), t1).expect("registered");
+        let two = register(a.as_raw_fd(), t2).expect("registered again");
+        b.write_all(b"x").expect("written");
+        want(one, true, false);
+        want(two, true, false);
+        assert_eq!(got1.recv_timeout(SOON), Ok((true, false)));
+        assert_eq!(got2.recv_timeout(SOON), Ok((true, false)));
+        forget(one);
+        forget(two);
+
+        let f = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .expect("a file");
+        let (t, got) = teller();
+        let id = register(f.as_raw_fd(), t).expect("registered");
+        assert!(got.recv_timeout(SHORT).is_err());
+        for _ in 0..3 {
+            want(id, true, false);
+            assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        }
+        assert!(got.recv_timeout(SHORT).is_err());
+        forget(id);
+    }
+}
