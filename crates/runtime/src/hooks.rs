@@ -4,42 +4,59 @@
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::{Term, am};
 
-/// A message to a port. Nobody is told where there is no such port.
-pub fn port_send(_cx: &mut Cx, _port: Term, _msg: Term) -> Result<(), Fail> {
-    Ok(())
+/// A message to a port. Nobody is told where there is no such port. Waits while the port is busy.
+pub fn port_send(cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
+    crate::port::send(cx, port, msg)
 }
 /// The exit signal of a process that was linked to a port.
-pub fn port_exit(_port: Term, _from: Term, _reason: Term) {}
+pub fn port_exit(port: Term, from: Term, reason: Term) {
+    crate::port::link_broken(port, from, reason);
+}
 /// `exit(Port, Reason)`
-pub fn port_exit_2(_cx: &mut Cx, _port: Term, _reason: Term) -> BifResult {
+pub fn port_exit_2(cx: &mut Cx, port: Term, reason: Term) -> BifResult {
+    if let Some(p) = crate::port::find(port) {
+        let _ = crate::port::exit(&p, cx.self_pid(), reason);
+    }
     Ok(am::TRUE)
 }
 /// `link(Port)`
 pub fn port_link(cx: &mut Cx, port: Term) -> BifResult {
+    let me = cx.self_pid();
+    if crate::port::link(port, me) {
+        let link = crate::process::ext::Link { unlinking: 0 };
+        cx.process().ext_mut().links.insert(port.raw(), link);
+        return Ok(am::TRUE);
+    }
     if cx.process().has(crate::process::TRAP_EXIT) {
-        let me = cx.self_pid();
         crate::signal::send_with(me, |b| b.tuple(&[am::EXIT_UC, port, am::NOPROC]));
         return Ok(am::TRUE);
     }
     Err(cx.error(am::NOPROC))
 }
 /// `unlink(Port)`
-pub fn port_unlink(_cx: &mut Cx, _port: Term) -> BifResult {
+pub fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
+    let me = cx.self_pid();
+    crate::port::unlink(port, me);
+    if let Some(e) = cx.process().ext() {
+        e.links.remove(&port.raw());
+    }
     Ok(am::TRUE)
 }
 /// A process starts to watch a port. False: there is no such port.
-pub fn port_monitor(_port: Term, _reference: Term, _by: Term, _name: Term) -> bool {
-    false
+pub fn port_monitor(port: Term, reference: Term, by: Term, name: Term) -> bool {
+    crate::port::monitor(port, by, reference, name)
 }
 /// A process does not watch a port any more.
-pub fn port_demonitor(_port: Term, _reference: Term) {}
+pub fn port_demonitor(port: Term, reference: Term) {
+    crate::port::demonitor(port, reference);
+}
 /// Gives a port a name. False: it has one, or the name is taken.
-pub fn port_register(_port: Term, _name: Term) -> bool {
-    false
+pub fn port_register(port: Term, name: Term) -> bool {
+    crate::port::register(port, name)
 }
 /// Takes a port's name away.
-pub fn port_unregister(_port: Term, name: Term) {
-    crate::process::registry::unregister(name);
+pub fn port_unregister(port: Term, name: Term) {
+    crate::port::unregister(port, name);
 }
 /// A process has ended: what it owned elsewhere goes.
 pub fn owner_exit(pid: Term) {
@@ -57,5 +74,10 @@ pub fn check_process_code(cx: &mut Cx, module: Term) -> bool {
 }
 /// A process has ended by an error that nobody caught.
 pub fn process_crash(cx: &mut Cx, reason: Term) {
-    crate::report::process_crash(cx, reason);
+    let me = cx.self_pid();
+    eprintln!(
+        "Error in process {} with exit value:\r\n{}\r",
+        purlin_term::print::format_term(me, purlin_term::print::Style::Write, 100),
+        purlin_term::print::format_term(reason, purlin_term::print::Style::Write, 10_000)
+    );
 }

@@ -8,16 +8,15 @@ pub mod code;
 pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
-pub mod halt;
 pub mod iolist;
 pub mod links;
 pub mod lists;
 pub mod maps;
 pub mod math;
 pub mod native_state;
-pub mod node;
 pub mod operators;
 pub mod os;
+pub mod ports;
 pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
@@ -25,7 +24,6 @@ pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod time;
-pub mod timers;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
@@ -88,14 +86,13 @@ pub const TABLES: &[&[Bif]] = &[
     code::BIFS,
     exceptions::BIFS,
     decode_packet::BIFS,
-    halt::BIFS,
     iolist::BIFS,
     lists::BIFS,
     maps::BIFS,
     math::BIFS,
-    node::BIFS,
     operators::BIFS,
     os::BIFS,
+    ports::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,
@@ -104,7 +101,6 @@ pub const TABLES: &[&[Bif]] = &[
     process_info::BIFS,
     re::BIFS,
     time::BIFS,
-    timers::BIFS,
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,

@@ -573,21 +573,17 @@ fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
 
 // Group leaders.
 
-/// The group leader of the process that runs.
-pub fn group_leader_of(cx: &mut Cx) -> Term {
+fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     let gl = cx.process().group_leader;
     if gl != am::UNDEFINED {
-        return gl;
+        return Ok(gl);
     }
     let t = cx
         .process()
         .ext()
         .and_then(|e| e.group_leader.as_ref())
         .map(|o| o.term());
-    t.map_or(am::UNDEFINED, |t| copy::copy(t, cx))
-}
-fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
-    Ok(group_leader_of(cx))
+    Ok(t.map_or(am::UNDEFINED, |t| copy::copy(t, cx)))
 }
 /// Sets the group leader of a process that the caller owns.
 fn set_group_leader(p: &mut Process, gl: &OwnedTerm) {

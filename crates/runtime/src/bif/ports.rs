@@ -1,0 +1,248 @@
+//! Natives on ports, of modules `erlang` and `erts_internal`. Those of `erts_internal` answer with an atom where
+//! `erlang` raises an error by that name.
+
+use crate::bif::iolist;
+use crate::bifs;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::port::{self, How, Outcome, Port};
+use crate::process::ext::Link;
+use crate::signal::send::push_or_free;
+use crate::signal::{Kind, Signal};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::sync::Arc;
+
+/// Reductions that opening a port counts.
+const OPEN_REDUCTIONS: usize = 400;
+
+/// Enters a link with a port at the process's end.
+fn add_link(cx: &mut Cx, port: Term) {
+    let links = &mut cx.process().ext_mut().links;
+    links.insert(port.raw(), Link { unlinking: 0 });
+}
+
+fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
+    cx.bump(OPEN_REDUCTIONS);
+    let me = cx.self_pid();
+    match port::open::open(me, name, settings) {
+        Ok(p) => {
+            add_link(cx, p.id);
+            Ok(p.id)
+        }
+        Err(e) => Ok(e.term()),
+    }
+}
+
+fn port_command_3(cx: &mut Cx, [p, data, options]: [Term; 3]) -> BifResult {
+    let mut how = How::default();
+    let Some(v) = options.list_to_vec() else {
+        return Ok(am::BADOPT);
+    };
+    for o in v {
+        match o {
+            o if o == am::NOSUSPEND => how.no_suspend = true,
+            o if o.is_atom() && atom::name(o) == "force" => how.force = true,
+            _ => return Ok(am::BADOPT),
+        }
+    }
+    Ok(match port::command(cx, p, data, how)? {
+        Outcome::Done => am::TRUE,
+        Outcome::Busy => am::FALSE,
+        Outcome::Unsupported => am::NOTSUP,
+        Outcome::Gone | Outcome::Bad => am::BADARG,
+    })
+}
+
+fn done(o: Outcome) -> Term {
+    if o == Outcome::Done {
+        am::TRUE
+    } else {
+        am::BADARG
+    }
+}
+
+fn port_connect_2(cx: &mut Cx, [p, to]: [Term; 2]) -> BifResult {
+    let Some(p) = port::lookup(p) else {
+        return Ok(am::BADARG);
+    };
+    let me = cx.self_pid();
+    let id = p.id;
+    Ok(done(port::connect(&p, me, to, || {
+        if to == me {
+            add_link(cx, id);
+            return true;
+        }
+        let s = Signal::copy_of(Kind::Link, id);
+        // SAFETY: a fresh signal.
+        unsafe { push_or_free(to, s) }
+    })))
+}
+
+fn port_close_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
+    let Some(p) = port::lookup(p) else {
+        return Ok(am::BADARG);
+    };
+    let me = cx.self_pid();
+    Ok(done(port::exit(&p, me, am::NORMAL)))
+}
+
+/// The operation of a control or call: an unsigned 32-bit integer.
+fn operation(t: Term) -> Option<u32> {
+    u32::try_from(t.as_small()?).ok()
+}
+
+fn port_control_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
+    let (Some(p), Some(op)) = (port::lookup(p), operation(op)) else {
+        return Ok(am::BADARG);
+    };
+    let Ok(data) = iolist::to_vec(data) else {
+        return Ok(am::BADARG);
+    };
+    cx.bump(data.len() / 1024 + 20);
+    Ok(match port::control(&p, op, &data) {
+        None => am::BADARG,
+        Some(r) if r.binary => cx.binary(&r.bytes),
+        Some(r) => cx.byte_list(&r.bytes, NIL),
+    })
+}
+
+fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
+    let (Some(p), Some(op)) = (port::lookup(p), operation(op)) else {
+        return Ok(am::BADARG);
+    };
+    Ok(match port::call(&p, op, data) {
+        None => am::BADARG,
+        Some(t) => {
+            let t = purlin_term::copy::copy(t.term(), cx);
+            cx.ok(t)
+        }
+    })
+}
+
+/// What `port_info/1` shows, in order; the first only where there is one.
+const SHOWN: [&str; 8] = [
+    "registered_name",
+    "name",
+    "links",
+    "id",
+    "connected",
+    "input",
+    "output",
+    "os_pid",
+];
+
+/// Slots of stock's port table, from which it makes the index that `id` shows.
+const SLOT_BITS: u32 = 13;
+const SLOTS_PER_LINE_BITS: u32 = 3;
+
+/// `{Item, Value}`; None if there is no such item.
+fn info_item(cx: &mut Cx, p: &Port, i: &port::Info, item: Term) -> Option<Term> {
+    let v = match atom::name(item) {
+        "registered_name" => match i.registered {
+            Some(n) => n,
+            None => return Some(NIL),
+        },
+        "name" => cx.byte_list(&p.name, NIL),
+        "links" => newest_first(cx, &i.links),
+        "id" => {
+            let n = p.id.pid_data();
+            let line = n & ((1 << SLOT_BITS) - 1);
+            let within = (n >> SLOT_BITS) & ((1 << SLOTS_PER_LINE_BITS) - 1);
+            Term::small(i64::from(line << SLOTS_PER_LINE_BITS | within))
+        }
+        "connected" => i.connected,
+        "input" => cx.uint(i.bytes_in),
+        "output" => cx.uint(i.bytes_out),
+        "os_pid" => match i.os_pid {
+            Some(n) => Term::small(i64::from(n)),
+            None => am::UNDEFINED,
+        },
+        // Ports of drivers here monitor nobody.
+        "monitors" => NIL,
+        "monitored_by" => newest_first(cx, &i.monitored_by),
+        "memory" => cx.uint(i.memory as u64),
+        "queue_size" => cx.uint(i.queued as u64),
+        "locking" => atom::intern(if i.own_lock {
+            "port_level"
+        } else {
+            "driver_level"
+        }),
+        "parallelism" => Term::bool(i.parallelism),
+        _ => return None,
+    };
+    Some(cx.tuple(&[item, v]))
+}
+
+fn newest_first(cx: &mut Cx, pids: &[Term]) -> Term {
+    let v: Vec<Term> = pids.iter().rev().copied().collect();
+    cx.list(&v)
+}
+
+/// The port to show; what to answer instead if there is none.
+fn shown(p: Term, bad: Term) -> Result<(Arc<Port>, port::Info), Term> {
+    if p.is_atom() || p.is_local_port() {
+        let p = port::lookup(p).ok_or(am::UNDEFINED)?;
+        let i = port::info(&p).ok_or(am::UNDEFINED)?;
+        return Ok((p, i));
+    }
+    Err(match p.as_external() {
+        // Of this node, from before it got its name.
+        Some((n, _)) if p.is_port() && n.name == purlin_term::node::this_name() => am::UNDEFINED,
+        _ => bad,
+    })
+}
+
+fn port_info_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
+    let (p, i) = match shown(p, am::BADARG) {
+        Ok(x) => x,
+        Err(t) => return Ok(t),
+    };
+    let first = usize::from(i.registered.is_none());
+    let mut v = Vec::with_capacity(SHOWN.len());
+    for name in &SHOWN[first..] {
+        v.extend(info_item(cx, &p, &i, atom::intern(name)));
+    }
+    Ok(cx.list(&v))
+}
+
+fn port_info_2(cx: &mut Cx, [p, item]: [Term; 2]) -> BifResult {
+    let (p, i) = match shown(p, atom::intern("badtype")) {
+        Ok(x) => x,
+        Err(t) => return Ok(t),
+    };
+    if !item.is_atom() {
+        return Ok(am::BADARG);
+    }
+    Ok(info_item(cx, &p, &i, item).unwrap_or(am::BADARG))
+}
+
+fn port_set_data_2(_: &mut Cx, [p, data]: [Term; 2]) -> BifResult {
+    match port::lookup(p) {
+        Some(p) if port::set_data(&p, data) => Ok(am::TRUE),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn port_get_data_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
+    port::lookup(p)
+        .and_then(|p| port::get_data(&p, |t| purlin_term::copy::copy(t, cx)))
+        .ok_or(Fail::Badarg)
+}
+
+fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let v = port::all();
+    Ok(cx.list(&v))
+}
+
+bifs! {
+    Plain "erts_internal":"open_port"/2 = open_port_2;
+    Plain "erts_internal":"port_command"/3 = port_command_3;
+    Plain "erts_internal":"port_connect"/2 = port_connect_2;
+    Plain "erts_internal":"port_close"/1 = port_close_1;
+    Plain "erts_internal":"port_control"/3 = port_control_3;
+    Plain "erts_internal":"port_call"/3 = port_call_3;
+    Plain "erts_internal":"port_info"/1 = port_info_1;
+    Plain "erts_internal":"port_info"/2 = port_info_2;
+    Plain "erlang":"port_set_data"/2 = port_set_data_2;
+    Plain "erlang":"port_get_data"/1 = port_get_data_1;
+    Plain "erlang":"ports"/0 = ports_0;
+}

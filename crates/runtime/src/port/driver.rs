@@ -1,0 +1,67 @@
+//! What a kind of port does.
+
+use super::{Base, open};
+use crate::bif::iolist::IoVec;
+use crate::poll;
+use purlin_term::Term;
+use purlin_term::frag::OwnedTerm;
+
+/// What `port_control` answers.
+pub struct Reply {
+    pub bytes: Vec<u8>,
+    /// As a binary, not as a list.
+    pub binary: bool,
+}
+
+/// The work of one port. All is called with the port's lock held, and must not block.
+pub trait Driver: Send {
+    /// Takes what a process writes.
+    fn output(&mut self, base: &mut Base, data: IoVec);
+    /// A descriptor that the driver registered is ready for what it wanted.
+    fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
+    /// `port_control`; None: no such operation.
+    fn control(&mut self, _base: &mut Base, _op: u32, _data: &[u8]) -> Option<Reply> {
+        None
+    }
+    /// `port_call`; None: no such operation.
+    fn call(&mut self, _base: &mut Base, _op: u32, _data: Term) -> Option<OwnedTerm> {
+        None
+    }
+    /// Bytes taken and not written yet. A port that was closed goes on until there are none.
+    fn queued(&self) -> usize {
+        0
+    }
+    /// The port was closed while something is queued.
+    fn flush(&mut self, _base: &mut Base) {}
+    /// Writes everything that is queued, blocking: the runtime halts.
+    fn write_out(&mut self, _base: &mut Base) {}
+    /// The child process of the port has ended, with that status of wait(2).
+    fn child_exited(&mut self, _base: &mut Base, _status: i32) {}
+    /// The port ends: the last call. Descriptors are forgotten and closed.
+    fn stop(&mut self, base: &mut Base);
+    /// Process number of the program behind the port.
+    fn os_pid(&self) -> Option<i32> {
+        None
+    }
+    /// Whether `port_command` may be forced while the port is busy.
+    fn may_force(&self) -> bool {
+        false
+    }
+    /// Whether stock has a lock for each port of this driver.
+    fn own_lock(&self) -> bool {
+        false
+    }
+}
+
+/// Starts a driver for a port that is being opened, `command` being what follows `spawn` or `spawn_driver`.
+pub type Start =
+    fn(&mut Base, &open::Options, command: &[u8]) -> Result<Box<dyn Driver>, open::Error>;
+
+/// The drivers that `{spawn, Name}` and `{spawn_driver, Name}` find by the first word of the name.
+const DRIVERS: &[(&str, Start)] = &[("tty_sl", super::tty::start)];
+
+/// The driver that a command names.
+pub fn find(command: &[u8]) -> Option<Start> {
+    let name = command.split(|&b| b == b' ').next().unwrap_or_default();
+    DRIVERS.iter().find(|d| d.0.as_bytes() == name).map(|d| d.1)
+}

@@ -1,0 +1,589 @@
+//! Ports: what connects processes with the world outside.
+//!
+//! # Parts
+//! A [`Port`] is an entry of the port table: a number, an owner, links and monitors, and a [`Driver`], which does the
+//! work of one kind of port. The poll thread tells a port when its descriptors are ready, a process tells it what to
+//! write.
+//!
+//! # Who may touch what
+//! Everything that changes sits under the port's lock, and is done by whoever has something for the port: a process in
+//! a native, or the poll thread. Nobody waits inside: drivers never block, and what can't be written at once is queued
+//! and written when the poll thread says so. Messages and signals are sent with the lock held, so that they arrive in
+//! the order in which things happened.
+//! Order of locks: port, then port table, then those of the poll thread and of other modules.
+//!
+//! # Life
+//! Open; then, where something is queued when it is closed, closing: it has no links, monitors or name any more, looks
+//! closed to everybody, and only writes; then gone from the table.
+//!
+//! # Busy
+//! A driver whose queue has passed its high mark says that its port is busy. Who sends to it then waits, and is woken
+//! when the queue has fallen below the low mark.
+
+mod base;
+pub mod driver;
+mod fd;
+pub mod line;
+mod linebuf;
+pub mod open;
+mod outbox;
+mod spawn;
+mod sys;
+#[cfg(test)]
+mod tests;
+pub mod tty;
+
+pub use base::{Base, End};
+pub use driver::{Driver, Reply};
+
+use crate::bif::iolist::IoVec;
+use crate::cx::{Cx, Fail};
+use crate::poll;
+use crate::process::registry;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Term, am, atom};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+/// Greatest port number: what a local port identifier can hold.
+const MAX_NUMBER: u32 = (1 << 28) - 1;
+/// Reductions that a command to a port counts.
+const COMMAND_REDUCTIONS: usize = 200;
+
+/// See the module head.
+pub struct Port {
+    /// Its identifier.
+    pub id: Term,
+    /// What it was opened with, as `port_info(Port, name)` shows.
+    pub name: Box<[u8]>,
+    core: Mutex<Core>,
+    /// `port_set_data`: a table of its own, no signal to the port.
+    data: Mutex<Option<OwnedTerm>>,
+}
+
+/// What the lock guards. No driver: the port is gone.
+struct Core {
+    base: Base,
+    driver: Option<Box<dyn Driver>>,
+}
+
+struct Table {
+    ports: BTreeMap<u32, Arc<Port>>,
+    next: u32,
+    limit: usize,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table {
+    ports: BTreeMap::new(),
+    // Number 0 is stock's own port for starting programs, which there is none of here.
+    next: 1,
+    limit: 65536,
+});
+
+/// Sets the most ports there may be (`+Q`).
+pub fn set_limit(n: usize) {
+    TABLE.write().unwrap_or_else(|e| e.into_inner()).limit = n;
+}
+
+/// The most ports there may be.
+pub fn limit() -> usize {
+    TABLE.read().unwrap_or_else(|e| e.into_inner()).limit
+}
+
+/// Ports there are.
+pub fn count() -> usize {
+    TABLE.read().unwrap_or_else(|e| e.into_inner()).ports.len()
+}
+
+/// The identifiers of all ports.
+pub fn all() -> Vec<Term> {
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    t.ports.keys().map(|&n| Term::port(n)).collect()
+}
+
+/// The port with that local identifier, if it is open or closing.
+pub fn find(id: Term) -> Option<Arc<Port>> {
+    if !id.is_local_port() {
+        return None;
+    }
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    t.ports.get(&id.pid_data()).cloned()
+}
+
+/// The port with that local identifier or registered name.
+pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
+    if id_or_name.is_atom() {
+        find(registry::whereis(id_or_name)?)
+    } else {
+        find(id_or_name)
+    }
+}
+
+/// Enters a new port into the table, without a driver.
+fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
+    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    if t.ports.len() >= t.limit {
+        return Err(open::Error::SystemLimit);
+    }
+    while t.ports.contains_key(&t.next) {
+        t.next = (t.next + 1) & MAX_NUMBER;
+    }
+    let n = t.next;
+    t.next = (n + 1) & MAX_NUMBER;
+    let id = Term::port(n);
+    let p = Arc::new_cyclic(|me| Port {
+        id,
+        name: name.into(),
+        core: Mutex::new(Core {
+            base: Base::new(id, owner, me.clone()),
+            driver: None,
+        }),
+        data: Mutex::new(None),
+    });
+    t.ports.insert(n, p.clone());
+    Ok(p)
+}
+
+fn remove(id: Term) {
+    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let gone = t.ports.remove(&id.pid_data());
+    // Its last count may be this one, and dropping it takes other locks.
+    drop(t);
+    drop(gone);
+}
+
+/// What became of an operation on a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Outcome {
+    Done,
+    /// There is no such port, or not any more.
+    Gone,
+    /// The port is busy, and the caller did not want to wait.
+    Busy,
+    /// The arguments are bad, or the sender is not the owner.
+    Bad,
+    /// The driver has no such operation.
+    Unsupported,
+}
+
+/// How a command is given.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// By a message, `Port ! …`, of which the sender gets no answer.
+    pub message: bool,
+    /// Even if the port is busy.
+    pub force: bool,
+    /// Don't wait if it is busy.
+    pub no_suspend: bool,
+}
+
+impl Port {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Runs `f` on the driver and what goes with it; None if the port looks closed.
+    fn with<R>(&self, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
+        let mut core = self.lock();
+        if core.base.closing {
+            return None;
+        }
+        let c = &mut *core;
+        let r = f(c.driver.as_deref_mut()?, &mut c.base);
+        self.settle(&mut core);
+        Some(r)
+    }
+
+    /// Writes `data`. `from` is who sent it: only the owner may, by message.
+    ///
+    /// Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
+    fn output(&self, caller: Term, from: Term, data: Term, how: How) -> Result<Outcome, Fail> {
+        let mut core = self.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(Outcome::Gone);
+        };
+        if how.force && !how.message && !driver.may_force() {
+            return Ok(Outcome::Unsupported);
+        }
+        if c.base.busy() && !how.force {
+            if how.no_suspend {
+                return Ok(Outcome::Busy);
+            }
+            c.base.wait(caller);
+            return Err(Fail::Wait);
+        }
+        let Ok(v) = IoVec::gather(data) else {
+            crate::port::bad_value(&self.name);
+            if how.message {
+                c.base.bad_signal();
+            }
+            return Ok(Outcome::Bad);
+        };
+        if how.message && from != c.base.connected {
+            c.base.bad_signal();
+            return Ok(Outcome::Bad);
+        }
+        c.base.bytes_out += v.bytes as u64;
+        driver.output(&mut c.base, v);
+        self.settle(&mut core);
+        Ok(Outcome::Done)
+    }
+
+    /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
+    /// end: false, there is no such process.
+    fn connect(&self, from: Term, to: Term, message: bool, link: impl FnOnce() -> bool) -> Outcome {
+        let mut core = self.lock();
+        let base = &mut core.base;
+        if base.closing {
+            return Outcome::Gone;
+        }
+        if message {
+            if !to.is_local_pid() || base.connected != from {
+                base.bad_signal();
+                return Outcome::Bad;
+            }
+            base.connected = to;
+            let id = base.id;
+            outbox::message(from, |a| a.tuple(&[id, am::CONNECTED]));
+            return Outcome::Done;
+        }
+        if !to.is_local_pid() {
+            return Outcome::Bad;
+        }
+        if base.add_link(to) && !link() {
+            base.remove_link(to);
+            return Outcome::Bad;
+        }
+        base.connected = to;
+        Outcome::Done
+    }
+
+    /// Ends the port at the wish of `from`: `port_close`, `exit/2`, a message `close`.
+    fn exit(&self, from: Term, reason: Term, message: bool) -> Outcome {
+        let mut core = self.lock();
+        if core.base.closing {
+            return Outcome::Gone;
+        }
+        if message && from != core.base.connected {
+            core.base.bad_signal();
+            return Outcome::Bad;
+        }
+        core.base.send_closed = message;
+        self.end(&mut core, reason, false);
+        Outcome::Done
+    }
+
+    /// Deals with what a driver has asked for.
+    fn settle(&self, core: &mut Core) {
+        while let Some(end) = core.base.ended.take() {
+            if let End::Eof = end {
+                core.base.flush_lines();
+            }
+            if core.base.closing {
+                self.terminate(core);
+                return;
+            }
+            match end {
+                End::Eof if core.base.soft_eof => core.base.tell(am::EOF),
+                End::Eof => self.end(core, am::NORMAL, true),
+                End::Reason(r) => self.end(core, r, true),
+            }
+        }
+        if core.base.closing && core.driver.as_ref().is_some_and(|d| d.queued() == 0) {
+            self.terminate(core);
+        }
+    }
+
+    /// Takes its name, links and monitors from an open port, and tells the others; the rest follows when its queue is
+    /// empty, at once if `now`.
+    fn end(&self, core: &mut Core, reason: Term, now: bool) {
+        let c = &mut *core;
+        let now = now || reason == am::KILL;
+        let reason = if reason == am::KILL {
+            am::KILLED
+        } else {
+            reason
+        };
+        c.base.closing = true;
+        c.base.set_busy(false);
+        if let Some(name) = c.base.registered.take() {
+            if registry::whereis(name) == Some(self.id) {
+                registry::unregister(name);
+            }
+        }
+        c.base.break_links(reason);
+        match &mut c.driver {
+            Some(d) if !now && d.queued() > 0 => d.flush(&mut c.base),
+            _ => {}
+        }
+        if now || c.driver.as_ref().is_none_or(|d| d.queued() == 0) {
+            self.terminate(core);
+        }
+    }
+
+    fn terminate(&self, core: &mut Core) {
+        let Some(mut d) = core.driver.take() else {
+            return;
+        };
+        core.base.closing = true;
+        d.stop(&mut core.base);
+        drop(d);
+        *self.data() = None;
+        remove(self.id);
+        if std::mem::take(&mut core.base.send_closed) {
+            core.base.tell(atom::intern("closed"));
+        }
+    }
+
+    fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
+        self.data.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// The child process behind it has ended, with that status of wait(2).
+    fn child_exited(&self, status: i32) {
+        let mut core = self.lock();
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.child_exited(&mut c.base, status);
+            self.settle(&mut core);
+        }
+    }
+}
+
+impl poll::Ready for Port {
+    fn ready(&self, id: poll::Id, readable: bool, writable: bool) {
+        let mut core = self.lock();
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.ready(&mut c.base, id, readable, writable);
+            self.settle(&mut core);
+        }
+    }
+}
+
+/// Says that something other than an I/O list was sent to a port.
+fn bad_value(_name: &[u8]) {}
+
+/// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
+/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy.
+pub fn send(cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
+    send_with(cx, port, msg, How::default()).map(drop)
+}
+
+/// As [`send`]; false if the port is busy and `how` says not to wait.
+pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, Fail> {
+    let Some(p) = find(port) else {
+        return Ok(true);
+    };
+    cx.bump(COMMAND_REDUCTIONS);
+    let how = How {
+        message: true,
+        ..how
+    };
+    let me = cx.self_pid();
+    if let Some(&[from, what]) = msg.as_tuple() {
+        if from.is_local_pid() {
+            if what == atom::intern("close") {
+                let _ = p.exit(from, am::NORMAL, true);
+                return Ok(true);
+            }
+            if let Some(&[op, arg]) = what.as_tuple() {
+                if op == atom::intern("command") {
+                    return Ok(p.output(me, from, arg, how)? != Outcome::Busy);
+                }
+                if op == atom::intern("connect") {
+                    let _ = p.connect(from, arg, true, || true);
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    let core = p.lock();
+    if !core.base.closing {
+        core.base.bad_signal();
+    }
+    Ok(true)
+}
+
+/// `port_command`: writes an I/O list. Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
+pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome, Fail> {
+    let Some(p) = lookup(port) else {
+        return Ok(Outcome::Gone);
+    };
+    cx.bump(COMMAND_REDUCTIONS);
+    let me = cx.self_pid();
+    p.output(me, me, data, how)
+}
+
+/// `port_connect`: makes `to` the owner and links it to the port; `link` enters the link at its end.
+pub fn connect(port: &Port, caller: Term, to: Term, link: impl FnOnce() -> bool) -> Outcome {
+    port.connect(caller, to, false, link)
+}
+
+/// `port_close`, and `exit(Port, Reason)`.
+pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
+    port.exit(from, reason, false)
+}
+
+/// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
+/// reason is `normal` and `from` not the owner.
+pub fn link_broken(port: Term, from: Term, reason: Term) {
+    let Some(p) = find(port) else { return };
+    let mut core = p.lock();
+    let base = &mut core.base;
+    if base.closing || !base.remove_link(from) {
+        return;
+    }
+    if reason == am::NORMAL && from != base.connected {
+        return;
+    }
+    p.end(&mut core, reason, false);
+}
+
+/// Links the local process `pid` at the port's end. False: there is no such port.
+pub fn link(port: Term, pid: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.lock();
+        if core.base.closing {
+            return false;
+        }
+        core.base.add_link(pid);
+        true
+    })
+}
+
+/// Removes a link at the port's end.
+pub fn unlink(port: Term, pid: Term) {
+    if let Some(p) = find(port) {
+        p.lock().base.remove_link(pid);
+    }
+}
+
+/// Has the local process `pid` told when the port ends. `name` is the name it asked by, or nil. False: there is no such
+/// port.
+pub fn monitor(port: Term, pid: Term, reference: Term, name: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.lock();
+        if core.base.closing {
+            return false;
+        }
+        core.base.add_watcher(pid, reference, name);
+        true
+    })
+}
+
+/// Ends a monitor at the port's end.
+pub fn demonitor(port: Term, reference: Term) {
+    if let Some(p) = find(port) {
+        p.lock().base.remove_watcher(reference);
+    }
+}
+
+/// Gives a port a registered name. False: there is no such port, it has a name already, or the name is taken.
+pub fn register(port: Term, name: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.lock();
+        if core.base.closing || core.base.registered.is_some() || !registry::register(name, port) {
+            return false;
+        }
+        core.base.registered = Some(name);
+        true
+    })
+}
+
+/// Takes a port's registered name away.
+pub fn unregister(port: Term, name: Term) {
+    if let Some(p) = find(port) {
+        let mut core = p.lock();
+        if core.base.registered == Some(name) {
+            core.base.registered = None;
+        }
+        if registry::whereis(name) == Some(port) {
+            registry::unregister(name);
+        }
+    }
+}
+
+/// Whether the port is open.
+pub fn is_open(port: &Port) -> bool {
+    !port.lock().base.closing
+}
+
+/// `port_control`: None if the driver has no such operation or the port is gone.
+pub fn control(port: &Port, op: u32, data: &[u8]) -> Option<Reply> {
+    port.with(|d, b| d.control(b, op, data)).flatten()
+}
+
+/// `port_call`: the answer; None if the driver has no such operation or the port is gone.
+pub fn call(port: &Port, op: u32, data: Term) -> Option<OwnedTerm> {
+    port.with(|d, b| d.call(b, op, data)).flatten()
+}
+
+/// `port_set_data`. False: the port is gone.
+pub fn set_data(port: &Port, data: Term) -> bool {
+    let owned = OwnedTerm::copy_of(data);
+    let core = port.lock();
+    if core.driver.is_none() {
+        return false;
+    }
+    let old = port.data().replace(owned);
+    drop(core);
+    drop(old);
+    true
+}
+
+/// Runs `f` on the data set with [`set_data`]; on `undefined` if none was set. None: the port is gone.
+pub fn get_data<R>(port: &Port, f: impl FnOnce(Term) -> R) -> Option<R> {
+    let core = port.lock();
+    core.driver.as_ref()?;
+    let d = port.data();
+    Some(f(d.as_ref().map_or(am::UNDEFINED, |d| d.term())))
+}
+
+/// What `port_info` shows.
+pub struct Info {
+    pub registered: Option<Term>,
+    pub links: Vec<Term>,
+    pub monitored_by: Vec<Term>,
+    pub connected: Term,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub os_pid: Option<i32>,
+    /// Bytes.
+    pub memory: usize,
+    /// Bytes waiting to be written.
+    pub queued: usize,
+    /// Whether the driver's ports have a lock each, in stock.
+    pub own_lock: bool,
+    pub parallelism: bool,
+}
+
+/// What `port_info` shows; None if the port is gone.
+pub fn info(port: &Port) -> Option<Info> {
+    let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
+    port.with(|d, b| Info {
+        registered: b.registered,
+        links: b.links().to_vec(),
+        monitored_by: b.watchers().collect(),
+        connected: b.connected,
+        bytes_in: b.bytes_in,
+        bytes_out: b.bytes_out,
+        os_pid: d.os_pid(),
+        memory: b.memory() + data_bytes,
+        queued: d.queued(),
+        own_lock: d.own_lock(),
+        parallelism: b.parallelism,
+    })
+}
+
+/// The runtime halts: everything that ports have queued is written, however long it takes.
+pub fn flush_all_at_halt() {
+    for id in all() {
+        let Some(p) = find(id) else { continue };
+        let mut core = p.lock();
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.write_out(&mut c.base);
+        }
+    }
+}

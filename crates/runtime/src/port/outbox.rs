@@ -1,0 +1,95 @@
+//! What ports send to processes. In unit tests it is collected instead.
+
+#[cfg(not(test))]
+pub use live::*;
+#[cfg(test)]
+pub use record::*;
+
+#[cfg(not(test))]
+mod live {
+    use purlin_term::{Alloc, Term};
+
+    /// A message. Nobody there: dropped.
+    pub fn message(to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        crate::signal::send_with(to, build);
+    }
+    /// The link between `port` and `to` broke.
+    pub fn link_exit(port: Term, to: Term, reason: Term) {
+        crate::signal::send::link_exit(port, to, reason);
+    }
+    /// An exit signal that is no broken link.
+    pub fn exit_signal(port: Term, to: Term, reason: Term) {
+        crate::signal::send::exit_signal(port, to, reason);
+    }
+    /// `to` monitored `object` by `reference`; it has ended.
+    pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
+        crate::signal::send::monitor_down(to, reference, purlin_term::am::PORT, object, reason);
+    }
+    /// A process that waits for a port to be no longer busy tries again.
+    pub fn wake(pid: Term) {
+        crate::signal::send::wake(pid);
+    }
+}
+
+#[cfg(test)]
+mod record {
+    use purlin_term::frag::{Fragment, OwnedTerm};
+    use purlin_term::{Alloc, Term, am, atom, print};
+    use std::sync::Mutex;
+
+    static SENT: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
+
+    fn put(to: Term, text: String) {
+        let mut s = SENT.lock().unwrap_or_else(|e| e.into_inner());
+        s.push((to.raw(), text));
+    }
+    /// Everything sent to `to` so far, as text, which is taken away.
+    pub fn taken(to: Term) -> Vec<String> {
+        let mut s = SENT.lock().unwrap_or_else(|e| e.into_inner());
+        let (mine, rest) = std::mem::take(&mut *s)
+            .into_iter()
+            .partition(|m| m.0 == to.raw());
+        *s = rest;
+        mine.into_iter().map(|m: (u64, String)| m.1).collect()
+    }
+    /// Waits until `n` things were sent to `to`, or five seconds have passed.
+    pub fn wait_for(to: Term, n: usize) -> Vec<String> {
+        let mut got = Vec::new();
+        for _ in 0..500 {
+            got.extend(taken(to));
+            if got.len() >= n {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        got
+    }
+    pub fn message(to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        let mut f = Fragment::new();
+        let t = build(&mut f);
+        let o = OwnedTerm::from_parts(t, f);
+        put(
+            to,
+            print::format_term(o.term(), print::Style::Display, 100_000),
+        );
+    }
+    fn note(to: Term, what: &str, terms: &[Term]) {
+        message(to, |a| {
+            let v: Vec<Term> = [atom::intern(what)].iter().chain(terms).copied().collect();
+            a.tuple(&v)
+        });
+    }
+    pub fn link_exit(port: Term, to: Term, reason: Term) {
+        note(to, "link_exit", &[port, reason]);
+    }
+    pub fn exit_signal(port: Term, to: Term, reason: Term) {
+        note(to, "exit", &[port, reason]);
+    }
+    pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
+        let _ = reference;
+        note(to, "down", &[am::PORT, object, reason]);
+    }
+    pub fn wake(pid: Term) {
+        put(pid, "wake".into());
+    }
+}

@@ -1,4 +1,0 @@
-# A script with a syntax error.
-defmodule Broken do
-  def f(x, do: 1 + 
-end
