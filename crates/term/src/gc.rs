@@ -33,6 +33,9 @@ use std::sync::atomic::Ordering;
 /// back at once.
 const MAP_ABOVE_WORDS: usize = 1 << 17;
 
+/// Heaps of at most this many words have no old generation.
+const SMALL_WORDS: usize = 400;
+
 /// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 
@@ -149,7 +152,10 @@ pub unsafe fn collect(
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let old_free = words_between(heap.old_htop, heap.old_hend);
+    // Sweeping a small heap whole costs less than the second block of a generation.
+    let small = heap.old_heap.is_null() && heap.block_words() <= SMALL_WORDS;
     let full = fullsweep
+        || small
         || heap.need_fullsweep
         || heap.minor_gcs >= heap.fullsweep_after
         || (check && heap.minor_gcs & 1 == 1)
