@@ -81,3 +81,8 @@ pub fn process_crash(cx: &mut Cx, reason: Term) {
         purlin_term::print::format_term(reason, purlin_term::print::Style::Write, 10_000)
     );
 }
+
+/// A process is larger than its `max_heap_size` (`words` in all), and wants that logged.
+pub fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
+    let _ = (cx, limit, words);
+}

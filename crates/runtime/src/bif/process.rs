@@ -85,12 +85,7 @@ fn is_proper(l: Term) -> bool {
 
 /// A limit of the heap: an integer, or a map.
 pub fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
-    let mut m = old.unwrap_or(MaxHeap {
-        words: 0,
-        kill: true,
-        error_logger: true,
-        include_shared_binaries: false,
-    });
+    let mut m = old.unwrap_or_else(process::max_heap_flags);
     if let Some(n) = t.as_small() {
         m.words = usize::try_from(n).ok()?;
         return Some(m);
@@ -714,12 +709,7 @@ fn request_system_task_4(cx: &mut Cx, [by, target, prio, request]: [Term; 4]) ->
 // Flags.
 
 fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
-    let m = m.unwrap_or(MaxHeap {
-        words: 0,
-        kill: true,
-        error_logger: true,
-        include_shared_binaries: false,
-    });
+    let m = m.unwrap_or_else(process::max_heap_flags);
     let b = |v| if v { am::TRUE } else { am::FALSE };
     let mut t = cx.flatmap(&[], &[]);
     let mut items = vec![

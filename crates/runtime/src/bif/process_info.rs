@@ -97,12 +97,7 @@ fn pairs(to: &mut Fragment, items: &[(&str, Term)]) -> Term {
 }
 
 fn max_heap(to: &mut Fragment, m: Option<MaxHeap>) -> Term {
-    let m = m.or_else(process::default_max_heap).unwrap_or(MaxHeap {
-        words: 0,
-        kill: true,
-        error_logger: true,
-        include_shared_binaries: false,
-    });
+    let m = m.unwrap_or_else(process::max_heap_flags);
     let mut t = to.flatmap(&[], &[]);
     let mut items = vec![
         (a_error_logger(), bool_term(m.error_logger)),

@@ -740,7 +740,13 @@ unsafe fn nif(_: &mut Cx, pc: *const u64) -> *const u64 {
 
 impl Cx {
     /// The module whose `undefined_function/3` is called for what isn't there.
-    fn process_error_handler(&self) -> Term {
-        am::ERROR_HANDLER
+    fn process_error_handler(&mut self) -> Term {
+        if self.proc.is_null() {
+            return am::ERROR_HANDLER;
+        }
+        match self.process().ext().map(|e| e.error_handler) {
+            Some(m) if m != NIL => m,
+            _ => am::ERROR_HANDLER,
+        }
     }
 }

@@ -145,7 +145,17 @@ static MAX_HEAP_DEFAULT: std::sync::RwLock<Option<ext::MaxHeap>> = std::sync::Rw
 
 /// `max_heap_size` of new processes; `None`: no limit.
 pub fn default_max_heap() -> Option<ext::MaxHeap> {
-    *MAX_HEAP_DEFAULT.read().unwrap_or_else(|e| e.into_inner())
+    Some(max_heap_flags()).filter(|m| m.words > 0)
+}
+/// What a limit does to a process that exceeds it, unless it says otherwise.
+pub fn max_heap_flags() -> ext::MaxHeap {
+    let d = MAX_HEAP_DEFAULT.read().unwrap_or_else(|e| e.into_inner());
+    d.unwrap_or(ext::MaxHeap {
+        words: 0,
+        kill: true,
+        error_logger: true,
+        include_shared_binaries: false,
+    })
 }
 /// Sets `max_heap_size` of new processes; the one before is returned.
 pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
@@ -391,9 +401,30 @@ impl Cx {
         n
     }
 
-    /// Counts a collection for `process_info` and `statistics`.
+    /// To be called after every collection: counts it, and ends a process that exceeds its `max_heap_size`.
     pub fn count_collection(&mut self, _full: bool) {
         COLLECTIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if self.proc.is_null() {
+            return;
+        }
+        let Some(m) = self.process().ext().and_then(|e| e.max_heap) else {
+            return;
+        };
+        let h = &self.heap;
+        let mut words = h.block_words() + h.old_block_words() + h.frag_words;
+        if m.include_shared_binaries {
+            words += (h.off_heap.bytes + h.old_off_heap.bytes) / 8;
+        }
+        if m.words == 0 || words <= m.words || self.process().has(EXIT_PENDING) {
+            return;
+        }
+        if m.error_logger {
+            crate::hooks::max_heap_exceeded(self, m, words);
+        }
+        if m.kill {
+            crate::signal::handle::end(self.process(), purlin_term::am::KILLED);
+            self.reds = 0;
+        }
     }
 }
 
