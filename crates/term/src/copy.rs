@@ -8,12 +8,18 @@ use crate::magic::MagicRef;
 use crate::node::Node;
 use crate::region::is_shared;
 use crate::word::{Subtag, Term, header_subtag};
+use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
 /// Words that [`copy`] needs for `t`. Terms reached twice count twice; regions count nothing.
 pub fn size_of(t: Term) -> usize {
+    if is_shared(t) {
+        return 0;
+    }
     let mut words = 0;
-    let mut todo = vec![t];
+    // On the native stack while it is small: most terms are.
+    let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
+    todo.push(t);
     while let Some(mut t) = todo.pop() {
         loop {
             if is_shared(t) {
@@ -91,7 +97,8 @@ pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
         return t;
     }
     // Slots that hold a source term whose copy must be put there.
-    let mut todo: Vec<*mut Term> = vec![&mut root];
+    let mut todo: SmallVec<[*mut Term; 32]> = SmallVec::new();
+    todo.push(&mut root);
     while let Some(mut slot) = todo.pop() {
         loop {
             // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
