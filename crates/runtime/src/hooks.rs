@@ -74,12 +74,7 @@ pub fn check_process_code(cx: &mut Cx, module: Term) -> bool {
 }
 /// A process has ended by an error that nobody caught.
 pub fn process_crash(cx: &mut Cx, reason: Term) {
-    let me = cx.self_pid();
-    eprintln!(
-        "Error in process {} with exit value:\r\n{}\r",
-        purlin_term::print::format_term(me, purlin_term::print::Style::Write, 100),
-        purlin_term::print::format_term(reason, purlin_term::print::Style::Write, 10_000)
-    );
+    crate::report::process_crash(cx, reason);
 }
 
 /// A process is larger than its `max_heap_size` (`words` in all), and wants that logged.

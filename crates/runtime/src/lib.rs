@@ -3,8 +3,10 @@
 pub mod bif;
 pub mod clock;
 pub mod code;
+pub mod crash_dump;
 pub mod cx;
 pub mod filename;
+pub mod halt;
 pub mod hooks;
 pub mod ids;
 pub mod interp;
@@ -15,6 +17,7 @@ pub mod poll;
 pub mod port;
 pub mod posix;
 pub mod process;
+pub mod report;
 pub mod sched;
 pub mod signal;
 pub mod start;

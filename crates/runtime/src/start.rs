@@ -26,6 +26,11 @@ pub fn options() -> &'static EmulatorOptions {
     }
 }
 
+/// As [`options`]; None where no emulator was started.
+pub fn try_options() -> Option<&'static EmulatorOptions> {
+    OPTIONS.get()
+}
+
 /// Pids below this one belong to the runtime's own processes.
 pub fn system_processes() -> u32 {
     SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)

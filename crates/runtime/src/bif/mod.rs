@@ -8,12 +8,14 @@ pub mod code;
 pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
+pub mod halt;
 pub mod iolist;
 pub mod links;
 pub mod lists;
 pub mod maps;
 pub mod math;
 pub mod native_state;
+pub mod node;
 pub mod operators;
 pub mod os;
 pub mod ports;
@@ -24,6 +26,7 @@ pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod time;
+pub mod timers;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
@@ -86,10 +89,12 @@ pub const TABLES: &[&[Bif]] = &[
     code::BIFS,
     exceptions::BIFS,
     decode_packet::BIFS,
+    halt::BIFS,
     iolist::BIFS,
     lists::BIFS,
     maps::BIFS,
     math::BIFS,
+    node::BIFS,
     operators::BIFS,
     os::BIFS,
     ports::BIFS,
@@ -101,6 +106,7 @@ pub const TABLES: &[&[Bif]] = &[
     process_info::BIFS,
     re::BIFS,
     time::BIFS,
+    timers::BIFS,
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,

@@ -568,17 +568,21 @@ fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
 
 // Group leaders.
 
-fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+/// The group leader of the process that runs.
+pub fn group_leader_of(cx: &mut Cx) -> Term {
     let gl = cx.process().group_leader;
     if gl != am::UNDEFINED {
-        return Ok(gl);
+        return gl;
     }
     let t = cx
         .process()
         .ext()
         .and_then(|e| e.group_leader.as_ref())
         .map(|o| o.term());
-    Ok(t.map_or(am::UNDEFINED, |t| copy::copy(t, cx)))
+    t.map_or(am::UNDEFINED, |t| copy::copy(t, cx))
+}
+fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    Ok(group_leader_of(cx))
 }
 /// Sets the group leader of a process that the caller owns.
 fn set_group_leader(p: &mut Process, gl: &OwnedTerm) {

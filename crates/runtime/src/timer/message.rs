@@ -143,15 +143,8 @@ fn shard(n: &RefNumbers) -> &'static Shard {
     &shards()[(n[0] >> 12) as usize % SHARDS]
 }
 
-/// Sends what fired. Set by whoever delivers messages, once.
-pub type Deliver = fn(&Fired);
-
-static DELIVER: OnceLock<Deliver> = OnceLock::new();
-
-/// Says how a message that is due reaches its receiver.
-pub fn set_deliver(f: Deliver) {
-    let _ = DELIVER.set(f);
-}
+/// Sends what fired; a test puts something else in its place.
+static DELIVER: OnceLock<fn(&Fired)> = OnceLock::new();
 
 /// Starts a timer that fires at tick `deadline`.
 pub fn start(f: Fired, deadline: u64) {
@@ -239,9 +232,8 @@ pub(super) fn run_due(now: u64) -> u64 {
                 s.next
                     .store(wheel.next_event().unwrap_or(NEVER), Ordering::SeqCst);
             }
-            if let Some(deliver) = DELIVER.get() {
-                due.iter().for_each(deliver);
-            }
+            due.iter()
+                .for_each(DELIVER.get_or_init(|| crate::bif::timers::deliver));
         }
         next = next.min(s.next.load(Ordering::SeqCst));
     }
@@ -271,7 +263,7 @@ mod tests {
     fn timers_of_an_ended_process_are_gone() {
         let (tx, rx) = mpsc::channel();
         let _ = SENT.set(Mutex::new(tx));
-        set_deliver(|f| {
+        let _ = DELIVER.set(|f| {
             if let Some(s) = SENT.get() {
                 let _ = locked(s).send((f.to.raw(), f.numbers[1]));
             }

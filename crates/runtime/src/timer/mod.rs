@@ -29,6 +29,8 @@ use std::time::Duration;
 const NS_PER_TICK: i64 = 1_000_000;
 /// "No deadline".
 const NEVER: u64 = u64::MAX;
+/// The last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
+pub const LAST_TICK: u64 = (i64::MAX / clock::UNIT * 1000) as u64;
 const RECEIVE_SHARDS: usize = 16;
 
 /// The tick at this moment.
@@ -42,11 +44,6 @@ pub fn tick_in(ms: u64) -> u64 {
         return now_tick();
     }
     (((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1).saturating_add(ms)
-}
-
-/// The tick of a point of Erlang monotonic time in milliseconds; points before the start are tick 0.
-pub fn tick_at_monotonic(ms: i64) -> u64 {
-    ms.saturating_sub(clock::START / NS_PER_TICK).max(0) as u64
 }
 
 /// Milliseconds until tick `deadline`, rounded down, as stock tells them: 0 once it is due.

@@ -1,0 +1,536 @@
+//! The programs below `tests/programs`, each run on the stock runtime and on Purlin: what they write to standard
+//! output and standard error, and the status they end with, must be the same.
+//!
+//! `erlang/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
+//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. Everything runs through `sh`, on Purlin below
+//! `purlin exec`, in an empty directory of its own.
+//!
+//! Words in the head of a program (its lines that begin with `%` or `#`):
+//! `@stress`: run once more on Purlin with a collection at every allocation. `@seconds N`: the limit, otherwise 60.
+//! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
+//!
+//! Settings: `PROGRAMS_STRESS=0` leaves the stress runs out; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
+//! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
+//!
+//! `known_failures.txt` names programs that differ, with the reason. They count as ignored; one that has come to agree
+//! is reported so that it can be taken off the list.
+//!
+//! Before comparing, what may differ between two runs of the same runtime is made equal: process identifiers, references
+//! and ports are numbered in the order in which they appear, times and dates become zeros, and so do the sizes and
+//! reductions in crash reports.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A program and what its head asks for.
+struct Program {
+    name: String,
+    path: PathBuf,
+    stress: bool,
+    limit: Duration,
+    stdin: String,
+}
+
+/// What a run left.
+#[derive(PartialEq, Eq)]
+struct Outcome {
+    status: String,
+    stdout: String,
+    stderr: String,
+}
+
+struct Setup {
+    /// Holds `ebin` and the directories of the runs.
+    base: PathBuf,
+    /// `None`: the stock runtime stands in.
+    purlin: Option<PathBuf>,
+    known: HashMap<String, String>,
+}
+
+enum Verdict {
+    Agrees,
+    Differs(String),
+    Ignored(String),
+}
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with('-'))
+        .collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
+    let mut programs = find(&root);
+    let all = programs.len();
+    programs.retain(|p| wanted.is_empty() || wanted.iter().any(|w| p.name.contains(w.as_str())));
+    let filtered = all - programs.len();
+    let base = std::env::temp_dir().join(format!("purlin-programs-{}", std::process::id()));
+    fs::create_dir_all(base.join("ebin")).expect("makes a scratch directory");
+    let base = fs::canonicalize(base).expect("exists");
+    let purlin = match std::env::var("PURLIN") {
+        Ok(name) if name == "stock" => None,
+        Ok(name) => Some(fs::canonicalize(name).expect("PURLIN names an executable")),
+        Err(_) => Some(PathBuf::from(env!("CARGO_BIN_EXE_purlin"))),
+    };
+    let setup = Setup {
+        base,
+        purlin,
+        known: known_failures(&root),
+    };
+    let begun = Instant::now();
+    println!("\nrunning {} programs", programs.len());
+    let counts = match unable(&setup) {
+        Some((failed, reason)) => {
+            println!("nothing can be compared: {reason}");
+            [0, failed, programs.len() - failed]
+        }
+        None => {
+            compile(&setup, &programs);
+            run_all(&setup, &programs)
+        }
+    };
+    let _ = fs::remove_dir_all(&setup.base);
+    let [passed, failed, ignored] = counts;
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; \
+         {filtered} filtered out; finished in {:.2}s\n",
+        begun.elapsed().as_secs_f64()
+    );
+    ExitCode::from(if failed == 0 { 0 } else { 101 })
+}
+
+/// The programs, in order of their names.
+fn find(root: &Path) -> Vec<Program> {
+    let mut programs = Vec::new();
+    for (folder, extension) in [("erlang", "erl"), ("elixir", "exs"), ("tools", "sh")] {
+        for entry in fs::read_dir(root.join(folder)).expect("is a directory") {
+            let path = entry.expect("can be read").path();
+            if path.extension().is_some_and(|e| e == extension) {
+                programs.push(program(path));
+            }
+        }
+    }
+    programs.sort_by(|a, b| a.name.cmp(&b.name));
+    programs
+}
+
+fn program(path: PathBuf) -> Program {
+    let text = fs::read_to_string(&path).expect("is UTF-8 text");
+    let head: Vec<&str> = text
+        .lines()
+        .take_while(|line| line.starts_with(['%', '#']))
+        .collect();
+    let after = |word: &str| {
+        head.iter()
+            .find_map(|line| line.split_once(word))
+            .map(|p| p.1)
+    };
+    Program {
+        name: path
+            .file_stem()
+            .expect("has a name")
+            .to_string_lossy()
+            .into_owned(),
+        stress: after("@stress").is_some(),
+        limit: Duration::from_secs(
+            after("@seconds ").map_or(60, |n| n.trim().parse().expect("is a number of seconds")),
+        ),
+        stdin: after("@stdin ").map_or(String::new(), |t| t.replace("\\n", "\n")),
+        path,
+    }
+}
+
+/// Lines `NAME REASON`; `#` begins a comment.
+fn known_failures(root: &Path) -> HashMap<String, String> {
+    fs::read_to_string(root.join("known_failures.txt"))
+        .unwrap_or_default()
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, reason)| (name.to_string(), reason.trim().to_string()))
+        .collect()
+}
+
+/// What stands in the way of comparing anything, if something does, and how many failures that is: none where it is
+/// the machine's business, one where Purlin doesn't even start, so that nobody waits for the limit of each program.
+fn unable(setup: &Setup) -> Option<(usize, String)> {
+    let probe = |command: &mut Command| {
+        command
+            .args(["-noshell", "-eval", "halt(0)."])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_or("cannot be started".into(), |c| {
+                wait(c, Duration::from_secs(30))
+            })
+    };
+    if probe(&mut Command::new("erl")) != "status 0" {
+        return Some((0, "no stock erl on PATH".into()));
+    }
+    let status = probe(Command::new(setup.purlin.as_ref()?).arg("erl"));
+    (status != "status 0").then(|| (1, format!("purlin erl -noshell -eval 'halt(0).': {status}")))
+}
+
+fn compile(setup: &Setup, programs: &[Program]) {
+    let mut erlc = Command::new("erlc");
+    erlc.args(["-W0", "-o"]).arg(setup.base.join("ebin"));
+    let before = erlc.get_args().len();
+    erlc.args(
+        programs
+            .iter()
+            .map(|p| &p.path)
+            .filter(|p| p.extension().is_some_and(|e| e == "erl")),
+    );
+    if erlc.get_args().len() > before {
+        let status = erlc.status().expect("erlc starts");
+        assert!(status.success(), "a program does not compile");
+    }
+}
+
+fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse::<usize>().ok())
+    };
+    let jobs = number("PROGRAMS_JOBS")
+        .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
+        .unwrap_or(2);
+    let stress = number("PROGRAMS_STRESS").unwrap_or(1) != 0 && setup.purlin.is_some();
+    let next = AtomicUsize::new(0);
+    let counts = Mutex::new([0; 3]);
+    let report = |name: &str, verdict: Verdict| {
+        let mut counts = counts.lock().expect("no thread panicked");
+        let (column, word, detail) = match verdict {
+            Verdict::Agrees => (0, "ok", String::new()),
+            Verdict::Differs(detail) => (1, "FAILED", detail),
+            Verdict::Ignored(reason) => (2, "ignored", format!("    {reason}\n")),
+        };
+        counts[column] += 1;
+        print!("test {name} ... {word}\n{detail}");
+        let _ = std::io::stdout().flush();
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let begun = Instant::now();
+                    let stock = execute(setup, program, "s", None, false);
+                    let compare = |name: &str, stress: bool| {
+                        let ours = execute(setup, program, "p", setup.purlin.as_deref(), stress);
+                        match (difference(&stock, &ours), setup.known.get(name)) {
+                            (None, None) => Verdict::Agrees,
+                            (None, Some(_)) => {
+                                println!("note: {name} agrees now, and is in known_failures.txt");
+                                Verdict::Agrees
+                            }
+                            (Some(_), Some(reason)) => Verdict::Ignored(reason.clone()),
+                            (Some(detail), None) => Verdict::Differs(detail),
+                        }
+                    };
+                    let verdict = compare(&program.name, false);
+                    if begun.elapsed() > Duration::from_secs(10) {
+                        println!("note: {} took {:.0?}", program.name, begun.elapsed());
+                    }
+                    report(&program.name, verdict);
+                    if stress && program.stress {
+                        let name = format!("{}+stress", program.name);
+                        report(&name, compare(&name, true));
+                    }
+                }
+            });
+        }
+    });
+    counts.into_inner().expect("no thread panicked")
+}
+
+/// One run. `side` tells the directories of the two runtimes apart; it has one letter, since the length of a path may
+/// decide where a line is broken.
+fn execute(
+    setup: &Setup,
+    program: &Program,
+    side: &str,
+    purlin: Option<&Path>,
+    stress: bool,
+) -> Outcome {
+    let stem = setup.base.join(format!("{}-{side}", program.name));
+    let dir = stem.with_extension("d");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("makes a directory");
+    let input = stem.with_extension("in");
+    fs::write(&input, &program.stdin).expect("writes a file");
+    let (out, err) = (stem.with_extension("out"), stem.with_extension("err"));
+    let path = program.path.display();
+    let script = match program.path.extension().and_then(|e| e.to_str()) {
+        Some("erl") => format!(
+            "exec erl -noshell -pa ../ebin -eval '{}:main(), halt(0).'",
+            program.name
+        ),
+        Some("exs") => format!("exec elixir {path} argument"),
+        _ => format!("exec sh {path}"),
+    };
+    let mut command = match purlin {
+        Some(purlin) => {
+            let mut command = Command::new(purlin);
+            command.args(["exec", "--", "sh", "-c", &script]);
+            command
+        }
+        None => {
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]);
+            command
+        }
+    };
+    let file = |path: &Path| File::create(path).expect("makes a file");
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", &dir)
+        .env("LANG", "C.UTF-8")
+        .current_dir(&dir)
+        .stdin(File::open(&input).expect("was written"))
+        .stdout(file(&out))
+        .stderr(file(&err))
+        .process_group(0);
+    // Shims belong in the user's cache, which the changed HOME would lead to the scratch directory, gone when it is over.
+    command.env("XDG_CACHE_HOME", setup.base.join("cache"));
+    if stress {
+        command.env("PURLIN_GC_STRESS", "1");
+    }
+    let limit = if stress {
+        program.limit * 4
+    } else {
+        program.limit
+    };
+    let status = match command.spawn() {
+        Ok(child) => wait(child, limit),
+        Err(error) => format!("cannot be started: {error}"),
+    };
+    let scratch = dir.to_string_lossy().into_owned();
+    let text = |path: &Path| {
+        let bytes = fs::read(path).unwrap_or_default();
+        normal(&String::from_utf8_lossy(&bytes).replace(&scratch, "$DIR"))
+    };
+    Outcome {
+        status,
+        stdout: text(&out),
+        stderr: text(&err),
+    }
+}
+
+/// Its exit status in words; what runs longer than `limit` is killed with all that it started.
+fn wait(mut child: std::process::Child, limit: Duration) -> String {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => {
+                return match (status.code(), status.signal()) {
+                    (Some(code), _) => format!("status {code}"),
+                    (_, signal) => format!("signal {}", signal.unwrap_or(0)),
+                };
+            }
+            Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(10)),
+            _ => {
+                // SAFETY: a plain system call; the group is the child's own, made by `process_group(0)`.
+                unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+                let _ = child.wait();
+                return format!("killed after {} seconds", limit.as_secs());
+            }
+        }
+    }
+}
+
+/// `None` where they agree, else the first lines that don't.
+fn difference(stock: &Outcome, ours: &Outcome) -> Option<String> {
+    if stock.status.starts_with("killed") {
+        return Some("    the stock runtime ran out of time\n".into());
+    }
+    if stock == ours {
+        return None;
+    }
+    let mut detail = String::new();
+    if stock.status != ours.status {
+        detail += &format!("    stock: {}\n    purlin: {}\n", stock.status, ours.status);
+    }
+    for (name, a, b) in [
+        ("standard output", &stock.stdout, &ours.stdout),
+        ("standard error", &stock.stderr, &ours.stderr),
+    ] {
+        if a == b {
+            continue;
+        }
+        let (a, b): (Vec<&str>, Vec<&str>) = (a.lines().collect(), b.lines().collect());
+        let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+        detail += &format!("    {name} from line {}:\n", same + 1);
+        for (mark, lines) in [("stock ", &a), ("purlin", &b)] {
+            for line in lines[same..].iter().take(6) {
+                let short: String = line.chars().take(300).collect();
+                detail += &format!("      {mark} | {short}\n");
+            }
+            if lines.len() <= same {
+                detail += &format!("      {mark} | (nothing more)\n");
+            }
+        }
+    }
+    Some(detail)
+}
+
+/// `text` with everything that differs from run to run made equal.
+fn normal(text: &str) -> String {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut out = String::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let before_digit = at > 0 && bytes[at - 1].is_ascii_digit();
+        let found = identifier(rest)
+            .map(|(kind, n)| (n, Some(kind)))
+            .or_else(|| {
+                if before_digit {
+                    None
+                } else {
+                    moment(rest).map(|n| (n, None))
+                }
+            });
+        if let Some((n, kind)) = found {
+            match kind {
+                Some(kind) => {
+                    let count = seen.len();
+                    let number = *seen.entry(rest[..n].to_string()).or_insert(count);
+                    out += &format!("{kind}{number}>");
+                }
+                None => out += &zeros(&rest[..n]),
+            }
+            at += n;
+            continue;
+        }
+        if let Some(n) = function_in_file(rest) {
+            out += &zeros(&rest[..n]);
+            at += n;
+            continue;
+        }
+        if let Some(n) = ["heap_size: ", "stack_size: ", "reductions: "]
+            .iter()
+            .find_map(|k| rest.strip_prefix(k).map(|r| (k.len(), digits(r))))
+            .map(|(k, d)| k + d)
+        {
+            out += &zeros(&rest[..n]);
+            at += n;
+            continue;
+        }
+        let c = rest.chars().next().expect("not at the end");
+        out.push(c);
+        at += c.len_utf8();
+    }
+    out
+}
+
+/// Digits become one zero.
+fn zeros(text: &str) -> String {
+    let mut out = String::new();
+    let mut within = false;
+    for c in text.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !within {
+            out.push('0');
+        }
+        within = c.is_ascii_digit();
+    }
+    out
+}
+
+/// How many digits `text` begins with.
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// A process identifier, reference or port at the start of `text`: its kind and length.
+fn identifier(text: &str) -> Option<(&'static str, usize)> {
+    for (opening, kind, points) in [
+        ("#Ref<", "#Ref<", 3),
+        ("#Port<", "#Port<", 1),
+        ("<", "<", 2),
+    ] {
+        let Some(mut rest) = text.strip_prefix(opening) else {
+            continue;
+        };
+        for point in 0..=points {
+            let n = digits(rest);
+            if n == 0 {
+                return None;
+            }
+            rest = &rest[n..];
+            rest = rest.strip_prefix(if point == points { '>' } else { '.' })?;
+        }
+        return Some((kind, text.len() - rest.len()));
+    }
+    None
+}
+
+/// A fun of a module that a script made while it ran, as Elixir prints it; its number comes from a clock.
+fn function_in_file(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("#Function<")?;
+    let rest = rest[digits(rest)..].strip_prefix('.')?;
+    let rest = &rest[digits(rest)..];
+    rest.starts_with(" in file:")
+        .then_some(text.len() - rest.len())
+}
+
+/// A date or a time of day at the start of `text`: its length. Known are `21-Nov-2026::07:55:11.123456`,
+/// `2026-11-21`, `07:55:11.123`, and durations such as `0.3 seconds` and `12ms`.
+fn moment(text: &str) -> Option<usize> {
+    let d = digits(text);
+    if d == 0 || d > 6 {
+        return None;
+    }
+    let after = &text[d..];
+    if d <= 2 {
+        let month = after.strip_prefix('-').and_then(|r| {
+            let known = r.get(..3).is_some_and(|m| {
+                m.starts_with(|c: char| c.is_ascii_uppercase())
+                    && m[1..].chars().all(|c| c.is_ascii_lowercase())
+            });
+            known.then(|| &r[3..])
+        });
+        if let Some(rest) = month.and_then(|r| pattern(r, &[('-', 4)])) {
+            let rest = rest.strip_prefix("::").unwrap_or(rest);
+            return Some(text.len() - rest.len());
+        }
+    }
+    if let Some(rest) = pattern(after, &[(':', 2), (':', 2)]).filter(|_| d == 2) {
+        let fraction = rest.strip_prefix('.').map_or(0, |f| 1 + digits(f));
+        return Some(text.len() - rest.len() + fraction);
+    }
+    let rest = after.strip_prefix('.').map_or(after, |f| &f[digits(f)..]);
+    for unit in [" seconds", "ms", "µs", " s]", "s async", "s sync"] {
+        if let Some(r) = rest.strip_prefix(unit) {
+            let n = text.len() - r.len();
+            return Some(n - unit.len());
+        }
+    }
+    None
+}
+
+/// What follows `parts`, each a separator and how many digits come behind it.
+fn pattern<'a>(mut rest: &'a str, parts: &[(char, usize)]) -> Option<&'a str> {
+    for (separator, width) in parts {
+        rest = rest.strip_prefix(*separator)?;
+        if digits(rest) != *width {
+            return None;
+        }
+        rest = &rest[*width..];
+    }
+    Some(rest)
+}

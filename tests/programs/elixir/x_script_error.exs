@@ -1,0 +1,4 @@
+# A script that does not compile.
+defmodule Broken do
+  def f(x), do: undefined_function(x)
+end
