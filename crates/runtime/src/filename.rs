@@ -122,13 +122,14 @@ fn push(out: &mut Vec<u8>, c: i64, enc: Encoding) -> Option<()> {
 }
 
 /// The native form of a file name argument as natives other than `prim_file` take it: as [`to_native`], and binaries
-/// as they are.
+/// as they are. Of a bit string the whole bytes count, as in stock.
 pub fn any_to_native(t: Term) -> Option<Vec<u8>> {
-    match t.as_binary() {
-        Some(b) if b.contains(&0) => None,
-        Some(b) => Some(b.into_owned()),
-        None => to_native(t),
-    }
+    let Some(bits) = t.as_bits() else {
+        return to_native(t);
+    };
+    let mut name = bits.shifted();
+    name.truncate(bits.bit_len / 8);
+    (!name.contains(&0)).then_some(name)
 }
 
 /// The list of characters that these native bytes are; None if they are not properly encoded.
