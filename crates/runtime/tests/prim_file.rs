@@ -8,5 +8,8 @@ fn files_behave_as_in_stock() {
         purlin_runtime::options::FilenameEncoding::Utf8,
         purlin_runtime::options::FilenameWarning::Ignore,
     );
-    common::against_stock("prim_file_sample.erl", &["erlang", "prim_buffer", "prim_file", "lists"]);
+    common::against_stock(
+        "prim_file_sample.erl",
+        &["erlang", "prim_buffer", "prim_file", "lists"],
+    );
 }

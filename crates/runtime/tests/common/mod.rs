@@ -18,7 +18,9 @@ pub fn call(m: Term, f: Term) -> String {
     // SAFETY: only the pid is used; the stack holds the address that the first call returns to; the registers hold
     // immediates.
     unsafe {
-        (*cell.as_mut_ptr()).pid = Term::pid(0);
+        (*cell.as_mut_ptr())
+            .id
+            .store(0, purlin_term::sync::Ordering::Relaxed);
         cx.proc = cell.as_mut_ptr();
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         cx.heap.stop = cx.heap.hend.sub(1);
@@ -129,12 +131,20 @@ pub fn against_stock(source: &str, needs: &[&str]) {
         }
         let got = call(m, atom::intern(f));
         if got != *expected {
-            let same = expected.bytes().zip(got.bytes()).take_while(|(a, b)| a == b).count();
+            let same = expected
+                .bytes()
+                .zip(got.bytes())
+                .take_while(|(a, b)| a == b)
+                .count();
             let near = |s: &str| -> String {
                 let part: Vec<u8> = s.bytes().skip(same.saturating_sub(100)).take(400).collect();
                 String::from_utf8_lossy(&part).into_owned()
             };
-            wrong.push(format!("{f} at {same}\n  stock  {}\n  purlin {}", near(expected), near(&got)));
+            wrong.push(format!(
+                "{f} at {same}\n  stock  {}\n  purlin {}",
+                near(expected),
+                near(&got)
+            ));
         }
     }
     let _ = std::env::set_current_dir("/");
