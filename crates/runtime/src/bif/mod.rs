@@ -5,10 +5,14 @@
 pub mod binary;
 pub mod checksum;
 pub mod code;
+pub mod convert;
 pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
+pub mod funs;
 pub mod halt;
+pub mod identifiers;
+pub mod inspect;
 pub mod iolist;
 pub mod links;
 pub mod lists;
@@ -25,6 +29,7 @@ pub mod prim_file_names;
 pub mod process;
 pub mod process_info;
 pub mod re;
+pub mod settings;
 pub mod time;
 pub mod timers;
 pub mod tuples;
@@ -87,10 +92,15 @@ pub const TABLES: &[&[Bif]] = &[
     binary::BIFS,
     checksum::BIFS,
     code::BIFS,
-    exceptions::BIFS,
+    convert::BIFS,
     decode_packet::BIFS,
+    exceptions::BIFS,
+    funs::BIFS,
     halt::BIFS,
+    identifiers::BIFS,
+    inspect::BIFS,
     iolist::BIFS,
+    links::BIFS,
     lists::BIFS,
     maps::BIFS,
     math::BIFS,
@@ -101,10 +111,10 @@ pub const TABLES: &[&[Bif]] = &[
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,
-    links::BIFS,
     process::BIFS,
     process_info::BIFS,
     re::BIFS,
+    settings::BIFS,
     time::BIFS,
     timers::BIFS,
     tuples::BIFS,

@@ -1,0 +1,216 @@
+//! Natives that look at terms as such: hashes, kinds of terms, the insides of maps, sizes, and printing for
+//! debugging.
+
+use super::errors::badmap;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::map::{self, NextKind};
+use purlin_term::print::{Style, format_term};
+use purlin_term::word::{Subtag, header_subtag};
+use purlin_term::{Alloc, Term, am, arith, atom, compare, hash, layout};
+use std::io::Write;
+
+/// A range of hashes, up to 2^32.
+fn range(t: Term) -> Result<u64, Fail> {
+    match arith::to_u64(t) {
+        Some(n @ 1..=0x1_0000_0000) => Ok(n),
+        _ => Err(Fail::Badarg),
+    }
+}
+fn phash_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+    let n = range(n)?;
+    let h = u64::from(hash::phash(t));
+    Ok(cx.uint(h % n + 1))
+}
+fn phash2_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
+}
+fn phash2_2(_cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+    let n = range(n)?;
+    Ok(Term::small((u64::from(hash::phash2(t)) % n) as i64))
+}
+
+fn cmp_term_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
+    Ok(Term::small(compare::cmp_exact(a, b) as i64))
+}
+fn same_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
+    Ok(Term::bool(a == b))
+}
+
+fn term_type_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let name = if t.is_list_ptr() {
+        "list"
+    } else if t.is_small() {
+        "fixnum"
+    } else if t.is_local_pid() {
+        "pid"
+    } else if t.is_local_port() {
+        "port"
+    } else if t.is_atom() {
+        "atom"
+    } else if t.is_nil() {
+        "nil"
+    } else {
+        let header = t.boxed_header().ok_or(Fail::Badarg)?;
+        match header_subtag(header) {
+            Subtag::Tuple => "tuple",
+            Subtag::PosBig | Subtag::NegBig => "bignum",
+            Subtag::Ref => "reference",
+            Subtag::Fun if t.as_fun().is_some_and(|f| f.external) => "export",
+            Subtag::Fun => "fun",
+            Subtag::Float => "hfloat",
+            Subtag::RefcBin => "refc_binary",
+            Subtag::HeapBin => "heap_binary",
+            Subtag::SubBin => "sub_binary",
+            Subtag::ExtPid => "external_pid",
+            Subtag::ExtPort => "external_port",
+            Subtag::ExtRef => "external_reference",
+            Subtag::Map => match layout::map_kind(header) {
+                layout::MAP_FLAT => "flatmap",
+                layout::MAP_NODE => "hashmap_node",
+                _ => "hashmap",
+            },
+            Subtag::MatchContext | Subtag::Unused7 | Subtag::UnusedB => return Err(Fail::Badarg),
+        }
+    };
+    Ok(atom::intern(name))
+}
+
+fn map_to_tuple_keys_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
+    if !m.is_map() {
+        return Err(badmap(cx, &[m], m));
+    }
+    map::tuple_keys(m).ok_or(Fail::Badarg)
+}
+fn map_hashmap_children_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
+    if !m.is_map() {
+        return Err(badmap(cx, &[m], m));
+    }
+    map::children(cx, m).ok_or(Fail::Badarg)
+}
+fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
+    let kind = if kind.is_list() {
+        NextKind::List(kind)
+    } else if kind.is_atom() && atom::name(kind) == "iterator" {
+        NextKind::Iterator
+    } else {
+        return Err(Fail::Badarg);
+    };
+    // As many pairs as the time slice has room for.
+    let max = (cx.reds / 4).max(1) as usize;
+    let (t, taken) = map::next(cx, path, m, kind, max).ok_or(Fail::Badarg)?;
+    cx.bump(4 * taken);
+    Ok(t)
+}
+
+/// Words that a copy of `t` would take if nothing in it were shared, with literals counted too.
+fn flat_words(t: Term) -> usize {
+    let mut words = 0;
+    let mut todo = vec![t];
+    while let Some(mut t) = todo.pop() {
+        while let Some((h, tl)) = t.as_cons() {
+            words += 2;
+            if !h.is_immed() {
+                todo.push(h);
+            }
+            t = tl;
+        }
+        if !t.is_boxed() {
+            continue;
+        }
+        let p = t.ptr();
+        // SAFETY: a boxed term in hand is well formed.
+        unsafe {
+            match t.subtag() {
+                // There is one empty tuple, which belongs to nobody.
+                Some(Subtag::Tuple) if t.as_tuple().is_some_and(|e| e.is_empty()) => {}
+                Some(Subtag::SubBin) => words += sub_binary_words(t),
+                _ => {
+                    words += layout::object_words(p);
+                    let (a, b) = layout::term_range(p);
+                    for i in a..b {
+                        let e = *p.add(i);
+                        if !e.is_immed() {
+                            todo.push(e);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    words
+}
+
+/// Words that a copy of a sub-binary counts as: those of what it refers to (a refc binary as such, else its own part
+/// of the bytes), and its own where it does not start and end at bytes.
+fn sub_binary_words(t: Term) -> usize {
+    let Some(bits) = t.as_bits() else { return 0 };
+    // SAFETY: word 4 of a sub-binary is what it refers to.
+    let original = unsafe { *t.ptr().add(4) };
+    let odd = bits.bit_offset as usize + (bits.bit_len & 7);
+    let (own, extra) = match odd {
+        0 => (0, 0),
+        1..=8 => (layout::SUB_BIN_WORDS, 1),
+        _ => (layout::SUB_BIN_WORDS, 2),
+    };
+    own + match original.subtag() {
+        Some(Subtag::RefcBin) => layout::REFC_BIN_WORDS,
+        _ => layout::HEAP_BIN_HEAD_WORDS + (bits.bit_len / 8 + extra).div_ceil(8),
+    }
+}
+
+fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let n = flat_words(t);
+    cx.bump(n / 64);
+    Ok(Term::small(n as i64))
+}
+
+/// Writes for people to see; nobody can be told where that fails.
+fn show(mut to: impl Write, text: &str) {
+    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+}
+fn display_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let mut s = format_term(t, Style::Display, usize::MAX);
+    s.push('\n');
+    show(std::io::stdout().lock(), &s);
+    Ok(am::TRUE)
+}
+fn debug_display_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let mut s = format_term(t, Style::Display, usize::MAX);
+    s.push('\n');
+    show(std::io::stdout().lock(), &s);
+    Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
+}
+fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let mut it = l.list_iter();
+    let mut s = String::new();
+    for x in it.by_ref() {
+        let c = x.as_small().and_then(|v| u32::try_from(v).ok());
+        s.push(c.and_then(char::from_u32).ok_or(Fail::Badarg)?);
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    show(std::io::stderr().lock(), &s);
+    Ok(am::TRUE)
+}
+fn display_nl_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    show(std::io::stderr().lock(), "\n");
+    Ok(am::TRUE)
+}
+
+crate::bifs! {
+    Plain "erlang":"phash"/2 = phash_2;
+    Plain "erlang":"phash2"/1 = phash2_1;
+    Plain "erlang":"phash2"/2 = phash2_2;
+    Plain "erts_internal":"cmp_term"/2 = cmp_term_2;
+    Plain "erts_internal":"term_type"/1 = term_type_1;
+    Plain "erts_internal":"map_to_tuple_keys"/1 = map_to_tuple_keys_1;
+    Plain "erts_internal":"map_hashmap_children"/1 = map_hashmap_children_1;
+    Plain "erts_internal":"map_next"/3 = map_next_3;
+    Plain "erts_debug":"same"/2 = same_2;
+    Plain "erts_debug":"flat_size"/1 = flat_size_1;
+    Plain "erts_debug":"display"/1 = debug_display_1;
+    Plain "erlang":"display"/1 = display_1;
+    Plain "erlang":"display_string"/1 = display_string_1;
+    Plain "erlang":"display_nl"/0 = display_nl_0;
+}
