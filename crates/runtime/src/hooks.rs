@@ -61,6 +61,7 @@ pub fn port_unregister(port: Term, name: Term) {
 /// A process has ended: what it owned elsewhere goes.
 pub fn owner_exit(pid: Term) {
     crate::timer::message::owner_exit(pid);
+    crate::bif::prim_file::owner_exit(pid);
 }
 /// `process_flag(monitor_nodes, …)`: nodes never come up while distribution isn't there, so that only the arguments
 /// matter.

@@ -264,6 +264,9 @@ pub enum Parsed<'a> {
     },
 }
 
+/// Makes a term of bytes.
+pub type MakeTerm<'a> = &'a dyn Fn(&mut dyn Alloc, &[u8]) -> Term;
+
 /// The target of a request.
 #[derive(Debug)]
 pub enum Uri<'a> {
@@ -529,13 +532,8 @@ fn absolute(https: bool, u: &[u8]) -> Uri<'_> {
 
 impl Parsed<'_> {
     /// The term for it. `string` makes the terms for strings, `plain` for contents that have no structure.
-    pub fn to_term<A: Alloc + ?Sized>(
-        &self,
-        a: &mut A,
-        string: impl Fn(&mut A, &[u8]) -> Term,
-        plain: impl FnOnce(&mut A, &[u8]) -> Term,
-    ) -> Term {
-        let pair = |a: &mut A, (x, y): (i32, i32)| {
+    pub fn to_term(&self, a: &mut dyn Alloc, string: MakeTerm, plain: MakeTerm) -> Term {
+        let pair = |a: &mut dyn Alloc, (x, y): (i32, i32)| {
             a.tuple(&[Term::small(x as i64), Term::small(y as i64)])
         };
         match self {
@@ -563,7 +561,7 @@ impl Parsed<'_> {
                     Some(m) => atom::intern(m),
                     None => string(a, method),
                 };
-                let uri = uri.to_term(a, &string);
+                let uri = uri.to_term(a, string);
                 let version = pair(a, *version);
                 a.tuple(&[a_http_request(), method, uri, version])
             }
@@ -610,11 +608,7 @@ impl Parsed<'_> {
 }
 
 impl Uri<'_> {
-    fn to_term<A: Alloc + ?Sized>(
-        &self,
-        a: &mut A,
-        string: impl Fn(&mut A, &[u8]) -> Term,
-    ) -> Term {
+    fn to_term(&self, a: &mut dyn Alloc, string: MakeTerm) -> Term {
         match *self {
             Uri::Star => a_star(),
             Uri::Path(p) => {

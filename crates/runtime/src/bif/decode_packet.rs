@@ -101,7 +101,7 @@ fn decode_packet_3(cx: &mut Cx, [kind, data, options]: [Term; 3]) -> BifResult {
         Kind::Http { bin: true } | Kind::HttpHeader { bin: true }
     );
     let base = bytes.as_ptr() as usize;
-    let string = |cx: &mut Cx, s: &[u8]| {
+    let string = |cx: &mut dyn Alloc, s: &[u8]| {
         let at = (s.as_ptr() as usize).wrapping_sub(base);
         if !as_binaries {
             cx.byte_list(s, NIL)
@@ -111,9 +111,10 @@ fn decode_packet_3(cx: &mut Cx, [kind, data, options]: [Term; 3]) -> BifResult {
             cx.binary(s)
         }
     };
-    let plain =
-        |cx: &mut Cx, s: &[u8]| cx.sub_binary(data, (s.as_ptr() as usize - base) * 8, s.len() * 8);
-    let packet = parsed.to_term(cx, string, plain);
+    let plain = |cx: &mut dyn Alloc, s: &[u8]| {
+        cx.sub_binary(data, (s.as_ptr() as usize - base) * 8, s.len() * 8)
+    };
+    let packet = parsed.to_term(cx, &string, &plain);
     let rest = cx.sub_binary(data, len * 8, bits.bit_len - len * 8);
     Ok(cx.tuple(&[am::OK, packet, rest]))
 }

@@ -98,7 +98,8 @@ fn port_control_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
         return Ok(am::BADARG);
     };
     cx.bump(data.len() / 1024 + 20);
-    Ok(match port::control(&p, op, &data) {
+    let me = cx.self_pid();
+    Ok(match port::control(&p, me, op, &data) {
         None => am::BADARG,
         Some(r) if r.binary => cx.binary(&r.bytes),
         Some(r) => cx.byte_list(&r.bytes, NIL),

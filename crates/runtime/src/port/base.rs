@@ -1,8 +1,9 @@
 //! What all ports have, and drivers use: owner, links, monitors, delivery of input, the busy mark.
 
 use super::linebuf::LineBuf;
-use super::{Port, outbox};
-use crate::poll;
+use super::{Driver, Port, outbox};
+use crate::timer::{self, TimerId};
+use crate::{poll, process};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
@@ -38,6 +39,8 @@ pub struct Base {
     pub parallelism: bool,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    /// Who asks for what the driver is doing now: the sender of output, the caller of `port_control`.
+    pub caller: Term,
     pub(super) registered: Option<Term>,
     /// It looks closed to everybody.
     pub(super) closing: bool,
@@ -68,6 +71,7 @@ impl Base {
             parallelism: false,
             bytes_in: 0,
             bytes_out: 0,
+            caller: NIL,
             registered: None,
             closing: false,
             send_closed: false,
@@ -94,6 +98,39 @@ impl Base {
     /// Whether the port has been closed and only writes what is queued.
     pub fn is_closing(&self) -> bool {
         self.closing
+    }
+
+    /// Whether the port ends when the driver has returned, or looks closed already.
+    pub fn is_ending(&self) -> bool {
+        self.closing || self.ended.is_some()
+    }
+    /// Has the driver's `timeout` called with `token` in `ms` milliseconds.
+    pub fn after(&self, ms: u64, token: u32) -> TimerId {
+        let me = self.me.clone();
+        timer::after(ms, move || {
+            if let Some(p) = me.upgrade() {
+                p.timeout(token);
+            }
+        })
+    }
+    /// Stops a timer. It may have fired already, and wait for the port's lock.
+    pub fn cancel(&self, timer: TimerId) {
+        timer::cancel(timer);
+    }
+    /// Whether the local process is still there.
+    pub fn is_alive(&self, pid: Term) -> bool {
+        process::table().find(pid).is_some()
+    }
+    /// Opens another port of the same kind, owned by and linked to `owner`. None: there are too many.
+    pub fn sibling(&self, name: &str, owner: Term, driver: Box<dyn Driver>) -> Option<Term> {
+        let p = super::enter(name.as_bytes(), owner).ok()?;
+        let mut core = p.lock();
+        core.base.binary = self.binary;
+        core.base.add_link(owner);
+        core.driver = Some(driver);
+        drop(core);
+        outbox::enter_link(owner, p.id);
+        Some(p.id)
     }
 
     /// Ends the port as soon as the driver has returned.

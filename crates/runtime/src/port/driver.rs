@@ -1,6 +1,6 @@
 //! What a kind of port does.
 
-use super::{Base, open};
+use super::{Base, inet, open};
 use crate::bif::iolist::IoVec;
 use crate::poll;
 use purlin_term::Term;
@@ -19,6 +19,8 @@ pub trait Driver: Send {
     fn output(&mut self, base: &mut Base, data: IoVec);
     /// A descriptor that the driver registered is ready for what it wanted.
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
+    /// A timer that the driver set has fired, or one that it cancelled too late.
+    fn timeout(&mut self, _base: &mut Base, _token: u32) {}
     /// `port_control`; None: no such operation.
     fn control(&mut self, _base: &mut Base, _op: u32, _data: &[u8]) -> Option<Reply> {
         None
@@ -58,7 +60,11 @@ pub type Start =
     fn(&mut Base, &open::Options, command: &[u8]) -> Result<Box<dyn Driver>, open::Error>;
 
 /// The drivers that `{spawn, Name}` and `{spawn_driver, Name}` find by the first word of the name.
-const DRIVERS: &[(&str, Start)] = &[("tty_sl", super::tty::start)];
+const DRIVERS: &[(&str, Start)] = &[
+    ("tty_sl", super::tty::start),
+    (inet::tcp::NAME, inet::tcp::start),
+    (inet::udp::NAME, inet::udp::start),
+];
 
 /// The driver that a command names.
 pub fn find(command: &[u8]) -> Option<Start> {

@@ -23,6 +23,7 @@
 mod base;
 pub mod driver;
 mod fd;
+pub mod inet;
 pub mod line;
 mod linebuf;
 pub mod open;
@@ -225,6 +226,7 @@ impl Port {
             return Ok(Outcome::Bad);
         }
         c.base.bytes_out += v.bytes as u64;
+        c.base.caller = if how.message { from } else { caller };
         driver.output(&mut c.base, v);
         self.settle(&mut core);
         Ok(Outcome::Done)
@@ -334,6 +336,11 @@ impl Port {
         if std::mem::take(&mut core.base.send_closed) {
             core.base.tell(atom::intern("closed"));
         }
+    }
+
+    /// A timer of the driver has fired.
+    fn timeout(&self, token: u32) {
+        self.with(|d, b| d.timeout(b, token));
     }
 
     fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
@@ -509,9 +516,13 @@ pub fn is_open(port: &Port) -> bool {
     !port.lock().base.closing
 }
 
-/// `port_control`: None if the driver has no such operation or the port is gone.
-pub fn control(port: &Port, op: u32, data: &[u8]) -> Option<Reply> {
-    port.with(|d, b| d.control(b, op, data)).flatten()
+/// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
+pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
+    port.with(|d, b| {
+        b.caller = caller;
+        d.control(b, op, data)
+    })
+    .flatten()
 }
 
 /// `port_call`: the answer; None if the driver has no such operation or the port is gone.

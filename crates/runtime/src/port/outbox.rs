@@ -25,6 +25,17 @@ mod live {
     pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
         crate::signal::send::monitor_down(to, reference, purlin_term::am::PORT, object, reason);
     }
+    /// Enters the link with `port` at the end of the process `to`.
+    pub fn enter_link(to: Term, port: Term) {
+        let task = move |cx: Option<&mut crate::cx::Cx>| match cx {
+            Some(cx) => {
+                let link = crate::process::ext::Link { unlinking: 0 };
+                cx.process().ext_mut().links.insert(port.raw(), link);
+            }
+            None => crate::port::link_broken(port, to, purlin_term::am::NOPROC),
+        };
+        crate::signal::send::run_in(to, Box::new(task));
+    }
     /// A process that waits for a port to be no longer busy tries again.
     pub fn wake(pid: Term) {
         crate::signal::send::wake(pid);
@@ -88,6 +99,9 @@ mod record {
     pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
         let _ = reference;
         note(to, "down", &[am::PORT, object, reason]);
+    }
+    pub fn enter_link(to: Term, port: Term) {
+        note(to, "link", &[port]);
     }
     pub fn wake(pid: Term) {
         put(pid, "wake".into());

@@ -1,0 +1,369 @@
+//! Requests that all sockets understand.
+
+use super::addr::{self, Addr};
+use super::sock::{Sock, state};
+use super::{Answer, Args, BAD_PORT, EINVAL, req, sys};
+use crate::port::Base;
+use std::ffi::{CStr, CString};
+
+/// Numbers of statistics.
+mod stat {
+    pub const RECV_CNT: u8 = 1;
+    pub const RECV_MAX: u8 = 2;
+    pub const RECV_AVG: u8 = 3;
+    pub const RECV_DVI: u8 = 4;
+    pub const SEND_CNT: u8 = 5;
+    pub const SEND_MAX: u8 = 6;
+    pub const SEND_AVG: u8 = 7;
+    pub const SEND_PEND: u8 = 8;
+    pub const RECV_OCT: u8 = 9;
+    pub const SEND_OCT: u8 = 10;
+}
+
+/// The only thing to subscribe to.
+const SUBS_EMPTY_OUT_Q: u8 = 1;
+
+/// Numbers of interface options, and bits of their flags.
+mod ifopt {
+    pub const ADDR: u8 = 1;
+    pub const BROADADDR: u8 = 2;
+    pub const DSTADDR: u8 = 3;
+    pub const NETMASK: u8 = 5;
+    pub const FLAGS: u8 = 6;
+    pub const HWADDR: u8 = 7;
+}
+
+/// Answers a request; `queued` bytes wait to be sent.
+pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -> Answer {
+    let mut args = Args(data);
+    match op {
+        req::GETSTAT => statistics(s, data, queued),
+        req::SUBSCRIBE => subscribe(s, base, data, queued),
+        req::GETSTATUS => Ok(s.state.to_be_bytes().to_vec()),
+        req::GETTYPE => {
+            let domain = match s.domain {
+                libc::AF_INET => addr::family::INET,
+                libc::AF_INET6 => addr::family::INET6,
+                libc::AF_UNIX => addr::family::LOCAL,
+                _ => return Err(EINVAL),
+            };
+            let kind = match s.kind {
+                libc::SOCK_STREAM => 1u32,
+                libc::SOCK_DGRAM => 2,
+                _ => return Err(EINVAL),
+            };
+            Ok([(domain as u32).to_be_bytes(), kind.to_be_bytes()].concat())
+        }
+        req::GETFD if !s.is_open() => Err(EINVAL),
+        req::GETFD => Ok(s.fd()?.to_be_bytes().to_vec()),
+        req::GETHOSTNAME if !data.is_empty() => Err(EINVAL),
+        req::GETHOSTNAME => host_name(),
+        req::PEER => {
+            if s.state & state::ACTIVE == 0 {
+                return Err(libc::ENOTCONN.into());
+            }
+            let a = match s.fake_peer {
+                Some(a) => a,
+                None => addr::peer_name(s.fd()?)?,
+            };
+            a.encode().ok_or(EINVAL)
+        }
+        req::NAME => {
+            let a = match s.fake_name {
+                Some(a) => a,
+                None => addr::sock_name(s.fd().map_err(|_| libc::EBADF)?)?,
+            };
+            a.encode().ok_or(EINVAL)
+        }
+        req::SETPEER => set_fake(s.domain, data).map(|a| {
+            s.fake_peer = a;
+            Vec::new()
+        }),
+        req::SETNAME => set_fake(s.domain, data).map(|a| {
+            s.fake_name = a;
+            Vec::new()
+        }),
+        req::GETPADDRS | req::GETLADDRS => {
+            if data.len() != 4 {
+                return Err(EINVAL);
+            }
+            if !s.is_open() {
+                return Err(BAD_PORT);
+            }
+            let fd = s.fd()?;
+            let a = if op == req::GETPADDRS {
+                addr::peer_name(fd)
+            } else {
+                addr::sock_name(fd)
+            };
+            Ok(a?.encode().unwrap_or_default())
+        }
+        req::BIND => {
+            if data.len() < 2 {
+                return Err(EINVAL);
+            }
+            if s.state != state::OPEN {
+                return Err(BAD_PORT);
+            }
+            let a = Addr::parse(s.domain, &mut args.0)?;
+            let fd = s.fd()?;
+            sys::bind(fd, &a)?;
+            let port = match a.port() {
+                Some(0) => addr::sock_name(fd).ok().and_then(|a| a.port()).unwrap_or(0),
+                Some(p) => p,
+                None => 0,
+            };
+            Ok(port.to_be_bytes().to_vec())
+        }
+        req::IGNOREFD => {
+            if !s.is_connected() {
+                return Err(libc::ENOTCONN.into());
+            }
+            let on = match args.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(EINVAL),
+            };
+            if !s.is_stream() || on == s.ignored {
+                return Err(EINVAL);
+            }
+            s.ignored = on;
+            s.arm(base);
+            Ok(Vec::new())
+        }
+        req::GETSERVBYNAME => {
+            let n = args.u8()? as usize;
+            let name = args.take(n)?;
+            let n = args.u8()? as usize;
+            let protocol = args.take(n)?;
+            service_by_name(name, protocol)
+        }
+        req::GETSERVBYPORT => {
+            let port = args.u16()?;
+            let n = args.u8()? as usize;
+            service_by_port(port, args.take(n)?)
+        }
+        req::GETIFADDRS if !s.is_open() => Err(BAD_PORT),
+        req::GETIFADDRS => interfaces(),
+        _ => Err(BAD_PORT),
+    }
+}
+
+fn set_fake(domain: i32, data: &[u8]) -> Result<Option<Addr>, super::Error> {
+    match data.len() {
+        0 => Ok(None),
+        1 => Err(EINVAL),
+        _ => Ok(Some(Addr::parse(domain, &mut &data[..])?)),
+    }
+}
+
+fn statistics(s: &Sock, wanted: &[u8], queued: usize) -> Answer {
+    let mut out = Vec::new();
+    for &w in wanted {
+        out.push(w);
+        let v = match w {
+            stat::RECV_CNT => s.received.count,
+            stat::RECV_MAX => s.received.max,
+            stat::RECV_AVG => s.received.average as u32,
+            stat::RECV_DVI => s.received.deviation.abs() as u32,
+            stat::SEND_CNT => s.sent.count,
+            stat::SEND_MAX => s.sent.max,
+            stat::SEND_AVG => s.sent.average as u32,
+            stat::SEND_PEND => queued as u32,
+            stat::RECV_OCT => {
+                out.extend_from_slice(&s.received.bytes.to_be_bytes());
+                continue;
+            }
+            stat::SEND_OCT => {
+                out.extend_from_slice(&s.sent.bytes.to_be_bytes());
+                continue;
+            }
+            _ => return Err(EINVAL),
+        };
+        out.extend_from_slice(&v.to_be_bytes());
+    }
+    Ok(out)
+}
+
+fn subscribe(s: &mut Sock, base: &Base, wanted: &[u8], queued: usize) -> Answer {
+    let mut out = Vec::new();
+    for &w in wanted {
+        if w != SUBS_EMPTY_OUT_Q {
+            return Err(EINVAL);
+        }
+        if queued > 0 {
+            s.subscribers.push(base.caller);
+        }
+        out.push(w);
+        out.extend_from_slice(&(queued as u32).to_be_bytes());
+    }
+    Ok(out)
+}
+
+fn host_name() -> Answer {
+    let mut b = [0u8; 256];
+    // SAFETY: as many bytes as the array has.
+    sys::unit(unsafe { libc::gethostname(b.as_mut_ptr().cast(), b.len()) })?;
+    let n = b.iter().position(|&c| c == 0).unwrap_or(b.len());
+    Ok(b[..n].to_vec())
+}
+
+/// The answer of one of the reentrant look-ups of services.
+fn service<R>(
+    look: impl Fn(*mut libc::servent, &mut [libc::c_char], *mut *mut libc::servent) -> i32,
+    of: impl FnOnce(&libc::servent) -> R,
+) -> Result<R, super::Error> {
+    let mut room = vec![0; 1024];
+    loop {
+        let mut entry = std::mem::MaybeUninit::<libc::servent>::uninit();
+        let mut found = std::ptr::null_mut();
+        match look(entry.as_mut_ptr(), &mut room, &mut found) {
+            libc::ERANGE if room.len() < 1 << 20 => room.resize(room.len() * 2, 0),
+            0 if !found.is_null() => {
+                // SAFETY: it points at the entry, which the call has filled; its strings are in the room.
+                return Ok(of(unsafe { &*found }));
+            }
+            _ => return Err(EINVAL),
+        }
+    }
+}
+
+unsafe extern "C" {
+    fn getservbyname_r(
+        name: *const libc::c_char,
+        protocol: *const libc::c_char,
+        entry: *mut libc::servent,
+        room: *mut libc::c_char,
+        room_len: usize,
+        found: *mut *mut libc::servent,
+    ) -> i32;
+    fn getservbyport_r(
+        port: i32,
+        protocol: *const libc::c_char,
+        entry: *mut libc::servent,
+        room: *mut libc::c_char,
+        room_len: usize,
+        found: *mut *mut libc::servent,
+    ) -> i32;
+}
+
+fn service_by_name(name: &[u8], protocol: &[u8]) -> Answer {
+    let c = |b: &[u8]| CString::new(b).map_err(|_| EINVAL);
+    let (name, protocol) = (c(name)?, c(protocol)?);
+    service(
+        // SAFETY: terminated strings, and room as long as it says.
+        |e, room, found| unsafe {
+            getservbyname_r(
+                name.as_ptr(),
+                protocol.as_ptr(),
+                e,
+                room.as_mut_ptr(),
+                room.len(),
+                found,
+            )
+        },
+        |e| u16::from_be(e.s_port as u16).to_be_bytes().to_vec(),
+    )
+}
+
+fn service_by_port(port: u16, protocol: &[u8]) -> Answer {
+    let protocol = CString::new(protocol).map_err(|_| EINVAL)?;
+    service(
+        // SAFETY: as above.
+        |e, room, found| unsafe {
+            getservbyport_r(
+                port.to_be() as i32,
+                protocol.as_ptr(),
+                e,
+                room.as_mut_ptr(),
+                room.len(),
+                found,
+            )
+        },
+        // SAFETY: a terminated string in the room.
+        |e| unsafe { CStr::from_ptr(e.s_name) }.to_bytes().to_vec(),
+    )
+}
+
+/// Names, flags and addresses of all interfaces.
+fn interfaces() -> Answer {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: room for the pointer; what it points at is freed below.
+    sys::unit(unsafe { libc::getifaddrs(&mut first) })?;
+    let mut out = Vec::new();
+    let mut next = first;
+    // SAFETY: entries of the list that the call made, each with what its flags say.
+    unsafe {
+        while let Some(i) = next.as_ref() {
+            let name = CStr::from_ptr(i.ifa_name).to_bytes();
+            // Bytes above 127 are coded as characters.
+            out.extend(String::from_iter(name.iter().map(|&b| b as char)).into_bytes());
+            out.push(0);
+            out.push(ifopt::FLAGS);
+            out.extend_from_slice(&flags(i.ifa_flags as i32).to_be_bytes());
+            if let Some(a) = i.ifa_addr.as_ref() {
+                match a.sa_family as i32 {
+                    libc::AF_INET | libc::AF_INET6 => {
+                        put_address(&mut out, ifopt::ADDR, i.ifa_addr);
+                        put_address(&mut out, ifopt::NETMASK, i.ifa_netmask);
+                        let other = i.ifa_ifu;
+                        if !other.is_null() && i.ifa_flags as i32 & libc::IFF_POINTOPOINT != 0 {
+                            put_address(&mut out, ifopt::DSTADDR, other);
+                        } else if i.ifa_flags as i32 & libc::IFF_BROADCAST != 0 {
+                            put_address(&mut out, ifopt::BROADADDR, other);
+                        }
+                    }
+                    libc::AF_PACKET => {
+                        let l = &*i.ifa_addr.cast::<libc::sockaddr_ll>();
+                        let n = (l.sll_halen as usize).min(l.sll_addr.len());
+                        if n > 1 {
+                            out.push(ifopt::HWADDR);
+                            out.extend_from_slice(&(n as u16).to_be_bytes());
+                            out.extend_from_slice(&l.sll_addr[..n]);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            out.push(0);
+            next = i.ifa_next;
+        }
+        libc::freeifaddrs(first);
+    }
+    Ok(out)
+}
+
+/// # Safety
+/// The address is null or good, with as many bytes as its family has.
+unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
+    if a.is_null() {
+        return;
+    }
+    match (*a).sa_family as i32 {
+        libc::AF_INET | libc::AF_UNSPEC => {
+            let ip = (*a.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
+            out.extend_from_slice(&[option, addr::family::INET]);
+            out.extend_from_slice(&ip.to_ne_bytes());
+        }
+        libc::AF_INET6 => {
+            out.extend_from_slice(&[option, addr::family::INET6]);
+            out.extend_from_slice(&(*a.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr);
+        }
+        _ => {}
+    }
+}
+
+fn flags(of: i32) -> u32 {
+    let bits = [
+        (libc::IFF_UP, 0x01),
+        (libc::IFF_BROADCAST, 0x02),
+        (libc::IFF_LOOPBACK, 0x04),
+        (libc::IFF_POINTOPOINT, 0x08),
+        // Up counts as running, as in stock.
+        (libc::IFF_UP, 0x10),
+        (libc::IFF_MULTICAST, 0x20),
+    ];
+    bits.iter()
+        .filter(|b| of & b.0 != 0)
+        .fold(0, |n, b| n | b.1)
+}
