@@ -1,7 +1,7 @@
 //! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
 
 use super::operands::*;
-use super::{Exit, collect, go};
+use super::{Exit, collect, go, stress};
 use crate::cx::Cx;
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
@@ -76,7 +76,7 @@ unsafe fn make_room(cx: *mut Cx, e: *mut Term, hp: *mut Term, need: usize, live:
 macro_rules! room {
     ($cx:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
-        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
+        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted || stress($cx) {
             make_room($cx, $e, $hp, need, $live);
             $hp = (*$cx).heap.htop;
             $e = (*$cx).heap.stop;

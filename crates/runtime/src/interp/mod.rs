@@ -78,6 +78,9 @@ pub struct State {
     build: (*mut u8, usize, usize),
     #[cfg(debug_assertions)]
     next: (*const u64, *mut Term, *mut Term, i64),
+    /// Allocation points until the next collection of the stress mode.
+    #[cfg(debug_assertions)]
+    stress: usize,
 }
 
 impl State {
@@ -98,6 +101,8 @@ impl State {
                 std::ptr::null_mut(),
                 0,
             ),
+            #[cfg(debug_assertions)]
+            stress: 0,
         }
     }
 }
@@ -202,9 +207,25 @@ pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
     (*cx).reds -= (words / 16) as i64;
 }
 
+/// Whether the stress mode wants a collection at this allocation point. Small heaps are collected at every one, large
+/// ones in proportion to what that costs. Builds without debug assertions have no such mode.
+#[inline(always)]
+pub(crate) unsafe fn stress(_cx: *mut Cx) -> bool {
+    #[cfg(debug_assertions)]
+    if purlin_term::gc::stress() {
+        let left = &mut (*_cx).interp.stress;
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            *left = (*_cx).heap.used_words() / 16;
+            return true;
+        }
+    }
+    false
+}
+
 /// As [`collect`], if natives asked for it, with one register more.
 pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
-    if !(*cx).heap.gc_wanted || live == purlin_loader::lower::NO_LIVE as usize {
+    if !((*cx).heap.gc_wanted || stress(cx)) || live == purlin_loader::lower::NO_LIVE as usize {
         return;
     }
     let x = (*cx).x.as_mut_ptr();
