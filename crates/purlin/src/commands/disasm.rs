@@ -10,13 +10,11 @@ use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut file = None;
+    let (mut generic, mut specific) = (false, false);
     for arg in args {
         match arg.to_str() {
-            Some("--generic") => {}
-            Some("--specific") => {
-                let message = "purlin: disasm: specific code is not shown yet, only --generic";
-                return Err(Failure::new(USAGE, message));
-            }
+            Some("--generic") => generic = true,
+            Some("--specific") => specific = true,
             Some(option) if option.starts_with('-') => {
                 return Err(Failure::new(
                     USAGE,
@@ -45,9 +43,17 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             format!("purlin: cannot read {shown}: {}", reason(&error)),
         )
     })?;
-    let text = BeamFile::parse(&bytes)
-        .and_then(|module| disasm_generic(&module))
-        .map_err(|error| Failure::new(NO_INPUT, format!("purlin: {shown}: {error}")))?;
+    let damaged =
+        |error: &dyn std::fmt::Display| Failure::new(NO_INPUT, format!("purlin: {shown}: {error}"));
+    let mut text = String::new();
+    if generic || !specific {
+        text = BeamFile::parse(&bytes)
+            .and_then(|module| disasm_generic(&module))
+            .map_err(|error| damaged(&error))?;
+    }
+    if specific {
+        text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough.

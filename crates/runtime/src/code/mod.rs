@@ -8,10 +8,12 @@
 //!   (string table). Literals are regions; those of purged modules are kept, since processes may still refer to them.
 //! * `Arc`s of modules keep the code in memory for those who look at it. Those who run it are found by the purge.
 
+mod disasm;
 mod load;
 pub mod purge;
 mod versions;
 
+pub use disasm::disasm_specific;
 pub use load::{LoadFailure, Prepared, finish, load, prepare};
 pub use versions::{
     FinishFailure, Module, Place, Versions, current, delete, find, finish_all, finish_on_load,
