@@ -1,6 +1,7 @@
 //! The living system.
 
 pub mod bif;
+pub mod break_handler;
 pub mod clock;
 pub mod code;
 pub mod crash_dump;
@@ -11,6 +12,7 @@ pub mod hooks;
 pub mod ids;
 pub mod interp;
 pub mod options;
+pub mod os_signals;
 pub mod osenv;
 pub mod packet;
 pub mod poll;

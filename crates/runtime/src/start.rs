@@ -188,6 +188,7 @@ pub fn start(options: EmulatorOptions) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
+    crate::os_signals::init(o.flags.break_mode);
     let s = &o.flags.schedulers;
     sched::start(
         s.online as usize,

@@ -1,8 +1,9 @@
 //! Natives of module `os`: environment, process number, signals. Those that read clocks are in [`super::time`].
 
 use crate::cx::{BifResult, Cx, Fail};
+use crate::os_signals::{self, Action};
 use crate::{bifs, filename, osenv};
-use purlin_term::{Alloc, NIL, Term, am};
+use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// A string for the environment: a list of characters.
 fn value_arg(t: Term) -> Result<Vec<u8>, Fail> {
@@ -56,12 +57,29 @@ fn getpid_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(cx.string(&std::process::id().to_string()))
 }
 
+fn set_signal_2(cx: &mut Cx, [signal, action]: [Term; 2]) -> BifResult {
+    let action = match action.is_atom().then(|| atom::name(action)) {
+        Some("default") => Action::Default,
+        Some("ignore") => Action::Ignore,
+        Some("handle") => Action::Handle,
+        _ => return Err(cx.badarg_cause(am::BADOPT)),
+    };
+    if !signal.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    let n = os_signals::named(atom::name(signal)).ok_or(Fail::Badarg)?;
+    // Some can't be changed, which nobody is told, as in stock.
+    let _ = os_signals::set(n, action);
+    Ok(am::OK)
+}
+
 bifs! {
     Plain "os":"env"/0 = env_0;
     Plain "os":"getenv"/1 = getenv_1;
     Plain "os":"putenv"/2 = putenv_2;
     Plain "os":"unsetenv"/1 = unsetenv_1;
     Plain "os":"getpid"/0 = getpid_0;
+    Plain "os":"set_signal"/2 = set_signal_2;
 }
 
 #[cfg(test)]

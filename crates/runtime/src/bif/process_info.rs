@@ -175,7 +175,7 @@ pub fn memory(cx: &mut Cx) -> usize {
 }
 
 /// One item of the process in `cx`; `None` if there is no such item.
-fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
+pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
     let state = cx.process().state.load();
     Some(match what {
         "registered_name" => match cx.process().ext().map(|e| e.name) {

@@ -5,6 +5,7 @@ use crate::bif::iolist::IoVec;
 use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
+use std::time::Instant;
 
 /// What `port_control` answers.
 pub struct Reply {
@@ -35,8 +36,12 @@ pub trait Driver: Send {
     }
     /// The port was closed while something is queued.
     fn flush(&mut self, _base: &mut Base) {}
-    /// Writes everything that is queued, blocking: the runtime halts.
-    fn write_out(&mut self, _base: &mut Base) {}
+    /// Writes everything that is queued, blocking, but not for longer than until then: the runtime halts.
+    fn write_out(&mut self, _base: &mut Base, _until: Option<Instant>) {}
+    /// Whether it reads from or writes to the terminal that the runtime was started on.
+    fn on_terminal(&self) -> bool {
+        false
+    }
     /// The child process of the port has ended, with that status of wait(2).
     fn child_exited(&mut self, _base: &mut Base, _status: i32) {}
     /// The port ends: the last call. Descriptors are forgotten and closed.

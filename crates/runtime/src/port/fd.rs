@@ -14,6 +14,7 @@ use crate::poll;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -148,13 +149,19 @@ impl Output {
         poll::want(id, false, true);
         Ok(())
     }
-    /// Writes everything, blocking.
-    pub fn write_all(&self, queue: &mut IoVec) {
+    /// Writes everything, blocking, but not for longer than until then.
+    pub fn write_all(&self, queue: &mut IoVec, until: Option<Instant>) {
         while queue.bytes > 0 {
             match self.write(queue) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    sys::poll_one(self.fd, true, -1);
+                    let ms = until.map_or(-1, |u| {
+                        let left = u.saturating_duration_since(Instant::now()).as_millis();
+                        i32::try_from(left).unwrap_or(i32::MAX)
+                    });
+                    if !sys::poll_one(self.fd, true, ms) {
+                        return;
+                    }
                 }
                 Err(_) => return,
             }
@@ -435,10 +442,13 @@ impl Driver for Fd {
         self.queue.bytes
     }
 
-    fn write_out(&mut self, _: &mut Base) {
+    fn write_out(&mut self, _: &mut Base, until: Option<Instant>) {
         if let Some(o) = &self.output {
-            o.write_all(&mut self.queue);
+            o.write_all(&mut self.queue, until);
         }
+    }
+    fn on_terminal(&self) -> bool {
+        self.kind == Kind::Fd
     }
 
     fn child_exited(&mut self, b: &mut Base, status: i32) {

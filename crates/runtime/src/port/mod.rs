@@ -29,7 +29,7 @@ mod linebuf;
 pub mod open;
 mod outbox;
 mod spawn;
-mod sys;
+pub(crate) mod sys;
 #[cfg(test)]
 mod tests;
 pub mod tty;
@@ -39,12 +39,13 @@ pub use driver::{Driver, Reply};
 
 use crate::bif::iolist::IoVec;
 use crate::cx::{Cx, Fail};
-use crate::poll;
 use crate::process::registry;
+use crate::{halt, poll, report};
 use purlin_term::frag::OwnedTerm;
-use purlin_term::{Term, am, atom};
+use purlin_term::{NIL, Term, am, atom};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
+use std::time::{Duration, Instant};
 
 /// Greatest port number: what a local port identifier can hold.
 const MAX_NUMBER: u32 = (1 << 28) - 1;
@@ -122,6 +123,8 @@ pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
 
 /// Enters a new port into the table, without a driver.
 fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| halt::on_halt(flush_all_at_halt));
     let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
     if t.ports.len() >= t.limit {
         return Err(open::Error::SystemLimit);
@@ -215,7 +218,7 @@ impl Port {
             return Err(Fail::Wait);
         }
         let Ok(v) = IoVec::gather(data) else {
-            crate::port::bad_value(&self.name);
+            bad_value(&self.name);
             if how.message {
                 c.base.bad_signal();
             }
@@ -368,8 +371,12 @@ impl poll::Ready for Port {
     }
 }
 
-/// Says that something other than an I/O list was sent to a port.
-fn bad_value(_name: &[u8]) {}
+/// Reports that something other than an I/O list was sent to a port.
+fn bad_value(name: &[u8]) {
+    let name = String::from_utf8_lossy(name);
+    let text = format!("Bad value on output port '{name}'\n");
+    report::send(report::Level::Error, NIL, NIL, report::Text::Plain(&text));
+}
 
 /// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
 /// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy.
@@ -587,14 +594,33 @@ pub fn info(port: &Port) -> Option<Info> {
     })
 }
 
-/// The runtime halts: everything that ports have queued is written, however long it takes.
-pub fn flush_all_at_halt() {
+/// As [`info`]; None too if the port is doing something.
+pub fn try_info(port: &Port) -> Option<Info> {
+    drop(port.core.try_lock().ok()?);
+    info(port)
+}
+
+/// The runtime halts: everything that ports have queued is written, as far as that can be done in time.
+pub fn flush_all_at_halt(limit: Option<Duration>) {
+    let until = limit.map(|l| Instant::now() + l);
     for id in all() {
         let Some(p) = find(id) else { continue };
         let mut core = p.lock();
         let c = &mut *core;
         if let Some(d) = &mut c.driver {
-            d.write_out(&mut c.base);
+            d.write_out(&mut c.base, until);
         }
     }
+}
+
+/// Runs `f` while no port reads from or writes to the terminal.
+pub fn hold_terminal(f: impl FnOnce()) {
+    let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
+    let held: Vec<MutexGuard<Core>> = ports
+        .iter()
+        .map(|p| p.lock())
+        .filter(|c| c.driver.as_ref().is_some_and(|d| d.on_terminal()))
+        .collect();
+    f();
+    drop(held);
 }

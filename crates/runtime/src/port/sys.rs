@@ -230,6 +230,10 @@ impl Modes {
         // SAFETY: modes that came from a terminal.
         check(unsafe { libc::tcsetattr(fd, libc::TCSANOW, &self.0) }).map(drop)
     }
+    /// Makes the key that interrupts an ordinary one.
+    pub fn pass_interrupt_key(&mut self) {
+        self.0.c_cc[libc::VINTR] = 0;
+    }
     /// These, changed.
     pub fn changed(&self, c: ModeChanges) -> Modes {
         fn bits(flags: &mut libc::tcflag_t, mask: libc::tcflag_t, on: bool) {
@@ -260,12 +264,6 @@ impl Modes {
         }
         Modes(t)
     }
-}
-
-/// Has `f` called when the process exits by way of exit(3).
-pub fn at_exit(f: extern "C" fn()) {
-    // SAFETY: a function that is never unloaded.
-    unsafe { libc::atexit(f) };
 }
 
 /// What the locale of the environment knows about characters.

@@ -11,13 +11,15 @@ use super::sys::{self, ModeChanges, Modes, SystemLocale};
 use super::{Base, Driver, End, Reply};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::filename;
-use crate::poll;
+use crate::options::BreakMode;
+use crate::os_signals::{self, Action};
+use crate::{halt, poll};
 use purlin_term::am;
-use signal_hook::consts::{SIGCONT, SIGWINCH};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Mutex, Once};
+use std::time::Instant;
 use termini::{BoolCapability, NumberCapability, StringCapability, TermInfo};
 
 /// First byte of what the shell writes.
@@ -55,17 +57,20 @@ pub fn restore() {
         let _ = t.before.set(t.fd);
     }
 }
-extern "C" fn restore_at_exit() {
-    restore();
+
+/// Set when the size of the window has changed.
+static RESIZED: AtomicBool = AtomicBool::new(false);
+
+/// The size of the window has changed.
+pub fn resized() {
+    RESIZED.store(true, Ordering::Relaxed);
 }
 
 /// Gives the terminal the modes that it has for the shell; where there is no shell, does nothing.
 pub fn set_shell_modes() {
-    // In a signal handler a lock that is taken must not be waited for.
-    if let Ok(t) = IN_USE.try_lock() {
-        if let Some(t) = &*t {
-            let _ = t.during.set(t.fd);
-        }
+    let t = IN_USE.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(t) = &*t {
+        let _ = t.during.set(t.fd);
     }
 }
 
@@ -150,8 +155,6 @@ struct Tty {
     out: Option<Output>,
     queue: IoVec,
     line: Line<SystemLocale>,
-    /// Set by the signal that the size of the window has changed.
-    resized: Arc<AtomicBool>,
     /// The owner waits to hear that what it wrote is on its way.
     owes_ok: bool,
     /// Beginning of a character that was not read whole.
@@ -171,7 +174,11 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
     let fd = own.as_ref().map_or(0, |f| f.as_raw_fd());
     let (caps, columns) = capabilities().ok_or(Error::General)?;
     let before = Modes::of(fd).map_err(|_| Error::General)?;
-    let during = before.changed(changes);
+    let mut during = before.changed(changes);
+    let mode = crate::start::try_options().map(|o| o.flags.break_mode);
+    if mode == Some(BreakMode::Interrupt) {
+        during.pass_interrupt_key();
+    }
     let id = b.register(fd).map_err(|_| Error::General)?;
     if during.set(fd).is_err() {
         poll::forget(id);
@@ -180,13 +187,11 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
     *IN_USE.lock().unwrap_or_else(|e| e.into_inner()) = Some(InUse { fd, before, during });
     static HOOKS: Once = Once::new();
     HOOKS.call_once(|| {
-        sys::at_exit(restore_at_exit);
-        // SAFETY: what is called does nothing that a signal handler may not do: it takes no lock that it would have
-        // to wait for, and sets terminal modes.
-        let _ = unsafe { signal_hook::low_level::register(SIGCONT, set_shell_modes) };
+        halt::on_end(restore);
     });
-    let resized = Arc::new(AtomicBool::new(false));
-    let _ = signal_hook::flag::register(SIGWINCH, resized.clone());
+    // Without these the terminal still works, if not as well.
+    let _ = os_signals::set(libc::SIGCONT, Action::Handle);
+    let _ = os_signals::set(libc::SIGWINCH, Action::Handle);
     let columns = sys::window_size(fd)
         .map(|w| w.0)
         .filter(|&n| n > 0)
@@ -202,7 +207,6 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
         out: Some(Output::shared(fd)),
         queue: IoVec::default(),
         line: Line::new(caps, locale, columns as usize, utf8),
-        resized,
         owes_ok: false,
         partial: Vec::new(),
     }))
@@ -306,7 +310,7 @@ impl Driver for Tty {
         let Some((&what, rest)) = bytes.split_first() else {
             return;
         };
-        if self.resized.swap(false, Ordering::Relaxed) {
+        if RESIZED.swap(false, Ordering::Relaxed) {
             self.line.columns = self.size().0 as usize;
         }
         let number = || match *rest {
@@ -368,13 +372,18 @@ impl Driver for Tty {
     fn queued(&self) -> usize {
         self.queue.bytes
     }
-    fn write_out(&mut self, _: &mut Base) {
+    fn write_out(&mut self, _: &mut Base, until: Option<Instant>) {
         if let Some(o) = &self.out {
-            o.write_all(&mut self.queue);
+            o.write_all(&mut self.queue, until);
         }
+    }
+    fn on_terminal(&self) -> bool {
+        true
     }
     fn stop(&mut self, _: &mut Base) {
         restore();
+        let _ = os_signals::set(libc::SIGCONT, Action::Default);
+        let _ = os_signals::set(libc::SIGWINCH, Action::Default);
         poll::forget(self.id);
         if let Some(out) = self.out.take() {
             out.close();

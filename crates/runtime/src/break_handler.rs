@@ -1,0 +1,260 @@
+//! What Ctrl-C opens: a menu on the terminal, to end the emulator, look at it, or go on.
+//!
+//! While the menu is open nothing is written to or read from the terminal by ports. A second Ctrl-C ends the emulator.
+
+use crate::bif::process_info;
+use crate::port::{self, sys, tty};
+use crate::process::{self, registry};
+use crate::{code, halt, signal, start};
+use purlin_term::frag::Fragment;
+use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::{Term, am, atom, node};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+const MENU: &str = "\nBREAK: (a)bort (A)bort with dump (c)ontinue (p)roc info (i)nfo\n       (l)oaded (v)ersion (k)ill (D)b-tables (d)istribution\n";
+
+/// Most characters of a term that is shown.
+const TERM_CHARS: usize = 10_000;
+
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Ctrl-C was pressed. Called on the thread that handles signals.
+pub fn requested() {
+    if OPEN.swap(true, Ordering::SeqCst) {
+        halt::halt(0, false);
+    }
+    let t = std::thread::Builder::new().name("break".into()).spawn(|| {
+        port::hold_terminal(|| {
+            tty::set_outer_modes();
+            menu();
+            tty::set_shell_modes();
+        });
+        OPEN.store(false, Ordering::SeqCst);
+    });
+    if t.is_err() {
+        halt::halt(0, false);
+    }
+}
+
+/// The first byte of what is typed next; None at the end of input.
+fn key() -> Option<u8> {
+    let _ = std::io::stdout().flush();
+    let mut buf = [0; 64];
+    sys::poll_one(0, false, -1);
+    match sys::read(0, &mut buf) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(buf[0]),
+    }
+}
+
+/// Writes to standard output. Where nobody reads it, nothing can be done.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn menu() {
+    say(MENU);
+    loop {
+        match key() {
+            None | Some(b'a' | b'q' | b'*') => halt::halt(0, false),
+            Some(b'A') => halt::halt_with_dump("Crash dump requested by user"),
+            Some(b'c' | b'm') => break,
+            Some(b'p') => {
+                processes();
+                ports();
+                break;
+            }
+            Some(b'o') => {
+                ports();
+                break;
+            }
+            Some(b'i') => {
+                info();
+                break;
+            }
+            Some(b'l') => {
+                loaded();
+                break;
+            }
+            Some(b'v') => {
+                let version = start::try_options().map_or("", |o| o.otp.erts_version.as_str());
+                say(&format!("Erlang (BEAM) emulator version {version}\n"));
+                break;
+            }
+            Some(b'd') => {
+                distribution();
+                break;
+            }
+            Some(b'k') => {
+                killer();
+                break;
+            }
+            Some(b'\n') => {}
+            Some(c) => say(&format!(
+                "Invalid option '{}'. Please enter one of the following:\n{}",
+                char::from(c),
+                MENU.trim_start()
+            )),
+        }
+    }
+    let _ = std::io::stdout().flush();
+}
+
+fn show(t: Term) -> String {
+    format_term(t, Style::Display, TERM_CHARS)
+}
+
+/// What is shown of a process, in the words of a crash dump.
+const SHOWN: &[(&str, &str)] = &[
+    ("status", "State"),
+    ("registered_name", "Name"),
+    ("initial_call", "Spawned as"),
+    ("current_function", "Current call"),
+    ("parent", "Spawned by"),
+    ("message_queue_len", "Message queue length"),
+    ("messages", "Message queue"),
+    ("links", "Link list"),
+    ("dictionary", "Dictionary"),
+    ("reductions", "Reductions"),
+    ("total_heap_size", "Stack+heap"),
+    ("memory", "Memory"),
+];
+
+/// How long a process may take to say what it is like. One that runs a long native does not answer.
+const ANSWER_TIME: Duration = Duration::from_millis(200);
+
+/// What a process says about itself.
+fn process_text(pid: Term) -> String {
+    let (tell, told) = mpsc::channel();
+    signal::send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let mut s = String::new();
+            if let Some(cx) = cx {
+                for &(item, title) in SHOWN {
+                    let mut f = Fragment::new();
+                    let Some(v) = process_info::item(cx, &mut f, item) else {
+                        continue;
+                    };
+                    // What there is nothing of is not shown.
+                    if !v.is_nil() {
+                        let v = match v.as_tuple() {
+                            Some(&[m, f, a]) if item != "messages" => {
+                                format!("{}:{}/{}", show(m), show(f), show(a))
+                            }
+                            _ => show(v),
+                        };
+                        s.push_str(&format!("{title}: {v}\n"));
+                    }
+                    // SAFETY: nothing of it is used any more.
+                    unsafe { f.destroy() };
+                }
+            }
+            let _ = tell.send(s);
+        }),
+    );
+    let text = told
+        .recv_timeout(ANSWER_TIME)
+        .unwrap_or_else(|_| "State: Running\n".into());
+    format!("=proc:{}\n{text}", show(pid))
+}
+
+fn pids() -> Vec<Term> {
+    let mut v = process::table().pids();
+    v.sort_by_key(|p| p.pid_data());
+    v
+}
+
+fn processes() {
+    for p in pids() {
+        say(&process_text(p));
+    }
+}
+
+fn list(v: &[Term]) -> String {
+    v.iter().map(|&t| show(t)).collect::<Vec<_>>().join(", ")
+}
+
+fn ports() {
+    for id in port::all() {
+        let Some(p) = port::find(id) else { continue };
+        say(&format!("=port:{}\n", show(id)));
+        // Those that hold the terminal while the menu is open are not asked.
+        let Some(i) = port::try_info(&p) else {
+            say("State: busy\n");
+            continue;
+        };
+        say(&format!(
+            "Slot: {}\nConnected: {}\n",
+            id.pid_data(),
+            show(i.connected)
+        ));
+        if !i.links.is_empty() {
+            say(&format!("Links: {}\n", list(&i.links)));
+        }
+        if let Some(n) = i.registered {
+            say(&format!("Registered as: {}\n", show(n)));
+        }
+        if !i.monitored_by.is_empty() {
+            say(&format!("Monitors: {}\n", list(&i.monitored_by)));
+        }
+        say(&format!(
+            "Input: {}\nOutput: {}\nQueue: {}\n",
+            i.bytes_in, i.bytes_out, i.queued
+        ));
+        if i.os_pid.is_some() {
+            let name = String::from_utf8_lossy(&p.name);
+            say(&format!("Port controls external process: {name}\n"));
+        }
+    }
+}
+
+fn info() {
+    say(&format!(
+        "=memory\nbinary: {}\n",
+        purlin_term::bin::total_bytes()
+    ));
+    say(&format!(
+        "=index_table:atom_tab\nlimit: {}\nentries: {}\n",
+        atom::limit(),
+        atom::count()
+    ));
+    say(&format!(
+        "=hash_table:process_reg\nobjs: {}\n",
+        registry::names().len()
+    ));
+}
+
+fn loaded() {
+    let mut v = code::loaded();
+    v.sort_by(|&a, &b| atom::cmp(a, b));
+    for m in v {
+        say(&format!("{}\n", format_atom(m, Style::Display)));
+    }
+}
+
+fn distribution() {
+    let me = node::this_name();
+    say(&format!("=node:{}\n", format_atom(me, Style::Display)));
+    if me == am::NONODE_AT_NOHOST {
+        say("=no_distribution\n");
+    }
+}
+
+/// Shows processes one by one, the newest first, and kills those that it is told to.
+fn killer() {
+    say("\n\nProcess Information\n\n--------------------------------------------------\n");
+    for p in pids().into_iter().rev() {
+        say(&process_text(p));
+        say("(k)ill (n)ext (r)eturn:\n");
+        match key() {
+            None => halt::halt(0, false),
+            Some(b'k') => signal::send::exit_signal(Term::pid(0), p, am::KILL),
+            Some(b'n') => {}
+            Some(_) => return,
+        }
+    }
+}

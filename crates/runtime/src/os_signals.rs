@@ -1,0 +1,184 @@
+//! Signals of the operating system.
+//!
+//! A handler does nothing but write the signal's number to a pipe; a thread reads it there and acts: Ctrl-C enters the
+//! break handler, changes of the terminal go to its driver, the signals that programs may ask for (`os:set_signal/2`)
+//! are told to the process registered as `erl_signal_server`.
+
+use crate::options::BreakMode;
+use crate::port::tty;
+use crate::process::registry;
+use crate::{break_handler, signal};
+use purlin_term::{Alloc, Term, atom};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// What a signal does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// What the system does by itself.
+    Default,
+    Ignore,
+    /// Is told to whom it concerns.
+    Handle,
+}
+
+/// Signals that programs may ask for, by name.
+const NAMED: &[(&str, i32)] = &[
+    ("sighup", libc::SIGHUP),
+    ("sigquit", libc::SIGQUIT),
+    ("sigabrt", libc::SIGABRT),
+    ("sigalrm", libc::SIGALRM),
+    ("sigterm", libc::SIGTERM),
+    ("sigusr1", libc::SIGUSR1),
+    ("sigusr2", libc::SIGUSR2),
+    ("sigchld", libc::SIGCHLD),
+    ("sigstop", libc::SIGSTOP),
+    ("sigtstp", libc::SIGTSTP),
+];
+
+/// The signal with that name (`sighup` …), of those that programs may ask for.
+pub fn named(name: &str) -> Option<i32> {
+    NAMED.iter().find(|n| n.0 == name).map(|n| n.1)
+}
+
+/// The write end of the pipe.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// Where the thread's errno lies.
+fn errno_place() -> *mut libc::c_int {
+    // SAFETY: always allowed.
+    unsafe {
+        #[cfg(target_os = "macos")]
+        return libc::__error();
+        #[cfg(not(target_os = "macos"))]
+        return libc::__errno_location();
+    }
+}
+
+extern "C" fn on_signal(sig: libc::c_int) {
+    let byte = sig as u8;
+    // SAFETY: write(2) is allowed in signal handlers; errno is put back for the code that was interrupted.
+    unsafe {
+        let errno = errno_place();
+        let before = *errno;
+        libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
+        *errno = before;
+    }
+}
+
+fn start() -> io::Result<()> {
+    static STARTED: OnceLock<Option<i32>> = OnceLock::new();
+    let failed = STARTED.get_or_init(|| {
+        let make = || -> io::Result<()> {
+            let (r, w) = io::pipe()?;
+            PIPE.store(OwnedFd::from(w).into_raw(), Ordering::Relaxed);
+            std::thread::Builder::new()
+                .name("signals".into())
+                .stack_size(256 * 1024)
+                .spawn(move || run(r))?;
+            Ok(())
+        };
+        make().err().map(|e| crate::posix::errno_of(&e))
+    });
+    match failed {
+        None => Ok(()),
+        Some(e) => Err(io::Error::from_raw_os_error(*e)),
+    }
+}
+
+/// A descriptor that stays open for good.
+trait Forever {
+    fn into_raw(self) -> i32;
+}
+impl Forever for OwnedFd {
+    fn into_raw(self) -> i32 {
+        let fd = self.as_raw_fd();
+        std::mem::forget(self);
+        fd
+    }
+}
+
+fn run(mut pipe: io::PipeReader) {
+    let mut sig = [0];
+    while pipe.read_exact(&mut sig).is_ok() {
+        match i32::from(sig[0]) {
+            libc::SIGINT => break_handler::requested(),
+            libc::SIGWINCH => tty::resized(),
+            libc::SIGCONT => tty::set_shell_modes(),
+            s => notify(s),
+        }
+    }
+}
+
+/// Tells the process that handles signals.
+fn notify(sig: i32) {
+    let Some(&(name, _)) = NAMED.iter().find(|n| n.1 == sig) else {
+        return;
+    };
+    if let Some(to) = registry::whereis(atom::intern("erl_signal_server")) {
+        signal::send_with(to, |a: &mut dyn Alloc| -> Term {
+            a.tuple(&[atom::intern("notify"), atom::intern(name)])
+        });
+    }
+}
+
+/// Says what a signal does.
+pub fn set(sig: i32, action: Action) -> io::Result<()> {
+    if action == Action::Handle {
+        start()?;
+    }
+    // SAFETY: a valid action; the handler only does what handlers may.
+    unsafe {
+        let mut a: libc::sigaction = std::mem::zeroed();
+        a.sa_sigaction = match action {
+            Action::Default => libc::SIG_DFL,
+            Action::Ignore => libc::SIG_IGN,
+            Action::Handle => on_signal as extern "C" fn(libc::c_int) as usize,
+        };
+        a.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&mut a.sa_mask);
+        if libc::sigaction(sig, &a, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The actions that an emulator starts with.
+pub fn init(mode: BreakMode) {
+    let mut all = vec![
+        (libc::SIGPIPE, Action::Ignore),
+        (libc::SIGTERM, Action::Handle),
+        (libc::SIGUSR1, Action::Handle),
+    ];
+    match mode {
+        BreakMode::Handler | BreakMode::Interrupt => {
+            all.push((libc::SIGINT, Action::Handle));
+            all.push((libc::SIGQUIT, Action::Handle));
+        }
+        BreakMode::Ignore => {
+            for s in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+                all.push((s, Action::Ignore));
+            }
+        }
+        BreakMode::Disabled => {}
+    }
+    for (s, a) in all {
+        if let Err(e) = set(s, a) {
+            eprintln!("purlin: cannot handle signal {s}: {e}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_signals() {
+        assert_eq!(named("sighup"), Some(libc::SIGHUP));
+        assert_eq!(named("sigint"), None);
+    }
+}
