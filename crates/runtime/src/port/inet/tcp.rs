@@ -1160,7 +1160,7 @@ impl Driver for Tcp {
             self.clear_output(base);
         }
     }
-    fn write_out(&mut self, _: &mut Base) {
+    fn write_out(&mut self, _: &mut Base, _: Option<std::time::Instant>) {
         let mut queue = std::mem::take(&mut self.queue);
         let _ = self.push(&mut queue);
         self.queue = queue;
