@@ -84,8 +84,48 @@ fn dump(w: &mut impl Write, slogan: &str) -> io::Result<()> {
     writeln!(w, "=erl_crash_dump:0.5")?;
     writeln!(w, "{}", ctime(&now))?;
     writeln!(w, "Slogan: {slogan}")?;
+    write!(
+        w,
+        "System version: {}",
+        crate::bif::system_info::system_version()
+    )?;
+    writeln!(w, "Taints: ")?;
     writeln!(w, "Atoms: {}", purlin_term::atom::count())?;
+    memory(w)?;
     writeln!(w, "=end")
+}
+
+/// `=memory` and what follows it: the state of the system as a whole.
+pub fn info(w: &mut Vec<u8>) -> io::Result<()> {
+    memory(w)
+}
+
+fn memory(w: &mut impl Write) -> io::Result<()> {
+    let u = crate::bif::memory::usage();
+    writeln!(w, "=memory")?;
+    for (name, bytes) in [
+        ("total", u.total),
+        ("processes", u.processes),
+        ("processes_used", u.processes_used),
+        ("system", u.system()),
+        ("atom", u.atom),
+        ("atom_used", u.atom),
+        ("binary", u.binary),
+        ("code", u.code),
+        ("ets", u.ets),
+    ] {
+        writeln!(w, "{name}: {bytes}")?;
+    }
+    Ok(())
+}
+
+/// All processes.
+pub fn processes(w: &mut Vec<u8>) -> io::Result<()> {
+    for pid in crate::process::table().pids() {
+        let pid = purlin_term::print::format_term(pid, purlin_term::print::Style::Display, 100);
+        writeln!(w, "=proc:{pid}")?;
+    }
+    Ok(())
 }
 
 /// A date as C's `ctime` writes it.

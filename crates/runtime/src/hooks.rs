@@ -62,6 +62,7 @@ pub fn port_unregister(port: Term, name: Term) {
 pub fn owner_exit(pid: Term) {
     crate::timer::message::owner_exit(pid);
     crate::bif::prim_file::owner_exit(pid);
+    crate::bif::system_flag::owner_exit(pid);
 }
 /// `process_flag(monitor_nodes, …)`: nodes never come up while distribution isn't there, so that only the arguments
 /// matter.
@@ -81,4 +82,16 @@ pub fn process_crash(cx: &mut Cx, reason: Term) {
 /// A process is larger than its `max_heap_size` (`words` in all), and wants that logged.
 pub fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
     let _ = (cx, limit, words);
+}
+/// Ports: how many there are.
+pub fn port_totals() -> (usize, usize) {
+    (0, 0)
+}
+/// Bytes that ports have read and written.
+pub fn port_bytes() -> (u64, u64) {
+    (0, 0)
+}
+/// Tables: how many there are, and bytes that they take.
+pub fn ets_totals() -> (usize, usize) {
+    (0, 0)
 }

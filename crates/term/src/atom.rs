@@ -151,6 +151,7 @@ impl Table {
                 .store(e as *const Entry as *mut Entry, Ordering::Release)
         };
         m.insert(&e.name, i);
+        NAME_BYTES.fetch_add(s.len(), Ordering::Relaxed);
         Ok(i)
     }
     fn entry(&self, i: u32) -> Option<&'static Entry> {
@@ -212,6 +213,15 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
             .then_with(|| x.name.as_bytes().cmp(y.name.as_bytes())),
         _ => a.raw().cmp(&b.raw()),
     }
+}
+
+static NAME_BYTES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+/// Bytes of all names of atoms, and of the table that leads to them.
+pub fn bytes() -> (usize, usize) {
+    let n = count() as usize;
+    let entry = size_of::<Entry>() + size_of::<AtomicPtr<Entry>>() + size_of::<(&str, u32)>() + 1;
+    (NAME_BYTES.load(Ordering::Relaxed), n * entry)
 }
 
 /// How many atoms there are.

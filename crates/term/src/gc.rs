@@ -27,7 +27,7 @@ use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header_arity, header_subtag};
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of more words than this are mapped from the system: only pages that are touched take memory, and they go
 /// back at once.
@@ -94,8 +94,25 @@ fn block_layout(words: usize) -> std::alloc::Layout {
         .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
 }
 
+static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
+static COLLECTIONS: AtomicUsize = AtomicUsize::new(0);
+static RECLAIMED_WORDS: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes in all heap blocks of processes, those in their cells excepted.
+pub fn heap_bytes() -> usize {
+    HEAP_BYTES.load(Ordering::Relaxed)
+}
+/// Collections so far in the whole runtime, and words that they reclaimed.
+pub fn totals() -> (usize, usize) {
+    (
+        COLLECTIONS.load(Ordering::Relaxed),
+        RECLAIMED_WORDS.load(Ordering::Relaxed),
+    )
+}
+
 /// A block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
+    HEAP_BYTES.fetch_add(words * 8, Ordering::Relaxed);
     if words > MAP_ABOVE_WORDS {
         crate::sys::reserve_rw(words * 8) as *mut Term
     } else {
@@ -115,7 +132,10 @@ pub fn alloc_block(words: usize) -> *mut Term {
 /// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
 pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
-    } else if words > MAP_ABOVE_WORDS {
+        return;
+    }
+    HEAP_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+    if words > MAP_ABOVE_WORDS {
         crate::sys::release(p as usize, words * 8);
     } else {
         std::alloc::dealloc(p as *mut u8, block_layout(words));
@@ -149,6 +169,7 @@ pub unsafe fn collect(
     if check {
         crate::verify::check(heap, roots, "before a collection");
     }
+    let before = all_words(heap);
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let old_free = words_between(heap.old_htop, heap.old_hend);
@@ -169,6 +190,8 @@ pub unsafe fn collect(
     if check {
         crate::verify::check(heap, roots, "after a collection");
     }
+    COLLECTIONS.fetch_add(1, Ordering::Relaxed);
+    RECLAIMED_WORDS.fetch_add(before.saturating_sub(all_words(heap)), Ordering::Relaxed);
     moved
 }
 

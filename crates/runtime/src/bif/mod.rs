@@ -18,6 +18,7 @@ pub mod links;
 pub mod lists;
 pub mod maps;
 pub mod math;
+pub mod memory;
 pub mod native_state;
 pub mod node;
 pub mod operators;
@@ -30,8 +31,12 @@ pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod settings;
+pub mod statistics;
+pub mod system_flag;
+pub mod system_info;
 pub mod time;
 pub mod timers;
+pub mod trace;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
@@ -104,6 +109,7 @@ pub const TABLES: &[&[Bif]] = &[
     lists::BIFS,
     maps::BIFS,
     math::BIFS,
+    memory::BIFS,
     node::BIFS,
     operators::BIFS,
     os::BIFS,
@@ -115,8 +121,12 @@ pub const TABLES: &[&[Bif]] = &[
     process_info::BIFS,
     re::BIFS,
     settings::BIFS,
+    statistics::BIFS,
+    system_flag::BIFS,
+    system_info::BIFS,
     time::BIFS,
     timers::BIFS,
+    trace::BIFS,
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,

@@ -712,7 +712,8 @@ fn request_system_task_4(cx: &mut Cx, [by, target, prio, request]: [Term; 4]) ->
 
 // Flags.
 
-fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
+/// The term of a `max_heap_size`.
+pub fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     let m = m.unwrap_or_else(process::max_heap_flags);
     let b = |v| if v { am::TRUE } else { am::FALSE };
     let mut t = cx.flatmap(&[], &[]);

@@ -41,6 +41,19 @@ impl Module {
     pub fn at(&self, offset: u32) -> *const u64 {
         self.code.as_ptr().wrapping_add(offset as usize)
     }
+    /// Bytes that it takes, literals excepted, which are a region.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self)
+            + self.code.len() * 8
+            + self.functions.len() * size_of::<LoweredFunction>()
+            + (self.lines.len() + self.line_items.len()) * size_of::<(u32, u32)>()
+            + self.exports.len() * size_of::<(Term, u32, u32)>()
+            + self.funs.len() * size_of::<FunEntry>()
+            + self.files.iter().map(|f| f.len()).sum::<usize>()
+            + self.attributes.len()
+            + self.compile.len()
+            + self.strings.len()
+    }
     /// Whether an address lies in its code.
     pub fn contains(&self, pc: *const u64) -> bool {
         self.code.as_ptr_range().contains(&pc)

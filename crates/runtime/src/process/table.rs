@@ -86,6 +86,11 @@ impl Table {
         // SAFETY: all MAX_SLOTS slots are mapped and start as zero, a valid AtomicU32.
         unsafe { &*self.slots.add(i) }
     }
+    /// Bytes of cells that are or were in use, and of the table's slots.
+    pub fn bytes(&self) -> (usize, usize) {
+        let fresh = self.free.lock().unwrap_or_else(|e| e.into_inner()).fresh as usize;
+        (fresh * CELL_BYTES, self.size.load(Ordering::Relaxed) * 4)
+    }
     /// Processes alive.
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)

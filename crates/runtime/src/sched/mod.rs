@@ -83,6 +83,44 @@ struct Worker {
     parked: Mutex<bool>,
     unpark: Condvar,
     idle: AtomicBool,
+    rest: Rest,
+}
+
+/// For how long a thread had nothing to do.
+struct Rest {
+    /// Nanoseconds, the current rest excepted.
+    total: AtomicU64,
+    /// When the current rest began, as [`crate::clock::elapsed`]; 0: it works.
+    since: AtomicU64,
+}
+
+impl Rest {
+    const fn new() -> Rest {
+        Rest {
+            total: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
+    }
+    fn begin(&self) {
+        let now = crate::clock::elapsed().max(1) as u64;
+        self.since.store(now, Ordering::Relaxed);
+    }
+    fn end(&self) {
+        let now = crate::clock::elapsed().max(1) as u64;
+        let since = self.since.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            self.total
+                .fetch_add(now.saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+    fn nanoseconds(&self) -> u64 {
+        let now = crate::clock::elapsed().max(1) as u64;
+        let total = self.total.load(Ordering::Relaxed);
+        match self.since.load(Ordering::Relaxed) {
+            0 => total,
+            since => total + now.saturating_sub(since),
+        }
+    }
 }
 
 impl Worker {
@@ -93,6 +131,7 @@ impl Worker {
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
+            rest: Rest::new(),
         }
     }
     fn wake(&self) {
@@ -106,6 +145,9 @@ struct Pool {
     queue: Mutex<VecDeque<u32>>,
     ready: Condvar,
     threads: AtomicUsize,
+    /// Threads that run a process, and nanoseconds for which they have.
+    busy: AtomicUsize,
+    worked: AtomicU64,
 }
 
 impl Pool {
@@ -114,6 +156,8 @@ impl Pool {
             queue: Mutex::new(VecDeque::new()),
             ready: Condvar::new(),
             threads: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            worked: AtomicU64::new(0),
         }
     }
 }
@@ -192,6 +236,34 @@ pub fn queue_lengths() -> Vec<usize> {
 pub fn dirty_lengths() -> (usize, usize) {
     let n = |p: &Pool| p.queue.lock().unwrap_or_else(|e| e.into_inner()).len();
     (n(&DIRTY_CPU), n(&DIRTY_IO))
+}
+
+/// Of each scheduler: whether it runs a process.
+pub fn working() -> Vec<bool> {
+    let s = schedulers();
+    s.workers[..count()]
+        .iter()
+        .map(|w| !w.idle.load(Ordering::Relaxed))
+        .collect()
+}
+
+/// Of each scheduler: nanoseconds for which it had nothing to do.
+pub fn idle_nanoseconds() -> Vec<u64> {
+    let s = schedulers();
+    s.workers[..count()]
+        .iter()
+        .map(|w| w.rest.nanoseconds())
+        .collect()
+}
+
+/// Of the dirty pools (processor, input and output): threads that are at work, and nanoseconds of work of all threads.
+pub fn dirty_work() -> [(usize, u64); 2] {
+    [&DIRTY_CPU, &DIRTY_IO].map(|p| {
+        (
+            p.busy.load(Ordering::Relaxed),
+            p.worked.load(Ordering::Relaxed),
+        )
+    })
 }
 
 /// Puts a process, whose `QUEUED` bit the caller has set, into a run queue.
@@ -320,6 +392,7 @@ fn next_or_park(i: usize) -> u32 {
         }
         *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
         w.idle.store(true, Ordering::Relaxed);
+        w.rest.begin();
         s.idle.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let found = next(i);
@@ -330,6 +403,7 @@ fn next_or_park(i: usize) -> u32 {
             }
         }
         w.idle.store(false, Ordering::Relaxed);
+        w.rest.end();
         s.idle.fetch_sub(1, Ordering::Relaxed);
         if let Some(c) = found {
             return c;

@@ -1,0 +1,300 @@
+//! What memory is used for: what `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
+//!
+//! Stock's allocators are told of as far as they are kinds of memory here: heaps of processes, binaries, tables,
+//! literals (regions), and everything else under `ll_alloc`. What native code has allocated is asked of the C library.
+//! The functions of `erlang` and `erts_internal` that put the answers together expect one message from each thread
+//! that has allocators of its own; here one message comes, with everything.
+
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, code, hooks, lazy_atoms, process, signal, timer};
+use purlin_term::{Alloc, NIL, Term, am, atom, bin, gc, region};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+lazy_atoms! {
+    mbcs = "mbcs";
+    sbcs = "sbcs";
+    blocks = "blocks";
+    carriers_size = "carriers_size";
+    fix_types = "fix_types";
+    proc_ = "proc";
+    options = "options";
+}
+
+/// Kinds of memory, by the names of stock's allocators.
+const KINDS: &[&str] = &[
+    "temp_alloc",
+    "sl_alloc",
+    "std_alloc",
+    "ll_alloc",
+    "eheap_alloc",
+    "ets_alloc",
+    "literal_alloc",
+    "fix_alloc",
+    "binary_alloc",
+    "driver_alloc",
+];
+
+/// The most that was seen of each kind when somebody asked.
+static PEAKS: [AtomicUsize; KINDS.len()] = [const { AtomicUsize::new(0) }; KINDS.len()];
+
+/// What memory is used for, in bytes.
+pub struct Usage {
+    pub total: usize,
+    /// Heaps and control blocks of processes.
+    pub processes: usize,
+    pub processes_used: usize,
+    pub atom: usize,
+    pub binary: usize,
+    pub code: usize,
+    pub ets: usize,
+    /// Literals and other shared regions.
+    pub regions: usize,
+}
+
+impl Usage {
+    /// All but processes.
+    pub fn system(&self) -> usize {
+        self.total.saturating_sub(self.processes)
+    }
+}
+
+fn code_bytes() -> usize {
+    code::loaded()
+        .into_iter()
+        .map(|name| {
+            code::with_versions(name, |v| {
+                v.current.as_ref().map_or(0, |m| m.bytes())
+                    + v.old.as_ref().map_or(0, |m| m.bytes())
+            })
+        })
+        .sum()
+}
+
+/// Bytes that the C library has handed out.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn allocated() -> usize {
+    // SAFETY: no arguments, a plain structure as result.
+    let i = unsafe { libc::mallinfo2() };
+    i.uordblks + i.hblkhd
+}
+/// Elsewhere the C library doesn't tell: what the runtime knows of itself.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn allocated() -> usize {
+    let (names, table) = atom::bytes();
+    gc::heap_bytes() + bin::total_bytes() + names + table + code_bytes()
+}
+
+/// What memory is used for now.
+pub fn usage() -> Usage {
+    let (cells, slots) = process::table().bytes();
+    let live = process::table().live() * process::table::CELL_BYTES;
+    let heaps = gc::heap_bytes();
+    let (names, table) = atom::bytes();
+    let (regions, _) = region::totals();
+    Usage {
+        // Cells, slots and regions are mapped, not allocated.
+        total: allocated() + cells + slots + regions,
+        processes: heaps + cells + slots,
+        processes_used: heaps + live + slots,
+        atom: names + table,
+        binary: bin::total_bytes(),
+        code: code_bytes(),
+        ets: hooks::ets_totals().1,
+        regions,
+    }
+}
+
+fn kind_bytes(u: &Usage, kind: &str) -> usize {
+    let (cells, _) = process::table().bytes();
+    match kind {
+        "eheap_alloc" => gc::heap_bytes(),
+        "fix_alloc" => cells,
+        "ets_alloc" => u.ets,
+        "binary_alloc" => u.binary,
+        "literal_alloc" => u.regions,
+        "ll_alloc" => u
+            .total
+            .saturating_sub(gc::heap_bytes() + cells + u.ets + u.binary + u.regions),
+        _ => 0,
+    }
+}
+
+fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term {
+    let n = [x, y, z].map(|n| Term::small(n as i64));
+    a.tuple(&[key, n[0], n[1], n[2]])
+}
+
+/// How much to tell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Memory,
+    Sizes,
+    All,
+}
+
+/// The parts of one kind's answer.
+fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, bytes: usize, detail: Detail) -> Term {
+    let name = atom::intern(KINDS[i]);
+    let peak = PEAKS[i].fetch_max(bytes, Ordering::Relaxed).max(bytes);
+    let size = three(a, am::SIZE, [bytes, peak, peak]);
+    let in_use = a.list(&[size]);
+    let entry = a.tuple(&[name, in_use]);
+    let list = if bytes == 0 { NIL } else { a.list(&[entry]) };
+    let mut parts = Vec::new();
+    if KINDS[i] == "fix_alloc" {
+        let live = process::table().live() * process::table::CELL_BYTES;
+        let n = [bytes, live].map(|n| Term::small(n as i64));
+        let cells = a.tuple(&[proc_(), n[0], n[1]]);
+        let cells = a.list(&[cells]);
+        parts.push(a.tuple(&[fix_types(), cells]));
+    }
+    let pool = |a: &mut A, list: Term, n: [usize; 3]| {
+        let b = a.tuple(&[blocks(), list]);
+        let s = three(a, carriers_size(), n);
+        a.list(&[b, s])
+    };
+    if detail == Detail::All {
+        let e = a.tuple(&[atom::intern("e"), am::TRUE]);
+        let l = a.list(&[e]);
+        parts.push(a.tuple(&[options(), l]));
+    }
+    let m = pool(a, list, [bytes, peak, peak]);
+    parts.push(a.tuple(&[mbcs(), m]));
+    let s = pool(a, NIL, [0, 0, 0]);
+    parts.push(a.tuple(&[sbcs(), s]));
+    a.list(&parts)
+}
+
+/// `{What, Reference, Kinds}`, to which the answer is a message; or `{What, Kinds}`, for which `erlang:alloc_info/1` or
+/// `erlang:alloc_sizes/1` puts messages together.
+pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
+    let name = atom::name(t[0]);
+    let detail = match name {
+        "memory_internal" => Detail::Memory,
+        "allocator_sizes" => Detail::Sizes,
+        _ => Detail::All,
+    };
+    let known = |k: Term| k.is_atom().then(|| atom::name(k));
+    if t.len() == 2 && detail != Detail::Memory {
+        let mut all = t[1].list_iter();
+        let valid = |k: Term| known(k).is_some_and(|k| KINDS.contains(&k) || k == "sys_alloc");
+        let ok = if t[1].is_atom() {
+            valid(t[1])
+        } else {
+            all.by_ref().all(valid) && all.tail().is_nil()
+        };
+        if !ok {
+            return Err(Fail::Badarg);
+        }
+        let f = match detail {
+            Detail::Sizes => "alloc_sizes",
+            _ => "alloc_info",
+        };
+        let e = code::export(am::ERLANG, atom::intern(f), 1);
+        return Err(cx.trap(e, &[t[1]]));
+    }
+    let &[_, reference, kinds] = t else {
+        return Err(Fail::Badarg);
+    };
+    let mut wanted = Vec::new();
+    let mut it = kinds.list_iter();
+    for k in it.by_ref() {
+        let k = known(k).ok_or(Fail::Badarg)?;
+        match KINDS.iter().position(|n| *n == k) {
+            Some(i) => wanted.push(Some(i)),
+            None if k == "sys_alloc" => wanted.push(None),
+            None => return Err(Fail::Badarg),
+        }
+    }
+    if !it.tail().is_nil() || !reference.is_ref() {
+        return Err(Fail::Badarg);
+    }
+    let u = usage();
+    let me = cx.self_pid();
+    signal::send_with(me, |a| {
+        let mut list = Vec::new();
+        for w in &wanted {
+            list.push(match *w {
+                Some(i) => {
+                    let bytes = kind_bytes(&u, KINDS[i]);
+                    let parts = answer(a, i, bytes, detail);
+                    a.tuple(&[atom::intern(KINDS[i]), Term::small(0), parts])
+                }
+                None => {
+                    let m = a.tuple(&[atom::intern("m"), atom::intern("libc")]);
+                    let e = a.tuple(&[atom::intern("e"), am::TRUE]);
+                    let l = a.list(&[e, m]);
+                    let o = a.tuple(&[options(), l]);
+                    let l = a.list(&[o]);
+                    a.tuple(&[atom::intern("sys_alloc"), Term::small(0), l])
+                }
+            });
+        }
+        let list = a.list(&list);
+        let r = purlin_term::copy::copy(reference, a);
+        a.tuple(&[r, Term::small(0), list])
+    });
+    Ok(am::TRUE)
+}
+
+/// `alloc_util_allocators`
+pub fn names(cx: &mut Cx) -> Term {
+    let v: Vec<Term> = KINDS.iter().map(|n| atom::intern(n)).collect();
+    cx.list(&v)
+}
+
+/// `allocator`: which library allocates, its version, and the kinds that are told apart.
+pub fn allocator(cx: &mut Cx) -> Term {
+    let (library, version) = library(cx);
+    let mut kinds: Vec<Term> = vec![atom::intern("sys_alloc")];
+    kinds.extend(KINDS.iter().map(|n| atom::intern(n)));
+    let kinds = cx.list(&kinds);
+    let e = cx.tuple(&[atom::intern("e"), am::TRUE]);
+    let m = cx.tuple(&[atom::intern("m"), atom::intern("libc")]);
+    let l = cx.list(&[e, m]);
+    let s = cx.tuple(&[atom::intern("sys_alloc"), l]);
+    let settings = cx.list(&[s]);
+    cx.tuple(&[library, version, kinds, settings])
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn library(cx: &mut Cx) -> (Term, Term) {
+    // SAFETY: a text that lives as long as the process.
+    let v = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let v: Vec<Term> = v
+        .to_string_lossy()
+        .split('.')
+        .filter_map(|n| n.parse().ok().map(Term::small))
+        .collect();
+    (atom::intern("glibc"), cx.list(&v))
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn library(_: &mut Cx) -> (Term, Term) {
+    (am::UNDEFINED, NIL)
+}
+
+/// `allocated_areas`: parts that are counted under other names.
+pub fn areas(cx: &mut Cx) -> Term {
+    let (names, table) = atom::bytes();
+    let (_, slots) = process::table().bytes();
+    let (_, timers) = timer::message::usage();
+    let one = |cx: &mut Cx, k: &str, n: usize| cx.tuple(&[atom::intern(k), Term::small(n as i64)]);
+    let used = Term::small(names as i64);
+    let v = [
+        cx.tuple(&[atom::intern("atom_space"), used, used]),
+        one(cx, "atom_table", table),
+        one(cx, "loaded_code", code_bytes()),
+        one(cx, "bif_timer", timers),
+        one(cx, "process_table", slots),
+    ];
+    cx.list(&v)
+}
+
+/// The parts of stock's `allocated_areas` and allocators that tools count are in one thread's answer.
+fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(Term::small(2))
+}
+
+bifs! {
+    Plain "erts_internal":"no_aux_work_threads"/0 = no_aux_work_threads_0;
+}
