@@ -2,6 +2,7 @@
 //! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
 //! `module_info`, what is missing) derives from the rows.
 
+pub mod atomics;
 pub mod binary;
 pub mod checksum;
 pub mod code;
@@ -9,6 +10,7 @@ pub mod convert;
 pub mod decode_packet;
 pub mod errors;
 pub mod exceptions;
+pub mod ext_term;
 pub mod funs;
 pub mod halt;
 pub mod identifiers;
@@ -23,6 +25,7 @@ pub mod native_state;
 pub mod node;
 pub mod operators;
 pub mod os;
+pub mod persistent;
 pub mod ports;
 pub mod prim_buffer;
 pub mod prim_file;
@@ -94,12 +97,14 @@ macro_rules! bifs {
 
 /// All tables. A row's index in their concatenation is its number.
 pub const TABLES: &[&[Bif]] = &[
+    atomics::BIFS,
     binary::BIFS,
     checksum::BIFS,
     code::BIFS,
     convert::BIFS,
     decode_packet::BIFS,
     exceptions::BIFS,
+    ext_term::BIFS,
     funs::BIFS,
     halt::BIFS,
     identifiers::BIFS,
@@ -113,6 +118,7 @@ pub const TABLES: &[&[Bif]] = &[
     node::BIFS,
     operators::BIFS,
     os::BIFS,
+    persistent::BIFS,
     ports::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,

@@ -1,0 +1,140 @@
+//! Natives of module `erlang` on the external term format.
+
+use super::errors::with_args;
+use crate::code::CodeHooks;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::etf::decode::{self, DecodeError, decode};
+use purlin_term::etf::encode::{self, encode, external_size};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+
+/// The level of compression that `compressed` means.
+const DEFAULT_LEVEL: u32 = 6;
+
+/// Options of `term_to_binary/2`.
+fn encode_options(list: Term) -> Result<encode::Options, Fail> {
+    let mut o = encode::Options::default();
+    let mut it = list.list_iter();
+    let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
+    for x in it.by_ref() {
+        match x.as_tuple() {
+            Some(&[k, v]) => match (word(k), v.as_small()) {
+                ("minor_version", Some(n @ 0..=2)) => o.minor_version = n as u8,
+                ("compressed", Some(n @ 0..=9)) => o.compressed = n as u32,
+                _ => return Err(Fail::Badarg),
+            },
+            _ => match word(x) {
+                "compressed" => o.compressed = DEFAULT_LEVEL,
+                "deterministic" => o.deterministic = true,
+                _ => return Err(Fail::Badarg),
+            },
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    Ok(o)
+}
+
+fn term_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    to_binary(cx, t, encode::Options::default())
+}
+fn term_to_binary_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
+    let o = encode_options(options)?;
+    to_binary(cx, t, o)
+}
+fn to_binary(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
+    let b = encode(t, o);
+    cx.bump(b.len() / 64);
+    Ok(cx.binary(&b))
+}
+
+fn term_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let b = to_binary(cx, t, encode::Options::default())?;
+    Ok(cx.list(&[b]))
+}
+fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
+    let o = encode_options(options)?;
+    let b = to_binary(cx, t, o)?;
+    Ok(cx.list(&[b]))
+}
+
+fn external_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    external_size_2(cx, [t, NIL])
+}
+fn external_size_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
+    let mut o = encode::Options::default();
+    let mut it = options.list_iter();
+    for x in it.by_ref() {
+        match x.as_tuple() {
+            Some(&[k, v]) if k.is_atom() && atom::name(k) == "minor_version" => {
+                o.minor_version = match v.as_small() {
+                    Some(n @ 0..=1) => n as u8,
+                    _ => return Err(Fail::Badarg),
+                };
+            }
+            _ => return Err(Fail::Badarg),
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    let n = external_size(t, o);
+    cx.bump(n / 64);
+    Ok(Term::small(n as i64))
+}
+
+fn binary_to_term_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {
+    from_binary(cx, b, false).map(|(t, _)| t)
+}
+fn binary_to_term_2(cx: &mut Cx, [b, options]: [Term; 2]) -> BifResult {
+    let (mut safe, mut used) = (false, false);
+    let mut it = options.list_iter();
+    for o in it.by_ref() {
+        if o == am::SAFE {
+            safe = true;
+        } else if o == am::USED {
+            used = true;
+        } else {
+            return Err(bad_option(cx, &[b, options]));
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(bad_option(cx, &[b, options]));
+    }
+    let (t, n) = from_binary(cx, b, safe)?;
+    if used {
+        return Ok(cx.tuple(&[t, Term::small(n as i64)]));
+    }
+    Ok(t)
+}
+fn bad_option(cx: &mut Cx, args: &[Term]) -> Fail {
+    let f = cx.badarg_cause(am::BADOPT);
+    with_args(cx, f, args)
+}
+/// The term at the start of a binary, and how many bytes it takes. What follows is left.
+fn from_binary(cx: &mut Cx, b: Term, safe: bool) -> Result<(Term, usize), Fail> {
+    let bytes = b.as_binary().ok_or(Fail::Badarg)?;
+    let options = decode::Options {
+        safe,
+        ..Default::default()
+    };
+    cx.bump(bytes.len() / 64);
+    decode(&bytes, cx, &CodeHooks, options).map_err(|e| match e {
+        DecodeError::AtomTableFull => {
+            eprintln!("no more index entries in atom_tab");
+            std::process::exit(1)
+        }
+        _ => Fail::Badarg,
+    })
+}
+
+crate::bifs! {
+    Plain "erlang":"term_to_binary"/1 = term_to_binary_1;
+    Plain "erlang":"term_to_binary"/2 = term_to_binary_2;
+    Plain "erlang":"term_to_iovec"/1 = term_to_iovec_1;
+    Plain "erlang":"term_to_iovec"/2 = term_to_iovec_2;
+    Plain "erlang":"external_size"/1 = external_size_1;
+    Plain "erlang":"external_size"/2 = external_size_2;
+    Plain "erlang":"binary_to_term"/1 = binary_to_term_1;
+    Plain "erlang":"binary_to_term"/2 = binary_to_term_2;
+}
