@@ -39,7 +39,8 @@ impl InTransit {
     /// Spawner: opens the queue for a new process in the cell.
     pub fn open(&self) {
         let w = self.0.load(Ordering::Relaxed);
-        debug_assert!(w & PTR_MASK == CLOSED);
+        // A cell that was never used is zeroed memory.
+        debug_assert!(w == 0 || w & PTR_MASK == CLOSED);
         self.0
             .store((w & !PTR_MASK).wrapping_add(EPOCH), Ordering::Release);
     }
