@@ -2,8 +2,8 @@
 
 use super::linebuf::LineBuf;
 use super::{Driver, Port, outbox};
+use crate::poll;
 use crate::timer::{self, TimerId};
-use crate::{poll, process};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
@@ -100,9 +100,9 @@ impl Base {
         self.closing
     }
 
-    /// Whether the port ends when the driver has returned, or looks closed already.
+    /// Whether the port ends when the driver has returned.
     pub fn is_ending(&self) -> bool {
-        self.closing || self.ended.is_some()
+        self.ended.is_some()
     }
     /// Has the driver's `timeout` called with `token` in `ms` milliseconds.
     pub fn after(&self, ms: u64, token: u32) -> TimerId {
@@ -119,7 +119,7 @@ impl Base {
     }
     /// Whether the local process is still there.
     pub fn is_alive(&self, pid: Term) -> bool {
-        process::table().find(pid).is_some()
+        outbox::is_alive(pid)
     }
     /// Opens another port of the same kind, owned by and linked to `owner`. None: there are too many.
     pub fn sibling(&self, name: &str, owner: Term, driver: Box<dyn Driver>) -> Option<Term> {

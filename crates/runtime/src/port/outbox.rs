@@ -36,6 +36,10 @@ mod live {
         };
         crate::signal::send::run_in(to, Box::new(task));
     }
+    /// Whether there is such a process.
+    pub fn is_alive(pid: Term) -> bool {
+        crate::process::table().find(pid).is_some()
+    }
     /// A process that waits for a port to be no longer busy tries again.
     pub fn wake(pid: Term) {
         crate::signal::send::wake(pid);
@@ -102,6 +106,9 @@ mod record {
     }
     pub fn enter_link(to: Term, port: Term) {
         note(to, "link", &[port]);
+    }
+    pub fn is_alive(_: Term) -> bool {
+        true
     }
     pub fn wake(pid: Term) {
         put(pid, "wake".into());

@@ -21,6 +21,8 @@ pub mod opts;
 pub mod sock;
 pub mod sys;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
 pub mod udp;
 
 /// Added to the numbers of requests.

@@ -1159,6 +1159,7 @@ impl Driver for Tcp {
         if !self.s.writes() || self.o.linger_zero || self.sending_file.is_some() {
             self.clear_output(base);
         }
+        self.s.select(base, Some(false), None);
     }
     fn write_out(&mut self, _: &mut Base, _: Option<std::time::Instant>) {
         let mut queue = std::mem::take(&mut self.queue);
