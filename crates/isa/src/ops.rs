@@ -139,6 +139,8 @@ macro_rules! specific_ops {
 specific_ops! {
     // Registers.
     Move move_ [V, R] "dst = src";
+    Move2 move2 [V, R, V, R] "two moves";
+    Move3 move3 [R, R, R, R, R, R] "three moves";
     Swap swap [R, R] "exchange";
     InitY init_y [R] "y = []";
     InitYs init_ys [W, List] "each listed y = []";
@@ -157,6 +159,18 @@ specific_ops! {
     CallExt call_ext [Q, H] "*e = next; pc = export.address; arity";
     CallExtLast call_ext_last [Q, H, H] "drop frame; pc = export.address; arity";
     CallExtOnly call_ext_only [Q, H] "pc = export.address; arity";
+    MoveCall move_call [V, L, H] "move to x0; call";
+    MoveCallLast move_call_last [V, L, H, H] "move to x0; call_last";
+    MoveCallOnly move_call_only [V, L, H] "move to x0; call_only";
+    MoveCallExt move_call_ext [V, Q, H] "move to x0; call_ext";
+    MoveCallExtLast move_call_ext_last [V, Q, H, H] "move to x0; call_ext_last";
+    MoveCallExtOnly move_call_ext_only [V, Q, H] "move to x0; call_ext_only";
+    MoveReturn move_return [V] "move to x0; return";
+    MoveDeallocate move_deallocate [V, H] "move to x0; deallocate";
+    MoveDeallocateReturn move_deallocate_return [V, H] "move to x0; deallocate; return";
+    DeallocateReturn deallocate_return [H] "deallocate; return";
+    MoveJump move_jump [V, R, L] "move; jump";
+    AllocateMove allocate_move [H, H, R, R] "allocate; move";
     CallBif call_bif [Q, Q, H] "x0 = native(x0…); export, function, arity";
     CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…)";
     CallBifOnly call_bif_only [Q, Q, H] "return native(x0…)";
@@ -181,6 +195,8 @@ specific_ops! {
     Hibernated hibernated [] "wait for a message, then tail call x0:x1 with arguments in list x2";
     // Lists and tuples.
     GetList get_list [R, R, R] "hd, tl = src";
+    IsNonemptyGetList is_nonempty_get_list [L, R, R, R] "else jump; hd, tl = src";
+    TestHeapPutList test_heap_put_list [H, V, V, R] "room for two words; live; dst = [hd | tl]";
     GetHd get_hd [R, R] "dst = hd(src)";
     GetTl get_tl [R, R] "dst = tl(src)";
     PutList put_list [V, V, R] "dst = [hd | tl]";
@@ -192,6 +208,7 @@ specific_ops! {
     // Tests.
     IsLt is_lt [L, V, V] "else jump";
     IsGe is_ge [L, V, V] "else jump";
+    IsInRange is_in_range [L, R, Q, Q] "else jump; between two small integers, which count";
     IsEq is_eq [L, V, V] "else jump";
     IsNe is_ne [L, V, V] "else jump";
     IsEqExact is_eq_exact [L, V, V] "else jump";
@@ -225,6 +242,14 @@ specific_ops! {
     // Arithmetic and natives in bodies and guards.
     Add add [L, V, V, R, H] "dst = a + b; live";
     Sub sub [L, V, V, R, H] "dst = a - b; live";
+    Mul mul [L, V, V, R, H] "dst = a * b; live";
+    IntDiv int_div [L, V, V, R, H] "dst = a div b; live";
+    Rem rem_ [L, V, V, R, H] "dst = a rem b; live";
+    Band band [L, V, V, R, H] "dst = a band b; live";
+    Bor bor [L, V, V, R, H] "dst = a bor b; live";
+    Bxor bxor [L, V, V, R, H] "dst = a bxor b; live";
+    Bsl bsl [L, V, V, R, H] "dst = a bsl b; live";
+    Bsr bsr [L, V, V, R, H] "dst = a bsr b; live";
     Arith arith [L, S, S, D, H, H] "dst = a op b; number of the operation, live";
     Bif0 bif0 [Q, D] "dst = native()";
     Bif1 bif1 [L, Q, S, D, Q, H] "dst = native(a); export, live";

@@ -1,5 +1,6 @@
 //! Packing: operands into 16-bit units, units into words, labels into offsets.
 
+use super::fuse::{fuse, split};
 use purlin_isa::ops::{Form, Op, words};
 
 /// An operand about to be packed. Registers by number; lists take words, see [`Arg::source_raw`].
@@ -67,8 +68,12 @@ pub struct Emitter {
     pub words: Vec<u64>,
     /// Offset of each label in words.
     pub labels: Vec<u32>,
+    /// From this offset on, that item of the line table.
+    pub lines: Vec<(u32, u32)>,
     fixups: Vec<Fixup>,
     units: Vec<u16>,
+    /// The last instruction, and where it starts; none where a label or a list follows it.
+    last: Option<(u32, Op, Vec<Arg>)>,
 }
 
 impl Emitter {
@@ -76,19 +81,80 @@ impl Emitter {
         Emitter {
             words: Vec::new(),
             labels: vec![u32::MAX; labels],
+            lines: Vec::new(),
             fixups: Vec::new(),
             units: Vec::new(),
+            last: None,
         }
     }
     /// Offset of the next instruction.
     pub fn here(&self) -> u32 {
         self.words.len() as u32
     }
-    /// Appends an instruction.
+    /// The label stands here.
+    pub fn label(&mut self, label: usize) {
+        self.labels[label] = self.here();
+        self.last = None;
+    }
+    /// What comes next is not to become a part of what is there.
+    pub fn barrier(&mut self) {
+        self.last = None;
+    }
+    /// From here on, that item of the line table.
+    pub fn line(&mut self, item: u32) {
+        let at = (self.here(), item);
+        match self.lines.last_mut() {
+            Some(last) if last.0 == at.0 => *last = at,
+            _ => self.lines.push(at),
+        }
+    }
+    /// Takes back everything from `start` on, where the last instruction starts.
+    fn take_back(&mut self, start: u32) {
+        self.words.truncate(start as usize);
+        while self.fixups.last().is_some_and(|f| f.at == start) {
+            self.fixups.pop();
+        }
+        // What stood before an instruction that becomes a part of the one before it, stands before that.
+        if let Some(l) = self.lines.last().copied().filter(|l| l.0 > start) {
+            self.lines.pop();
+            match self.lines.last_mut() {
+                Some(p) if p.0 == start => p.1 = l.1,
+                _ => self.lines.push((start, l.1)),
+            }
+        }
+    }
+    /// Appends an instruction, or makes it a part of the last one.
     ///
     /// # Panics
     /// If the operands don't fit the row: a fault of the lowering, not of the module.
     pub fn op(&mut self, op: Op, args: &[Arg]) {
+        let Some((start, last, prev)) = self.last.take() else {
+            return self.plain(op, args);
+        };
+        if let Some((op, args)) = fuse((last, &prev), (op, args)) {
+            self.take_back(start);
+            return self.plain(op, &args);
+        }
+        if let Some((before, after)) = split(last, &prev) {
+            if let Some((op, args)) = fuse((after.0, &after.1), (op, args)) {
+                let here = self.lines.last().copied().filter(|l| l.0 > start);
+                self.take_back(start);
+                if here.is_some() {
+                    // The line is the call's.
+                    let line = self.lines.pop().map_or(0, |l| l.1);
+                    self.plain(before.0, &before.1);
+                    self.line(line);
+                } else {
+                    self.plain(before.0, &before.1);
+                }
+                return self.plain(op, &args);
+            }
+        }
+        self.last = Some((start, last, prev));
+        self.plain(op, args);
+    }
+    fn plain(&mut self, op: Op, args: &[Arg]) {
+        self.last = Some((self.here(), op, args.to_vec()));
         let row = op.row();
         assert_eq!(row.fixed(), args.len(), "operands of {}", row.name);
         let forms: Vec<Form> = args
@@ -144,8 +210,10 @@ impl Emitter {
     }
     /// Appends an instruction with a list of whole words.
     pub fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
+        self.last = None;
         let at = self.here();
-        self.op(op, args);
+        self.plain(op, args);
+        self.last = None;
         for a in list {
             match *a {
                 Arg::L(label) => {

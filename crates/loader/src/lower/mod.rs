@@ -5,6 +5,7 @@
 
 pub mod bits;
 mod emit;
+mod fuse;
 
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
@@ -88,6 +89,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     l.e.resolve();
     l.out.words = std::mem::take(&mut l.e.words);
     l.out.labels = std::mem::take(&mut l.e.labels);
+    l.out.lines = std::mem::take(&mut l.e.lines);
     for (i, f) in code.functions.iter().enumerate() {
         l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
     }
@@ -107,9 +109,10 @@ struct Lower<'a> {
 impl Lower<'_> {
     fn function(&mut self, f: &crate::generic::Function) -> Result<(), LoadError> {
         let start = self.e.here();
+        self.e.barrier();
         self.live = f.arity;
         // Before its first `line` a function's place is unknown.
-        self.out.lines.push((start, 0));
+        self.e.line(0);
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
@@ -235,15 +238,11 @@ impl Lower<'_> {
         let next = instrs.get(i + 1);
         match ins.op {
             g::LABEL => {
-                let n = self.u(a[0]) as usize;
-                self.e.labels[n] = self.e.here();
+                self.e.label(self.u(a[0]) as usize);
             }
             g::LINE => {
-                let at = (self.e.here(), self.u(a[0]) as u32);
-                match self.out.lines.last_mut() {
-                    Some(last) if last.0 == at.0 => *last = at,
-                    _ => self.out.lines.push(at),
-                }
+                let item = self.u(a[0]) as u32;
+                self.e.line(item);
             }
             g::FUNC_INFO => {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
@@ -254,7 +253,10 @@ impl Lower<'_> {
             | g::FCHECKERROR
             | g::EXECUTABLE_LINE
             | g::DEBUG_LINE => {}
-            g::ON_LOAD => self.out.on_load = Some(self.e.here()),
+            g::ON_LOAD => {
+                self.e.barrier();
+                self.out.on_load = Some(self.e.here());
+            }
             g::NIF_START => self.e.op(Op::Nif, &[]),
             g::CALL => self.e.op(Op::Call, &[self.label(a[1]), self.h(a[0])]),
             g::CALL_LAST => self.e.op(
@@ -610,17 +612,26 @@ impl Lower<'_> {
                 .iter()
                 .position(|&(o, n)| o == name && n as usize == v.len());
             if let Some(n) = n {
-                match n {
-                    0 => self.e.op(Op::Add, &[fail, v[0], v[1], d, live]),
-                    1 => self.e.op(Op::Sub, &[fail, v[0], v[1], d, live]),
-                    _ => {
-                        let (x, y) = match v[..] {
-                            [x] => (Arg::C(small(0)), x),
-                            _ => (v[0], v[1]),
-                        };
-                        self.e
-                            .op(Op::Arith, &[fail, x, y, d, Arg::H(n as u32), live])
+                const ARITH: [Op; 10] = [
+                    Op::Add,
+                    Op::Sub,
+                    Op::Mul,
+                    Op::IntDiv,
+                    Op::Rem,
+                    Op::Band,
+                    Op::Bor,
+                    Op::Bxor,
+                    Op::Bsl,
+                    Op::Bsr,
+                ];
+                match (ARITH.get(n), &v[..]) {
+                    (Some(&op), &[x, y]) => self.e.op(op, &[fail, x, y, d, live]),
+                    (_, &[x]) => {
+                        let zero = Arg::C(small(0));
+                        let n = Arg::H(n as u32);
+                        self.e.op(Op::Arith, &[fail, zero, x, d, n, live]);
                     }
+                    _ => {}
                 }
                 return;
             }

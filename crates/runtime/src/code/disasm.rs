@@ -112,6 +112,7 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
 fn address(op: &str, operand: usize, v: u64) -> String {
     let export = match (op, operand) {
         ("call_ext" | "call_ext_last" | "call_ext_only", 0) => true,
+        ("move_call_ext" | "move_call_ext_last" | "move_call_ext_only", 1) => true,
         ("call_bif" | "call_bif_last" | "call_bif_only", 0) => true,
         ("bif1", 4) | ("bif2", 5) | ("bif3", 6) => true,
         _ => false,
@@ -128,7 +129,7 @@ fn address(op: &str, operand: usize, v: u64) -> String {
             let e = unsafe { &*(v as *const FunEntry) };
             atom::name(e.function).to_owned()
         }
-        "is_eq_immed" | "is_ne_immed" | "func_info" => term(v),
+        "is_eq_immed" | "is_ne_immed" | "func_info" | "is_in_range" => term(v),
         "is_tagged_tuple" if operand == 3 => term(v),
         "is_tuple_of_arity" | "test_arity" | "is_tagged_tuple" => {
             format!("arity {}", purlin_term::word::header_arity(v))

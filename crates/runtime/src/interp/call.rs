@@ -61,6 +61,42 @@ macro_rules! call_to {
     }};
 }
 
+macro_rules! move_call_ops {
+    ($($name:ident<$s:ident>($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident) $body:block)*) => {$(
+        pub unsafe fn $name<$s: Src>($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
+            (*$cx).x[0] = $s::get($cx, $e, ($pc as *const u16).add(1));
+            $body
+        }
+    )*};
+}
+/// The label at a unit.
+#[inline(always)]
+unsafe fn label_at(pc: *const u64, unit: usize) -> *const u64 {
+    pc.offset(((pc as *const u16).add(unit) as *const i32).read_unaligned() as isize)
+}
+move_call_ops! {
+    op_move_call<S>(cx, pc, e, hp, reds) {
+        (e as *mut u64).write(pc.add(words(S::U + 3)) as u64);
+        call_to!(cx, label_at(pc, 1 + S::U), e, hp, reds, h(pc, 3 + S::U))
+    }
+    op_move_call_last<S>(cx, pc, e, hp, reds) {
+        call_to!(cx, label_at(pc, 1 + S::U), e.add(h(pc, 3 + S::U) + 1), hp, reds, h(pc, 4 + S::U))
+    }
+    op_move_call_only<S>(cx, pc, e, hp, reds) {
+        call_to!(cx, label_at(pc, 1 + S::U), e, hp, reds, h(pc, 3 + S::U))
+    }
+    op_move_call_ext<S>(cx, pc, e, hp, reds) {
+        (e as *mut u64).write(pc.add(words(S::U + 5)) as u64);
+        call_to!(cx, address(q(pc, 1 + S::U)), e, hp, reds, h(pc, 5 + S::U))
+    }
+    op_move_call_ext_last<S>(cx, pc, e, hp, reds) {
+        call_to!(cx, address(q(pc, 1 + S::U)), e.add(h(pc, 5 + S::U) + 1), hp, reds, h(pc, 6 + S::U))
+    }
+    op_move_call_ext_only<S>(cx, pc, e, hp, reds) {
+        call_to!(cx, address(q(pc, 1 + S::U)), e, hp, reds, h(pc, 5 + S::U))
+    }
+}
+
 macro_rules! call_ops {
     ($($name:ident($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident) $body:block)*) => {$(
         pub unsafe fn $name($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit $body
@@ -270,6 +306,26 @@ pub(super) unsafe fn arith_failed(
         false => First::Native(am::ERLANG, name, &args),
     };
     let next = exc::raise(c, pc, fail, first);
+    leave(cx, next)
+}
+
+/// An operation on integers failed in a body; what to raise stands in the context.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn int_failed(
+    cx: *mut Cx,
+    pc: *const u64,
+    reds: i64,
+    a: Term,
+    b: Term,
+    n: usize,
+) -> Exit {
+    let c = &mut *cx;
+    c.reds = reds;
+    let value = c.exc.value;
+    let fail = c.error(value);
+    let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
+    let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
     leave(cx, next)
 }
 

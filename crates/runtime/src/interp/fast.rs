@@ -1,7 +1,7 @@
 //! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
 
 use super::operands::*;
-use super::{Exit, collect, go, stress};
+use super::{Exit, collect, go, stress, stress_done};
 use crate::cx::Cx;
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
@@ -61,40 +61,46 @@ op!(op_init_ys(cx, pc, e, hp, reds, u) {
     go!(cx, list.add(n), e, hp, reds)
 });
 
-/// Makes room for `need` words by a collection; gives the new stack top.
+/// Makes room by a collection, and runs the instruction again. `what`: words needed, and in the upper half the
+/// registers that are live.
 #[cold]
 #[inline(never)]
-unsafe fn make_room(cx: *mut Cx, e: *mut Term, hp: *mut Term, need: usize, live: usize) {
+unsafe fn make_room(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    what: u64,
+) -> Exit {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
-    let before = (*cx).reds;
-    collect(cx, need, live);
-    // The reductions in the context are stale here: what the collection cost is taken from the local by the caller.
-    (*cx).reds = before - (*cx).reds;
+    (*cx).reds = reds;
+    collect(cx, what as u32 as usize, (what >> 32) as usize);
+    stress_done(cx);
+    go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
 macro_rules! room {
-    ($cx:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
+    ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
         if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted || stress($cx) {
-            make_room($cx, $e, $hp, need, $live);
-            $hp = (*$cx).heap.htop;
-            $e = (*$cx).heap.stop;
-            $reds -= (*$cx).reds;
+            let what = need as u64 | ($live as u64) << 32;
+            return make_room($cx, $pc, $e, $hp, $reds, what);
         }
     };
 }
 
 op!(op_allocate(cx, pc, e, hp, reds, u) {
     let n = h(u, 0) + 1;
-    room!(cx, e, hp, reds, n, h(u, 1));
+    room!(cx, pc, e, hp, reds, n, h(u, 1));
     e = e.sub(n);
     (e as *mut u64).write(0);
     go!(cx, pc.add(words(2)), e, hp, reds)
 });
 op!(op_allocate_zero(cx, pc, e, hp, reds, u) {
     let n = h(u, 0) + 1;
-    room!(cx, e, hp, reds, n, h(u, 1));
+    room!(cx, pc, e, hp, reds, n, h(u, 1));
     e = e.sub(n);
     (e as *mut u64).write(0);
     for i in 1..n {
@@ -104,14 +110,14 @@ op!(op_allocate_zero(cx, pc, e, hp, reds, u) {
 });
 op!(op_allocate_heap(cx, pc, e, hp, reds, u) {
     let n = h(u, 0) + 1;
-    room!(cx, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
+    room!(cx, pc, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
     e = e.sub(n);
     (e as *mut u64).write(0);
     go!(cx, pc.add(words(4)), e, hp, reds)
 });
 op!(op_allocate_heap_zero(cx, pc, e, hp, reds, u) {
     let n = h(u, 0) + 1;
-    room!(cx, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
+    room!(cx, pc, e, hp, reds, n + (u.add(1) as *const u32).read_unaligned() as usize, h(u, 3));
     e = e.sub(n);
     (e as *mut u64).write(0);
     for i in 1..n {
@@ -120,7 +126,7 @@ op!(op_allocate_heap_zero(cx, pc, e, hp, reds, u) {
     go!(cx, pc.add(words(4)), e, hp, reds)
 });
 op!(op_test_heap(cx, pc, e, hp, reds, u) {
-    room!(cx, e, hp, reds, (u as *const u32).read_unaligned() as usize, h(u, 2));
+    room!(cx, pc, e, hp, reds, (u as *const u32).read_unaligned() as usize, h(u, 2));
     go!(cx, pc.add(words(3)), e, hp, reds)
 });
 op!(op_deallocate(cx, pc, e, hp, reds, u) {
@@ -136,6 +142,54 @@ op!(op_return(cx, pc, e, hp, reds, u) {
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
 });
+op!(op_deallocate_return(cx, pc, e, hp, reds, u) {
+    e = e.add(h(u, 0) + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_return<S: Src>(cx, pc, e, hp, reds, u) {
+    (*cx).x[0] = S::get(cx, e, u);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_deallocate<S: Src>(cx, pc, e, hp, reds, u) {
+    (*cx).x[0] = S::get(cx, e, u);
+    go!(cx, pc.add(words(S::U + 1)), e.add(h(u, S::U) + 1), hp, reds)
+});
+op!(op_move_deallocate_return<S: Src>(cx, pc, e, hp, reds, u) {
+    (*cx).x[0] = S::get(cx, e, u);
+    e = e.add(h(u, S::U) + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_jump<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    D::set(cx, e, u.add(S::U), S::get(cx, e, u));
+    go!(cx, label(pc, u, S::U + 1), e, hp, reds)
+});
+op!(op_allocate_move<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, pc, e, hp, reds, n, h(u, 1));
+    let t = S::get(cx, e, u.add(2));
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    D::set(cx, e, u.add(3), t);
+    go!(cx, pc.add(words(4)), e, hp, reds)
+});
+op!(op_move2<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    B::set(cx, e, u.add(A::U), A::get(cx, e, u));
+    let u2 = u.add(A::U + 1);
+    D::set(cx, e, u2.add(C2::U), C2::get(cx, e, u2));
+    go!(cx, pc.add(words(A::U + C2::U + 2)), e, hp, reds)
+});
+op!(op_move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e, hp, reds, u) {
+    B::set(cx, e, u.add(1), A::get(cx, e, u));
+    D::set(cx, e, u.add(3), C2::get(cx, e, u.add(2)));
+    F::set(cx, e, u.add(5), E2::get(cx, e, u.add(4)));
+    go!(cx, pc.add(words(6)), e, hp, reds)
+});
 op!(op_jump(cx, pc, e, hp, reds, u) {
     go!(cx, label(pc, u, 0), e, hp, reds)
 });
@@ -148,6 +202,24 @@ op!(op_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
     H::set(cx, e, u.add(1), hd);
     T::set(cx, e, u.add(2), tl);
     go!(cx, pc.add(words(3)), e, hp, reds)
+});
+op!(op_is_nonempty_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
+    let t = S::get(cx, e, u.add(2));
+    if t.is_list_ptr() {
+        let p = t.ptr();
+        let (hd, tl) = (*p, *p.add(1));
+        H::set(cx, e, u.add(3), hd);
+        T::set(cx, e, u.add(4), tl);
+        go!(cx, pc.add(words(5)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
+op!(op_test_heap_put_list<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    room!(cx, pc, e, hp, reds, 2, h(u, 0));
+    hp.write(A::get(cx, e, u.add(1)));
+    hp.add(1).write(B::get(cx, e, u.add(1 + A::U)));
+    D::set(cx, e, u.add(1 + A::U + B::U), Term::from_raw(hp as u64 | TAG_LIST));
+    go!(cx, pc.add(words(A::U + B::U + 2)), e, hp.add(2), reds)
 });
 op!(op_get_hd<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
     D::set(cx, e, u.add(1), *S::get(cx, e, u).ptr());
@@ -257,6 +329,25 @@ compare_op! {
     op_is_ne |a, b| !eq(a, b);
     op_is_eq_exact |a, b| same(a, b);
     op_is_ne_exact |a, b| !same(a, b);
+}
+
+op!(op_is_in_range<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u.add(2));
+    let (lo, hi) = (Term::from_raw(q(u, 3)), Term::from_raw(q(u, 7)));
+    let inside = if t.is_small() {
+        (t.raw() as i64) >= lo.raw() as i64 && (t.raw() as i64) <= hi.raw() as i64
+    } else {
+        in_range_slow(t, lo, hi)
+    };
+    if inside {
+        go!(cx, pc.add(words(11)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
+#[cold]
+#[inline(never)]
+fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
+    compare::cmp(t, lo) != Ordering::Less && compare::cmp(hi, t) != Ordering::Less
 }
 
 // Type tests.
@@ -445,6 +536,72 @@ macro_rules! add_op {
 add_op! {
     op_add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
     op_sub true |a, b| (a.raw() as i64 - TAG_SMALL as i64).overflowing_sub(b.raw() as i64 - 2 * TAG_SMALL as i64);
+}
+
+/// The general case of an operation on integers: leaves the result in the context. False where it fails.
+#[inline(never)]
+unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    match op(&mut (*cx).heap, a, b) {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
+
+macro_rules! int_op {
+    ($($name:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            let d = u.add(2 + A::U + B::U);
+            if both_small($a, $b) {
+                let v: Option<Term> = $fast;
+                if let Some(v) = v {
+                    D::set(cx, e, d, v);
+                    go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
+                }
+            }
+            let t = int_slow(cx, e, hp, $a, $b, $slow);
+            if t == Term::NON_VALUE {
+                let to = label(pc, u, 0);
+                if to != pc {
+                    go!(cx, to, e, hp, reds)
+                }
+                return super::call::int_failed(cx, pc, reds, $a, $b, $n);
+            }
+            D::set(cx, e, d, t);
+            hp = (*cx).heap.htop;
+            go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
+        });
+    )*};
+}
+int_op! {
+    op_mul 2 arith::mul, |a, b| {
+        let (v, over) = (a.raw() as i64 >> 4).overflowing_mul(b.raw() as i64 & !15);
+        (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
+    };
+    op_int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
+    op_rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
+    op_band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
+    op_bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
+    op_bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
+    op_bsl 8 arith::bsl, |a, b| {
+        let (v, n) = (a.small_value(), b.small_value());
+        ((0..60).contains(&n) && (v << n) >> n == v).then(|| v << n).and_then(Term::try_small)
+    };
+    op_bsr 9 arith::bsr, |a, b| {
+        let n = b.small_value();
+        (0..64).contains(&n).then(|| Term::small(a.small_value() >> n))
+    };
 }
 
 // Floats. Results that are not finite raise badarith, in the slow op that follows them.

@@ -223,6 +223,14 @@ pub(crate) unsafe fn stress(_cx: *mut Cx) -> bool {
     false
 }
 
+/// The instruction that was stopped for a collection runs again: not to be stopped at once.
+pub(crate) unsafe fn stress_done(_cx: *mut Cx) {
+    #[cfg(debug_assertions)]
+    {
+        (*_cx).interp.stress = (*_cx).interp.stress.max(1) + 1;
+    }
+}
+
 /// As [`collect`], if natives asked for it, with one register more.
 pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
     if !((*cx).heap.gc_wanted || stress(cx)) || live == purlin_loader::lower::NO_LIVE as usize {

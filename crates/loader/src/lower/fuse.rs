@@ -1,0 +1,74 @@
+//! Two instructions that often follow each other, as one.
+//!
+//! Only neighbours with no label between them are fused, so nothing can jump to the second.
+
+use super::emit::Arg;
+use purlin_isa::ops::Op;
+
+const X0: Arg = Arg::X(0);
+
+fn is_register(a: Arg) -> bool {
+    matches!(a, Arg::X(_) | Arg::Y(_))
+}
+
+/// What `a` and then `b` do, if there is one op for it.
+pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
+    let join = |op: Op, x: &[Arg], y: &[Arg]| Some((op, [x, y].concat()));
+    match (a, b) {
+        ((Op::Move, &[s, X0]), (op, rest)) if called_with_move(op).is_some() => {
+            join(called_with_move(op)?, &[s], rest)
+        }
+        // The first move stays, the second goes with the call.
+        ((Op::Move, m), (Op::Move, n)) => join(Op::Move2, m, n),
+        ((Op::Move2, m), (Op::Move, n)) if m.iter().chain(n).all(|&r| is_register(r)) => {
+            join(Op::Move3, m, n)
+        }
+        ((Op::Move, m), (Op::Jump, n)) => join(Op::MoveJump, m, n),
+        ((Op::Deallocate, n), (Op::Return, _)) => Some((Op::DeallocateReturn, n.to_vec())),
+        ((Op::MoveDeallocate, n), (Op::Return, _)) => Some((Op::MoveDeallocateReturn, n.to_vec())),
+        ((Op::Allocate, n), (Op::Move, &[s @ Arg::X(_), d])) => join(Op::AllocateMove, n, &[s, d]),
+        ((Op::IsNonemptyList, &[l, s]), (Op::GetList, g)) if g[0] == s => {
+            join(Op::IsNonemptyGetList, &[l], g)
+        }
+        ((Op::TestHeap, &[Arg::W(2), live]), (Op::PutList, p)) => {
+            join(Op::TestHeapPutList, &[live], p)
+        }
+        ((Op::IsGe, &[l, s, Arg::C(lo)]), (Op::IsGe, &[l2, Arg::C(hi), s2]))
+            if l == l2 && s == s2 && is_register(s) && is_small(lo) && is_small(hi) =>
+        {
+            Some((Op::IsInRange, vec![l, s, Arg::Q(lo), Arg::Q(hi)]))
+        }
+        _ => None,
+    }
+}
+
+/// The op that is `op` with a move to x0 before it.
+fn called_with_move(op: Op) -> Option<Op> {
+    Some(match op {
+        Op::Call => Op::MoveCall,
+        Op::CallLast => Op::MoveCallLast,
+        Op::CallOnly => Op::MoveCallOnly,
+        Op::CallExt => Op::MoveCallExt,
+        Op::CallExtLast => Op::MoveCallExtLast,
+        Op::CallExtOnly => Op::MoveCallExtOnly,
+        Op::Return => Op::MoveReturn,
+        Op::Deallocate => Op::MoveDeallocate,
+        _ => return None,
+    })
+}
+
+fn is_small(w: u64) -> bool {
+    w & 15 == purlin_term::word::TAG_SMALL
+}
+
+/// What `a` is before its last part, and that part: so that the last move of several can go with a call.
+pub(super) fn split(a: Op, args: &[Arg]) -> Option<((Op, Vec<Arg>), (Op, Vec<Arg>))> {
+    let (op, at) = match a {
+        Op::Move2 => (Op::Move, 2),
+        Op::Move3 => (Op::Move2, 4),
+        Op::AllocateMove => (Op::Allocate, 2),
+        _ => return None,
+    };
+    let (x, y) = args.split_at(at);
+    Some(((op, x.to_vec()), (Op::Move, y.to_vec())))
+}
