@@ -972,7 +972,14 @@ fn make_ref_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Ok(ids::make_ref(cx))
 }
 
+/// The time slice ends with the next call.
+fn yield_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
+    cx.reds = 0;
+    Ok(am::TRUE)
+}
+
 bifs! {
+    Plain "erlang":"yield"/0 = yield_0;
     Plain "erlang":"self"/0 = self_0;
     Plain "erlang":"make_ref"/0 = make_ref_0;
     Plain "erlang":"spawn"/3 = spawn_3;
