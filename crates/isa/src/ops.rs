@@ -251,6 +251,14 @@ specific_ops! {
     Bsl bsl [L, V, V, R, H] "dst = a bsl b; live";
     Bsr bsr [L, V, V, R, H] "dst = a bsr b; live";
     Arith arith [L, S, S, D, H, H] "dst = a op b; number of the operation, live";
+    FastElement fast_element [R, H, R] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+    FastHd fast_hd [R, R] "dst = hd(a), and over bif1; into it if there is none";
+    FastTl fast_tl [R, R] "dst = tl(a), likewise";
+    FastTupleSize fast_tuple_size [R, R] "dst = tuple_size(a), likewise";
+    FastByteSize fast_byte_size [R, R] "dst = byte_size(a), likewise";
+    FastMapSize fast_map_size [R, R] "dst = map_size(a), likewise";
+    FastLength fast_length [R, R] "dst = length(a), likewise";
+    FastSetelement fast_setelement [] "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
     Bif0 bif0 [Q, D] "dst = native()";
     Bif1 bif1 [L, Q, S, D, Q, H] "dst = native(a); export, live";
     Bif2 bif2 [L, Q, S, S, D, Q, H] "dst = native(a, b); export, live";
@@ -301,6 +309,8 @@ specific_ops! {
     // Bit syntax: matching.
     BsStartMatch bs_start_match [L, S, D, H, H] "dst = match context; live, save slots";
     BsGetInteger bs_get_integer [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
+    BsGetSmall bs_get_small [L, R, H, H, R] "context, 1 to 56 bits, flags, dst";
+    BsSkipFixed bs_skip_fixed [L, R, W] "context, bits";
     BsGetFloat bs_get_float [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
     BsGetBinary bs_get_binary [L, S, S, W, H, D, H] "context, size (atom all: rest), unit, flags, dst, live";
     BsSkipBits bs_skip_bits [L, S, S, W] "context, size, unit";

@@ -72,6 +72,12 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
         g::BS_GET_BINARY2 => get(l, Op::BsGetBinary, a),
         g::BS_SKIP_BITS2 => {
             let (c, s) = (l.s(a[1]), l.s(a[2]));
+            if let Some(n) = fixed(a[2], l.u(a[3])) {
+                if matches!(c, Arg::X(_) | Arg::Y(_)) {
+                    l.e.op(Op::BsSkipFixed, &[l.label(a[0]), c, Arg::W(n)]);
+                    return true;
+                }
+            }
             l.e.op(Op::BsSkipBits, &[l.label(a[0]), c, s, w(l, a[3])]);
         }
         g::BS_TEST_TAIL2 => {
@@ -201,10 +207,30 @@ fn w(l: &Lower, o: Operand) -> Arg {
 
 fn get(l: &mut Lower, op: Op, a: &[Operand]) {
     let (c, size, d) = (l.s(a[1]), l.s(a[3]), l.s(a[6]));
+    let register = matches!(c, Arg::X(_) | Arg::Y(_));
+    if let Some(n) = fixed(a[3], l.u(a[4])).filter(|&n| register && (1..=56).contains(&n)) {
+        let f = l.u(a[5]) & !(ALIGNED | EXACT);
+        // Little-endian numbers that end inside a byte are rare, and not simple.
+        if op == Op::BsGetInteger && (f & (LITTLE | NATIVE) == 0 || n % 8 == 0) {
+            let n = Arg::H(n as u32);
+            l.e.op(Op::BsGetSmall, &[l.label(a[0]), c, n, Arg::H(f as u32), d]);
+            return;
+        }
+    }
     l.e.op(
         op,
         &[l.label(a[0]), c, size, w(l, a[4]), l.h(a[5]), d, l.h(a[2])],
     );
+}
+
+/// Bits of a size that stands in the code.
+fn fixed(size: Operand, unit: u64) -> Option<u32> {
+    let n = match size.untyped() {
+        Operand::U(n) => n,
+        Operand::Int(n) => u64::try_from(n).ok()?,
+        _ => return None,
+    };
+    u32::try_from(n.checked_mul(unit)?).ok()
 }
 
 fn put(l: &mut Lower, op: Op, a: &[Operand]) {

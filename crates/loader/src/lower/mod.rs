@@ -278,7 +278,16 @@ impl Lower<'_> {
                     (g::CALL_EXT, None) => self.e.op(Op::CallExt, &[x, n]),
                     (g::CALL_EXT_ONLY, None) => self.e.op(Op::CallExtOnly, &[x, n]),
                     (_, None) => self.e.op(Op::CallExtLast, &[x, self.h(a[2]), n]),
-                    (g::CALL_EXT, Some(f)) => self.e.op(Op::CallBif, &[x, Arg::Q(f), n]),
+                    (g::CALL_EXT, Some(f)) => {
+                        let i = self.file.imports[self.u(a[1]) as usize];
+                        if i.arity == 3
+                            && self.file.atom(i.module) == "erlang"
+                            && self.file.atom(i.function) == "setelement"
+                        {
+                            self.e.op(Op::FastSetelement, &[]);
+                        }
+                        self.e.op(Op::CallBif, &[x, Arg::Q(f), n])
+                    }
                     (g::CALL_EXT_ONLY, Some(f)) => self.e.op(Op::CallBifOnly, &[x, Arg::Q(f), n]),
                     (_, Some(f)) => self.e.op(Op::CallBifLast, &[x, Arg::Q(f), self.h(a[2]), n]),
                 }
@@ -636,11 +645,39 @@ impl Lower<'_> {
                 return;
             }
         }
+        if self.file.atom(i.module) == "erlang" {
+            self.shortcut(i.function, &v, d);
+        }
         let c = self.env.import(index);
         let mut all = vec![fail, Arg::Q(c.guard)];
         all.extend(v);
         all.extend([d, Arg::Q(c.export), live]);
         self.e.op(op, &all);
+    }
+    /// A shortcut in front of a `bif` op that calls `erlang:f`.
+    fn shortcut(&mut self, f: u32, v: &[Arg], d: Arg) {
+        let reg = |a: Arg| matches!(a, Arg::X(_) | Arg::Y(_));
+        match (self.file.atom(f), v) {
+            ("element", &[Arg::C(n), t]) if reg(t) && n & 15 == purlin_term::word::TAG_SMALL => {
+                let i = (n as i64) >> 4;
+                if (1..8000).contains(&i) {
+                    self.e.op(Op::FastElement, &[t, Arg::H(i as u32 * 8), d]);
+                }
+            }
+            (name, &[t]) if reg(t) => {
+                let op = match name {
+                    "hd" => Op::FastHd,
+                    "tl" => Op::FastTl,
+                    "tuple_size" => Op::FastTupleSize,
+                    "byte_size" => Op::FastByteSize,
+                    "map_size" => Op::FastMapSize,
+                    "length" => Op::FastLength,
+                    _ => return,
+                };
+                self.e.op(op, &[t, d]);
+            }
+            _ => {}
+        }
     }
     fn tuple_element(&mut self, a: &[Operand], next: Option<&Instr>) -> usize {
         let code = self.code;

@@ -2,7 +2,7 @@
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
 
 use super::operands::*;
-use super::{collect_after, exc, slow_op};
+use super::{Exit, collect_after, exc, go, slow_op};
 use crate::cx::Cx;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
@@ -10,23 +10,128 @@ use purlin_term::word::{Subtag, header, header_arity};
 use purlin_term::{Alloc, Term, am, arith, bits};
 
 slow_op! {
-    op_bs_start_match => start_match;
     op_bs_get_integer => get_integer;
     op_bs_get_float => get_float;
     op_bs_get_binary => get_binary;
     op_bs_skip_bits => skip_bits;
-    op_bs_test_tail => test_tail;
-    op_bs_test_unit => test_unit;
     op_bs_match_string => match_string;
     op_bs_get_utf => get_utf;
     op_bs_skip_utf => skip_utf;
     op_bs_get_tail => get_tail;
-    op_bs_get_position => get_position;
-    op_bs_set_position => set_position;
     op_bs_match => bs_match;
     op_bs_context_to_binary => context_to_binary;
     op_bs_save => save;
     op_bs_restore => restore;
+}
+
+macro_rules! handlers {
+    ($($name:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $u:ident) $body:block)*) => {$(
+        pub unsafe fn $name $(<$($g: $b),*>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
+            let $u = ($pc as *const u16).add(1);
+            $body
+        }
+    )*};
+}
+#[inline(always)]
+unsafe fn label(pc: *const u64, u: *const u16) -> *const u64 {
+    pc.offset((u as *const i32).read_unaligned() as isize)
+}
+#[inline(always)]
+unsafe fn quad(u: *const u16) -> u64 {
+    (u as *const u64).read_unaligned()
+}
+handlers! {
+    op_bs_start_match(cx, pc, e, hp, reds, u) {
+        let t = source(cx, e, quad(u.add(2)));
+        // Mostly it is a context already, of a loop's last round.
+        if t.is_match_context() && *u.add(8) == 0 {
+            set_dst(cx, e, *u.add(6), t);
+            go!(cx, pc.add(words(9)), e, hp, reds)
+        }
+        op_bs_start_match_new(cx, pc, e, hp, reds)
+    }
+    op_bs_get_small<C1: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(C1::get(cx, e, u.add(2)));
+        let n = *u.add(3) as usize;
+        let (pos, end) = (c.pos(), c.end());
+        if end - pos < n {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        c.set_pos(pos + n);
+        let p = c.base().add(pos >> 3);
+        let off = pos & 7;
+        // Eight bytes are read at once if they all belong to the binary.
+        let bits = if end - (pos - off) >= 64 {
+            u64::from_be((p as *const u64).read_unaligned()) << off
+        } else {
+            tail_bits(p, off, n)
+        };
+        let mut v = bits >> (64 - n);
+        let flags = u64::from(*u.add(4));
+        if flags != 0 {
+            if little(flags) {
+                v = v.swap_bytes() >> (64 - n);
+            }
+            if flags & SIGNED != 0 {
+                v = (((v << (64 - n)) as i64) >> (64 - n)) as u64;
+            }
+        }
+        D::set(cx, e, u.add(5), Term::small(v as i64));
+        go!(cx, pc.add(words(6)), e, hp, reds)
+    }
+    op_bs_skip_fixed<C1: Src>(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(C1::get(cx, e, u.add(2)));
+        let n = (u.add(3) as *const u32).read_unaligned() as usize;
+        if c.left() < n {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        c.set_pos(c.pos() + n);
+        go!(cx, pc.add(words(5)), e, hp, reds)
+    }
+    op_bs_test_tail(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(source(cx, e, quad(u.add(2))));
+        if c.left() as u64 == quad(u.add(6)) {
+            go!(cx, pc.add(words(10)), e, hp, reds)
+        }
+        go!(cx, label(pc, u), e, hp, reds)
+    }
+    op_bs_test_unit(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(source(cx, e, quad(u.add(2))));
+        let unit = (u.add(6) as *const u32).read_unaligned() as usize;
+        let left = c.left();
+        if if unit == 8 { left & 7 == 0 } else { left % unit.max(1) == 0 } {
+            go!(cx, pc.add(words(8)), e, hp, reds)
+        }
+        go!(cx, label(pc, u), e, hp, reds)
+    }
+    op_bs_get_position(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(source(cx, e, quad(u)));
+        set_dst(cx, e, *u.add(4), Term::small(c.pos() as i64));
+        go!(cx, pc.add(words(6)), e, hp, reds)
+    }
+    op_bs_set_position(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(source(cx, e, quad(u)));
+        let pos = source(cx, e, quad(u.add(4)));
+        let pos = pos.small_value() as usize;
+        if pos <= c.end() {
+            c.set_pos(pos);
+        }
+        go!(cx, pc.add(words(8)), e, hp, reds)
+    }
+}
+slow_op! {
+    op_bs_start_match_new => start_match;
+}
+
+/// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
+#[inline(never)]
+unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
+    let bytes = (off + n).div_ceil(8);
+    let mut v = 0u64;
+    for i in 0..bytes.min(8) {
+        v |= u64::from(*p.add(i)) << (56 - 8 * i);
+    }
+    v << off
 }
 
 /// A match context in hand.
@@ -233,27 +338,6 @@ unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => pc.offset(to),
     }
 }
-unsafe fn test_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let mut r = Rd::new(pc);
-    let to = r.l();
-    let c = Ctx::of(r.s(cx));
-    if c.left() as u64 == r.q() {
-        r.end()
-    } else {
-        pc.offset(to)
-    }
-}
-unsafe fn test_unit(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let mut r = Rd::new(pc);
-    let to = r.l();
-    let c = Ctx::of(r.s(cx));
-    let unit = r.w().max(1) as usize;
-    if c.left() % unit == 0 {
-        r.end()
-    } else {
-        pc.offset(to)
-    }
-}
 unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
@@ -319,22 +403,6 @@ unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let t = cx.sub_binary(c.original(), c.pos(), c.left());
     set_dst(cx, cx.heap.stop, d, t);
     collect_after(cx, live, d);
-    r.end()
-}
-unsafe fn get_position(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let mut r = Rd::new(pc);
-    let c = Ctx::of(r.s(cx));
-    let d = r.d();
-    set_dst(cx, cx.heap.stop, d, Term::small(c.pos() as i64));
-    r.end()
-}
-unsafe fn set_position(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let mut r = Rd::new(pc);
-    let c = Ctx::of(r.s(cx));
-    let pos = r.s(cx).small_value() as usize;
-    if pos <= c.end() {
-        c.set_pos(pos);
-    }
     r.end()
 }
 unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {

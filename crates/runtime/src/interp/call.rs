@@ -10,6 +10,7 @@ use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, arith};
+use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
 type Native = unsafe fn(&mut Cx, *const Term) -> BifResult;
@@ -431,7 +432,7 @@ unsafe fn native_failed(
             After::Jump(std::ptr::null())
         }
         _ => {
-            let args: Vec<Term> = cx.x[..n].to_vec();
+            let args: SmallVec<[Term; 8]> = cx.x[..n].into();
             After::Jump(exc::raise(
                 cx,
                 pc,

@@ -13,6 +13,7 @@ use crate::code;
 use crate::cx::{Class, Cx, Fail};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
+use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What goes first in the stack trace.
@@ -133,7 +134,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First) -> Term {
         }
     };
     let depth = DEPTH.load(Ordering::Relaxed).max(1);
-    let mut pcs: Vec<u64> = vec![pc as u64];
+    let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     let mut p = cx.heap.stop;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();

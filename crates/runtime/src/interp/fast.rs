@@ -65,7 +65,7 @@ op!(op_init_ys(cx, pc, e, hp, reds, u) {
 /// registers that are live.
 #[cold]
 #[inline(never)]
-unsafe fn make_room(
+pub(super) unsafe fn make_room(
     cx: *mut Cx,
     pc: *const u64,
     e: *mut Term,

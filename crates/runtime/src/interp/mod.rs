@@ -31,6 +31,7 @@ pub mod exc;
 mod fast;
 mod misc;
 pub mod operands;
+mod shortcuts;
 pub mod start;
 
 use crate::cx::{BifResult, Cx};
@@ -171,7 +172,7 @@ pub(crate) use slow_op;
 mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
-    use super::{bits::*, bits_build::*, call::*, fast::*, misc::*, start::*};
+    use super::{bits::*, bits_build::*, call::*, fast::*, misc::*, shortcuts::*, start::*};
     pub static HANDLERS: &[super::Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
 }
 pub(crate) use table::HANDLERS;
