@@ -117,10 +117,15 @@ fn notify(sig: i32) {
     let Some(&(name, _)) = NAMED.iter().find(|n| n.1 == sig) else {
         return;
     };
-    if let Some(to) = registry::whereis(atom::intern("erl_signal_server")) {
+    let told = registry::whereis(atom::intern("erl_signal_server")).is_some_and(|to| {
         signal::send_with(to, |a: &mut dyn Alloc| -> Term {
             a.tuple(&[atom::intern("notify"), atom::intern(name)])
-        });
+        })
+    });
+    // Unlike stock, which loses it: whoever wants to end an emulator that has not come up can.
+    if !told && sig == libc::SIGTERM && set(sig, Action::Default).is_ok() {
+        // SAFETY: plain system call.
+        unsafe { libc::raise(sig) };
     }
 }
 
