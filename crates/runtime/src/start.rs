@@ -4,7 +4,7 @@ use crate::options::{EmulatorOptions, MessageQueueData};
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::spawn::{self, Options};
 use crate::process::state::Priority;
-use crate::{bif, code, process, sched, signal, timer};
+use crate::{bif, clock, code, filename, osenv, process, sched, signal, timer};
 use purlin_term::frag::Fragment;
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, atom, gc};
@@ -146,6 +146,9 @@ fn system(m: &str, priority: Priority) {
 /// Runs an emulator until it halts; the exit status is the program's.
 pub fn start(options: EmulatorOptions) -> ! {
     let o = OPTIONS.get_or_init(|| options);
+    clock::init();
+    filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
+    osenv::init(o.environment.iter().cloned());
     purlin_term::region::init();
     process::init_table(o.flags.tables.process_limit() as usize);
     let _ = bif::re::FIND_EXPORT.set(|m, f, a| code::export(m, f, u32::from(a)));
