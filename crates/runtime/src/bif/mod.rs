@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod code;
 pub mod convert;
 pub mod decode_packet;
+pub mod erl_ddll;
 pub mod errors;
 pub mod exceptions;
 pub mod ext_term;
@@ -103,6 +104,7 @@ pub const TABLES: &[&[Bif]] = &[
     code::BIFS,
     convert::BIFS,
     decode_packet::BIFS,
+    erl_ddll::BIFS,
     exceptions::BIFS,
     ext_term::BIFS,
     funs::BIFS,

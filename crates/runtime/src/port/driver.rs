@@ -71,6 +71,11 @@ const DRIVERS: &[(&str, Start)] = &[
     (inet::udp::NAME, inet::udp::start),
 ];
 
+/// Names of all drivers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DRIVERS.iter().map(|d| d.0)
+}
+
 /// The driver that a command names.
 pub fn find(command: &[u8]) -> Option<Start> {
     let name = command.split(|&b| b == b' ').next().unwrap_or_default();
