@@ -1,6 +1,6 @@
 //! What a kind of port does.
 
-use super::{Base, inet, open};
+use super::{Base, inet, open, ram_file};
 use crate::bif::iolist::IoVec;
 use crate::poll;
 use purlin_term::Term;
@@ -69,6 +69,7 @@ const DRIVERS: &[(&str, Start)] = &[
     ("tty_sl", super::tty::start),
     (inet::tcp::NAME, inet::tcp::start),
     (inet::udp::NAME, inet::udp::start),
+    (ram_file::NAME, ram_file::start),
 ];
 
 /// Names of all drivers.

@@ -28,6 +28,7 @@ pub mod line;
 mod linebuf;
 pub mod open;
 mod outbox;
+mod ram_file;
 mod spawn;
 pub(crate) mod sys;
 #[cfg(test)]
