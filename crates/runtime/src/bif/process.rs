@@ -454,12 +454,14 @@ fn send_2(cx: &mut Cx, [to, msg]: [Term; 2]) -> BifResult {
     crate::signal::deliver(cx, to, msg)
 }
 fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
-    let mut noconnect = false;
+    let (mut noconnect, mut how) = (false, crate::port::How::default());
     let mut it = opts.list_iter();
     for o in it.by_ref() {
         if o == a_noconnect() {
             noconnect = true;
-        } else if o != a_nosuspend() {
+        } else if o == a_nosuspend() {
+            how.no_suspend = true;
+        } else {
             return Err(Fail::Badarg);
         }
     }
@@ -469,10 +471,11 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     match send::route(to, msg) {
         Delivered::Done => Ok(am::OK),
         Delivered::BadArg => Err(Fail::Badarg),
-        Delivered::Port(p) => {
-            crate::port_send(cx, p, msg)?;
-            Ok(am::OK)
-        }
+        Delivered::Port(p) => Ok(if crate::port::send_with(cx, p, msg, how)? {
+            am::OK
+        } else {
+            a_nosuspend()
+        }),
         Delivered::Remote(_) => Ok(if noconnect { a_noconnect() } else { am::OK }),
     }
 }

@@ -219,7 +219,7 @@ impl Port {
             return Err(Fail::Wait);
         }
         let Ok(v) = IoVec::gather(data) else {
-            bad_value(&self.name);
+            bad_value(&self.name, caller);
             if how.message {
                 c.base.bad_signal();
             }
@@ -373,10 +373,10 @@ impl poll::Ready for Port {
 }
 
 /// Reports that something other than an I/O list was sent to a port.
-fn bad_value(name: &[u8]) {
+fn bad_value(name: &[u8], from: Term) {
     let name = String::from_utf8_lossy(name);
     let text = format!("Bad value on output port '{name}'\n");
-    report::send(report::Level::Error, NIL, NIL, report::Text::Plain(&text));
+    report::send(report::Level::Error, NIL, from, report::Text::Plain(&text));
 }
 
 /// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
