@@ -32,6 +32,8 @@ struct Entry {
     name: Box<str>,
     /// First four bytes, big-endian, for a quick ordering; see [`cmp`].
     ord: u32,
+    /// See [`name_hash`].
+    hash: u32,
 }
 
 struct Table {
@@ -124,6 +126,7 @@ impl Table {
         let e: &'static Entry = Box::leak(Box::new(Entry {
             name: s.into(),
             ord: ord0(s.as_bytes()),
+            hash: crate::hash::atom_name(s),
         }));
         let slot = &self.segs[(i >> SEG_BITS) as usize];
         let mut seg = slot.load(Ordering::Acquire);
@@ -198,6 +201,13 @@ pub fn existing(s: &str) -> Option<Term> {
 pub fn name(t: Term) -> &'static str {
     debug_assert!(t.is_atom());
     table().entry(t.atom_index()).map_or("", |e| &e.name)
+}
+
+/// The hash of an atom's name: the same in every runtime, and at hand without reading the name.
+#[inline]
+pub fn name_hash(t: Term) -> u32 {
+    debug_assert!(t.is_atom());
+    table().entry(t.atom_index()).map_or(0, |e| e.hash)
 }
 
 /// The order of two atoms as terms: by their names' characters.

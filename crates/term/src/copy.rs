@@ -13,7 +13,22 @@ use std::sync::atomic::Ordering;
 
 /// Words that [`copy`] needs for `t`. Terms reached twice count twice; regions count nothing.
 pub fn size_of(t: Term) -> usize {
-    if is_shared(t) {
+    size::<true>(t)
+}
+
+/// Words that [`copy_whole`] needs for `t`.
+pub fn size_whole(t: Term) -> usize {
+    size::<false>(t)
+}
+
+/// Whether a copy refers to `t` in place of copying it.
+#[inline(always)]
+fn stays<const SHARE: bool>(t: Term) -> bool {
+    if SHARE { is_shared(t) } else { t.is_immed() }
+}
+
+fn size<const SHARE: bool>(t: Term) -> usize {
+    if stays::<SHARE>(t) {
         return 0;
     }
     let mut words = 0;
@@ -22,7 +37,7 @@ pub fn size_of(t: Term) -> usize {
     todo.push(t);
     while let Some(mut t) = todo.pop() {
         loop {
-            if is_shared(t) {
+            if stays::<SHARE>(t) {
                 break;
             }
             if let Some((h, tl)) = t.as_cons() {
@@ -37,7 +52,7 @@ pub fn size_of(t: Term) -> usize {
             // SAFETY: a boxed term in hand is well formed.
             unsafe {
                 match header_subtag((*p).raw()) {
-                    Subtag::SubBin | Subtag::MatchContext => words += bits_words(t),
+                    Subtag::SubBin | Subtag::MatchContext => words += bits_words::<SHARE>(t),
                     _ => {
                         words += layout::object_words(p);
                         let (a, b) = layout::term_range(p);
@@ -73,7 +88,7 @@ unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
 
 /// Words for a copy of a sub-binary or match context: as a heap binary if small and plain, else the sub-binary and
 /// its original.
-fn bits_words(t: Term) -> usize {
+fn bits_words<const SHARE: bool>(t: Term) -> usize {
     // SAFETY: as in size_of.
     unsafe {
         let (orig, _, len) = sub_parts(t.ptr());
@@ -81,7 +96,7 @@ fn bits_words(t: Term) -> usize {
             layout::HEAP_BIN_HEAD_WORDS + (len / 8).div_ceil(8)
         } else {
             layout::SUB_BIN_WORDS
-                + if is_shared(orig) {
+                + if stays::<SHARE>(orig) {
                     0
                 } else {
                     layout::object_words(orig.ptr())
@@ -92,8 +107,18 @@ fn bits_words(t: Term) -> usize {
 
 /// A copy of `t` made in `to`. Regions are referred to, not copied: the caller sees to it that `to` holds them.
 pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    copy_in::<true, A>(t, to)
+}
+
+/// A copy of `t` made in `to` that refers to no region: what lies in one is copied too. For terms kept where nobody
+/// holds regions, or longer than literals may live. The first object made is the root's.
+pub fn copy_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    copy_in::<false, A>(t, to)
+}
+
+fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     let mut root = t;
-    if is_shared(t) {
+    if stays::<SHARE>(t) {
         return t;
     }
     // Slots that hold a source term whose copy must be put there.
@@ -104,7 +129,7 @@ pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
             // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
             unsafe {
                 let t = *slot;
-                if is_shared(t) {
+                if stays::<SHARE>(t) {
                     break;
                 }
                 if let Some((h, tl)) = t.as_cons() {
@@ -138,7 +163,7 @@ pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
                         }
                         *slot = b;
                     } else {
-                        let orig = if is_shared(orig) {
+                        let orig = if stays::<SHARE>(orig) {
                             orig
                         } else {
                             copy_object(orig.ptr(), to)

@@ -109,8 +109,8 @@ fn big(negative: bool, digits: &[u64], mut hash: u32) -> u32 {
 }
 
 /// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
-fn atom_name(t: Term) -> u32 {
-    let name = atom::name(t).as_bytes();
+pub(crate) fn atom_name(name: &str) -> u32 {
+    let name = name.as_bytes();
     let mut h: u64 = 0;
     let mut i = 0;
     while i < name.len() {
@@ -172,7 +172,7 @@ enum Todo {
 /// `erlang:phash2(T)` before it is reduced to a range: all 32 bits. `phash2/1` takes the low 27.
 pub fn phash2(t: Term) -> u32 {
     if t.is_atom() {
-        return atom_name(t);
+        return atom::name_hash(t);
     }
     let mut todo: SmallVec<[Todo; 16]> = SmallVec::new();
     let mut pairs = 0u32;
@@ -204,9 +204,9 @@ pub fn phash2(t: Term) -> u32 {
                 };
             } else if t.is_atom() {
                 hash = if hash == 0 {
-                    atom_name(t)
+                    atom::name_hash(t)
                 } else {
-                    mix1(hash, atom_name(t), k(3))
+                    mix1(hash, atom::name_hash(t), k(3))
                 };
             } else if t.is_nil() {
                 // 2 is stock's number for the type of nil.
@@ -242,12 +242,12 @@ pub fn phash2(t: Term) -> u32 {
                 hash = mix2(hash, hi, lo, k(12));
             } else if let Some(f) = t.as_fun() {
                 if let Some(e) = f.local() {
-                    hash = mix2(hash, f.env.len() as u32, atom_name(e.module), GOLDEN);
+                    hash = mix2(hash, f.env.len() as u32, atom::name_hash(e.module), GOLDEN);
                     hash = mix2(hash, e.index, e.old_uniq as u32, GOLDEN);
                     todo.extend(f.env.iter().rev().map(|t| Todo::Term(*t)));
                 } else if let Some(e) = f.export() {
-                    hash = mix2(hash, e.arity, atom_name(e.module), GOLDEN);
-                    hash = mix1(hash, atom_name(e.function), k(14));
+                    hash = mix2(hash, e.arity, atom::name_hash(e.module), GOLDEN);
+                    hash = mix1(hash, atom::name_hash(e.function), k(14));
                 }
             } else if let Some((num, ..)) = pid_parts(t) {
                 hash = mix1(hash, num, k(5));
@@ -491,7 +491,7 @@ pub fn phash(t: Term) -> u32 {
         } else if t.is_nil() {
             hash = step(hash, 3, 1);
         } else if t.is_atom() {
-            hash = step(hash, 1, atom_name(t));
+            hash = step(hash, 1, atom::name_hash(t));
         } else if let Some(e) = t.as_tuple() {
             todo.push(OldTodo::TupleEnd(e.len() as u32));
             todo.extend(e.iter().rev().map(|t| OldTodo::Term(*t)));
@@ -514,14 +514,14 @@ pub fn phash(t: Term) -> u32 {
         } else if let Some(f) = t.as_fun() {
             if let Some(e) = f.local() {
                 hash = step(hash, 10, f.env.len() as u32);
-                hash = step(hash, 1, atom_name(e.module));
+                hash = step(hash, 1, atom::name_hash(e.module));
                 hash = step(hash, 2, e.index);
                 hash = step(hash, 2, e.old_uniq as u32);
                 todo.extend(f.env.iter().rev().map(|t| OldTodo::Term(*t)));
             } else if let Some(e) = f.export() {
                 hash = step(hash, 11, e.arity);
-                hash = step(hash, 1, atom_name(e.module));
-                hash = step(hash, 1, atom_name(e.function));
+                hash = step(hash, 1, atom::name_hash(e.module));
+                hash = step(hash, 1, atom::name_hash(e.function));
             }
         } else if let Some((num, ..)) = pid_parts(t) {
             hash = old_u32(hash, num, PRIME[5]).wrapping_mul(PRIME[6]);

@@ -10,6 +10,7 @@ pub mod arith;
 pub mod atom;
 pub mod bin;
 pub mod bits;
+pub mod block;
 pub mod compare;
 pub mod copy;
 pub mod etf;
