@@ -1,0 +1,379 @@
+//! Ordered tables: `ordered_set`.
+//!
+//! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
+//! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
+
+use super::hash::{Verdict, Visitor};
+use super::object::{HEAD_WORDS, Object, Owned};
+use super::{Gone, matchspec};
+use purlin_term::{Term, compare};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Words of an object's head, as stock has them.
+pub const TREE_HEAD_WORDS: usize = HEAD_WORDS + 1;
+
+/// A place in the order of keys.
+#[derive(Clone, Copy)]
+pub enum Key {
+    Exact(Term),
+    /// Before all keys that begin like this pattern, up to its first variable.
+    Before(Term),
+    /// After all of them.
+    After(Term),
+}
+
+/// An object with its key at hand.
+struct Entry {
+    key: Key,
+    object: Owned,
+}
+
+// SAFETY: the key is a term in the object, which the entry owns; both are only read under the lock.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+impl Key {
+    /// The order of `self`, a place, against an exact key.
+    fn against(self, k: Term) -> Ordering {
+        match self {
+            Key::Exact(t) => compare::cmp(t, k),
+            Key::Before(p) => matchspec::cmp_prefix(p, k).then(Ordering::Less),
+            Key::After(p) => matchspec::cmp_prefix(p, k).then(Ordering::Greater),
+        }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, o: &Key) -> Ordering {
+        match (*self, *o) {
+            (a, Key::Exact(k)) => a.against(k),
+            (Key::Exact(k), b) => b.against(k).reverse(),
+            // Two patterns meet only where a range's ends are checked.
+            (Key::Before(_), Key::After(_)) => Ordering::Less,
+            (Key::After(_), Key::Before(_)) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, o: &Key) -> Option<Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl PartialEq for Key {
+    fn eq(&self, o: &Key) -> bool {
+        self.cmp(o).is_eq()
+    }
+}
+impl Eq for Key {}
+impl Ord for Entry {
+    #[inline]
+    fn cmp(&self, o: &Entry) -> Ordering {
+        self.key.cmp(&o.key)
+    }
+}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, o: &Entry) -> Option<Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl PartialEq for Entry {
+    fn eq(&self, o: &Entry) -> bool {
+        self.cmp(o).is_eq()
+    }
+}
+impl Eq for Entry {}
+impl Borrow<Key> for Entry {
+    fn borrow(&self) -> &Key {
+        &self.key
+    }
+}
+
+type Set = BTreeSet<Entry>;
+
+/// What is left of a table that was emptied: to be dropped at leisure.
+pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Set);
+
+/// See the module head.
+pub struct TreeTable {
+    keypos: usize,
+    tree: RwLock<Option<Set>>,
+    items: AtomicUsize,
+    words: AtomicUsize,
+    fixed: AtomicUsize,
+}
+
+/// The part of the order that a walk covers, and its direction.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub low: Option<Key>,
+    pub high: Option<Key>,
+    pub downwards: bool,
+}
+
+impl TreeTable {
+    pub fn new(keypos: usize) -> TreeTable {
+        TreeTable {
+            keypos,
+            tree: RwLock::new(Some(BTreeSet::new())),
+            items: AtomicUsize::new(0),
+            words: AtomicUsize::new(0),
+            fixed: AtomicUsize::new(0),
+        }
+    }
+    fn read(&self) -> RwLockReadGuard<'_, Option<Set>> {
+        self.tree.read().unwrap_or_else(|e| e.into_inner())
+    }
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Set>> {
+        self.tree.write().unwrap_or_else(|e| e.into_inner())
+    }
+    fn entry(&self, object: Owned) -> Entry {
+        Entry {
+            key: Key::Exact(object.element(self.keypos)),
+            object,
+        }
+    }
+    /// Objects and their words, heads included.
+    pub fn size(&self) -> (usize, usize) {
+        (
+            self.items.load(Memory::Relaxed),
+            self.words.load(Memory::Relaxed),
+        )
+    }
+    fn count(&self, items: isize, words: isize) {
+        let add = |a: &AtomicUsize, n: isize| {
+            a.store(
+                a.load(Memory::Relaxed).wrapping_add_signed(n),
+                Memory::Relaxed,
+            )
+        };
+        add(&self.items, items);
+        add(&self.words, words);
+    }
+    fn put_in(&self, set: &mut Set, o: Owned) {
+        let words = (TREE_HEAD_WORDS + o.words()) as isize;
+        match set.replace(self.entry(o)) {
+            Some(old) => self.count(0, words - (TREE_HEAD_WORDS + old.object.words()) as isize),
+            None => self.count(1, words),
+        }
+    }
+
+    /// Calls `f` with the object whose key is `key`.
+    #[inline]
+    pub fn with_key<R>(&self, key: Term, f: impl FnOnce(Option<&Object>) -> R) -> Result<R, Gone> {
+        let t = self.read();
+        let set = t.as_ref().ok_or(Gone)?;
+        Ok(f(set.get(&Key::Exact(key)).map(|e| &*e.object)))
+    }
+
+    /// As [`super::hash::HashTable::put`].
+    pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        if new_only && set.contains(&Key::Exact(o.element(self.keypos))) {
+            return Ok(false);
+        }
+        self.put_in(set, o);
+        Ok(true)
+    }
+
+    /// As [`super::hash::HashTable::put_all`].
+    pub fn put_all(&self, objects: Vec<Owned>, new_only: bool) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        if new_only
+            && objects
+                .iter()
+                .any(|o| set.contains(&Key::Exact(o.element(self.keypos))))
+        {
+            return Ok(false);
+        }
+        for o in objects {
+            self.put_in(set, o);
+        }
+        Ok(true)
+    }
+
+    /// As [`super::hash::HashTable::modify`].
+    pub fn modify<R>(
+        &self,
+        key: Term,
+        default: Option<&mut dyn FnMut() -> Owned>,
+        f: impl FnOnce(&mut Owned) -> (Option<Owned>, R),
+    ) -> Result<Option<R>, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let (mut o, old_words) = match set.take(&Key::Exact(key)) {
+            Some(e) => {
+                let w = e.object.words();
+                (e.object, Some(w))
+            }
+            None => match default {
+                Some(default) => (default(), None),
+                None => return Ok(None),
+            },
+        };
+        let (new, r) = f(&mut o);
+        if let Some(new) = new {
+            o = new;
+        }
+        match old_words {
+            Some(w) => self.count(0, o.words() as isize - w as isize),
+            None => self.count(1, (TREE_HEAD_WORDS + o.words()) as isize),
+        }
+        set.insert(self.entry(o));
+        Ok(Some(r))
+    }
+
+    /// Takes out the object with `key` if `which` says so.
+    pub fn erase(&self, key: Term, which: impl Fn(&Object) -> bool) -> Result<Option<Owned>, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let key = Key::Exact(key);
+        if !set.get(&key).is_some_and(|e| which(&e.object)) {
+            return Ok(None);
+        }
+        let o = set.take(&key).map(|e| e.object);
+        if let Some(o) = &o {
+            self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+        }
+        Ok(o)
+    }
+
+    /// Calls `f` with the object number `ix` in order, `None` at the end; `Ok(None)` beyond it.
+    pub fn slot<R>(
+        &self,
+        ix: usize,
+        f: impl FnOnce(Option<&Object>) -> R,
+    ) -> Result<Option<R>, Gone> {
+        let t = self.read();
+        let set = t.as_ref().ok_or(Gone)?;
+        if ix > set.len() {
+            return Ok(None);
+        }
+        Ok(Some(f(set.iter().nth(ix).map(|e| &*e.object))))
+    }
+
+    /// Calls `f` with the first object of a span.
+    pub fn first<R>(&self, span: Span, f: impl FnOnce(Option<&Object>) -> R) -> Result<R, Gone> {
+        let t = self.read();
+        let e = walk(t.as_ref().ok_or(Gone)?, span).next();
+        Ok(f(e.map(|e| &*e.object)))
+    }
+
+    /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it stopped
+    /// before the end; where, `stopped` tells with the last object shown.
+    pub fn scan(
+        &self,
+        span: Span,
+        v: &mut dyn Visitor,
+        stopped: &mut dyn FnMut(&Object),
+    ) -> Result<bool, Gone> {
+        let t = self.read();
+        let mut entries = walk(t.as_ref().ok_or(Gone)?, span);
+        let mut at = entries.next();
+        while let Some(e) = at {
+            v.object(&e.object);
+            at = entries.next();
+            if at.is_some() && !v.go_on() {
+                stopped(&e.object);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// As [`TreeTable::scan`], and does with each object what the visitor says.
+    pub fn scan_mut(
+        &self,
+        span: Span,
+        v: &mut dyn Visitor,
+        stopped: &mut dyn FnMut(&Object),
+    ) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let mut out: Vec<Term> = Vec::new();
+        let mut new: Vec<Owned> = Vec::new();
+        let mut more = false;
+        {
+            let mut entries = walk(set, span);
+            let mut at = entries.next();
+            while let Some(e) = at {
+                match v.object(&e.object) {
+                    Verdict::Keep => {}
+                    Verdict::Delete => out.push(e.object.element(self.keypos)),
+                    Verdict::Replace(o) => new.push(o),
+                }
+                at = entries.next();
+                if at.is_some() && !v.go_on() {
+                    stopped(&e.object);
+                    more = true;
+                    break;
+                }
+            }
+        }
+        for k in out {
+            // The key lies in the object, which lives to the end of this turn.
+            if let Some(e) = set.take(&Key::Exact(k)) {
+                self.count(-1, -((TREE_HEAD_WORDS + e.object.words()) as isize));
+            }
+        }
+        for o in new {
+            self.put_in(set, o);
+        }
+        Ok(more)
+    }
+
+    /// Deletes all objects: how many, and what is to be freed.
+    pub fn clear(&self) -> Result<(usize, Remains), Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let old = std::mem::take(set);
+        self.items.store(0, Memory::Relaxed);
+        self.words.store(0, Memory::Relaxed);
+        Ok((old.len(), Remains(old)))
+    }
+    /// Ends the table.
+    pub fn close(&self) -> Option<Remains> {
+        self.write().take().map(Remains)
+    }
+    pub fn fix(&self) {
+        self.fixed.fetch_add(1, Memory::Relaxed);
+    }
+    pub fn fixations(&self) -> usize {
+        self.fixed.load(Memory::Relaxed)
+    }
+    pub fn unfix(&self, n: usize) {
+        self.fixed.fetch_sub(n, Memory::Relaxed);
+    }
+}
+
+/// The entries of a span, in its direction. The far end is looked at entry by entry: the set would refuse a range
+/// whose ends are the wrong way round, and what programs pass in continuations is not to be trusted.
+fn walk(set: &Set, span: Span) -> impl Iterator<Item = &Entry> {
+    let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut r = if span.downwards {
+        set.range::<Key, _>((Bound::Unbounded, bound(span.high)))
+    } else {
+        set.range::<Key, _>((bound(span.low), Bound::Unbounded))
+    };
+    std::iter::from_fn(move || {
+        let e = if span.downwards {
+            r.next_back()
+        } else {
+            r.next()
+        }?;
+        let beyond = if span.downwards {
+            span.low.is_some_and(|l| e.key <= l)
+        } else {
+            span.high.is_some_and(|h| e.key >= h)
+        };
+        (!beyond).then_some(e)
+    })
+}
