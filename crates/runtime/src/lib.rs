@@ -6,6 +6,7 @@ pub mod clock;
 pub mod code;
 pub mod crash_dump;
 pub mod cx;
+pub mod ets;
 pub mod filename;
 pub mod halt;
 pub mod hooks;
