@@ -61,6 +61,7 @@ pub fn port_unregister(port: Term, name: Term) {
 /// A process has ended: what it owned elsewhere goes.
 pub fn owner_exit(pid: Term) {
     crate::timer::message::owner_exit(pid);
+    crate::ets::owner_exit(pid);
     crate::bif::prim_file::owner_exit(pid);
     crate::bif::system_flag::owner_exit(pid);
 }
@@ -93,5 +94,5 @@ pub fn port_bytes() -> (u64, u64) {
 }
 /// Tables: how many there are, and bytes that they take.
 pub fn ets_totals() -> (usize, usize) {
-    (0, 0)
+    crate::ets::totals()
 }

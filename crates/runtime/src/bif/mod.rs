@@ -10,6 +10,9 @@ pub mod convert;
 pub mod decode_packet;
 pub mod erl_ddll;
 pub mod errors;
+pub mod ets;
+pub mod ets_info;
+pub mod ets_select;
 pub mod exceptions;
 pub mod ext_term;
 pub mod funs;
@@ -105,6 +108,9 @@ pub const TABLES: &[&[Bif]] = &[
     convert::BIFS,
     decode_packet::BIFS,
     erl_ddll::BIFS,
+    ets::BIFS,
+    ets_info::BIFS,
+    ets_select::BIFS,
     exceptions::BIFS,
     ext_term::BIFS,
     funs::BIFS,

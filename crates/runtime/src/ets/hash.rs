@@ -80,6 +80,15 @@ pub enum Verdict {
     Replace(Owned),
 }
 
+/// What came of changing an object.
+pub enum Change {
+    /// It was changed in place, or is fine as it is.
+    None,
+    Replace(Owned),
+    /// Nothing is to be done; a default that was about to be inserted is not.
+    Abort,
+}
+
 /// Follows a walk over objects.
 pub trait Visitor {
     /// Sees one live object, under its lock.
@@ -275,9 +284,8 @@ impl HashTable {
             o.hash = key_hash(o.element(self.keypos));
             wanted[o.hash as usize & (n - 1)] = true;
         }
-        let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> = (0..n)
-            .map(|i| wanted[i].then(|| self.write(i)))
-            .collect();
+        let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
+            (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
         if locks.iter().flatten().any(|b| b.is_empty()) {
             return Err(Gone);
         }
@@ -397,7 +405,7 @@ impl HashTable {
         &self,
         key: Term,
         default: Option<&mut dyn FnMut() -> Owned>,
-        f: impl FnOnce(&mut Owned) -> (Option<Owned>, R),
+        f: impl FnOnce(&mut Owned) -> (Change, R),
     ) -> Result<Option<R>, Gone> {
         let hash = key_hash(key);
         let mut buckets = self.write(hash as usize);
@@ -417,8 +425,8 @@ impl HashTable {
             let live = (*at).as_ref().is_some_and(|b| !b.deleted);
             if live {
                 let Some(b) = &mut *at else { return Ok(None) };
-                let (new, r) = f(b);
-                if let Some(mut new) = new {
+                let (change, r) = f(b);
+                if let Change::Replace(mut new) = change {
                     new.hash = hash;
                     self.count(s, 0, new.words() as isize - b.words() as isize);
                     new.next = b.next.take();
@@ -431,15 +439,16 @@ impl HashTable {
             };
             let mut o = default();
             o.hash = hash;
-            let (new, r) = f(&mut o);
-            match new {
-                Some(mut new) => {
+            let (change, r) = f(&mut o);
+            match change {
+                Change::Replace(mut new) => {
                     new.hash = hash;
                     self.put_in(&mut buckets, new, false)?;
                 }
-                None => {
+                Change::None => {
                     self.put_in(&mut buckets, o, false)?;
                 }
+                Change::Abort => return Ok(Some(r)),
             }
             r
         };
@@ -527,7 +536,11 @@ impl HashTable {
     }
 
     /// Calls `f` with the live objects of a bucket; `None` beyond the last, `Some(None)` just behind it.
-    pub fn slot<R>(&self, ix: usize, f: impl FnOnce(&mut dyn Iterator<Item = &Object>) -> R) -> Result<Option<Option<R>>, Gone> {
+    pub fn slot<R>(
+        &self,
+        ix: usize,
+        f: impl FnOnce(&mut dyn Iterator<Item = &Object>) -> R,
+    ) -> Result<Option<Option<R>>, Gone> {
         let b = self.read(ix);
         if b.is_empty() {
             return Err(Gone);
@@ -574,7 +587,11 @@ impl HashTable {
 
     /// Calls `f` with the first object of the key that follows `key` in the order of walks. `None`: there is none such
     /// key. `Some(None)`: `key` is the last.
-    pub fn next<R>(&self, key: Term, f: impl FnOnce(&Object) -> R) -> Result<Option<Option<R>>, Gone> {
+    pub fn next<R>(
+        &self,
+        key: Term,
+        f: impl FnOnce(&Object) -> R,
+    ) -> Result<Option<Option<R>>, Gone> {
         let hash = key_hash(key);
         let b = self.read(hash as usize);
         let ix = self.bucket(hash);
@@ -960,7 +977,8 @@ impl HashTable {
 
     /// Lengths of chains: mean, standard deviation, the deviation to expect, least, greatest; and marked objects.
     pub fn chain_stats(&self) -> (f64, f64, f64, usize, usize, usize) {
-        let (mut n, mut sum, mut sq, mut min, mut max, mut kept) = (0usize, 0usize, 0usize, usize::MAX, 0, 0);
+        let (mut n, mut sum, mut sq, mut min, mut max, mut kept) =
+            (0usize, 0usize, 0usize, usize::MAX, 0, 0);
         for i in 0..self.stripes.len() {
             for chain in self.read(i).iter() {
                 let mut len = 0;

@@ -26,7 +26,7 @@ use object::Link;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
-use purlin_term::{Alloc, Term, am, atom};
+use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -310,12 +310,7 @@ pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
         by_name(t).ok_or(NotFound::Id)?
     } else {
         match t.as_ref_view() {
-            Some(RefView::Magic(m)) => {
-                &m.value
-                    .downcast_ref::<TableRef>()
-                    .ok_or(NotFound::Type)?
-                    .0
-            }
+            Some(RefView::Magic(m)) => &m.value.downcast_ref::<TableRef>().ok_or(NotFound::Type)?.0,
             Some(RefView::Local { num, .. }) => by_numbers(num).ok_or(NotFound::Type)?,
             _ => return Err(NotFound::Type),
         }
@@ -372,12 +367,7 @@ fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
 }
 
 /// Makes a table; false if its name is taken.
-pub fn create(
-    options: Options,
-    name: Term,
-    owner: Term,
-    heir: Option<Heir>,
-) -> Option<Arc<Table>> {
+pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> Option<Arc<Table>> {
     let o = &options;
     let store = match o.kind {
         Kind::OrderedSet => Store::Tree(TreeTable::new(o.keypos)),
@@ -549,9 +539,13 @@ pub fn totals() -> (usize, usize) {
         .fold((0, 0), |(n, b), t| (n + 1, b + 8 * t.size_and_words().1))
 }
 
-/// Whether a table can be given to that process.
+/// Whether a table can be given to that process: once this says so of a process that has just been made an owner, the
+/// process will see to its tables when it ends.
 pub fn may_own(pid: Term) -> bool {
-    process::table().find(pid).is_some()
+    process::table().find(pid).is_some_and(|p| {
+        // SAFETY: cells stay for good, and anybody may read the state word.
+        unsafe { (*p).state.load() & process::state::EXITING == 0 }
+    })
 }
 
 /// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
@@ -680,9 +674,4 @@ pub fn set_super_user(who: Term, on: bool) {
 /// The atom that a table without heir shows in its place.
 pub fn heir_pid(h: &Option<Heir>) -> Term {
     h.as_ref().map_or(am::NONE, |h| h.pid)
-}
-
-/// Whether `name` is an atom that a table may be called by.
-pub fn is_name(t: Term) -> bool {
-    t.is_atom() && !atom::name(t).is_empty() || t.is_atom()
 }

@@ -3,7 +3,7 @@
 //! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
 //! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
 
-use super::hash::{Verdict, Visitor};
+use super::hash::{Change, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
 use purlin_term::{Term, compare};
@@ -205,7 +205,7 @@ impl TreeTable {
         &self,
         key: Term,
         default: Option<&mut dyn FnMut() -> Owned>,
-        f: impl FnOnce(&mut Owned) -> (Option<Owned>, R),
+        f: impl FnOnce(&mut Owned) -> (Change, R),
     ) -> Result<Option<R>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
@@ -219,9 +219,12 @@ impl TreeTable {
                 None => return Ok(None),
             },
         };
-        let (new, r) = f(&mut o);
-        if let Some(new) = new {
-            o = new;
+        let (change, r) = f(&mut o);
+        match change {
+            Change::None => {}
+            Change::Replace(new) => o = new,
+            Change::Abort if old_words.is_none() => return Ok(Some(r)),
+            Change::Abort => {}
         }
         match old_words {
             Some(w) => self.count(0, o.words() as isize - w as isize),
@@ -267,8 +270,8 @@ impl TreeTable {
         Ok(f(e.map(|e| &*e.object)))
     }
 
-    /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it stopped
-    /// before the end; where, `stopped` tells with the last object shown.
+    /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it had;
+    /// `stopped` is told the last object shown then.
     pub fn scan(
         &self,
         span: Span,
@@ -276,12 +279,9 @@ impl TreeTable {
         stopped: &mut dyn FnMut(&Object),
     ) -> Result<bool, Gone> {
         let t = self.read();
-        let mut entries = walk(t.as_ref().ok_or(Gone)?, span);
-        let mut at = entries.next();
-        while let Some(e) = at {
+        for e in walk(t.as_ref().ok_or(Gone)?, span) {
             v.object(&e.object);
-            at = entries.next();
-            if at.is_some() && !v.go_on() {
+            if !v.go_on() {
                 stopped(&e.object);
                 return Ok(true);
             }
@@ -301,21 +301,16 @@ impl TreeTable {
         let mut out: Vec<Term> = Vec::new();
         let mut new: Vec<Owned> = Vec::new();
         let mut more = false;
-        {
-            let mut entries = walk(set, span);
-            let mut at = entries.next();
-            while let Some(e) = at {
-                match v.object(&e.object) {
-                    Verdict::Keep => {}
-                    Verdict::Delete => out.push(e.object.element(self.keypos)),
-                    Verdict::Replace(o) => new.push(o),
-                }
-                at = entries.next();
-                if at.is_some() && !v.go_on() {
-                    stopped(&e.object);
-                    more = true;
-                    break;
-                }
+        for e in walk(set, span) {
+            match v.object(&e.object) {
+                Verdict::Keep => {}
+                Verdict::Delete => out.push(e.object.element(self.keypos)),
+                Verdict::Replace(o) => new.push(o),
+            }
+            if !v.go_on() {
+                stopped(&e.object);
+                more = true;
+                break;
             }
         }
         for k in out {

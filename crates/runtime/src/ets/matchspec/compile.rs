@@ -102,7 +102,8 @@ impl Compiler {
                 self.error("Match program part is not a tuple of arity 3.");
                 return None;
             };
-            if self.dialect == Dialect::Trace && head.is_list_ptr() && head.list_to_vec().is_none() {
+            if self.dialect == Dialect::Trace && head.is_list_ptr() && head.list_to_vec().is_none()
+            {
                 self.error(format!(
                     "Match expression part {} is not a proper list.",
                     show(head)
@@ -208,7 +209,11 @@ impl Compiler {
                 push_elements(&mut todo, e, slots);
                 slots += 1;
             } else if let Some(size) = t.map_size() {
-                tests.push(Test::Map { at, size, to: slots });
+                tests.push(Test::Map {
+                    at,
+                    size,
+                    to: slots,
+                });
                 let this = slots;
                 slots += 1;
                 for (k, v) in map::iter(t) {
@@ -317,7 +322,8 @@ impl Compiler {
                 Work::Branch { and, jumps: n } => {
                     if n == usize::MAX {
                         jumps.push(self.ops.len());
-                        self.ops.push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
+                        self.ops
+                            .push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
                     } else {
                         let to = self.ops.len();
                         for at in jumps.drain(jumps.len() - n..) {

@@ -13,6 +13,8 @@ pub enum Subject<'a> {
     Object(&'a Object),
     /// A term on the caller's heap: the result may share with it.
     Local(Term),
+    /// The arguments of a call, on the caller's heap, as a tuple and as a list.
+    Call(Term, Term),
 }
 
 /// What tracing gives programs of its dialect. The methods are called while a body runs.
@@ -53,7 +55,13 @@ impl Runner {
 
     /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true` where the body
     /// leaves no message.
-    pub fn run(&mut self, cx: &mut Cx, p: &Program, s: Subject, host: &mut dyn Host) -> Option<Term> {
+    pub fn run(
+        &mut self,
+        cx: &mut Cx,
+        p: &Program,
+        s: Subject,
+        host: &mut dyn Host,
+    ) -> Option<Term> {
         for c in &p.clauses {
             if let Ok(t) = self.clause(cx, c, s, host) {
                 return Some(t);
@@ -73,12 +81,14 @@ impl Runner {
         let root = match s {
             Subject::Object(o) => o.tuple(),
             Subject::Local(t) => t,
+            Subject::Call(_, list) if c.single => list,
+            Subject::Call(tuple, _) => tuple,
         };
         self.slots[0] = root;
         if !self.matches(&c.tests) {
             return Err(NoMatch);
         }
-        let local = matches!(s, Subject::Local(_));
+        let local = !matches!(s, Subject::Object(_));
         if !c.guard.is_empty() {
             let copy = c.guard_builds && !local;
             self.code(cx, c, &c.guard, s, true, copy, host)?;
@@ -168,7 +178,10 @@ impl Runner {
     }
 
     /// Runs a guard, whose result says nothing, or a body. `copy`: what is taken of the subject is copied.
-    #[expect(clippy::too_many_arguments, reason = "one call site each for guard and body")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site each for guard and body"
+    )]
     fn code(
         &mut self,
         cx: &mut Cx,
@@ -205,7 +218,7 @@ impl Runner {
                     let t = match s {
                         Subject::Object(o) if copy => o.copy_to(cx),
                         Subject::Object(o) => o.tuple(),
-                        Subject::Local(t) => t,
+                        Subject::Local(t) | Subject::Call(_, t) => t,
                     };
                     self.stack.push(t);
                 }
