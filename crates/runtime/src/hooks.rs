@@ -85,8 +85,8 @@ pub fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words
     let _ = (cx, limit, words);
 }
 /// Ports: how many there are.
-pub fn port_totals() -> (usize, usize) {
-    (0, 0)
+pub fn port_count() -> usize {
+    crate::port::count()
 }
 /// Bytes that ports have read and written.
 pub fn port_bytes() -> (u64, u64) {

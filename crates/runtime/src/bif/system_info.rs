@@ -439,7 +439,7 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         }
         "process_count" => count(process::table().live()),
         "process_limit" => count(f.tables.process_limit() as usize),
-        "port_count" => count(hooks::port_totals().0),
+        "port_count" => count(hooks::port_count()),
         "port_limit" => {
             let files = u32::try_from(max_files()).unwrap_or(u32::MAX);
             Term::small(f.tables.port_limit(files).into())
