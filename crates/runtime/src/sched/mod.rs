@@ -373,11 +373,39 @@ fn next(i: usize) -> Option<u32> {
     None
 }
 
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Has schedulers and dirty threads run no process any more, and waits for that, but not longer than `limit`: the
+/// emulator is about to end. The calling thread may be one of them.
+pub fn stop(limit: std::time::Duration) {
+    STOPPED.store(true, Ordering::SeqCst);
+    let s = schedulers();
+    let started = std::time::Instant::now();
+    let me = current();
+    let works = |i: usize| i + 1 != me && !s.workers[i].idle.load(Ordering::SeqCst);
+    while (0..count()).any(works) && started.elapsed() < limit {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Where threads end up that are to run nothing any more.
+fn rest_if_stopped() {
+    if STOPPED.load(Ordering::SeqCst) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
 /// The next process for worker `i`; sleeps until there is one.
 fn next_or_park(i: usize) -> u32 {
     let s = schedulers();
     let w = &s.workers[i];
     loop {
+        if STOPPED.load(Ordering::Relaxed) {
+            w.idle.store(true, Ordering::SeqCst);
+            rest_if_stopped();
+        }
         if let Some(c) = next(i) {
             return c;
         }
@@ -405,7 +433,7 @@ fn next_or_park(i: usize) -> u32 {
         w.idle.store(false, Ordering::Relaxed);
         w.rest.end();
         s.idle.fetch_sub(1, Ordering::Relaxed);
-        if let Some(c) = found {
+        if let Some(c) = found.filter(|_| !STOPPED.load(Ordering::Relaxed)) {
             return c;
         }
     }

@@ -1,0 +1,402 @@
+//! `erl_crash.dump`: what the emulator looked like when it gave up, in the format that stock writes and its tools
+//! (`crashdump_viewer`, `recon`) read.
+//!
+//! `ERL_CRASH_DUMP` names the file, `ERL_CRASH_DUMP_SECONDS` limits the time that writing may take (0: no dump), and
+//! `ERL_CRASH_DUMP_BYTES` the size (0: no dump). Nobody else runs the processes that are shown: each is taken out of
+//! the hands of the schedulers first, see [`crate::process::state`]; one that runs just then is shown without its
+//! heap. The emulator ends after this.
+
+mod terms;
+
+use crate::cx::Cx;
+use crate::process::state::{EXITING, FREE, QUEUED, RUNNING, SUSPENDED};
+use crate::process::{self, Process, SYSTEM};
+use crate::{bif, code, sched};
+use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::{NIL, Term, atom};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+use terms::Objects;
+
+/// How long to wait for schedulers to come to the end of their time slices.
+const STOP: Duration = Duration::from_secs(1);
+
+/// A file that takes no more than so many bytes.
+struct Limited {
+    to: File,
+    left: u64,
+}
+
+impl Write for Limited {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = buf
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if n == 0 && !buf.is_empty() {
+            return Err(io::Error::other("limit reached"));
+        }
+        let n = self.to.write(&buf[..n])?;
+        self.left -= n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn create(path: &std::ffi::OsStr) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o640)
+        .open(path)
+}
+
+/// Writes the dump, if the environment allows one, and says so on standard error.
+pub fn write(slogan: &str) {
+    let Some(o) = crate::start::try_options() else {
+        return;
+    };
+    let flags = &o.flags.crash_dump;
+    if flags.seconds == Some(0) || flags.bytes == Some(0) {
+        return;
+    }
+    if let Some(s) = flags.seconds.filter(|s| *s > 0) {
+        // SAFETY: the default action of the signal ends the process, which is what the time limit is for.
+        unsafe {
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::alarm(s.min(u32::MAX as i64) as u32);
+        }
+    }
+    let default = std::ffi::OsString::from("erl_crash.dump");
+    let path = flags.file.as_ref().unwrap_or(&default);
+    let mut err = io::stderr();
+    let _ = write!(
+        err,
+        "\nCrash dump is being written to: {}...",
+        path.display()
+    );
+    let Ok(file) = create(path) else {
+        return;
+    };
+    let left = flags
+        .bytes
+        .and_then(|b| u64::try_from(b).ok())
+        .unwrap_or(u64::MAX);
+    let mut w = BufWriter::with_capacity(1 << 16, Limited { to: file, left });
+    // A full disk, or the limit: what is there so far is still of use.
+    let _ = dump(&mut w, slogan).and_then(|()| w.flush());
+    let _ = writeln!(err, "done");
+}
+
+fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
+    let now = crate::clock::DateTime::local_now();
+    writeln!(w, "=erl_crash_dump:0.5")?;
+    writeln!(w, "{}", ctime(&now))?;
+    writeln!(w, "Slogan: {slogan}")?;
+    write!(w, "System version: {}", bif::system_info::system_version())?;
+    writeln!(w, "Taints: ")?;
+    writeln!(w, "Atoms: {}", atom::count())?;
+    let me = sched::current();
+    if me != 0 {
+        writeln!(w, "Calling Thread: scheduler:{me}")?;
+    } else {
+        let name = std::thread::current().name().unwrap_or("").to_string();
+        writeln!(w, "Calling Thread: {name}")?;
+    }
+    schedulers(w)?;
+    sched::stop(STOP);
+    general(w)?;
+    let mut shown = Vec::new();
+    all_processes(w, Some(&mut shown))?;
+    ports(w)?;
+    nodes(w)?;
+    modules(w)?;
+    w.write_all(&shown)?;
+    writeln!(w, "=atoms")?;
+    for i in (0..atom::count()).rev() {
+        writeln!(w, "{}", format_atom(Term::atom(i), Style::Write))?;
+    }
+    writeln!(w, "=end")
+}
+
+fn schedulers(w: &mut dyn Write) -> io::Result<()> {
+    for (i, n) in sched::queue_lengths().into_iter().enumerate() {
+        writeln!(w, "=scheduler:{}", i + 1)?;
+        writeln!(w, "Run Queue Max Length: 0")?;
+        writeln!(w, "Run Queue High Length: 0")?;
+        writeln!(w, "Run Queue Normal Length: {n}")?;
+        writeln!(w, "Run Queue Low Length: 0")?;
+        writeln!(w, "Run Queue Port Length: 0")?;
+    }
+    let (cpu, io) = sched::dirty_lengths();
+    for (name, n) in [("cpu", cpu), ("io", io)] {
+        writeln!(w, "=dirty_{name}_run_queue")?;
+        writeln!(w, "Run Queue Normal Length: {n}")?;
+    }
+    Ok(())
+}
+
+fn show(t: Term) -> String {
+    format_term(t, Style::Display, 10_000)
+}
+
+/// `=memory` and what follows it: the state of the system as a whole.
+pub fn info(w: &mut Vec<u8>) -> io::Result<()> {
+    general(w)
+}
+
+fn general(w: &mut dyn Write) -> io::Result<()> {
+    memory(w)?;
+    writeln!(w, "=index_table:atom_tab")?;
+    writeln!(w, "limit: {}", atom::limit())?;
+    writeln!(w, "entries: {}", atom::count())
+}
+
+/// All processes, as `erlang:system_info(procs)` shows them.
+pub fn processes(w: &mut Vec<u8>) -> io::Result<()> {
+    all_processes(w, None)
+}
+
+/// All processes. With `heaps`, schedulers have stopped: the heaps of processes that don't run are written there.
+fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Result<()> {
+    let mut cx = Cx::boxed(0);
+    let mut pids = process::table().pids();
+    pids.sort_by_key(|p| p.pid_data());
+    for pid in pids {
+        let Some(p) = process::table().find(pid) else {
+            continue;
+        };
+        writeln!(w, "=proc:{}", show(pid))?;
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        let state = unsafe { (*p).state.load() };
+        let name = match state {
+            s if s & FREE != 0 => "Non Existing",
+            s if s & EXITING != 0 => "Exiting",
+            s if s & RUNNING != 0 => "Running",
+            s if s & SUSPENDED != 0 => "Suspended",
+            s if s & QUEUED != 0 => "Scheduled",
+            _ => "Waiting",
+        };
+        writeln!(w, "State: {name}")?;
+        if let Some(heaps) = heaps.as_deref_mut() {
+            if state & (RUNNING | EXITING | FREE) == 0 {
+                // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
+                unsafe { owned_process(w, heaps, &mut cx, p)? };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What only the owner of a process may look at.
+unsafe fn owned_process(
+    w: &mut dyn Write,
+    heaps: &mut Vec<u8>,
+    cx: &mut Cx,
+    p: *mut Process,
+) -> io::Result<()> {
+    let pid = (*p).pid();
+    let system = (*p).has(SYSTEM);
+    if let Some(e) = (*p).ext() {
+        if e.name != NIL {
+            writeln!(w, "Name: {}", show(e.name))?;
+        }
+    }
+    if let Some(e) = (*p).initial_call.as_ref() {
+        let (m, f) = (show(e.module), show(e.function));
+        writeln!(w, "Spawned as: {m}:{f}/{}", e.arity)?;
+    }
+    let parent = (*p).parent;
+    let parent = if parent == pid.pid_data() {
+        "[]".to_string()
+    } else {
+        show(Term::pid(parent))
+    };
+    writeln!(w, "Spawned by: {parent}")?;
+    writeln!(w, "Message queue length: {}", (*p).queued_messages())?;
+    cx.enter(p);
+    let h = &cx.heap;
+    writeln!(w, "Number of heap fragments: {}", h.frags.len())?;
+    writeln!(w, "Heap fragment data: {}", h.frag_words)?;
+    if let Some(e) = (*p).ext() {
+        let mut links: Vec<String> = e
+            .links
+            .iter()
+            .map(|(&k, _)| show(Term::from_raw(k)))
+            .collect();
+        links.sort();
+        if !links.is_empty() {
+            writeln!(w, "Link list: [{}]", links.join(", "))?;
+        }
+    }
+    writeln!(w, "Reductions: {}", (*p).reductions)?;
+    let old = h.old_block_words();
+    let old_used = (h.old_htop as usize - h.old_heap as usize) / 8;
+    writeln!(w, "Stack+heap: {}", h.block_words())?;
+    writeln!(w, "OldHeap: {old}")?;
+    writeln!(w, "Heap unused: {}", h.free_words())?;
+    writeln!(w, "OldHeap unused: {}", old - old_used)?;
+    writeln!(w, "BinVHeap: {}", h.off_heap.bytes / 8)?;
+    writeln!(w, "OldBinVHeap: {}", h.old_off_heap.bytes / 8)?;
+    let unused = h.vheap_bytes.saturating_sub(h.off_heap.bytes) / 8;
+    writeln!(w, "BinVHeap unused: {unused}")?;
+    let unused = h.old_vheap_bytes.saturating_sub(h.old_off_heap.bytes) / 8;
+    writeln!(w, "OldBinVHeap unused: {unused}")?;
+    let outside = if h.inline_block { 0 } else { h.block_words() };
+    let bytes = process::table::CELL_BYTES + (outside + old + h.frag_words) * 8;
+    writeln!(w, "Memory: {bytes}")?;
+    let pc = (*p).pc;
+    writeln!(w, "Program counter: 0x{:016x} ({})", pc as usize, place(pc))?;
+    let live = (*p).live as usize;
+    writeln!(w, "arity = {live}")?;
+    if !system {
+        write_heap(heaps, cx, p, &show(pid))?;
+    }
+    // What a process owns is given back as it was found, though nobody will run it any more.
+    cx.leave(pc, live);
+    Ok(())
+}
+
+/// The function at an address.
+fn place(pc: *const u64) -> String {
+    match code::find(pc) {
+        Some(p) => format!("{}:{}/{} + 0", show(p.module), show(p.function), p.arity),
+        None => "unknown function".into(),
+    }
+}
+
+/// Messages, dictionary, stack and heap of the process in the context.
+unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -> io::Result<()> {
+    let mut objects = Objects::default();
+    if let Some(m) = (*p).mailbox.as_ref().filter(|m| !m.is_empty()) {
+        writeln!(w, "=proc_messages:{pid}")?;
+        for s in m.iter() {
+            objects.element(w, s.term)?;
+            writeln!(w, ":N")?;
+        }
+    }
+    if let Some(d) = (*p)
+        .ext()
+        .and_then(|e| e.dict.as_ref())
+        .filter(|d| !d.is_empty())
+    {
+        writeln!(w, "=proc_dictionary:{pid}")?;
+        // Pairs are made for the dump: they are where the process would have them.
+        let pairs: Vec<(Term, Term)> = d.iter().collect();
+        for (k, v) in pairs {
+            let t = purlin_term::Alloc::tuple(cx, &[k, v]);
+            objects.element(w, t)?;
+            writeln!(w)?;
+        }
+    }
+    writeln!(w, "=proc_stack:{pid}")?;
+    let mut at = cx.heap.stop;
+    let mut y = 0;
+    while at < cx.heap.hend {
+        let t = *at;
+        if t.is_header() && t.raw() != 0 {
+            let pc = t.raw() as usize;
+            let what = if std::ptr::eq(pc as *const u64, code::stubs().exit.as_ptr()) {
+                "<terminate process normally>".into()
+            } else {
+                place((pc - 8) as *const u64)
+            };
+            writeln!(w, "0x{:016x}:SReturn addr 0x{pc:X} ({what})", at as usize)?;
+            y = 0;
+        } else if t.is_catch() {
+            let pc = t.catch_addr() as usize;
+            let what = place(pc as *const u64);
+            writeln!(w, "y{y}:SCatch 0x{pc:X} ({what})")?;
+            y += 1;
+        } else if !t.is_header() {
+            write!(w, "y{y}:")?;
+            objects.element(w, t)?;
+            writeln!(w)?;
+            y += 1;
+        }
+        at = at.add(1);
+    }
+    writeln!(w, "=proc_heap:{pid}")?;
+    objects.write(w)
+}
+
+fn ports(w: &mut dyn Write) -> io::Result<()> {
+    for id in crate::port::all() {
+        writeln!(w, "=port:{}", show(id))?;
+    }
+    Ok(())
+}
+
+fn nodes(w: &mut dyn Write) -> io::Result<()> {
+    let name = format_atom(purlin_term::node::this_name(), Style::Write);
+    writeln!(w, "=node:{name}")?;
+    if !bif::node::is_alive() {
+        writeln!(w, "=no_distribution")?;
+    }
+    Ok(())
+}
+
+fn modules(w: &mut dyn Write) -> io::Result<()> {
+    let mut rows = Vec::new();
+    for name in code::loaded() {
+        let bytes = code::with_versions(name, |v| {
+            (
+                v.current.as_ref().map_or(0, |m| m.bytes()),
+                v.old.as_ref().map_or(0, |m| m.bytes()),
+            )
+        });
+        rows.push((format_atom(name, Style::Write), bytes));
+    }
+    writeln!(w, "=loaded_modules")?;
+    writeln!(
+        w,
+        "Current code: {}",
+        rows.iter().map(|r| r.1.0).sum::<usize>()
+    )?;
+    writeln!(w, "Old code: {}", rows.iter().map(|r| r.1.1).sum::<usize>())?;
+    for (name, (current, old)) in rows {
+        writeln!(w, "=mod:{name}")?;
+        writeln!(w, "Current size: {current}")?;
+        if old != 0 {
+            writeln!(w, "Old size: {old}")?;
+        }
+    }
+    Ok(())
+}
+
+fn memory(w: &mut dyn Write) -> io::Result<()> {
+    let u = crate::bif::memory::usage();
+    writeln!(w, "=memory")?;
+    for (name, bytes) in [
+        ("total", u.total),
+        ("processes", u.processes),
+        ("processes_used", u.processes_used),
+        ("system", u.system()),
+        ("atom", u.atom),
+        ("atom_used", u.atom),
+        ("binary", u.binary),
+        ("code", u.code),
+        ("ets", u.ets),
+    ] {
+        writeln!(w, "{name}: {bytes}")?;
+    }
+    Ok(())
+}
+
+/// A date as C's `ctime` writes it.
+fn ctime(d: &crate::clock::DateTime) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let day = DAYS[d.to_posix().div_euclid(86_400).rem_euclid(7) as usize];
+    let month = MONTHS[(d.month - 1).clamp(0, 11) as usize];
+    format!(
+        "{day} {month} {:2} {:02}:{:02}:{:02} {}",
+        d.day, d.hour, d.minute, d.second, d.year
+    )
+}

@@ -1,0 +1,114 @@
+//! Terms in a crash dump: each object on a line of its own, by its address; what isn't a plain structure stands there
+//! in the external term format.
+
+use base64_lines::encode;
+use purlin_term::etf::encode as external;
+use purlin_term::word::Subtag;
+use purlin_term::{Term, arith, atom, print};
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+/// Objects that were written, and those that are still to be.
+#[derive(Default)]
+pub struct Objects {
+    done: HashSet<usize>,
+    todo: Vec<Term>,
+}
+
+fn text(t: Term) -> String {
+    print::format_term(t, print::Style::Display, 1 << 16)
+}
+
+impl Objects {
+    /// A term as it stands in a line; what it refers to is remembered.
+    pub fn element(&mut self, w: &mut dyn Write, t: Term) -> io::Result<()> {
+        if t.is_list_ptr() || t.is_boxed() {
+            let at = t.ptr() as usize;
+            if self.done.insert(at) {
+                self.todo.push(t);
+            }
+            write!(w, "H{at:X}")
+        } else if t.is_nil() {
+            write!(w, "N")
+        } else if t.is_atom() {
+            let name = atom::name(t);
+            write!(w, "A{:X}:{name}", name.len())
+        } else if let Some(n) = t.as_small() {
+            write!(w, "I{n}")
+        } else if t.is_local_pid() {
+            write!(w, "P{}", text(t))
+        } else if t.is_local_port() {
+            write!(w, "p{}", text(t).trim_start_matches("#Port"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn elements(&mut self, w: &mut dyn Write, all: &[Term]) -> io::Result<()> {
+        for (i, &t) in all.iter().enumerate() {
+            if i > 0 {
+                write!(w, ",")?;
+            }
+            self.element(w, t)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all objects that were referred to, with what they refer to.
+    pub fn write(&mut self, w: &mut dyn Write) -> io::Result<()> {
+        while let Some(t) = self.todo.pop() {
+            write!(w, "{:X}:", t.ptr() as usize)?;
+            if let Some((head, tail)) = t.as_cons() {
+                write!(w, "l")?;
+                self.element(w, head)?;
+                write!(w, "|")?;
+                self.element(w, tail)?;
+            } else if let Some(all) = t.as_tuple() {
+                write!(w, "t{:X}:", all.len())?;
+                self.elements(w, all)?;
+            } else if let Some(f) = t.as_float() {
+                let s = print::format_float_scientific(f, 20);
+                write!(w, "F{:X}:{s}", s.len())?;
+            } else if t.is_big() {
+                write!(w, "B{}", arith::print(t, 10).unwrap_or_default())?;
+            } else if t.subtag() == Some(Subtag::ExtPid) {
+                write!(w, "P{}", text(t))?;
+            } else if let Some((_, values)) = t.as_flatmap() {
+                write!(w, "Mf{:X}:", values.len())?;
+                // SAFETY: a flat map's keys are the tuple in its third word.
+                let keys = unsafe { *t.ptr().add(2) };
+                self.element(w, keys)?;
+                write!(w, ":")?;
+                self.elements(w, values)?;
+            } else if let Some(b) = t.as_binary() {
+                write!(w, "Yh{:X}:", b.len())?;
+                encode(w, &b)?;
+            } else {
+                let bytes = external::encode(t, external::Options::default());
+                write!(w, "E{:X}:", bytes.len())?;
+                encode(w, &bytes)?;
+            }
+            writeln!(w)?;
+        }
+        Ok(())
+    }
+}
+
+mod base64_lines {
+    use std::io::{self, Write};
+
+    /// Bytes in base 64.
+    pub fn encode(w: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        for c in bytes.chunks(3) {
+            let n = c.iter().fold(0u32, |n, &b| n << 8 | u32::from(b)) << (8 * (3 - c.len()));
+            let mut out = [b'='; 4];
+            for (i, o) in out.iter_mut().enumerate().take(c.len() + 1) {
+                *o = DIGITS[(n >> (18 - 6 * i)) as usize & 63];
+            }
+            w.write_all(&out)?;
+        }
+        Ok(())
+    }
+}
