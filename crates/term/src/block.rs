@@ -57,7 +57,11 @@ impl Alloc for Filler {
 ///
 /// # Safety
 /// `from` is a block made as the module head says, and alive.
-pub unsafe fn copy_out<A: Alloc + ?Sized>(from: *const Term, words: usize, to: &mut A) -> *mut Term {
+pub unsafe fn copy_out<A: Alloc + ?Sized>(
+    from: *const Term,
+    words: usize,
+    to: &mut A,
+) -> *mut Term {
     let q = to.alloc(words);
     std::ptr::copy_nonoverlapping(from, q, words);
     let shift = (q as u64).wrapping_sub(from as u64);

@@ -91,6 +91,9 @@ unsafe fn account(cx: &mut Cx, had: i64) {
 /// Runs the process that was entered until it is over with it for now.
 unsafe fn run(cx: &mut Cx) -> After {
     let p = cx.proc;
+    // Where it was let look at messages once more though its time was up. A receive that matches no message at all
+    // never moves past the first one.
+    let mut looked_at = std::ptr::null();
     loop {
         let mut pc = (*p).pc;
         // Between time slices it does what signals ask of it.
@@ -126,13 +129,17 @@ unsafe fn run(cx: &mut Cx) -> After {
             if (*p).has(IN_RECEIVE) {
                 pc = (*p).timeout_pc;
                 // Messages that came before the time was up are looked at first.
-                if (*p).mailbox.as_ref().is_some_and(|m| m.has_current()) {
+                let more = (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
+                if more && looked_at != (*p).pc {
                     pc = (*p).pc;
+                    looked_at = pc;
                     // The time is up as soon as none of them matches.
                     (*p).state.set(TIMEOUT);
                     (*p).flags |= TIMER;
                 }
             }
+        } else {
+            looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
         let had = cx.reds;
