@@ -63,7 +63,7 @@ random() ->
     [{erlang, integer_to_list, [I]}, {erlang, integer_to_list, [I, B]}, {erlang, integer_to_binary, [I]}, {erlang, integer_to_binary, [I, B]},
      {erlang, list_to_integer, [S]}, {erlang, list_to_integer, [Base, B]}, {erlang, binary_to_integer, [list_to_binary(S)]},
      {erlang, binary_to_integer, [unaligned(list_to_binary(Base)), B]}, {erlang, list_to_float, [S]}, {erlang, binary_to_float, [list_to_binary(S)]},
-     {string, list_to_integer, [S]}, {string, list_to_float, [S]}, {string, list_to_integer, [S ++ C]}, {string, list_to_float, [S ++ C]},
+     {string, list_to_integer, [S]}, {string, list_to_float, [S]}, {string, list_to_integer, [S ++ latin(9)]}, {string, list_to_float, [S ++ C]},
      {erlang, float_to_list, [F]}, {erlang, float_to_list, [F, O]}, {erlang, float_to_binary, [F]}, {erlang, float_to_binary, [F, O]},
      {erlang, list_to_atom, [C]}, {erlang, list_to_existing_atom, [C]}, {erlang, binary_to_atom, [Cb, utf8]}, {erlang, binary_to_atom, [L, utf8]},
      {erlang, binary_to_atom, [unaligned(L), latin1]}, {erlang, binary_to_existing_atom, [Cb, unicode]},
