@@ -176,40 +176,6 @@ impl Builder {
         }
         r
     }
-    /// Copies a term into a new region that holds the other regions which the term points into: for terms that stay
-    /// when the module whose literals they contain goes.
-    pub fn from_term_holding(t: Term) -> (Term, &'static Region) {
-        let mut b = Builder::new(crate::copy::size_of(t));
-        let t = crate::copy::copy(t, &mut b);
-        let mut todo = vec![t];
-        while let Some(t) = todo.pop() {
-            if t.is_immed() {
-                continue;
-            }
-            let p = t.ptr();
-            let own = b.region.base as usize;
-            if (p as usize).wrapping_sub(own) >= b.used * 8 {
-                if let Some(r) = region_of(p) {
-                    if !b.region.refers.iter().any(|&h| std::ptr::eq(h, r)) {
-                        r.retain();
-                        b.region.refers.push(r);
-                    }
-                }
-                continue;
-            }
-            if let Some((h, tl)) = t.as_cons() {
-                todo.push(h);
-                todo.push(tl);
-            } else {
-                // SAFETY: objects of the copy just made.
-                unsafe {
-                    let (from, to) = crate::layout::term_range(p);
-                    todo.extend((from..to).map(|i| *p.add(i)));
-                }
-            }
-        }
-        (t, b.finish())
-    }
     /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
     pub fn from_term(t: Term) -> (Term, &'static Region) {
         let mut b = Builder::new(crate::copy::size_of(t));

@@ -7,6 +7,7 @@ pub mod binary;
 pub mod checksum;
 pub mod code;
 pub mod convert;
+pub mod debug;
 pub mod decode_packet;
 pub mod erl_ddll;
 pub mod errors;
@@ -106,6 +107,7 @@ pub const TABLES: &[&[Bif]] = &[
     checksum::BIFS,
     code::BIFS,
     convert::BIFS,
+    debug::BIFS,
     decode_packet::BIFS,
     erl_ddll::BIFS,
     ets::BIFS,

@@ -9,8 +9,8 @@
 //! still point into it. So are old arrays of slots, which together are no larger than the current one.
 
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_term::region::{Builder, Region};
-use purlin_term::{Alloc, Term, am, compare, hash, map};
+use purlin_term::region::Builder;
+use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -103,8 +103,12 @@ fn publish(t: Term) -> (Term, usize) {
     if t.is_immed() {
         return (t, 0);
     }
-    let (t, region): (Term, &Region) = Builder::from_term_holding(t);
-    (t, region.words * 8)
+    // Literals are copied too: their module may be purged.
+    let words = copy::size_whole(t);
+    let mut b = Builder::new(words);
+    let t = copy::copy_whole(t, &mut b);
+    b.finish();
+    (t, words * 8)
 }
 
 fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {

@@ -1,0 +1,210 @@
+//! Natives of module `erts_debug`, and the tags of dynamic tracing.
+//!
+//! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
+//! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
+
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::layout;
+use purlin_term::word::Subtag;
+use purlin_term::{Alloc, Term, am, arith, atom, copy, hash, region};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+fn word(t: Term) -> &'static str {
+    if t.is_atom() { atom::name(t) } else { "" }
+}
+
+fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
+    if word(item) == "available_internal_state" {
+        return Ok(Term::bool(AVAILABLE.load(Ordering::Relaxed)));
+    }
+    if !AVAILABLE.load(Ordering::Relaxed) {
+        return Err(Fail::Undef);
+    }
+    if word(item) == "reds_left" {
+        return Ok(Term::small(cx.reds.max(0)));
+    }
+    match item.as_tuple() {
+        Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
+    if word(item) == "available_internal_state" {
+        let on = value.as_bool().ok_or(Fail::Badarg)?;
+        return Ok(Term::bool(AVAILABLE.swap(on, Ordering::Relaxed)));
+    }
+    if !AVAILABLE.load(Ordering::Relaxed) {
+        return Err(Fail::Undef);
+    }
+    match (word(item), word(value)) {
+        ("reds_left", _) => {
+            cx.reds = arith::to_i64(value)
+                .filter(|n| *n >= 0)
+                .ok_or(Fail::Badarg)?;
+            Ok(am::TRUE)
+        }
+        // Memory is given back at once, and no work is put off between threads.
+        ("wait", "deallocations" | "thread_progress" | "aux_work") => Ok(am::OK),
+        ("sleep", _) => {
+            let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
+            std::thread::sleep(std::time::Duration::from_millis(ms));
+            Ok(am::TRUE)
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// A debugging aid of dirty threads' own tests: `type` tells the kind of thread, `wait` takes its time, `error`
+/// raises, `copy` makes a thousand copies, `send` sends `ok`.
+fn dirty_test(cx: &mut Cx, kind: &str, what: Term, arg: Term) -> BifResult {
+    match (word(what), word(arg)) {
+        ("scheduler", "type") => Ok(atom::intern(kind)),
+        ("error", "notsup") => Err(Fail::Notsup),
+        ("error", "undef") => Err(Fail::Undef),
+        ("error", "badarith") => Err(Fail::Badarith),
+        ("error", "system_limit") => Err(Fail::SystemLimit),
+        ("error", "noproc") => Err(cx.error(am::NOPROC)),
+        ("copy", _) => {
+            let copies: Vec<Term> = (0..1000).map(|_| copy::copy(arg, cx)).collect();
+            Ok(cx.list(&copies))
+        }
+        ("send", _) => {
+            crate::signal::send(arg, am::OK);
+            Ok(am::OK)
+        }
+        ("wait", _) => {
+            let ms = arith::to_u64(arg).ok_or(Fail::Badarg)?;
+            std::thread::sleep(std::time::Duration::from_millis(ms));
+            Ok(am::OK)
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+fn dirty_cpu_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
+    dirty_test(cx, "dirty_cpu", what, arg)
+}
+fn dirty_io_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
+    dirty_test(cx, "dirty_io", what, arg)
+}
+
+/// Words of the boxed object at `t`, and the terms in it.
+///
+/// # Safety
+/// `t` is a boxed term in hand.
+unsafe fn parts(t: Term) -> (usize, impl Iterator<Item = Term>) {
+    let p = t.ptr();
+    let (from, to) = layout::term_range(p);
+    (layout::object_words(p), (from..to).map(move |i| *p.add(i)))
+}
+
+fn is_empty_tuple(t: Term) -> bool {
+    t.as_tuple().is_some_and(|e| e.is_empty())
+}
+
+/// Words of a term, where what is reached twice counts once.
+fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    let mut seen = HashSet::new();
+    let mut words = 0;
+    let mut todo = vec![t];
+    while let Some(mut t) = todo.pop() {
+        while t.is_list_ptr() && seen.insert(t.ptr()) {
+            words += 2;
+            if let Some((h, tl)) = t.as_cons() {
+                todo.push(h);
+                t = tl;
+            }
+        }
+        if t.is_boxed() && !is_empty_tuple(t) && seen.insert(t.ptr()) {
+            // SAFETY: a boxed term in hand.
+            let (n, inner) = unsafe { parts(t) };
+            words += n;
+            todo.extend(inner);
+        }
+    }
+    cx.bump(words / 16);
+    Ok(Term::small(words as i64))
+}
+
+/// A copy in which what was shared is shared. Literals are copied if asked for.
+fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
+    let literals = literals.as_bool().ok_or(Fail::Badarg)?;
+    let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
+    let mut root = t;
+    let mut copies: HashMap<*mut Term, Term> = HashMap::new();
+    // Slots that hold a term of the original.
+    let mut todo: Vec<*mut Term> = vec![&mut root];
+    while let Some(slot) = todo.pop() {
+        // SAFETY: slots are words of copies made below, or `root`; originals are terms in hand.
+        unsafe {
+            let t = *slot;
+            if stays(t) {
+                continue;
+            }
+            if let Some(&c) = copies.get(&t.ptr()) {
+                *slot = c;
+                continue;
+            }
+            let c = if let Some((h, tl)) = t.as_cons() {
+                let c = cx.cons(h, tl);
+                todo.push(c.ptr());
+                todo.push(c.ptr().add(1));
+                c
+            } else if matches!(t.subtag(), Some(Subtag::Tuple | Subtag::Map)) {
+                let n = layout::object_words(t.ptr());
+                let p = cx.alloc(n);
+                std::ptr::copy_nonoverlapping(t.ptr(), p, n);
+                let (from, to) = layout::term_range(p);
+                todo.extend((from..to).map(|i| p.add(i)));
+                Term::boxed_at(p)
+            } else {
+                // The terms in a fun or behind a sub-binary are copied with it.
+                match literals {
+                    true => copy::copy_whole(t, cx),
+                    false => copy::copy(t, cx),
+                }
+            };
+            copies.insert(t.ptr(), c);
+            *slot = c;
+        }
+    }
+    cx.bump(copies.len());
+    Ok(root)
+}
+
+// Without probes for dynamic tracing there are no tags.
+
+fn dt_no_tag_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(am::UNDEFINED)
+}
+fn dt_put_tag_1(_cx: &mut Cx, [_]: [Term; 1]) -> BifResult {
+    Ok(am::UNDEFINED)
+}
+fn dt_same_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    Ok(t)
+}
+fn dt_spread_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    t.as_bool().map(|_| am::TRUE).ok_or(Fail::Badarg)
+}
+fn dt_restore_tag_1(_cx: &mut Cx, [_]: [Term; 1]) -> BifResult {
+    Ok(am::TRUE)
+}
+
+crate::bifs! {
+    Plain "erts_debug":"get_internal_state"/1 = get_internal_state_1;
+    Plain "erts_debug":"set_internal_state"/2 = set_internal_state_2;
+    DirtyCpu "erts_debug":"dirty_cpu"/2 = dirty_cpu_2;
+    DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
+    Plain "erts_debug":"size_shared"/1 = size_shared_1;
+    Plain "erts_debug":"copy_shared"/2 = copy_shared_2;
+    Plain "erlang":"dt_put_tag"/1 = dt_put_tag_1;
+    Plain "erlang":"dt_get_tag"/0 = dt_no_tag_0;
+    Plain "erlang":"dt_get_tag_data"/0 = dt_no_tag_0;
+    Plain "erlang":"dt_prepend_vm_tag_data"/1 = dt_same_1;
+    Plain "erlang":"dt_append_vm_tag_data"/1 = dt_same_1;
+    Plain "erlang":"dt_spread_tag"/1 = dt_spread_tag_1;
+    Plain "erlang":"dt_restore_tag"/1 = dt_restore_tag_1;
+}
