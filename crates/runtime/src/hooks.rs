@@ -64,11 +64,11 @@ pub fn owner_exit(pid: Term) {
     crate::ets::owner_exit(pid);
     crate::bif::prim_file::owner_exit(pid);
     crate::bif::system_flag::owner_exit(pid);
+    crate::bif::node::owner_exit(pid);
 }
-/// `process_flag(monitor_nodes, …)`: nodes never come up while distribution isn't there, so that only the arguments
-/// matter.
-pub fn monitor_nodes(_cx: &mut Cx, _flag: Term, _value: Term) -> BifResult {
-    Err(Fail::Notsup)
+/// `process_flag(monitor_nodes, …)`
+pub fn monitor_nodes(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
+    crate::bif::node::monitor_nodes(cx, flag, value)
 }
 /// Whether the process that runs refers to the old code of a module.
 pub fn check_process_code(cx: &mut Cx, module: Term) -> bool {
@@ -82,7 +82,7 @@ pub fn process_crash(cx: &mut Cx, reason: Term) {
 
 /// A process is larger than its `max_heap_size` (`words` in all), and wants that logged.
 pub fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
-    let _ = (cx, limit, words);
+    crate::report::max_heap_exceeded(cx, limit, words);
 }
 /// Ports: how many there are.
 pub fn port_count() -> usize {

@@ -154,3 +154,38 @@ pub fn process_crash(cx: &mut Cx, reason: Term) {
         send(Level::Error, leader, me, Text::Format(text, &[me, reason]));
     }
 }
+
+/// The process in the context is larger than its `max_heap_size`: `words` words in all.
+pub fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
+    const REST: &str = "~n     Context:            maximum heap size reached~n\
+        \x20    Max Heap Size:      ~p~n     Total Heap Size:    ~p~n     Kill:               ~p~n\
+        \x20    Error Logger:       ~p~n     Message Queue Len:  ~p~n     GC Info:            ~p~n";
+    let me = cx.self_pid();
+    // Nothing may be made on the heap that is being collected.
+    let mut f = Fragment::new();
+    let info = crate::bif::process_info::gc_info(&mut f, &cx.heap);
+    let queue = cx.process().queued_messages();
+    let boolean = |b| if b { am::TRUE } else { am::FALSE };
+    let rest = [
+        Term::small(limit.words as i64),
+        Term::small(words as i64),
+        boolean(limit.kill),
+        am::TRUE,
+        Term::small(queue as i64),
+        info,
+    ];
+    let leader = match cx.process().group_leader {
+        am::UNDEFINED => NIL,
+        pid => pid,
+    };
+    let (first, mut args) = if crate::bif::node::is_alive() {
+        let node = purlin_term::node::this_name();
+        ("     Process:            ~p on node ~p", vec![me, node])
+    } else {
+        ("     Process:            ~p ", vec![me])
+    };
+    args.extend(rest);
+    let format = format!("{first}{REST}");
+    send(Level::Error, leader, me, Text::Format(&format, &args));
+    drop(purlin_term::frag::OwnedTerm::from_parts(info, f));
+}

@@ -10,6 +10,7 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, map, node};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 lazy_atoms! {
     visible = "visible";
@@ -250,6 +251,69 @@ fn dflag_unicode_io_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     } else {
         am::FALSE
     })
+}
+
+/// Who wants to know of nodes that come and go: pid, the options as bits, and how many times it was asked for.
+static OBSERVERS: Mutex<Vec<(Term, u32, i64)>> = Mutex::new(Vec::new());
+
+static ANY_OBSERVER: AtomicBool = AtomicBool::new(false);
+
+/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`: how many times it was on before.
+pub fn monitor_nodes(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
+    let on = value.as_bool().ok_or(Fail::Badarg)?;
+    let mut bits = 0;
+    if let Some(&[_, options]) = flag.as_tuple() {
+        let mut it = options.list_iter();
+        for o in it.by_ref() {
+            bits |= observer_option(o).ok_or(Fail::Badarg)?;
+        }
+        if !it.tail().is_nil() {
+            return Err(Fail::Badarg);
+        }
+    }
+    let me = cx.self_pid();
+    let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+    let at = all.iter().position(|o| o.0 == me && o.1 == bits);
+    let before = at.map_or(0, |i| all[i].2);
+    match (on, at) {
+        (true, Some(i)) => all[i].2 += 1,
+        (true, None) => all.push((me, bits, 1)),
+        (false, Some(i)) => {
+            all.swap_remove(i);
+        }
+        (false, None) => {}
+    }
+    ANY_OBSERVER.store(!all.is_empty(), Ordering::Release);
+    Ok(Term::small(before))
+}
+
+fn observer_option(o: Term) -> Option<u32> {
+    let word = |t: Term| t.is_atom().then(|| atom::name(t));
+    if let Some(&[key, value]) = o.as_tuple() {
+        if word(key)? != "node_type" {
+            return None;
+        }
+        return match word(value)? {
+            "visible" => Some(1),
+            "hidden" => Some(2),
+            "all" => Some(4),
+            _ => None,
+        };
+    }
+    match word(o)? {
+        "nodedown_reason" => Some(8),
+        "connection_id" => Some(16),
+        _ => None,
+    }
+}
+
+/// A process has ended.
+pub fn owner_exit(pid: Term) {
+    if ANY_OBSERVER.load(Ordering::Acquire) {
+        let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|o| o.0 != pid);
+        ANY_OBSERVER.store(!all.is_empty(), Ordering::Release);
+    }
 }
 
 /// What natives of a distribution controller give a process that is none, as all are.

@@ -332,24 +332,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             ];
             pairs(to, &items)
         }
-        "garbage_collection_info" => {
-            let h = &cx.heap;
-            let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
-            let items = [
-                ("old_heap_block_size", int(h.old_block_words())),
-                ("heap_block_size", int(h.block_words())),
-                ("mbuf_size", int(h.frag_words)),
-                ("recent_size", int(used(h.heap, h.high_water))),
-                ("stack_size", int(h.stack_words())),
-                ("old_heap_size", int(used(h.old_heap, h.old_htop))),
-                ("heap_size", int(h.used_words())),
-                ("bin_vheap_size", int(h.off_heap.bytes / 8)),
-                ("bin_vheap_block_size", int(h.vheap_bytes / 8)),
-                ("bin_old_vheap_size", int(h.old_off_heap.bytes / 8)),
-                ("bin_old_vheap_block_size", int(h.old_vheap_bytes / 8)),
-            ];
-            pairs(to, &items)
-        }
+        "garbage_collection_info" => gc_info(to, &cx.heap),
         "suspending" => {
             let v: Vec<(Term, u32)> = match cx.process().ext() {
                 Some(e) => e.suspending.clone(),
@@ -520,6 +503,25 @@ const ITEMS: &[&str] = &[
     "magic_ref",
     "trace",
 ];
+
+/// `garbage_collection_info` of a heap.
+pub fn gc_info(to: &mut Fragment, h: &purlin_term::heap::Heap) -> Term {
+    let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
+    let items = [
+        ("old_heap_block_size", int(h.old_block_words())),
+        ("heap_block_size", int(h.block_words())),
+        ("mbuf_size", int(h.frag_words)),
+        ("recent_size", int(used(h.heap, h.high_water))),
+        ("stack_size", int(h.stack_words())),
+        ("old_heap_size", int(used(h.old_heap, h.old_htop))),
+        ("heap_size", int(h.used_words())),
+        ("bin_vheap_size", int(h.off_heap.bytes / 8)),
+        ("bin_vheap_block_size", int(h.vheap_bytes / 8)),
+        ("bin_old_vheap_size", int(h.old_off_heap.bytes / 8)),
+        ("bin_old_vheap_block_size", int(h.old_vheap_bytes / 8)),
+    ];
+    pairs(to, &items)
+}
 
 fn known(k: Term) -> bool {
     k.is_atom() && ITEMS.contains(&atom::name(k))
