@@ -238,7 +238,7 @@ fn loaded() {
 
 fn distribution() {
     let me = node::this_name();
-    say(&format!("=node:{}\n", format_atom(me, Style::Display)));
+    say(&format!("=node:{}\n", format_atom(me, Style::Write)));
     if me == am::NONODE_AT_NOHOST {
         say("=no_distribution\n");
     }
