@@ -263,11 +263,12 @@ pub fn monitor_nodes(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     let on = value.as_bool().ok_or(Fail::Badarg)?;
     let mut bits = 0;
     if let Some(&[_, options]) = flag.as_tuple() {
-        let mut it = options.list_iter();
-        for o in it.by_ref() {
-            bits |= observer_option(o).ok_or(Fail::Badarg)?;
-        }
-        if !it.tail().is_nil() {
+        if options.is_map() {
+            bits = 1;
+            for (key, value) in map::iter(options) {
+                bits |= observer_option(key, value).ok_or(Fail::Badarg)?;
+            }
+        } else if options != NIL {
             return Err(Fail::Badarg);
         }
     }
@@ -287,22 +288,17 @@ pub fn monitor_nodes(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     Ok(Term::small(before))
 }
 
-fn observer_option(o: Term) -> Option<u32> {
+/// The bits of an option of `monitor_nodes`.
+fn observer_option(key: Term, value: Term) -> Option<u32> {
     let word = |t: Term| t.is_atom().then(|| atom::name(t));
-    if let Some(&[key, value]) = o.as_tuple() {
-        if word(key)? != "node_type" {
-            return None;
-        }
-        return match word(value)? {
-            "visible" => Some(1),
-            "hidden" => Some(2),
-            "all" => Some(4),
-            _ => None,
-        };
-    }
-    match word(o)? {
-        "nodedown_reason" => Some(8),
-        "connection_id" => Some(16),
+    match (word(key)?, word(value)?) {
+        ("node_type", "visible") => Some(2),
+        ("node_type", "hidden") => Some(4),
+        ("node_type", "all") => Some(6),
+        ("nodedown_reason", "true") => Some(8),
+        ("connection_id", "true") => Some(16),
+        ("list", "true") => Some(32),
+        ("nodedown_reason" | "connection_id" | "list", "false") => Some(0),
         _ => None,
     }
 }
