@@ -1,17 +1,28 @@
-# `make demo` and `make test` install what is missing on a Debian machine, then do their work.
-.PHONY: all demo test check setup
+# Each target installs what is missing on a Debian machine, then does its work.
+.PHONY: all demo test check bench conformance setup
 all:
 	cargo build --release
 
 setup:
 	@sh scripts/setup.sh
 
+# What Purlin is for, in ten minutes: a million processes on both runtimes.
 demo: setup
 	@sh scripts/demo.sh
 
+# Every test; the last line is the count.
 test: setup
 	@sh scripts/test.sh
 
+# Formatter and clippy.
 check: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# Speed of both runtimes, in turn. BENCH names some: make bench BENCH="fib ring"
+bench: setup
+	@sh scripts/bench.sh $(BENCH)
+
+# OTP's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE"
+conformance: setup
+	@sh scripts/conformance.sh $(SUITES)
