@@ -46,7 +46,7 @@ else
 fi
 otp=$(cd "$otp" && pwd)
 
-erlc -o "$cache" "$here/tests/otp/conformance.erl" || exit 1
+erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
 
 # prepare SUITE: sets dir, where its compiled form and its data are
 prepare() {
