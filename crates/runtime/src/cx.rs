@@ -83,6 +83,8 @@ pub struct Exc {
     pub trace: Term,
     /// Whether the first stack trace entry carries `error_info`.
     pub error_info: bool,
+    /// Module and function that the first stack trace entry names, where the native that failed stands for another.
+    pub native: Option<(Term, Term)>,
 }
 
 /// A call to be made in place of a native.
@@ -130,6 +132,7 @@ impl Cx {
                 cause: Term::NON_VALUE,
                 trace: Term::NON_VALUE,
                 error_info: false,
+                native: None,
             },
             trap: Trap {
                 target: std::ptr::null(),
@@ -152,6 +155,7 @@ impl Cx {
             cause: Term::NON_VALUE,
             trace: Term::NON_VALUE,
             error_info: false,
+            native: None,
         };
         Fail::Raised
     }

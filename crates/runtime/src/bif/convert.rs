@@ -1,6 +1,7 @@
 //! Natives of module `erlang` that turn atoms, integers and floats into text and back, and the readers of numbers
 //! of module `string`.
 
+use super::long::leave_if;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
@@ -104,6 +105,14 @@ fn binary_to_existing_atom_2(_cx: &mut Cx, [b, enc]: [Term; 2]) -> BifResult {
     atom::existing(&s).ok_or(Fail::Badarg)
 }
 
+/// Text of integers longer than this is converted on a dirty thread, and so are integers of as many digits of 64 bits
+/// as it may have characters by the shortest way of writing them.
+const LONG_TEXT: usize = 20_000;
+fn is_long_integer(n: Term) -> bool {
+    n.as_big()
+        .is_some_and(|(_, d)| d.len() * 64 / 6 > LONG_TEXT)
+}
+
 /// A base of numbers.
 fn base(t: Term) -> Result<u32, Fail> {
     match t.as_small() {
@@ -119,19 +128,31 @@ fn integer_text(cx: &mut Cx, n: Term, base: u32) -> Result<String, Fail> {
     Ok(s)
 }
 fn integer_to_list_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "integer_to_list", &[n], || is_long_integer(n))?;
     let s = integer_text(cx, n, 10)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn integer_to_list_2(cx: &mut Cx, [n, b]: [Term; 2]) -> BifResult {
-    let s = integer_text(cx, n, base(b)?)?;
+    let base = base(b)?;
+    leave_if(cx, "erlang", "integer_to_list", &[n, b], || {
+        is_long_integer(n)
+    })?;
+    let s = integer_text(cx, n, base)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn integer_to_binary_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "integer_to_binary", &[n], || {
+        is_long_integer(n)
+    })?;
     let s = integer_text(cx, n, 10)?;
     Ok(cx.binary(s.as_bytes()))
 }
 fn integer_to_binary_2(cx: &mut Cx, [n, b]: [Term; 2]) -> BifResult {
-    let s = integer_text(cx, n, base(b)?)?;
+    let base = base(b)?;
+    leave_if(cx, "erlang", "integer_to_binary", &[n, b], || {
+        is_long_integer(n)
+    })?;
+    let s = integer_text(cx, n, base)?;
     Ok(cx.binary(s.as_bytes()))
 }
 
@@ -172,18 +193,28 @@ fn list_to_integer(cx: &mut Cx, l: Term, base: u32) -> BifResult {
     }
 }
 fn list_to_integer_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let long = || l.list_iter().nth(LONG_TEXT).is_some();
+    leave_if(cx, "erlang", "list_to_integer", &[l], long)?;
     list_to_integer(cx, l, 10)
 }
 fn list_to_integer_2(cx: &mut Cx, [l, b]: [Term; 2]) -> BifResult {
-    list_to_integer(cx, l, base(b)?)
+    let base = base(b)?;
+    let long = || l.list_iter().nth(LONG_TEXT).is_some();
+    leave_if(cx, "erlang", "list_to_integer", &[l, b], long)?;
+    list_to_integer(cx, l, base)
 }
 fn binary_to_integer_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {
     let text = b.as_binary().ok_or(Fail::Badarg)?;
+    let long = text.len() > LONG_TEXT;
+    leave_if(cx, "erlang", "binary_to_integer", &[b], || long)?;
     parse_integer(cx, &text, 10)
 }
 fn binary_to_integer_2(cx: &mut Cx, [b, radix]: [Term; 2]) -> BifResult {
     let text = b.as_binary().ok_or(Fail::Badarg)?;
-    parse_integer(cx, &text, base(radix)?)
+    let base = base(radix)?;
+    let long = text.len() > LONG_TEXT;
+    leave_if(cx, "erlang", "binary_to_integer", &[b, radix], || long)?;
+    parse_integer(cx, &text, base)
 }
 
 /// `{error, What}`

@@ -3,6 +3,7 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
+use super::long::{is_large, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::layout;
 use purlin_term::word::Subtag;
@@ -107,6 +108,7 @@ fn is_empty_tuple(t: Term) -> bool {
 
 /// Words of a term, where what is reached twice counts once.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erts_debug", "size_shared", &[t], || is_large(t))?;
     let mut seen = HashSet::new();
     let mut words = 0;
     let mut todo = vec![t];
@@ -132,6 +134,13 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 /// A copy in which what was shared is shared. Literals are copied if asked for.
 fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
+    leave_if(
+        cx,
+        "erts_debug",
+        "copy_shared",
+        &[t, Term::bool(literals)],
+        || is_large(t),
+    )?;
     let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
     let mut root = t;
     let mut copies: HashMap<*mut Term, Term> = HashMap::new();

@@ -1,10 +1,12 @@
 //! Natives of module `erlang` on the external term format.
 
 use super::errors::with_args;
+use super::long::{MANY, is_large, leave_if};
 use crate::code::CodeHooks;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::etf::decode::{self, DecodeError, decode};
 use purlin_term::etf::encode::{self, encode, external_size};
+use purlin_term::etf::{VERSION, tag};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// The level of compression that `compressed` means.
@@ -36,10 +38,14 @@ fn encode_options(list: Term) -> Result<encode::Options, Fail> {
 }
 
 fn term_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "term_to_binary", &[t], || is_large(t))?;
     to_binary(cx, t, encode::Options::default())
 }
 fn term_to_binary_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
+    leave_if(cx, "erlang", "term_to_binary", &[t, options], || {
+        is_large(t)
+    })?;
     to_binary(cx, t, o)
 }
 fn to_binary(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
@@ -49,16 +55,19 @@ fn to_binary(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
 }
 
 fn term_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "term_to_iovec", &[t], || is_large(t))?;
     let b = to_binary(cx, t, encode::Options::default())?;
     Ok(cx.list(&[b]))
 }
 fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
+    leave_if(cx, "erlang", "term_to_iovec", &[t, options], || is_large(t))?;
     let b = to_binary(cx, t, o)?;
     Ok(cx.list(&[b]))
 }
 
 fn external_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "external_size", &[t], || is_large(t))?;
     external_size_2(cx, [t, NIL])
 }
 fn external_size_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
@@ -78,12 +87,28 @@ fn external_size_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
+    leave_if(cx, "erlang", "external_size", &[t, options], || is_large(t))?;
     let n = external_size(t, o);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))
 }
 
+/// Whether there are many bytes to decode: as they are, or as they say they will be when inflated.
+fn is_long_external(b: Term) -> bool {
+    let Some(bits) = b.as_bits() else {
+        return false;
+    };
+    let size = match b.as_binary().as_deref() {
+        Some(&[VERSION, tag::COMPRESSED, a, b, c, d, ..]) => {
+            u32::from_be_bytes([a, b, c, d]) as usize
+        }
+        _ => 0,
+    };
+    size.max(bits.bit_len / 8) > 4 * MANY
+}
+
 fn binary_to_term_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "binary_to_term", &[b], || is_long_external(b))?;
     from_binary(cx, b, false).map(|(t, _)| t)
 }
 fn binary_to_term_2(cx: &mut Cx, [b, options]: [Term; 2]) -> BifResult {
@@ -101,6 +126,9 @@ fn binary_to_term_2(cx: &mut Cx, [b, options]: [Term; 2]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(bad_option(cx, &[b, options]));
     }
+    leave_if(cx, "erlang", "binary_to_term", &[b, options], || {
+        is_long_external(b)
+    })?;
     let (t, n) = from_binary(cx, b, safe)?;
     if used {
         return Ok(cx.tuple(&[t, Term::small(n as i64)]));

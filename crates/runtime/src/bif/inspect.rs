@@ -2,6 +2,7 @@
 //! debugging.
 
 use super::errors::badmap;
+use super::long::{is_large, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
@@ -17,15 +18,20 @@ fn range(t: Term) -> Result<u64, Fail> {
     }
 }
 fn phash_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
-    let n = range(n)?;
+    let modulus = range(n)?;
+    leave_if(cx, "erlang", "phash", &[t, n], || is_large(t))?;
+    let n = modulus;
     let h = u64::from(hash::phash(t));
     Ok(cx.uint(h % n + 1))
 }
-fn phash2_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn phash2_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "phash2", &[t], || is_large(t))?;
     Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
 }
-fn phash2_2(_cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
-    let n = range(n)?;
+fn phash2_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+    let modulus = range(n)?;
+    leave_if(cx, "erlang", "phash2", &[t, n], || is_large(t))?;
+    let n = modulus;
     Ok(Term::small((u64::from(hash::phash2(t)) % n) as i64))
 }
 
@@ -159,6 +165,7 @@ fn sub_binary_words(t: Term) -> usize {
 }
 
 fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erts_debug", "flat_size", &[t], || is_large(t))?;
     let n = flat_words(t);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))

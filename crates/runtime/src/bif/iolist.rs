@@ -4,6 +4,7 @@
 //! The walker keeps its own stack, so depth and length of a list cost no native stack. Gathering never flattens a
 //! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
+use super::long::{is_large, leave_if};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::bin::RcBin;
@@ -486,10 +487,12 @@ fn iolist_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
+    leave_if(cx, "erlang", "iolist_to_binary", &[t], || is_large(t))?;
     to_binary(cx, t).map_err(bad)
 }
 
 fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "list_to_binary", &[t], || is_large(t))?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
@@ -497,6 +500,7 @@ fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "iolist_size", &[t], || is_large(t))?;
     let mut w = IoWalk::new(t);
     let (mut n, mut steps) = (0usize, 0usize);
     while let Some(p) = w.next_piece().map_err(bad)? {
@@ -511,6 +515,7 @@ fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_bitstring_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    leave_if(cx, "erlang", "list_to_bitstring", &[t], || is_large(t))?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
@@ -639,6 +644,7 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             _ => Err(Fail::Badarg),
         };
     }
+    leave_if(cx, "erlang", "iolist_to_iovec", &[t], || is_large(t))?;
     let limit = small_limit();
     let mut out: Vec<Term> = Vec::new();
     let mut scratch: Vec<u8> = Vec::new();

@@ -1,5 +1,6 @@
 //! Natives on lists: those of module `lists`, and `hd`, `tl`, `length`, `++` and `--` of module `erlang`.
 
+use super::long::{self, MANY, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::compare::{cmp_exact, eq, eq_exact};
 use purlin_term::{Alloc, NIL, Term, am};
@@ -26,7 +27,7 @@ fn length_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 }
 
 fn reverse_2(cx: &mut Cx, [l, tail]: [Term; 2]) -> BifResult {
-    let n = length(l).ok_or(Fail::Badarg)?;
+    let n = long::length(cx, l, "lists", "reverse", &[l, tail])?;
     cx.bump(n / 16);
     if n == 0 {
         return Ok(tail);
@@ -53,6 +54,9 @@ fn member_2(cx: &mut Cx, [e, l]: [Term; 2]) -> BifResult {
     if e.is_immed() {
         for x in it.by_ref() {
             n += 1;
+            if n == MANY {
+                leave_if(cx, "lists", "member", &[e, l], || true)?;
+            }
             if x == e {
                 found = true;
                 break;
@@ -61,6 +65,9 @@ fn member_2(cx: &mut Cx, [e, l]: [Term; 2]) -> BifResult {
     } else {
         for x in it.by_ref() {
             n += 1;
+            if n == MANY {
+                leave_if(cx, "lists", "member", &[e, l], || true)?;
+            }
             if eq_exact(x, e) {
                 found = true;
                 break;
@@ -76,7 +83,7 @@ fn member_2(cx: &mut Cx, [e, l]: [Term; 2]) -> BifResult {
 }
 
 /// The first tuple in `l` whose element `pos` is `==` to `key`.
-fn find_key(cx: &mut Cx, key: Term, pos: Term, l: Term) -> Result<Option<Term>, Fail> {
+fn find_key(cx: &mut Cx, name: &str, key: Term, pos: Term, l: Term) -> Result<Option<Term>, Fail> {
     let at = match pos.as_small() {
         Some(v) if v >= 1 => v as usize - 1,
         _ => return Err(Fail::Badarg),
@@ -87,6 +94,9 @@ fn find_key(cx: &mut Cx, key: Term, pos: Term, l: Term) -> Result<Option<Term>, 
     let plain = key.is_immed() && !key.is_small();
     for t in it.by_ref() {
         n += 1;
+        if n == MANY {
+            leave_if(cx, "lists", name, &[key, pos, l], || true)?;
+        }
         if let Some(&x) = t.as_tuple().and_then(|e| e.get(at)) {
             if x == key || (!plain && eq(x, key)) {
                 cx.bump(n / 16);
@@ -103,13 +113,13 @@ fn find_key(cx: &mut Cx, key: Term, pos: Term, l: Term) -> Result<Option<Term>, 
 }
 
 fn keymember_3(cx: &mut Cx, [k, n, l]: [Term; 3]) -> BifResult {
-    Ok(Term::bool(find_key(cx, k, n, l)?.is_some()))
+    Ok(Term::bool(find_key(cx, "keymember", k, n, l)?.is_some()))
 }
 fn keyfind_3(cx: &mut Cx, [k, n, l]: [Term; 3]) -> BifResult {
-    Ok(find_key(cx, k, n, l)?.unwrap_or(am::FALSE))
+    Ok(find_key(cx, "keyfind", k, n, l)?.unwrap_or(am::FALSE))
 }
 fn keysearch_3(cx: &mut Cx, [k, n, l]: [Term; 3]) -> BifResult {
-    match find_key(cx, k, n, l)? {
+    match find_key(cx, "keysearch", k, n, l)? {
         Some(t) => Ok(cx.tuple(&[am::VALUE, t])),
         None => Ok(am::FALSE),
     }
@@ -117,7 +127,7 @@ fn keysearch_3(cx: &mut Cx, [k, n, l]: [Term; 3]) -> BifResult {
 
 /// `A ++ B`
 pub fn append_2(cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
-    let n = length(a).ok_or(Fail::Badarg)?;
+    let n = long::length(cx, a, "erlang", "++", &[a, b])?;
     if n == 0 || b.is_nil() {
         return Ok(if n == 0 { b } else { a });
     }
@@ -165,8 +175,8 @@ const SHORT: usize = 16;
 
 /// `A -- B`: for each element of `B`, its first occurrence in `A` goes.
 pub fn subtract_2(cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
-    let la = length(a).ok_or(Fail::Badarg)?;
-    let lb = length(b).ok_or(Fail::Badarg)?;
+    let la = long::length(cx, a, "erlang", "--", &[a, b])?;
+    let lb = long::length(cx, b, "erlang", "--", &[a, b])?;
     if la == 0 || lb == 0 {
         return Ok(a);
     }

@@ -1,6 +1,7 @@
 //! Natives on maps: those of module `maps`, and `map_size`, `map_get`, `is_map_key` of module `erlang`.
 
 use super::errors::{badkey, badmap};
+use super::long::{self, MANY, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::{Alloc, Term, am, map};
 
@@ -38,6 +39,7 @@ fn find_2(cx: &mut Cx, [k, m]: [Term; 2]) -> BifResult {
     }
 }
 fn from_list_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    long::length(cx, l, "maps", "from_list", &[l])?;
     let mut pairs = Vec::new();
     let mut it = l.list_iter();
     for p in it.by_ref() {
@@ -53,6 +55,7 @@ fn from_list_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     Ok(map::from_pairs(cx, &pairs))
 }
 fn from_keys_2(cx: &mut Cx, [l, v]: [Term; 2]) -> BifResult {
+    long::length(cx, l, "maps", "from_keys", &[l, v])?;
     let mut it = l.list_iter();
     let pairs: Vec<(Term, Term)> = it.by_ref().map(|k| (k, v)).collect();
     if !it.tail().is_nil() {
@@ -63,17 +66,22 @@ fn from_keys_2(cx: &mut Cx, [l, v]: [Term; 2]) -> BifResult {
 }
 fn keys_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
+    leave_if(cx, "maps", "keys", &[m], || map::size(m) > MANY)?;
     cx.bump(map::size(m) / 8);
     Ok(map::keys(cx, m))
 }
 fn values_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
     need_map!(cx, &[m], m);
+    leave_if(cx, "maps", "values", &[m], || map::size(m) > MANY)?;
     cx.bump(map::size(m) / 8);
     Ok(map::values(cx, m))
 }
 fn merge_2(cx: &mut Cx, [x, y]: [Term; 2]) -> BifResult {
     need_map!(cx, &[x, y], x);
     need_map!(cx, &[x, y], y);
+    leave_if(cx, "maps", "merge", &[x, y], || {
+        map::size(x) + map::size(y) > MANY
+    })?;
     cx.bump((map::size(x) + map::size(y)) / 8);
     Ok(map::merge(cx, x, y))
 }

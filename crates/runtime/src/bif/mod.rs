@@ -23,6 +23,7 @@ pub mod inspect;
 pub mod iolist;
 pub mod links;
 pub mod lists;
+pub mod long;
 pub mod maps;
 pub mod math;
 pub mod memory;
@@ -122,6 +123,7 @@ pub const TABLES: &[&[Bif]] = &[
     iolist::BIFS,
     links::BIFS,
     lists::BIFS,
+    long::BIFS,
     maps::BIFS,
     math::BIFS,
     memory::BIFS,

@@ -433,12 +433,9 @@ unsafe fn native_failed(
         }
         _ => {
             let args: SmallVec<[Term; 8]> = cx.x[..n].into();
-            After::Jump(exc::raise(
-                cx,
-                pc,
-                fail,
-                First::Native(export.module, export.function, &args),
-            ))
+            let other = cx.exc.native.filter(|_| fail == Fail::Raised);
+            let (m, f) = other.unwrap_or((export.module, export.function));
+            After::Jump(exc::raise(cx, pc, fail, First::Native(m, f, &args)))
         }
     }
 }

@@ -1,0 +1,177 @@
+//! Calls of natives on so much data that they would hold a scheduler for long: they are made on a dirty CPU thread.
+//!
+//! A native that may be called so names itself in [`NATIVES`], and asks [`leave_if`] before it starts. Where the
+//! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
+//! may take its time, and where nothing collects the heap meanwhile. What it raises there shows its own name.
+
+use super::errors::with_args;
+use crate::code;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::{Alloc, Term, am, atom, layout};
+use smallvec::SmallVec;
+
+/// Parts of data (cells, elements, cache lines of bytes) that a native may work on where it is called: a few
+/// milliseconds.
+pub const MANY: usize = 100_000;
+
+/// The natives that may be called on a dirty thread.
+const NATIVES: &[(&str, &str, usize)] = &[
+    ("erlang", "++", 2),
+    ("erlang", "--", 2),
+    ("erlang", "append", 2),
+    ("erlang", "binary_to_integer", 1),
+    ("erlang", "binary_to_integer", 2),
+    ("erlang", "binary_to_term", 1),
+    ("erlang", "binary_to_term", 2),
+    ("erlang", "external_size", 1),
+    ("erlang", "external_size", 2),
+    ("erlang", "integer_to_binary", 1),
+    ("erlang", "integer_to_binary", 2),
+    ("erlang", "integer_to_list", 1),
+    ("erlang", "integer_to_list", 2),
+    ("erlang", "iolist_size", 1),
+    ("erlang", "iolist_to_binary", 1),
+    ("erlang", "iolist_to_iovec", 1),
+    ("erlang", "list_to_binary", 1),
+    ("erlang", "list_to_bitstring", 1),
+    ("erlang", "list_to_integer", 1),
+    ("erlang", "list_to_integer", 2),
+    ("erlang", "phash", 2),
+    ("erlang", "phash2", 1),
+    ("erlang", "phash2", 2),
+    ("erlang", "subtract", 2),
+    ("erlang", "term_to_binary", 1),
+    ("erlang", "term_to_binary", 2),
+    ("erlang", "term_to_iovec", 1),
+    ("erlang", "term_to_iovec", 2),
+    ("erts_debug", "copy_shared", 2),
+    ("erts_debug", "flat_size", 1),
+    ("erts_debug", "size_shared", 1),
+    ("lists", "keyfind", 3),
+    ("lists", "keymember", 3),
+    ("lists", "keysearch", 3),
+    ("lists", "member", 2),
+    ("lists", "reverse", 2),
+    ("maps", "from_keys", 2),
+    ("maps", "from_list", 1),
+    ("maps", "keys", 1),
+    ("maps", "merge", 2),
+    ("maps", "values", 1),
+];
+
+/// Leaves for a dirty thread if `long` says so and this isn't one. `long` is not asked where there is no choice.
+#[inline]
+pub fn leave_if(
+    cx: &mut Cx,
+    m: &str,
+    f: &str,
+    args: &[Term],
+    long: impl FnOnce() -> bool,
+) -> Result<(), Fail> {
+    if cx.dirty || cx.proc.is_null() || !long() {
+        return Ok(());
+    }
+    Err(leave(cx, m, f, args))
+}
+
+/// Elements of a proper list that is an argument of the native `m:f(args…)`; leaves where they are too many.
+#[inline]
+pub fn length(cx: &mut Cx, l: Term, m: &str, f: &str, args: &[Term]) -> Result<usize, Fail> {
+    let mut it = l.list_iter();
+    let mut n = 0;
+    for _ in it.by_ref() {
+        n += 1;
+        if n == MANY {
+            leave_if(cx, m, f, args, || true)?;
+        }
+    }
+    match it.tail().is_nil() {
+        true => Ok(n),
+        false => Err(Fail::Badarg),
+    }
+}
+
+#[cold]
+fn leave(cx: &mut Cx, m: &str, f: &str, args: &[Term]) -> Fail {
+    debug_assert!(NATIVES.contains(&(m, f, args.len())));
+    let mut call: SmallVec<[Term; 8]> = SmallVec::new();
+    call.extend([atom::intern(m), atom::intern(f)]);
+    call.extend_from_slice(args);
+    let call = cx.tuple(&call);
+    let target = code::export(atom::intern("purlin"), atom::intern("long"), 1);
+    cx.trap(target, &[call])
+}
+
+/// Whether a term has more than [`MANY`] parts.
+pub fn is_large(t: Term) -> bool {
+    let mut n = 0usize;
+    let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
+    todo.push(t);
+    while let Some(mut t) = todo.pop() {
+        while let Some((h, tl)) = t.as_cons() {
+            n += 1;
+            if n > MANY {
+                return true;
+            }
+            if !h.is_immed() {
+                todo.push(h);
+            }
+            t = tl;
+        }
+        if !t.is_boxed() {
+            continue;
+        }
+        if let Some(b) = t.as_bits() {
+            n += b.bit_len / 512;
+        } else {
+            // SAFETY: a boxed term in hand is well formed.
+            unsafe {
+                let p = t.ptr();
+                n += layout::object_words(p);
+                let (from, to) = layout::term_range(p);
+                if n <= MANY {
+                    todo.extend((from..to).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
+                }
+            }
+        }
+        if n > MANY {
+            return true;
+        }
+    }
+    false
+}
+
+/// `purlin:long({Module, Function, Argument, …})`: where long calls trap to.
+fn long_1(cx: &mut Cx, [call]: [Term; 1]) -> BifResult {
+    let Some(&[m, f, ref args @ ..]) = call.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    if !m.is_atom() || !f.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    if !NATIVES.contains(&(atom::name(m), atom::name(f), args.len())) {
+        return Err(Fail::Badarg);
+    }
+    let (_, native) = code::native(m, f, args.len() as u32).ok_or(Fail::Badarg)?;
+    // SAFETY: as many arguments as the row's arity, by which it was found.
+    let result = unsafe { (native.call)(cx, args.as_ptr()) };
+    result.map_err(|e| {
+        let reason = match e {
+            Fail::Badarg => am::BADARG,
+            Fail::Badarith => am::BADARITH,
+            Fail::SystemLimit => am::SYSTEM_LIMIT,
+            Fail::Raised => {
+                cx.exc.native = Some((m, f));
+                return e;
+            }
+            _ => return e,
+        };
+        let e = cx.error(reason);
+        cx.exc.native = Some((m, f));
+        with_args(cx, e, args)
+    })
+}
+
+crate::bifs! {
+    DirtyCpu "purlin":"long"/1 = long_1;
+}
