@@ -25,6 +25,8 @@ pub enum Table {
 /// What is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
+    /// The flow of control breaks a rule that running the code relies on.
+    Flow(&'static str),
     /// Not an IFF form of type BEAM, or chunks that don't add up.
     Header,
     Missing(Table),
@@ -171,7 +173,7 @@ impl LoadError {
                 ),
             ),
             Fault::Obsolete => (551, recompile()),
-            Fault::Operand(_) => (575, "no specific operation found".into()),
+            Fault::Operand(_) | Fault::Flow(_) => (575, "no specific operation found".into()),
             Fault::Import(index) => (428, format!("invalid import table index {index}")),
             Fault::LabelTwice(label) => (419, format!("label {label} defined more than once")),
             Fault::LabelUndefined(label) => (481, format!("label {label} not resolved")),
@@ -234,6 +236,7 @@ impl fmt::Display for Fault {
             Fault::UnknownOpcode(op) => write!(f, "no instruction has opcode {op}"),
             Fault::Obsolete => write!(f, "the instruction is older than OTP 21"),
             Fault::Encoding => write!(f, "malformed operand"),
+            Fault::Flow(what) => write!(f, "{what}"),
             Fault::Operand(number) => write!(f, "operand {number} is of the wrong kind"),
             Fault::ListLength(count) => write!(f, "a list of {count} operands doesn't fit here"),
             Fault::Atom(index) => write!(f, "no atom {index}"),

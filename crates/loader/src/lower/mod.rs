@@ -5,6 +5,7 @@
 
 pub mod bits;
 mod emit;
+mod flow;
 mod fuse;
 
 use crate::error::{Fault, LoadError};
@@ -82,6 +83,8 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         env,
         out: Lowered::default(),
         live: 0,
+        clear_frames: false,
+        guarded: Vec::new(),
     };
     for f in &code.functions {
         l.function(f)?;
@@ -104,6 +107,10 @@ struct Lower<'a> {
     out: Lowered,
     /// Arity of the function being lowered.
     live: u32,
+    /// Whether its frames are cleared when they are made.
+    clear_frames: bool,
+    /// Labels of it that must not be run into.
+    guarded: Vec<u32>,
 }
 
 impl Lower<'_> {
@@ -116,6 +123,9 @@ impl Lower<'_> {
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
+        let flow = flow::check(self.file, code, f)?;
+        self.clear_frames = flow.clear_frames;
+        self.guarded = flow.guarded;
         let native = self.env.own_native(f.name, f.arity);
         let mut i = 0;
         while i < instrs.len() {
@@ -127,6 +137,9 @@ impl Lower<'_> {
                 self.e
                     .op(Op::CallExtOnly, &[Arg::Q(export), Arg::H(f.arity)]);
             }
+        }
+        if flow.falls_off {
+            self.e.op(Op::IfEnd, &[]);
         }
         self.out.functions.push(LoweredFunction {
             name,
@@ -238,7 +251,11 @@ impl Lower<'_> {
         let next = instrs.get(i + 1);
         match ins.op {
             g::LABEL => {
-                self.e.label(self.u(a[0]) as usize);
+                let n = self.u(a[0]) as u32;
+                if self.guarded.contains(&n) {
+                    self.e.op(Op::IfEnd, &[]);
+                }
+                self.e.label(n as usize);
             }
             g::LINE => {
                 let item = self.u(a[0]) as u32;
@@ -303,13 +320,17 @@ impl Lower<'_> {
             g::GC_BIF1 => self.bif(Op::Bif1, a[0], a[2], &a[3..4], a[4], Some(a[1])),
             g::GC_BIF2 => self.bif(Op::Bif2, a[0], a[2], &a[3..5], a[5], Some(a[1])),
             g::GC_BIF3 => self.bif(Op::Bif3, a[0], a[2], &a[3..6], a[6], Some(a[1])),
-            g::ALLOCATE => self.e.op(Op::Allocate, &[self.h(a[0]), self.h(a[1])]),
-            g::ALLOCATE_ZERO => self.e.op(Op::AllocateZero, &[self.h(a[0]), self.h(a[1])]),
-            g::ALLOCATE_HEAP => self.e.op(
+            g::ALLOCATE if !self.clear_frames => {
+                self.e.op(Op::Allocate, &[self.h(a[0]), self.h(a[1])])
+            }
+            g::ALLOCATE | g::ALLOCATE_ZERO => {
+                self.e.op(Op::AllocateZero, &[self.h(a[0]), self.h(a[1])])
+            }
+            g::ALLOCATE_HEAP if !self.clear_frames => self.e.op(
                 Op::AllocateHeap,
                 &[self.h(a[0]), self.heap(a[1]), self.h(a[2])],
             ),
-            g::ALLOCATE_HEAP_ZERO => self.e.op(
+            g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO => self.e.op(
                 Op::AllocateHeapZero,
                 &[self.h(a[0]), self.heap(a[1]), self.h(a[2])],
             ),
@@ -412,6 +433,9 @@ impl Lower<'_> {
                     &[r, self.label(a[1]), Arg::W(words.len() as u32)],
                     &words,
                 );
+            }
+            g::JUMP if matches!(a[0], Operand::Label(l) if flow::is_handler(code, l)) => {
+                self.e.op(Op::IfEnd, &[])
             }
             g::JUMP => self.e.op(Op::Jump, &[self.label(a[0])]),
             g::CATCH | g::TRY => {

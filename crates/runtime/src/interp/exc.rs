@@ -72,12 +72,13 @@ pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *c
         let class = cx.exc.class.atom();
         cx.tuple(&[class, Term::small(3), given, NIL, block])
     } else {
-        raw_trace(cx, pc, first)
+        raw_trace(cx, pc, first, fail != Fail::Undef)
     };
     throw(cx, trace)
 }
 
-unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First) -> Term {
+/// The trace of an exception raised at `pc`; `info`: natives that have one show `error_info`.
+unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
     let class = cx.exc.class.atom();
     let (kind, head, extra) = match first {
         First::None => (0, NIL, NIL),
@@ -112,7 +113,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First) -> Term {
                 cx.list(args)
             };
             let error = cx.exc.class == Class::Error;
-            let extra = match format_module(m).filter(|_| error && cx.exc.value != am::UNDEF) {
+            let extra = match format_module(m).filter(|_| error && info) {
                 None => NIL,
                 Some(fm) => {
                     let map = if cx.exc.cause == Term::NON_VALUE {

@@ -195,6 +195,8 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let again = pc.offset(r.l());
     let t = r.s(cx);
     let ms = match t.as_small() {
+        // A later round of the receive: the timer runs, and the register that held the time may be overwritten.
+        _ if cx.process().has(crate::process::TIMER) => 0,
         Some(0) => return r.end(),
         Some(n) if (0..=0xFFFF_FFFF).contains(&n) => n as u64,
         _ if t == am::INFINITY => return wait(cx, pc),

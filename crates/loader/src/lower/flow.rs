@@ -1,0 +1,613 @@
+//! Follows the flow of control through a function, and checks what running it relies on: that X and Y registers hold
+//! something when they are read or a collection looks at them, that frames are made and dropped in pairs, and that
+//! what is built on the heap fits what was reserved.
+//!
+//! Types are not followed: code that takes the head of what is no cons is the compiler's fault and not found here.
+
+use crate::error::{Fault, LoadError};
+use crate::file::BeamFile;
+use crate::generic::{Function, GenericCode, Instr, Operand};
+use purlin_isa::genops::{self as g, Kind};
+use std::collections::HashMap;
+
+/// What the check found out.
+#[derive(Default)]
+pub(super) struct Flow {
+    /// Not every Y register is written before it is looked at: frames have to be cleared when they are made.
+    pub clear_frames: bool,
+    /// The end of the function can be reached.
+    pub falls_off: bool,
+    /// Labels of exception handlers that a call runs into which the compiler knows never to return.
+    pub guarded: Vec<u32>,
+}
+
+const WORDS: usize = 16;
+
+/// A set of register numbers below 1024.
+#[derive(Clone, Copy, PartialEq)]
+struct Set([u64; WORDS]);
+
+impl Set {
+    const EMPTY: Set = Set([0; WORDS]);
+    fn below(n: usize) -> Set {
+        let mut s = Set::EMPTY;
+        for (i, w) in s.0.iter_mut().enumerate() {
+            *w = match n.saturating_sub(64 * i) {
+                0 => 0,
+                k if k >= 64 => u64::MAX,
+                k => (1 << k) - 1,
+            };
+        }
+        s
+    }
+    fn has(&self, n: usize) -> bool {
+        self.0[n / 64 % WORDS] >> (n % 64) & 1 != 0
+    }
+    fn add(&mut self, n: usize) {
+        self.0[n / 64 % WORDS] |= 1 << (n % 64);
+    }
+    fn remove(&mut self, n: usize) {
+        self.0[n / 64 % WORDS] &= !(1 << (n % 64));
+    }
+    fn and(self, o: Set) -> Set {
+        Set(std::array::from_fn(|i| self.0[i] & o.0[i]))
+    }
+    fn or(self, o: Set) -> Set {
+        Set(std::array::from_fn(|i| self.0[i] | o.0[i]))
+    }
+    fn includes(&self, o: &Set) -> bool {
+        self.0.iter().zip(&o.0).all(|(a, b)| a & b == *b)
+    }
+    /// The numbers from `n` on, less `n`.
+    fn shift(&self, n: usize) -> Set {
+        let mut s = Set::EMPTY;
+        for i in n..64 * WORDS {
+            if self.has(i) {
+                s.add(i - n);
+            }
+        }
+        s
+    }
+}
+
+/// Whether there is a frame.
+#[derive(Clone, Copy, PartialEq)]
+enum Frame {
+    None,
+    Of(usize),
+    /// It depends on the way here, and has at least so many registers: only exceptions may follow.
+    AtLeast(usize),
+}
+
+impl Frame {
+    fn size(self) -> usize {
+        match self {
+            Frame::None => 0,
+            Frame::Of(n) | Frame::AtLeast(n) => n,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq)]
+struct State {
+    frame: Frame,
+    /// Words that are reserved on the heap.
+    room: u32,
+    x: Set,
+    y: Set,
+    /// Y registers that hold the mark of a catch.
+    catches: Set,
+}
+
+struct Walk<'a> {
+    file: &'a BeamFile<'a>,
+    code: &'a GenericCode,
+    f: &'a Function,
+    labels: HashMap<u32, State>,
+    todo: Vec<u32>,
+    flow: Flow,
+}
+
+type Step = Result<bool, LoadError>;
+
+fn bad<T>(what: &'static str) -> Result<T, LoadError> {
+    Err(Fault::Flow(what).into())
+}
+
+/// Checks one function.
+pub(super) fn check(file: &BeamFile, code: &GenericCode, f: &Function) -> Result<Flow, LoadError> {
+    let start = State {
+        frame: Frame::None,
+        room: 0,
+        x: Set::below(f.arity as usize),
+        y: Set::EMPTY,
+        catches: Set::EMPTY,
+    };
+    let mut w = Walk {
+        file,
+        code,
+        f,
+        labels: HashMap::new(),
+        todo: Vec::new(),
+        flow: Flow::default(),
+    };
+    w.to_label(f.entry_label, &start)?;
+    // A state only ever loses registers and words, so this ends.
+    while let Some(l) = w.todo.pop() {
+        w.block(l)?;
+    }
+    Ok(w.flow)
+}
+
+/// Whether a label starts what only exceptions lead to: it relies on four registers. A jump to it stands behind a call
+/// that never returns.
+pub(super) fn is_handler(code: &GenericCode, label: u32) -> bool {
+    let at = code.labels[label as usize] as usize;
+    let mut next = code.instrs.iter().skip(at + 1);
+    next.find(|i| i.op != g::LINE)
+        .is_some_and(|i| i.op == g::TRY_CASE)
+}
+
+impl Walk<'_> {
+    /// Control may go to `label` with that state.
+    fn to_label(&mut self, label: u32, s: &State) -> Result<(), LoadError> {
+        let at = self.code.labels[label as usize];
+        if !(self.f.start..self.f.end).contains(&at) {
+            return bad("a jump out of the function");
+        }
+        match self.labels.get_mut(&label) {
+            None => {
+                self.labels.insert(label, s.clone());
+                self.todo.push(label);
+            }
+            Some(old) => {
+                let met = State {
+                    frame: if old.frame == s.frame {
+                        s.frame
+                    } else {
+                        Frame::AtLeast(old.frame.size().min(s.frame.size()))
+                    },
+                    room: old.room.min(s.room),
+                    x: old.x.and(s.x),
+                    y: old.y.and(s.y),
+                    catches: old.catches.or(s.catches),
+                };
+                if met != *old {
+                    *old = met;
+                    self.todo.push(label);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, label: u32) -> Result<(), LoadError> {
+        let Some(mut s) = self.labels.get(&label).cloned() else {
+            return Ok(());
+        };
+        let mut i = self.code.labels[label as usize] as usize + 1;
+        while i < self.f.end as usize {
+            let ins = self.code.instrs[i];
+            if ins.op == g::LABEL {
+                let n = Self::u(self.code.args(&ins)[0]) as u32;
+                if !self.is_handler(n) {
+                    self.to_label(n, &s)?;
+                } else if !self.flow.guarded.contains(&n) {
+                    self.flow.guarded.push(n);
+                }
+                return Ok(());
+            }
+            if !self.step(&ins, &mut s)? {
+                return Ok(());
+            }
+            i += 1;
+        }
+        self.flow.falls_off = true;
+        Ok(())
+    }
+
+    fn is_handler(&self, label: u32) -> bool {
+        is_handler(self.code, label)
+    }
+
+    fn u(o: Operand) -> usize {
+        match o {
+            Operand::U(n) => n as usize,
+            _ => 0,
+        }
+    }
+    fn need_x(s: &State, n: usize) -> Result<(), LoadError> {
+        if n > 64 * WORDS || !s.x.includes(&Set::below(n)) {
+            return bad("an X register that holds nothing");
+        }
+        Ok(())
+    }
+    fn need_frame(s: &State) -> Result<usize, LoadError> {
+        match s.frame {
+            Frame::Of(n) => Ok(n),
+            _ => bad("no stack frame"),
+        }
+    }
+    fn read(&mut self, s: &mut State, o: Operand) -> Result<(), LoadError> {
+        match o.untyped() {
+            Operand::X(n) if !s.x.has(n as usize) => bad("an X register that holds nothing"),
+            Operand::Y(n) => {
+                if n as usize >= s.frame.size() {
+                    return bad("a Y register outside the stack frame");
+                }
+                if !s.y.has(n as usize) {
+                    self.flow.clear_frames = true;
+                    s.y.add(n as usize);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+    fn write(s: &mut State, o: Operand) -> Result<(), LoadError> {
+        match o.untyped() {
+            Operand::X(n) => s.x.add(n as usize),
+            Operand::Y(n) => {
+                if n as usize >= s.frame.size() {
+                    return bad("a Y register outside the stack frame");
+                }
+                s.y.add(n as usize);
+                s.catches.remove(n as usize);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    /// A collection may happen, with `live` X registers.
+    fn collect(&mut self, s: &mut State, live: usize) -> Result<(), LoadError> {
+        Self::need_x(s, live)?;
+        s.x = Set::below(live);
+        s.room = 0;
+        if let Frame::Of(n) = s.frame {
+            let all = Set::below(n);
+            if !s.y.includes(&all) {
+                self.flow.clear_frames = true;
+                s.y = all;
+            }
+        }
+        Ok(())
+    }
+    fn after_call(&mut self, s: &mut State, args: usize) -> Step {
+        Self::need_x(s, args)?;
+        Self::need_frame(s)?;
+        self.collect(s, 0)?;
+        s.x.add(0);
+        Ok(true)
+    }
+    fn take(s: &mut State, words: usize) -> Result<(), LoadError> {
+        match usize::try_from(s.room)
+            .ok()
+            .and_then(|r| r.checked_sub(words))
+        {
+            Some(left) => {
+                s.room = left as u32;
+                Ok(())
+            }
+            None => bad("more built on the heap than was reserved"),
+        }
+    }
+    fn alloc_words(o: Operand) -> u32 {
+        match o {
+            Operand::Alloc {
+                words,
+                floats,
+                funs,
+            } => words
+                .saturating_add(floats.saturating_mul(2))
+                .saturating_add(funs.saturating_mul(super::FUN_WORDS)),
+            o => Self::u(o) as u32,
+        }
+    }
+
+    /// One instruction: whether the next one may follow.
+    fn step(&mut self, ins: &Instr, s: &mut State) -> Step {
+        let code = self.code;
+        let a = code.args(ins);
+        match ins.op {
+            g::FUNC_INFO => {
+                Self::need_x(s, Self::u(a[2]))?;
+                Ok(false)
+            }
+            g::CALL => self.after_call(s, Self::u(a[0])),
+            g::CALL_EXT => {
+                if self.raises(a[1]) {
+                    Self::need_x(s, Self::u(a[0]))?;
+                    return Ok(false);
+                }
+                self.after_call(s, Self::u(a[0]))
+            }
+            g::CALL_FUN => self.after_call(s, Self::u(a[0]) + 1),
+            g::CALL_FUN2 => {
+                self.read(s, a[2])?;
+                self.after_call(s, Self::u(a[1]))
+            }
+            g::APPLY => self.after_call(s, Self::u(a[0]) + 2),
+            g::CALL_EXT_LAST | g::CALL_EXT_ONLY if self.raises(a[1]) => {
+                // The frame is not dropped: code that only ends this way is shared by frames of several sizes.
+                Self::need_x(s, Self::u(a[0]))?;
+                Ok(false)
+            }
+            g::CALL_LAST | g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2])),
+            g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1])),
+            g::CALL_ONLY | g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None),
+            g::RETURN => self.tail(s, 1, None),
+            g::ALLOCATE | g::ALLOCATE_ZERO | g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO => {
+                if s.frame != Frame::None {
+                    return bad("a stack frame inside a stack frame");
+                }
+                let heap = matches!(ins.op, g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO);
+                self.collect(s, Self::u(a[1 + usize::from(heap)]))?;
+                if heap {
+                    s.room = Self::alloc_words(a[1]);
+                }
+                let n = Self::u(a[0]);
+                s.frame = Frame::Of(n);
+                let zero = matches!(ins.op, g::ALLOCATE_ZERO | g::ALLOCATE_HEAP_ZERO);
+                s.y = if zero { Set::below(n) } else { Set::EMPTY };
+                s.catches = Set::EMPTY;
+                Ok(true)
+            }
+            g::DEALLOCATE => {
+                if Self::need_frame(s)? != Self::u(a[0]) {
+                    return bad("a stack frame of another size is dropped");
+                }
+                s.frame = Frame::None;
+                s.y = Set::EMPTY;
+                s.catches = Set::EMPTY;
+                Ok(true)
+            }
+            g::TRIM => {
+                let n = Self::u(a[0]);
+                let Some(left) = Self::need_frame(s)?.checked_sub(n) else {
+                    return bad("a stack frame is trimmed by more than its size");
+                };
+                if s.catches != Set::EMPTY {
+                    return bad("a stack frame is trimmed inside a catch");
+                }
+                s.frame = Frame::Of(left);
+                s.y = s.y.shift(n);
+                Ok(true)
+            }
+            g::CATCH | g::TRY => {
+                Self::write(s, a[0])?;
+                if let Operand::Y(n) = a[0].untyped() {
+                    s.catches.add(n as usize);
+                }
+                let mut handler = s.clone();
+                handler.x = Set::below(4);
+                handler.room = 0;
+                match a[1] {
+                    Operand::Label(l) if l != 0 => self.to_label(l, &handler)?,
+                    _ => {}
+                }
+                Ok(true)
+            }
+            g::CATCH_END => {
+                Self::need_x(s, 1)?;
+                Self::write(s, a[0])?;
+                self.collect(s, 1)?;
+                Ok(true)
+            }
+            g::TRY_END => {
+                Self::write(s, a[0])?;
+                Ok(true)
+            }
+            g::TRY_CASE => {
+                Self::need_x(s, 4)?;
+                Self::write(s, a[0])?;
+                s.x = Set::below(3);
+                Ok(true)
+            }
+            g::LOOP_REC_END | g::WAIT | g::WAIT_TIMEOUT => {
+                // In the second round of a receive, when the timer runs, the register may be gone: then it isn't read.
+                if ins.op == g::WAIT_TIMEOUT && !matches!(a[1].untyped(), Operand::X(_)) {
+                    self.read(s, a[1])?;
+                }
+                self.collect(s, 0)?;
+                self.target(a[0], s)?;
+                Ok(ins.op == g::WAIT_TIMEOUT)
+            }
+            g::SEND => {
+                Self::need_x(s, 2)?;
+                self.collect(s, 1)?;
+                Ok(true)
+            }
+            g::RAW_RAISE => {
+                Self::need_x(s, 3)?;
+                s.x = Set::below(1);
+                Ok(true)
+            }
+            g::BUILD_STACKTRACE | g::BS_INIT_WRITABLE => {
+                self.collect(s, 1)?;
+                Ok(true)
+            }
+            g::MAKE_FUN2 => {
+                let free = self.file.lambdas[Self::u(a[0])].num_free as usize;
+                self.collect(s, free)?;
+                s.x.add(0);
+                Ok(true)
+            }
+            g::BS_MATCH => self.bs_match(s, a),
+            g::JUMP if matches!(a[0], Operand::Label(l) if self.is_handler(l)) => Ok(false),
+            g::SWAP => {
+                self.read(s, a[0])?;
+                self.read(s, a[1])?;
+                Ok(true)
+            }
+            op => {
+                self.general(ins, s)?;
+                Ok(!matches!(
+                    op,
+                    g::JUMP
+                        | g::SELECT_VAL
+                        | g::SELECT_TUPLE_ARITY
+                        | g::BADMATCH
+                        | g::CASE_END
+                        | g::TRY_CASE_END
+                        | g::IF_END
+                        | g::BADRECORD
+                        | g::RAISE
+                ))
+            }
+        }
+    }
+
+    /// Whether an import is a native that always raises.
+    fn raises(&self, import: Operand) -> bool {
+        let i = self.file.imports[Self::u(import)];
+        self.file.atom(i.module) == "erlang"
+            && matches!(
+                (self.file.atom(i.function), i.arity),
+                ("error", 1..=3) | ("exit" | "throw", 1)
+            )
+    }
+
+    /// The function is left with that many X registers; `frame` is dropped, or there must be none.
+    fn tail(&mut self, s: &State, args: usize, frame: Option<Operand>) -> Step {
+        Self::need_x(s, args)?;
+        let want = match frame {
+            Some(n) => Frame::Of(Self::u(n)),
+            None => Frame::None,
+        };
+        if s.frame != want {
+            return bad("the function is left with a stack frame of another size");
+        }
+        Ok(false)
+    }
+
+    fn target(&mut self, o: Operand, s: &State) -> Result<(), LoadError> {
+        match o {
+            Operand::Label(l) if l != 0 && self.is_handler(l) => {
+                bad("a jump to an exception handler")
+            }
+            Operand::Label(l) if l != 0 => self.to_label(l, s),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the kinds of operands tell: reads, then labels, then what is live, then writes.
+    fn general(&mut self, ins: &Instr, s: &mut State) -> Result<(), LoadError> {
+        let code = self.code;
+        let a = code.args(ins);
+        let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
+        for (&k, &o) in kinds.iter().zip(a) {
+            match k {
+                Kind::Src | Kind::Reg | Kind::Size | Kind::FSrc => self.read(s, o)?,
+                Kind::SrcList | Kind::PairList | Kind::EnvList | Kind::UpdateList => {
+                    for &m in code.list(o) {
+                        self.read(s, m)?;
+                    }
+                }
+                Kind::SegList => {
+                    for m in code.list(o).chunks(6) {
+                        for &v in m.iter().skip(4) {
+                            self.read(s, v)?;
+                        }
+                    }
+                }
+                Kind::FetchList => {
+                    for m in code.list(o).iter().step_by(2) {
+                        self.read(s, *m)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            match k {
+                // Markers of OTP 23 and before name the receive loop, but do not jump.
+                _ if matches!(ins.op, g::RECV_MARK | g::RECV_SET) => {}
+                Kind::Fail | Kind::Target | Kind::FailOrAtom => self.target(o, s)?,
+                Kind::ValueList | Kind::ArityList => {
+                    for &m in code.list(o) {
+                        self.target(m, s)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            if k == Kind::Live && ins.op != g::DEBUG_LINE {
+                self.collect(s, Self::u(o))?;
+            }
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            if k == Kind::Alloc {
+                s.room = Self::alloc_words(o);
+            }
+        }
+        match ins.op {
+            g::PUT_LIST => Self::take(s, 2)?,
+            g::PUT_TUPLE => Self::take(s, Self::u(a[0]).saturating_add(1))?,
+            g::PUT_TUPLE2 => Self::take(s, code.list(a[1]).len() + 1)?,
+            g::UPDATE_RECORD => Self::take(s, Self::u(a[1]).saturating_add(1))?,
+            g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,
+            g::MAKE_FUN3 => {
+                let words = super::FUN_WORDS + code.list(a[2]).len() as u32;
+                s.room = s.room.saturating_sub(words);
+            }
+            g::BS_PRIVATE_APPEND | g::RECV_MARKER_RESERVE => s.room = 0,
+            _ => {}
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            match k {
+                Kind::Dst | Kind::FDst | Kind::Y => Self::write(s, o)?,
+                Kind::YList => {
+                    for &m in code.list(o) {
+                        Self::write(s, m)?;
+                    }
+                }
+                Kind::FetchList => {
+                    for m in code.list(o).iter().skip(1).step_by(2) {
+                        Self::write(s, *m)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn bs_match(&mut self, s: &mut State, a: &[Operand]) -> Step {
+        self.read(s, a[1])?;
+        self.target(a[0], s)?;
+        let m = self.code.list(a[2]);
+        let mut i = 0;
+        while i < m.len() {
+            let name = match m[i] {
+                Operand::Atom(n) => self.file.atom(n),
+                _ => "",
+            };
+            let (live, dst, len) = match name {
+                "ensure_at_least" => (None, None, 3),
+                "ensure_exactly" | "skip" => (None, None, 2),
+                "integer" | "binary" => (m.get(i + 1), m.get(i + 5), 6),
+                "get_tail" => (m.get(i + 1), m.get(i + 3), 4),
+                "=:=" => (None, None, 4),
+                // Lowering makes it a command that never matches.
+                _ => break,
+            };
+            if let Some(&n) = live {
+                let n = match n {
+                    Operand::Int(n) => n as usize,
+                    n => Self::u(n),
+                };
+                let written = s.x;
+                Self::need_x(s, n)?;
+                self.collect(s, n)?;
+                // What earlier commands wrote is read after this one all the same, and is looked at by collections.
+                s.x = s.x.or(written.and(Set::below(n.max(1))));
+            }
+            if let Some(&d) = dst {
+                Self::write(s, d)?;
+            }
+            i += len;
+        }
+        Ok(true)
+    }
+}
