@@ -8,7 +8,7 @@ use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, Term, am, arith, atom, compare, hash, layout};
-use std::io::Write;
+use std::io::ErrorKind;
 
 /// A range of hashes, up to 2^32.
 fn range(t: Term) -> Result<u64, Fail> {
@@ -171,20 +171,43 @@ fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(n as i64))
 }
 
-/// Writes for people to see; nobody can be told where that fails.
-fn show(mut to: impl Write, text: &str) {
-    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+/// Writes for people to see; nobody can be told where that fails. Lines end as on a terminal in raw mode, wherever
+/// the output goes. The descriptor may have been made non-blocking by a port on it.
+fn show(fd: i32, text: &str) {
+    let text = text.replace('\n', "\r\n");
+    let mut left = text.as_bytes();
+    while !left.is_empty() {
+        // SAFETY: a pointer to that many bytes.
+        let n = unsafe { libc::write(fd, left.as_ptr().cast(), left.len()) };
+        if n >= 0 {
+            left = &left[n as usize..];
+            continue;
+        }
+        match std::io::Error::last_os_error().kind() {
+            ErrorKind::Interrupted => {}
+            ErrorKind::WouldBlock => {
+                let mut p = libc::pollfd {
+                    fd,
+                    events: libc::POLLOUT,
+                    revents: 0,
+                };
+                // SAFETY: one descriptor to wait for.
+                unsafe { libc::poll(&mut p, 1, -1) };
+            }
+            _ => return,
+        }
+    }
 }
 fn display_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     let mut s = format_term(t, Style::Display, usize::MAX);
     s.push('\n');
-    show(std::io::stdout().lock(), &s);
+    show(libc::STDOUT_FILENO, &s);
     Ok(am::TRUE)
 }
 fn debug_display_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     let mut s = format_term(t, Style::Display, usize::MAX);
     s.push('\n');
-    show(std::io::stdout().lock(), &s);
+    show(libc::STDOUT_FILENO, &s);
     Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
 }
 fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
@@ -197,11 +220,11 @@ fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    show(std::io::stderr().lock(), &s);
+    show(libc::STDERR_FILENO, &s);
     Ok(am::TRUE)
 }
 fn display_nl_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    show(std::io::stderr().lock(), "\n");
+    show(libc::STDERR_FILENO, "\n");
     Ok(am::TRUE)
 }
 
