@@ -194,6 +194,14 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let again = pc.offset(r.l());
     let t = r.s(cx);
+    if cx.process().has(crate::process::TIMER) {
+        // Woken for something else than the timeout, which was read when the timer was set: a receive without
+        // patterns comes back to this very instruction, and its register may hold nothing any more.
+        cx.interp.pc = again;
+        cx.interp.live = 0;
+        cx.interp.exit = Exit::WaitTimeout;
+        return std::ptr::null();
+    }
     let ms = match t.as_small() {
         // A later round of the receive: the timer runs, and the register that held the time may be overwritten.
         _ if cx.process().has(crate::process::TIMER) => 0,

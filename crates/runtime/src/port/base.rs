@@ -137,6 +137,13 @@ impl Base {
     pub fn end(&mut self, end: End) {
         self.ended.get_or_insert(end);
     }
+    /// Ends the port, for a reason that the owner has been told otherwise: it is not linked to the port any more.
+    pub fn end_told(&mut self, reason: Term) {
+        if self.remove_link(self.connected) {
+            outbox::leave_link(self.connected, self.id);
+        }
+        self.end(End::Reason(reason));
+    }
     /// Ends the port for an error of the operating system.
     pub fn fail(&mut self, errno: i32) {
         self.end(End::Reason(crate::posix::errno_atom(errno)));

@@ -36,6 +36,15 @@ mod live {
         };
         crate::signal::send::run_in(to, Box::new(task));
     }
+    /// Takes the link with `port` away at the end of the process `to`.
+    pub fn leave_link(to: Term, port: Term) {
+        let task = move |cx: Option<&mut crate::cx::Cx>| {
+            if let Some(e) = cx.and_then(|cx| cx.process().ext()) {
+                e.links.remove(&port.raw());
+            }
+        };
+        crate::signal::send::run_in(to, Box::new(task));
+    }
     /// Whether there is such a process.
     pub fn is_alive(pid: Term) -> bool {
         crate::process::table().find(pid).is_some()
@@ -106,6 +115,9 @@ mod record {
     }
     pub fn enter_link(to: Term, port: Term) {
         note(to, "link", &[port]);
+    }
+    pub fn leave_link(to: Term, port: Term) {
+        note(to, "unlink", &[port]);
     }
     pub fn is_alive(_: Term) -> bool {
         true

@@ -22,7 +22,7 @@ use crate::bif::iolist::{IoSlice, IoVec};
 use crate::lazy_atoms;
 use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
-use crate::port::{Base, Driver, End, Reply, open};
+use crate::port::{Base, Driver, Reply, open};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
@@ -710,7 +710,7 @@ impl Tcp {
             sock::tell(base, "tcp_error", Some(errno_atom(errno)));
             self.tell_closed(base);
             if self.s.exit_on_close != 0 {
-                base.end(End::Reason(errno_atom(errno)));
+                base.end_told(errno_atom(errno));
             }
             self.s.select(base, Some(false), None);
         }
@@ -727,7 +727,7 @@ impl Tcp {
     /// Ends the port of an active socket whose connection is over, or only stops reading.
     fn end_or_stop_reading(&mut self, base: &mut Base) {
         if self.s.exit_on_close != 0 {
-            base.end(End::Reason(am::NORMAL));
+            base.end_told(am::NORMAL);
         }
         self.s.select(base, Some(false), None);
     }
@@ -891,7 +891,7 @@ impl Tcp {
             self.tell_closed(base);
             self.answer(base, Err(reason));
             if self.s.exit_on_close != 0 {
-                base.end(End::Reason(am::NORMAL));
+                base.end_told(am::NORMAL);
             }
             self.close(base);
             return;
@@ -1136,6 +1136,10 @@ impl Driver for Tcp {
             match what {
                 timers::CONNECT => self.close(base),
                 timers::ACCEPT if self.ops.is_empty() => self.stop_accepting(base),
+                timers::RECV => {
+                    self.input.missing = 0;
+                    self.s.select(base, Some(false), None);
+                }
                 _ => {}
             }
             sock::async_error(base, op.caller, op.number, am::TIMEOUT);

@@ -156,7 +156,7 @@ fn streams_connect_send_and_close() {
     c.send(b"more");
     assert_eq!(a.got(1), ["{tcp,S,<<\"more\">>}"]);
     drop(c);
-    assert_eq!(a.got(2), ["{tcp_closed,S}", "{link_exit,S,normal}"]);
+    assert_eq!(a.got(2), ["{tcp_closed,S}", "{unlink,S}"]);
     assert!(find(a.p.id).is_none());
 }
 
