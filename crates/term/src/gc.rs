@@ -73,6 +73,9 @@ pub fn heap_size_for(words: usize) -> usize {
 /// A new virtual heap size, in bytes, given what it holds: keeps it between a quarter and three quarters full, in
 /// the steps of the heap sizes, and not below `min_words`.
 fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
+    if bytes == 0 && size == min_words * 8 {
+        return size;
+    }
     let min = heap_size_for(min_words);
     let used = bytes / 8;
     let mut words = (size / 8).max(min);
