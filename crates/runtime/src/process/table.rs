@@ -25,7 +25,7 @@ const MAX_SLOTS: usize = 1 << 27;
 const FIRST_SLOTS: usize = 1 << 15;
 const DATA_MASK: u64 = (1 << 28) - 1;
 /// Bytes of a cell. See [`Process`] for what lies in it.
-pub const CELL_BYTES: usize = 224;
+pub const CELL_BYTES: usize = 192;
 
 /// See the module head.
 pub struct Table {
