@@ -6,7 +6,7 @@ use crate::fun::FunEntry;
 use crate::layout::{self, is_magic};
 use crate::magic::MagicRef;
 use crate::node::Node;
-use crate::region::is_shared;
+use crate::region::{is_counted_ptr, is_shared};
 use crate::word::{Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -105,7 +105,57 @@ fn bits_words<const SHARE: bool>(t: Term) -> usize {
     }
 }
 
-/// A copy of `t` made in `to`. Regions are referred to, not copied: the caller sees to it that `to` holds them.
+/// Sees to it that `to` holds the region that `t`, which is not copied, lies in.
+#[inline(always)]
+fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
+    if !t.is_immed() && is_counted_ptr(t.ptr()) {
+        to.off_heap().regions.hold_pointer(t.ptr());
+    }
+}
+
+/// Words that [`copy`] needs for `t`, if they are at most `limit`: looks at little more than that many.
+pub fn size_within(t: Term, limit: usize) -> Option<usize> {
+    if is_shared(t) {
+        return Some(0);
+    }
+    let mut words = 0;
+    let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
+    todo.push(t);
+    while let Some(mut t) = todo.pop() {
+        loop {
+            if words > limit {
+                return None;
+            }
+            if is_shared(t) {
+                break;
+            }
+            if let Some((h, tl)) = t.as_cons() {
+                words += 2;
+                if !h.is_immed() {
+                    todo.push(h);
+                }
+                t = tl;
+                continue;
+            }
+            let p = t.ptr();
+            // SAFETY: a boxed term in hand is well formed.
+            unsafe {
+                match header_subtag((*p).raw()) {
+                    Subtag::SubBin | Subtag::MatchContext => words += bits_words::<true>(t),
+                    _ => {
+                        words += layout::object_words(p);
+                        let (a, b) = layout::term_range(p);
+                        todo.extend((a..b).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
+                    }
+                }
+            }
+            break;
+        }
+    }
+    (words <= limit).then_some(words)
+}
+
+/// A copy of `t` made in `to`. Regions are referred to, not copied; `to` holds those that are counted.
 pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     copy_in::<true, A>(t, to)
 }
@@ -119,6 +169,7 @@ pub fn copy_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
 fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     let mut root = t;
     if stays::<SHARE>(t) {
+        hold(t, to);
         return t;
     }
     // Slots that hold a source term whose copy must be put there.
@@ -130,6 +181,7 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
             unsafe {
                 let t = *slot;
                 if stays::<SHARE>(t) {
+                    hold(t, to);
                     break;
                 }
                 if let Some((h, tl)) = t.as_cons() {
@@ -164,6 +216,7 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
                         *slot = b;
                     } else {
                         let orig = if stays::<SHARE>(orig) {
+                            hold(orig, to);
                             orig
                         } else {
                             copy_object(orig.ptr(), to)

@@ -23,6 +23,7 @@ use crate::heap::{Heap, OffHeap};
 use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
 use crate::node::Node;
+use crate::region::{self, Region, RegionSet, is_counted_ptr};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header_arity, header_subtag};
 use std::collections::HashMap;
@@ -169,7 +170,7 @@ pub unsafe fn collect(
 ) -> usize {
     let need = need_words + heap.stack_reserve;
     let check = stress();
-    if check {
+    if check && !heap.frozen {
         crate::verify::check(heap, roots, "before a collection");
     }
     let before = all_words(heap);
@@ -231,6 +232,106 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     heap.grow_next = false;
     finish(heap);
     moved
+}
+
+/// Moves what is reachable from `t` out of the heap into a new region, forwarding marks left behind: `t` as it lies in
+/// the region, and the region, which the heap holds. Sharing inside the term is kept. The next collection is a full
+/// sweep, which makes the heap's own references point into the region.
+///
+/// # Safety
+/// `t` lies on this heap. No term of the heap is looked at before it is collected.
+pub unsafe fn freeze(heap: &mut Heap, t: Term) -> (Term, &'static Region) {
+    absorb_fragment_lists(heap);
+    let bound = all_words(heap);
+    let mut b = region::Builder::counted(bound);
+    let (_, base, _) = b.filled();
+    let mut frags: Vec<(usize, usize)> = Vec::new();
+    for f in &heap.frags {
+        frags.extend(
+            f.areas()
+                .filter(|a| a.1 > 0)
+                .map(|(p, n)| (p as usize, p as usize + n * 8)),
+        );
+    }
+    frags.sort_unstable();
+    let mut m = Mover {
+        young: heap.heap as usize,
+        young_len: heap.htop as usize - heap.heap as usize,
+        promote_len: 0,
+        old: heap.old_heap as usize,
+        old_len: heap.old_htop as usize - heap.old_heap as usize,
+        frags: &frags,
+        literals: &[],
+        copied: HashMap::new(),
+        copied_off_heap: OffHeap::default(),
+        see: true,
+        seen: RegionSet::default(),
+        top: base,
+        old_top: std::ptr::null_mut(),
+    };
+    let mut root = t;
+    m.forward(&mut root);
+    m.scan_young(base);
+    let (top, mut seen) = (m.top, std::mem::take(&mut m.seen));
+    let words = words_between(base, top);
+    *b.filled().0 = words;
+    crate::Alloc::off_heap(&mut b).regions.append(&mut seen);
+    let mut writable = moved_objects(&mut heap.off_heap, &mut b);
+    writable |= moved_objects(&mut heap.old_off_heap, &mut b);
+    if writable {
+        clear_writable(base, words);
+    }
+    let r = b.finish();
+    heap.off_heap.regions.adopt(r);
+    heap.frozen = true;
+    heap.need_fullsweep = true;
+    heap.gc_wanted = true;
+    (root, r)
+}
+
+/// Puts those objects of a list that were moved on the list of the region. True if one of them could be written to.
+unsafe fn moved_objects(list: &mut OffHeap, b: &mut region::Builder) -> bool {
+    let to = crate::Alloc::off_heap(b);
+    let mut writable = false;
+    let mut p = std::mem::replace(&mut list.first, std::ptr::null_mut());
+    list.bytes = 0;
+    while !p.is_null() {
+        let next = (*p.add(NEXT)).raw() as *mut Term;
+        let fwd = *p;
+        let (q, l) = if fwd.is_boxed() {
+            (fwd.ptr(), &mut *to)
+        } else {
+            (p, &mut *list)
+        };
+        l.link(q);
+        if matches!(header_subtag((*q).raw()), Subtag::RefcBin) {
+            l.bytes += (*q.add(1)).raw() as usize;
+            writable |= q != p && (*q.add(5)).raw() != 0;
+        }
+        p = next;
+    }
+    writable
+}
+
+/// Makes all binaries in an area read only.
+unsafe fn clear_writable(p: *mut Term, words: usize) {
+    let mut i = 0;
+    while i < words {
+        let q = p.add(i);
+        if (*q).raw() & 3 != TAG_HEADER {
+            i += 1;
+            continue;
+        }
+        match header_subtag((*q).raw()) {
+            Subtag::RefcBin => (q.add(5) as *mut u64).write(0),
+            Subtag::SubBin => {
+                let w = q.add(3) as *mut u64;
+                w.write(w.read() & 0xFFFF);
+            }
+            _ => {}
+        }
+        i += layout::object_words(q);
+    }
 }
 
 /// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
@@ -349,6 +450,9 @@ unsafe fn full_sweep(
 }
 
 unsafe fn after_full(heap: &mut Heap) {
+    heap.frozen = false;
+    heap.region_bytes = 0;
+    heap.region_bytes_kept = heap.off_heap.regions.iter().map(|r| r.words * 8).sum();
     heap.minor_gcs = 0;
     heap.need_fullsweep = false;
     heap.gc_wanted = false;
@@ -417,6 +521,8 @@ unsafe fn pass(
         literals,
         copied: HashMap::new(),
         copied_off_heap: OffHeap::default(),
+        see: kind == Kind::Full,
+        seen: RegionSet::default(),
         top: block,
         old_top: heap.old_htop,
     };
@@ -440,6 +546,11 @@ unsafe fn pass(
     debug_assert!(kind != Kind::Minor || m.old_top <= heap.old_hend);
     let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
     let mut young = std::mem::take(&mut m.copied_off_heap);
+    let mut regions = std::mem::take(&mut heap.off_heap.regions);
+    regions.append(&mut heap.old_off_heap.regions);
+    if kind == Kind::Full {
+        regions.keep_only(std::mem::take(&mut m.seen));
+    }
     let (old_lo, old_hi) = (old_start as usize, m.old_top as usize);
     let (top, old_top) = (m.top, m.old_top);
     sweep(
@@ -453,6 +564,7 @@ unsafe fn pass(
         sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
     }
     heap.off_heap = young;
+    heap.off_heap.regions.append(&mut regions);
 
     if stress() {
         poison(heap.heap, heap.used_words());
@@ -527,6 +639,9 @@ struct Mover<'a> {
     literals: &'a [(usize, usize)],
     copied: HashMap<u64, Term>,
     copied_off_heap: OffHeap,
+    /// Whether to note the counted regions that are pointed into.
+    see: bool,
+    seen: RegionSet,
     top: *mut Term,
     old_top: *mut Term,
 }
@@ -546,6 +661,9 @@ impl Mover<'_> {
                 let p = t.ptr();
                 let a = p as usize;
                 if !self.mine(a) {
+                    if self.see && is_counted_ptr(p) {
+                        self.seen.hold_pointer(p);
+                    }
                     if !self.literals.is_empty() {
                         self.forward_literal(slot);
                     }
@@ -569,6 +687,9 @@ impl Mover<'_> {
                 let p = t.ptr();
                 let a = p as usize;
                 if !self.mine(a) {
+                    if self.see && is_counted_ptr(p) {
+                        self.seen.hold_pointer(p);
+                    }
                     if !self.literals.is_empty() {
                         self.forward_literal(slot);
                     }
@@ -735,6 +856,7 @@ pub fn off_heap_bytes(list: &OffHeap) -> usize {
 /// # Safety
 /// The objects are intact and not used afterwards.
 pub unsafe fn release_off_heap(list: &mut OffHeap) {
+    list.regions.release_all();
     let mut p = list.first;
     while !p.is_null() {
         let next = (*p.add(NEXT)).raw() as *mut Term;

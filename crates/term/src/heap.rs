@@ -21,6 +21,7 @@
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
 use crate::layout::NEXT;
+use crate::region::RegionSet;
 use crate::word::Term;
 
 /// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
@@ -30,6 +31,8 @@ pub struct OffHeap {
     pub first: *mut Term,
     /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
     pub bytes: usize,
+    /// Counted regions that terms of this heap point into.
+    pub regions: RegionSet,
 }
 
 impl Default for OffHeap {
@@ -37,6 +40,7 @@ impl Default for OffHeap {
         OffHeap {
             first: std::ptr::null_mut(),
             bytes: 0,
+            regions: RegionSet::default(),
         }
     }
 }
@@ -56,6 +60,7 @@ impl OffHeap {
     /// # Safety
     /// The objects of `other` now live as long as this list's.
     pub unsafe fn append(&mut self, other: &mut OffHeap) {
+        self.regions.append(&mut other.regions);
         if other.first.is_null() {
             self.bytes += std::mem::take(&mut other.bytes);
             return;
@@ -115,6 +120,12 @@ pub struct Heap {
     pub stack_reserve: usize,
     /// The young block is part of the process's control cell: the collector leaves it and does not free it.
     pub inline_block: bool,
+    /// Terms have been moved to a region and left forwarding marks: nothing is read before the next collection.
+    pub frozen: bool,
+    /// Bytes of regions that came since the last full sweep, and that were held after it: large messages press for a
+    /// sweep as large heaps do.
+    pub region_bytes: usize,
+    pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
 }
@@ -149,7 +160,19 @@ impl Heap {
             gc_wanted: false,
             stack_reserve: 0,
             inline_block: false,
+            frozen: false,
+            region_bytes: 0,
+            region_bytes_kept: 0,
             grow_next: false,
+        }
+    }
+    /// Holds the regions of a message that was received.
+    pub fn receive_regions(&mut self, set: &mut RegionSet) {
+        self.region_bytes += set.iter().map(|r| r.words * 8).sum::<usize>();
+        self.off_heap.regions.append(set);
+        if self.region_bytes > (4 << 20) + 2 * self.region_bytes_kept {
+            self.need_fullsweep = true;
+            self.gc_wanted = true;
         }
     }
     /// Free words between heap and stack.

@@ -5,7 +5,10 @@
 //! of chunks; small regions share chunks only with themselves (module literals, messages above the sharing
 //! threshold, `persistent_term` values and large table objects are all at least a fair part of a chunk, or rare).
 //!
-//! A region may refer to other regions, never to a private heap. It is counted by its holders; the last one frees it.
+//! The first half of the range is for regions that stay (literals, persistent terms), the second for those that are
+//! counted by their holders and freed by the last: so that one comparison tells whether a pointer needs a holder.
+//!
+//! A region may refer to other regions, never to a private heap.
 
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
@@ -19,6 +22,8 @@ pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 14;
 /// Bytes of addresses reserved for regions.
 const SPACE_BYTES: usize = 1 << 40;
+/// Where the counted regions start.
+const COUNTED: usize = SPACE_BYTES / 2;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
@@ -32,8 +37,6 @@ pub struct Region {
     first_chunk: u32,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
-    /// Regions it points into; each is held once.
-    pub refers: Vec<&'static Region>,
 }
 
 // SAFETY: immutable once published, counted by an atomic.
@@ -44,7 +47,8 @@ struct Space {
     base: usize,
     /// One slot a chunk.
     table: *const AtomicPtr<Region>,
-    free: Mutex<FreeList>,
+    /// Of the first half, and of the second.
+    free: [Mutex<FreeList>; 2],
 }
 // SAFETY: the pointers are to memory mapped for good.
 unsafe impl Send for Space {}
@@ -65,14 +69,17 @@ fn space() -> &'static Space {
     static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
     S.get_or_init(|| {
         let base = crate::sys::reserve(SPACE_BYTES);
+        crate::sys::commit(base + COUNTED, SPACE_BYTES - COUNTED);
         let table = crate::sys::reserve_rw((SPACE_BYTES >> CHUNK_SHIFT) * 8);
         BASE.store(base, Ordering::Release);
         Space {
             base,
             table: table as *const AtomicPtr<Region>,
-            free: Mutex::new(FreeList {
-                next: 0,
-                runs: Default::default(),
+            free: [0, (COUNTED >> CHUNK_SHIFT) as u32].map(|next| {
+                Mutex::new(FreeList {
+                    next,
+                    runs: Default::default(),
+                })
             }),
         }
     })
@@ -84,6 +91,13 @@ pub fn is_region_ptr(p: *const Term) -> bool {
     // Before the first region exists BASE is 0, and no address lies this low in a 2^40 range but small ones; the
     // first mapping of the runtime makes the space, see `init`.
     (p as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < SPACE_BYTES
+}
+
+/// Whether `p` points into a counted region.
+#[inline(always)]
+pub fn is_counted_ptr(p: *const Term) -> bool {
+    (p as usize).wrapping_sub(BASE.load(Ordering::Relaxed).wrapping_add(COUNTED))
+        < SPACE_BYTES - COUNTED
 }
 
 /// Reserves the space of regions. Call once before any heap is made.
@@ -117,12 +131,19 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Room for `words` words.
+    /// Room for `words` words that stay.
     pub fn new(words: usize) -> Builder {
+        Self::in_half(words, 0)
+    }
+    /// Room for `words` words in a region that is freed with its last holder. What is not used is given back.
+    pub fn counted(words: usize) -> Builder {
+        Self::in_half(words, 1)
+    }
+    fn in_half(words: usize, half: usize) -> Builder {
         let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         let s = space();
         let first = {
-            let mut f = s.free.lock().unwrap_or_else(|e| e.into_inner());
+            let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
             let fit = f
                 .runs
                 .iter()
@@ -144,7 +165,9 @@ impl Builder {
             }
         };
         let base = s.base + ((first as usize) << CHUNK_SHIFT);
-        crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+        if half == 0 {
+            crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+        }
         Builder {
             region: Box::new(Region {
                 refc: AtomicU64::new(1),
@@ -153,7 +176,6 @@ impl Builder {
                 chunks,
                 first_chunk: first,
                 off_heap: OffHeap::default(),
-                refers: Vec::new(),
             }),
             used: 0,
             capacity: words,
@@ -162,6 +184,12 @@ impl Builder {
     /// Publishes the region, with a count of 1 for the caller.
     pub fn finish(mut self) -> &'static Region {
         self.region.words = self.used;
+        let used = (self.used.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
+        if used < self.region.chunks {
+            let first = self.region.first_chunk;
+            give_back(first + used, self.region.chunks - used);
+            self.region.chunks = used;
+        }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
         BYTES.fetch_add(n, Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -175,6 +203,10 @@ impl Builder {
             };
         }
         r
+    }
+    /// First word and words made so far: the collector fills the region itself when it moves terms to it.
+    pub(crate) fn filled(&mut self) -> (&mut usize, *mut Term, usize) {
+        (&mut self.used, self.region.base, self.capacity)
     }
     /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
     pub fn from_term(t: Term) -> (Term, &'static Region) {
@@ -222,30 +254,123 @@ impl Region {
                     .store(std::ptr::null_mut(), Ordering::Release);
             }
             let mut b = Box::from_raw(r as *const Region as *mut Region);
+            let held = std::mem::take(&mut b.off_heap.regions);
+            todo.extend(held.iter());
+            std::mem::forget(held);
             crate::gc::release_off_heap(&mut b.off_heap);
-            todo.append(&mut b.refers);
             let n = (b.chunks as usize) << CHUNK_SHIFT;
             crate::sys::decommit(b.base as usize, n);
             BYTES.fetch_sub(n, Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
-            let mut f = s.free.lock().unwrap_or_else(|e| e.into_inner());
-            let (mut a, mut n) = (b.first_chunk, b.chunks);
-            if let Some((&pa, &pn)) = f.runs.range(..a).next_back() {
-                if pa + pn == a {
-                    f.runs.remove(&pa);
-                    (a, n) = (pa, pn + n);
-                }
-            }
-            if let Some(&nn) = f.runs.get(&(a + n)) {
-                f.runs.remove(&(a + n));
-                n += nn;
-            }
-            f.runs.insert(a, n);
+            give_back(b.first_chunk, b.chunks);
         }
     }
     /// The words of the region.
     pub fn area(&self) -> (*mut Term, usize) {
         (self.base, self.words)
+    }
+}
+
+/// Puts a run of chunks on its free list.
+fn give_back(first: u32, chunks: u32) {
+    let s = space();
+    let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
+    let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
+    let (mut a, mut n) = (first, chunks);
+    if let Some((&pa, &pn)) = f.runs.range(..a).next_back() {
+        if pa + pn == a {
+            f.runs.remove(&pa);
+            (a, n) = (pa, pn + n);
+        }
+    }
+    if let Some(&nn) = f.runs.get(&(a + n)) {
+        f.runs.remove(&(a + n));
+        n += nn;
+    }
+    if a + n == f.next {
+        f.next = a;
+    } else {
+        f.runs.insert(a, n);
+    }
+}
+
+/// Counted regions that a heap, a message or another region points into: one count of each is held.
+#[derive(Default)]
+pub struct RegionSet {
+    /// Sorted by address. Most heaps have none.
+    #[allow(clippy::box_collection)]
+    held: Option<Box<Vec<&'static Region>>>,
+}
+
+impl RegionSet {
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_none()
+    }
+    /// The regions.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Region> + '_ {
+        self.held.iter().flat_map(|v| v.iter().copied())
+    }
+    fn place(&self, r: &'static Region) -> Result<usize, usize> {
+        match &self.held {
+            Some(v) => v.binary_search_by_key(&(r as *const Region as usize), |&h| {
+                h as *const Region as usize
+            }),
+            None => Err(0),
+        }
+    }
+    /// Holds `r`, which somebody else holds at this moment.
+    pub fn hold(&mut self, r: &'static Region) {
+        if let Err(i) = self.place(r) {
+            r.retain();
+            self.held.get_or_insert_default().insert(i, r);
+        }
+    }
+    /// Takes over a count of `r`.
+    pub fn adopt(&mut self, r: &'static Region) {
+        match self.place(r) {
+            Err(i) => self.held.get_or_insert_default().insert(i, r),
+            // SAFETY: one count stays with this set.
+            Ok(_) => unsafe { r.release() },
+        }
+    }
+    /// Holds the region that `p`, a pointer of a term in hand, points into.
+    #[cold]
+    pub fn hold_pointer(&mut self, p: *const Term) {
+        if let Some(r) = region_of(p) {
+            self.hold(r);
+        }
+    }
+    /// Moves what `other` holds to this set.
+    pub fn append(&mut self, other: &mut RegionSet) {
+        let Some(v) = other.held.take() else { return };
+        if self.held.is_none() {
+            self.held = Some(v);
+            return;
+        }
+        for r in *v {
+            self.adopt(r);
+        }
+    }
+    /// Gives up what is not in `seen`, and holds what is in it.
+    ///
+    /// # Safety
+    /// No term of this heap points into the others.
+    pub(crate) unsafe fn keep_only(&mut self, seen: RegionSet) {
+        let mut old = std::mem::replace(self, seen);
+        old.release_all();
+    }
+    /// Gives up everything.
+    ///
+    /// # Safety
+    /// No term of this heap points into a region any more.
+    pub unsafe fn release_all(&mut self) {
+        if let Some(v) = self.held.take() {
+            for r in *v {
+                r.release();
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
 use crate::process::spawn::{self, SpawnError};
 use crate::process::state::{Priority, SUSPENDED};
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
-use crate::signal::send::{self, Delivered};
+use crate::signal::send::{self, Destination};
 use crate::signal::{handle, mailbox};
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
@@ -211,7 +211,7 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
 }
 
 fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> BifResult {
-    // The context's heap is not touched: the new process gets copies.
+    let (args, _held) = crate::signal::share::share(cx, args);
     // SAFETY: the running process is owned by this thread.
     match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
         Ok(pid) => Ok(pid),
@@ -260,6 +260,13 @@ fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         None => pid,
     })
 }
+fn reply_spawn(to: Term, tag: &OwnedTerm, r: Term, result: Term, value: Term) {
+    send::send_with(to, |b| {
+        let tag = copy::copy(tag.term(), b);
+        let r = copy::copy(r, b);
+        b.tuple(&[tag, r, result, value])
+    });
+}
 fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     let Some(p) = spawn_options(cx, opts, true) else {
         return Ok(a_badopt());
@@ -271,19 +278,18 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         Some(r) => r,
         None => ids::make_ref(cx),
     };
-    let (tag, reply) = (p.reply_tag, p.reply);
+    // Sharing the arguments may move what else refers to their parts.
+    let (tag, reply) = (OwnedTerm::copy_of(p.reply_tag), p.reply);
     let me = cx.self_pid();
     match spawn_with(cx, m, f, a, p.o) {
         Ok(pid) => {
             if reply == a_yes() || reply == a_success_only() {
-                let msg = cx.tuple(&[tag, r, am::OK, pid]);
-                send::send(me, msg);
+                reply_spawn(me, &tag, r, am::OK, pid);
             }
         }
         Err(_) => {
             if reply == a_yes() || reply == a_error_only() {
-                let msg = cx.tuple(&[tag, r, am::ERROR, am::SYSTEM_LIMIT]);
-                send::send(me, msg);
+                reply_spawn(me, &tag, r, am::ERROR, am::SYSTEM_LIMIT);
             }
         }
     }
@@ -468,16 +474,20 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    match send::route(to, msg) {
-        Delivered::Done => Ok(am::OK),
-        Delivered::BadArg => Err(Fail::Badarg),
-        Delivered::Port(p) => Ok(if crate::port::send_with(cx, p, msg, how)? {
-            am::OK
-        } else {
-            a_nosuspend()
-        }),
-        Delivered::Remote(_) => Ok(if noconnect { a_noconnect() } else { am::OK }),
+    match send::destination(to) {
+        Destination::Process(p) => send::to_process(cx, p, None, msg),
+        Destination::Alias(p) => send::to_process(cx, p, Some(to), msg),
+        Destination::Port(p) => {
+            if !crate::port::send_with(cx, p, msg, how)? {
+                return Ok(a_nosuspend());
+            }
+        }
+        Destination::Nobody => {}
+        Destination::BadArg => return Err(Fail::Badarg),
+        Destination::Remote(_) if noconnect => return Ok(a_noconnect()),
+        Destination::Remote(_) => {}
     }
+    Ok(am::OK)
 }
 
 fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {

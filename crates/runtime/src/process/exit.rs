@@ -16,6 +16,8 @@ use purlin_term::{Alloc, NIL, Term, am, gc};
 pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
+    // Everybody who hears of it gets the same large reason. The heap is only freed after this.
+    let (reason, _held) = crate::signal::share::share(cx, reason);
     (*p).state.set(super::state::EXITING);
     mailbox::stop_timer(&mut *p);
     let _ = (*p).state.take(super::state::TIMEOUT);

@@ -255,7 +255,7 @@ impl Process {
     ///
     /// # Safety
     /// The caller owns the process, whose heap is packed.
-    unsafe fn unpack(&mut self, h: &mut Heap) {
+    pub(crate) unsafe fn unpack(&mut self, h: &mut Heap) {
         if self.has(HEAP_IN_EXT) {
             self.flags &= !HEAP_IN_EXT;
             let e = &mut *self.ext;
@@ -277,7 +277,11 @@ impl Process {
         h.off_heap = OffHeap {
             first: self.off_heap,
             bytes: self.off_heap_bytes as usize,
+            regions: Default::default(),
         };
+        h.frozen = false;
+        h.region_bytes = 0;
+        h.region_bytes_kept = 0;
         h.old_off_heap = OffHeap::default();
         h.minor_gcs = u32::from(self.minor_gcs);
         h.need_fullsweep = false;
@@ -295,10 +299,11 @@ impl Process {
     ///
     /// # Safety
     /// The caller owns the process; `h` is its heap, and is empty afterwards.
-    unsafe fn pack(&mut self, h: &mut Heap) {
+    pub(crate) unsafe fn pack(&mut self, h: &mut Heap) {
         let simple = h.old_heap.is_null()
             && h.frags.is_empty()
             && h.old_off_heap.first.is_null()
+            && h.off_heap.regions.is_empty()
             && h.off_heap.bytes <= u32::MAX as usize
             && h.block_words() <= u32::MAX as usize
             && h.minor_gcs <= u32::from(u16::MAX)

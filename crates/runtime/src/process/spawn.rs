@@ -197,6 +197,12 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
     (me.heap.add(me.stop as usize) as *mut u64).write(code::stubs().exit.as_ptr() as u64);
     me.live = regs.len() as u16;
     me.pc = pc;
+    if !b.off_heap.regions.is_empty() {
+        let mut h = purlin_term::heap::Heap::empty();
+        me.unpack(&mut h);
+        h.off_heap.regions = b.off_heap.regions;
+        me.pack(&mut h);
+    }
 }
 
 /// Undoes one suspension of `pid` by `by`.

@@ -210,8 +210,13 @@ pub fn remove_message(cx: &mut Cx) {
             Signal::free(s);
             return;
         }
-        let (_, f) = Signal::into_fragment(s);
         let h = &mut cx.heap;
+        h.receive_regions(&mut (*s).take_regions());
+        if (*s).words() == 0 {
+            Signal::free(s);
+            return;
+        }
+        let (_, f) = Signal::into_fragment(s);
         h.frag_words += f.used_words();
         // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
         // only if it has room, and this one has none.

@@ -13,12 +13,14 @@ pub mod handle;
 pub mod mailbox;
 pub mod queue;
 pub mod send;
+pub mod share;
 
 pub use send::{deliver, send, send_with};
 
 use crate::cx::Cx;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
+use purlin_term::region::RegionSet;
 use purlin_term::{Alloc, Term, copy, gc};
 use queue::Link;
 
@@ -65,11 +67,13 @@ pub struct Signal {
     pub term: Term,
     /// First of the objects in it that own something.
     off_heap: *mut Term,
+    /// Regions that it points into.
+    regions: RegionSet,
 }
 
 /// Words of the head.
 pub const HEAD_WORDS: usize = size_of::<Signal>() / 8;
-const _: () = assert!(size_of::<Signal>() == 32);
+const _: () = assert!(size_of::<Signal>() == 40);
 
 /// Fills the words of a fresh signal.
 struct Builder {
@@ -127,6 +131,7 @@ impl Signal {
                 words: words as u32,
                 term,
                 off_heap: b.off_heap.first,
+                regions: b.off_heap.regions,
             });
             p
         }
@@ -137,6 +142,7 @@ impl Signal {
             return Self::build_with(kind, 0, |_| t);
         }
         let n = copy::size_of(t);
+        share::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
         Self::build_with(kind, n, |b| copy::copy(t, b))
     }
     /// A tuple of copies of `items`.
@@ -176,19 +182,26 @@ impl Signal {
     }
     /// Whether its terms own nothing outside the block.
     pub fn plain(&self) -> bool {
-        self.off_heap.is_null()
+        self.off_heap.is_null() && self.regions.is_empty()
+    }
+    fn take_off_heap(&mut self) -> OffHeap {
+        OffHeap {
+            first: std::mem::replace(&mut self.off_heap, std::ptr::null_mut()),
+            bytes: 0,
+            regions: std::mem::take(&mut self.regions),
+        }
+    }
+    /// The regions that it points into, taken from it.
+    pub fn take_regions(&mut self) -> RegionSet {
+        std::mem::take(&mut self.regions)
     }
     /// Frees it with what its terms own.
     ///
     /// # Safety
     /// `s` is owned by the caller and is no [`Kind::Run`]; its terms are not used afterwards.
     pub unsafe fn free(s: *mut Signal) {
-        let mut o = OffHeap {
-            first: (*s).off_heap,
-            bytes: 0,
-        };
-        if !o.first.is_null() {
-            gc::release_off_heap(&mut o);
+        if !(*s).plain() {
+            gc::release_off_heap(&mut (*s).take_off_heap());
         }
         std::alloc::dealloc(s as *mut u8, layout((*s).words as usize));
     }
@@ -199,10 +212,7 @@ impl Signal {
     pub unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
         let term = (*s).term;
         let words = (*s).words as usize;
-        let mut o = OffHeap {
-            first: (*s).off_heap,
-            bytes: 0,
-        };
+        let mut o = (*s).take_off_heap();
         o.bytes = gc::off_heap_bytes(&o);
         let mem = std::ptr::slice_from_raw_parts_mut(
             s as *mut std::mem::MaybeUninit<u64>,

@@ -117,81 +117,93 @@ pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason:
     }
 }
 
-/// What became of a message.
-pub enum Delivered {
-    /// It is on its way, or nobody is there, which nobody is told.
-    Done,
+/// Where a message goes.
+pub enum Destination {
+    /// A process of this node.
+    Process(Term),
+    /// The process that made this alias.
+    Alias(Term),
+    /// A port of this node.
+    Port(Term),
+    /// Nowhere, which nobody is told.
+    Nobody,
     /// `badarg`: no such name, or nothing that can be sent to.
     BadArg,
-    /// The destination is on another node: name of the node.
+    /// On another node: its name.
     Remote(Term),
-    /// A port takes it.
-    Port(Term),
 }
 
-/// Sends a copy of `msg` to whatever `to` is: pid, name, `{Name, Node}`, alias.
-pub fn route(to: Term, msg: Term) -> Delivered {
+/// Where a message to `to` goes: pid, port, name, `{Name, Node}`, alias.
+pub fn destination(to: Term) -> Destination {
     if to.is_local_pid() {
-        send(to, msg);
-        return Delivered::Done;
+        return Destination::Process(to);
     }
+    let named = |t: Term| {
+        if t.is_local_pid() {
+            Destination::Process(t)
+        } else {
+            Destination::Port(t)
+        }
+    };
     if to.is_atom() {
-        return match registry::whereis(to) {
-            Some(p) if p.is_local_pid() => {
-                send(p, msg);
-                Delivered::Done
-            }
-            Some(port) => Delivered::Port(port),
-            None => Delivered::BadArg,
-        };
+        return registry::whereis(to).map_or(Destination::BadArg, named);
     }
     if to.is_local_port() {
-        return Delivered::Port(to);
+        return Destination::Port(to);
     }
     if let Some(r) = to.as_ref_view() {
-        if let RefView::Local { pid: Some(pid), .. } = r {
-            // SAFETY: a fresh signal.
-            unsafe { push_or_free(pid, Signal::pair_of(Kind::AliasMessage, to, msg)) };
-        }
         return match r {
-            RefView::External { node, .. } => Delivered::Remote(node.name),
-            _ => Delivered::Done,
+            RefView::Local { pid: Some(pid), .. } => Destination::Alias(pid),
+            RefView::External { node, .. } => Destination::Remote(node.name),
+            _ => Destination::Nobody,
         };
     }
     if let Some(&[name, node]) = to.as_tuple() {
-        if name.is_atom() && node.is_atom() {
-            if node == purlin_term::node::this_name() {
-                return match registry::whereis(name) {
-                    Some(p) if p.is_local_pid() => {
-                        send(p, msg);
-                        Delivered::Done
-                    }
-                    Some(port) => Delivered::Port(port),
-                    // Unlike a plain name, nobody is told.
-                    None => Delivered::Done,
-                };
-            }
-            return Delivered::Remote(node);
+        if !name.is_atom() || !node.is_atom() {
+            return Destination::BadArg;
         }
-        return Delivered::BadArg;
+        if node != purlin_term::node::this_name() {
+            return Destination::Remote(node);
+        }
+        // Unlike with a plain name, nobody is told where there is no such name.
+        return registry::whereis(name).map_or(Destination::Nobody, named);
     }
     match to.as_external() {
-        Some((node, _)) if node.name == purlin_term::node::this_name() => Delivered::Done,
-        Some((node, _)) => Delivered::Remote(node.name),
-        None => Delivered::BadArg,
+        Some((node, _)) if node.name == purlin_term::node::this_name() => Destination::Nobody,
+        Some((node, _)) => Destination::Remote(node.name),
+        None => Destination::BadArg,
     }
+}
+
+/// Sends `msg` to a process, or by an alias to one; the message is shared if it is large.
+pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
+    if process::table().find(to).is_none() {
+        return;
+    }
+    // The alias is copied first: sharing may move it.
+    let alias = alias.map(OwnedTerm::copy_of);
+    let (msg, held) = super::share::share(cx, msg);
+    match alias {
+        None => {
+            send(to, msg);
+        }
+        // SAFETY: a fresh signal.
+        Some(a) => unsafe {
+            push_or_free(to, Signal::pair_of(Kind::AliasMessage, a.term(), msg));
+        },
+    }
+    drop(held);
 }
 
 /// What `To ! Message` does.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
-    match route(to, msg) {
-        Delivered::Done => Ok(msg),
-        Delivered::BadArg => Err(Fail::Badarg),
-        Delivered::Port(port) => {
-            crate::port_send(cx, port, msg)?;
-            Ok(msg)
-        }
+    match destination(to) {
+        Destination::Process(p) => to_process(cx, p, None, msg),
+        Destination::Alias(p) => to_process(cx, p, Some(to), msg),
+        Destination::Port(port) => crate::port_send(cx, port, msg)?,
         // A node that isn't connected gets nothing, and the sender isn't told.
-        Delivered::Remote(_) => Ok(msg),
+        Destination::Nobody | Destination::Remote(_) => {}
+        Destination::BadArg => return Err(Fail::Badarg),
     }
+    Ok(msg)
 }
