@@ -120,6 +120,10 @@ fn defaults(o: &EmulatorOptions) {
         h.message_queue_data == MessageQueueData::OffHeap,
         std::sync::atomic::Ordering::Relaxed,
     );
+    if let Some(n) = o.flags.purlin.region_words {
+        let n = if n == 0 { usize::MAX } else { n as usize };
+        signal::share::THRESHOLD.store(n, std::sync::atomic::Ordering::Relaxed);
+    }
     process::set_default_max_heap(Some(MaxHeap {
         words: h.max_heap_words as usize,
         kill: h.max_heap_kill,

@@ -673,6 +673,10 @@ impl Mover<'_> {
                 let tl = *p.add(1);
                 if h == Term::NON_VALUE {
                     *slot = tl;
+                    // Moved to a region by `freeze`.
+                    if self.see && is_counted_ptr(tl.ptr()) {
+                        self.seen.hold_pointer(tl.ptr());
+                    }
                     return;
                 }
                 let q = self.take(a, 2);
@@ -698,6 +702,9 @@ impl Mover<'_> {
                 let h = *p;
                 if h.is_boxed() {
                     *slot = h;
+                    if self.see && is_counted_ptr(h.ptr()) {
+                        self.seen.hold_pointer(h.ptr());
+                    }
                     return;
                 }
                 let n = layout::object_words(p);

@@ -42,9 +42,6 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     }
     let h = &cx.heap;
     let all = h.used_words() + h.frag_words + (h.old_htop as usize - h.old_heap as usize) / 8;
-    if all < threshold {
-        return (t, Held(None));
-    }
     let limit = threshold.max(all / 4);
     match copy::size_within(t, limit) {
         Some(n) if n < threshold => (t, Held(None)),
