@@ -119,6 +119,7 @@ impl Drop for Owned {
                 let mut l = OffHeap {
                     first: self.off_heap,
                     bytes: 0,
+                    regions: Default::default(),
                 };
                 gc::release_off_heap(&mut l);
             }
