@@ -140,14 +140,16 @@ fn env_list(t: Term) -> Option<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
         let &[k, x] = e.as_tuple()? else {
             return None;
         };
-        let k = filename::any_to_native(k)?;
-        if k.is_empty() || k[1..].contains(&b'=') {
+        // Strings only, unlike file names.
+        let string = |t: Term| (!t.is_atom()).then(|| filename::to_native(t)).flatten();
+        let k = string(k)?;
+        if k.contains(&b'=') {
             return None;
         }
         let x = if x == am::FALSE || x.is_nil() {
             None
         } else {
-            Some(filename::any_to_native(x)?)
+            Some(string(x)?)
         };
         v.push((k, x));
     }
