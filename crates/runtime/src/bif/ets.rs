@@ -307,6 +307,10 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
         return Ok(true);
     }
     cx.bump(objects.len());
+    // In stock, lists are put into bags from behind.
+    if t.options.kind == Kind::Bag {
+        objects.reverse();
+    }
     let objects = objects.into_iter().map(Owned::new).collect();
     Ok(there!(
         cx,
@@ -643,7 +647,7 @@ fn update_counter_4(cx: &mut Cx, [tab, key, op, default]: [Term; 4]) -> BifResul
 fn update_element_3(cx: &mut Cx, [tab, key, spec]: [Term; 3]) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
     if !t.is_set() {
-        return Err(cx.badarg_cause(table_type()));
+        return Err(Fail::Badarg);
     }
     let keypos = t.options.keypos as i64;
     let list = if spec.is_tuple() {

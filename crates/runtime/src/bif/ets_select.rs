@@ -164,6 +164,8 @@ struct Walk<'a> {
     end: Term,
     /// The table is fixed by this walk.
     fixed: bool,
+    /// It is not the first batch.
+    continued: bool,
 }
 
 /// How a batch ended.
@@ -185,6 +187,7 @@ impl<'a> Walk<'a> {
             downwards,
             end: NIL,
             fixed: false,
+            continued: false,
         }
     }
 
@@ -363,6 +366,10 @@ impl<'a> Walk<'a> {
             rest.push(h);
             list = t;
         }
+        if self.continued {
+            // As in stock, where only the first batch keeps their order.
+            rest.reverse();
+        }
         if ordered {
             list = reversed(cx, list);
         }
@@ -521,6 +528,7 @@ fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
     }
     let mut w = Walk::new(t, purpose, size(chunk)?, down == Term::small(1));
     (w.list, w.got, w.end, w.fixed) = (list, got, end, fixed);
+    w.continued = true;
     let exhausted = at == Term::small(-1) && !ordered;
     let full = w.chunk > 0 && w.got >= w.chunk;
     let place = if ordered {
@@ -705,7 +713,7 @@ impl Host for Trial {
             Action::ExceptionTrace => self.exception_trace = true,
             Action::Display => {
                 use purlin_term::print::{Style, format_term};
-                println!("{}", format_term(args[0], Style::Write, 100_000));
+                println!("{}", format_term(args[0], Style::Display, 100_000));
             }
             // In a native there is no caller, and no token.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),

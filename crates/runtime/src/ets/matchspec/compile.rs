@@ -66,7 +66,7 @@ enum Work {
 }
 
 fn show(t: Term) -> String {
-    format_term(t, Style::Write, 100_000)
+    format_term(t, Style::Display, 100_000)
 }
 
 impl Compiler {
@@ -124,6 +124,10 @@ impl Compiler {
         };
         for c in clauses {
             let code = self.clause(c, &mut p.slots);
+            if !self.errors.is_empty() {
+                // As in stock, one clause is found fault with.
+                break;
+            }
             p.vars = p.vars.max(code.bound.len());
             p.clauses.push(code);
         }
@@ -136,24 +140,30 @@ impl Compiler {
         let (tests, n) = self.head(c.head);
         *slots = (*slots).max(n);
         let single = c.head == am::UNDERSCORE || variable(c.head).is_some();
-        if self.dialect == Dialect::Trace && !single && !c.head.is_list() {
+        let mut code = Code {
+            tests,
+            guard: Vec::new(),
+            body: Vec::new(),
+            bound: Vec::new(),
+            guard_builds: false,
+            single,
+        };
+        if self.dialect == Dialect::Trace && !single && !c.head.is_list() && !c.head.is_tuple() {
             self.error("Match head is invalid in this context.");
         }
+        if !self.errors.is_empty() {
+            return code;
+        }
         self.builds = false;
-        let guard = self.code(c.guard, true);
-        let guard_builds = self.builds;
+        code.guard = self.code(c.guard, true);
+        code.guard_builds = self.builds;
         if self.dialect == Dialect::Table && !c.body.is_list_ptr() {
             self.error("Body clause does not return anything.");
+            return code;
         }
-        let body = self.code(c.body, false);
-        Code {
-            tests,
-            guard,
-            body,
-            bound: std::mem::take(&mut self.bound),
-            guard_builds,
-            single,
-        }
+        code.body = self.code(c.body, false);
+        code.bound = std::mem::take(&mut self.bound);
+        code
     }
 
     fn constant(&mut self, t: Term) -> Term {
@@ -492,7 +502,7 @@ impl Compiler {
             work.push(Work::Emit(Op::Action(a, n)));
         } else {
             let Some(f) = Function::find(name, n) else {
-                let shown = purlin_term::print::format_atom(atom::intern(name), Style::Write);
+                let shown = purlin_term::print::format_atom(atom::intern(name), Style::Display);
                 return self.failed(format!("Function {shown}/{n} does_not_exist."));
             };
             self.builds |= f.builds();
