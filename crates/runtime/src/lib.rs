@@ -25,6 +25,7 @@ pub mod sched;
 pub mod signal;
 pub mod start;
 pub mod timer;
+pub mod trace;
 
 pub use hooks::*;
 pub use start::{options, start, system_processes};

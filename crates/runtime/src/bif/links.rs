@@ -52,6 +52,7 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         }
         return Err(cx.error(a_noproc()));
     }
+    crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     Ok(am::TRUE)
 }
 
@@ -79,6 +80,7 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         _ => false,
     };
     if linked {
+        crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, to);
         // SAFETY: a fresh signal.
         let sent = unsafe {
             push_or_free(

@@ -27,6 +27,7 @@ pub mod long;
 pub mod maps;
 pub mod math;
 pub mod memory;
+pub mod monitor_stats;
 pub mod native_state;
 pub mod node;
 pub mod operators;
@@ -127,6 +128,7 @@ pub const TABLES: &[&[Bif]] = &[
     maps::BIFS,
     math::BIFS,
     memory::BIFS,
+    monitor_stats::BIFS,
     node::BIFS,
     operators::BIFS,
     os::BIFS,

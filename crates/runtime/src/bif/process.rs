@@ -337,6 +337,7 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
             return Err(Fail::Badarg);
         }
         cx.process().ext_mut().name = name;
+        crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
         return Ok(am::TRUE);
     }
     // The other process enters its own name; this one waits for the answer.

@@ -1,11 +1,17 @@
 //! Natives of tracing: sequential tracing, and who is traced.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, ids, lazy_atoms, process, signal};
-use purlin_term::{Alloc, NIL, Term, am, atom};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::trace::calls::{self, Spec, Wanted};
+use crate::trace::{self, flag};
+use crate::{bifs, clock, ids, lazy_atoms, process, signal, timer};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 lazy_atoms! {
+    tracer_ = "tracer";
+    global = "global";
     trace_delivered = "trace_delivered";
     sequential_trace_token = "sequential_trace_token";
 }
@@ -79,6 +85,395 @@ fn seq_trace_print_2(_: &mut Cx, [_, _]: [Term; 2]) -> BifResult {
     Ok(am::FALSE)
 }
 
+/// What `trace/3` is asked for.
+struct Request {
+    flags: u32,
+    tracer: Term,
+}
+
+/// Flags and tracer from a list of options; None if it is no such list.
+fn flags(cx: &mut Cx, list: Term) -> Option<Request> {
+    let mut r = Request {
+        flags: 0,
+        tracer: cx.self_pid(),
+    };
+    let mut it = list.list_iter();
+    for o in it.by_ref() {
+        if let Some(&[key, value]) = o.as_tuple() {
+            if key != tracer_() || !value.is_local_pid() || process::table().find(value).is_none() {
+                return None;
+            }
+            r.tracer = value;
+            continue;
+        }
+        if !o.is_atom() {
+            return None;
+        }
+        r.flags |= match atom::name(o) {
+            "all" => flag::ALL,
+            name => flag::NAMES.iter().find(|n| n.0 == name)?.1,
+        };
+    }
+    it.tail().is_nil().then_some(r)
+}
+
+/// A request to other processes that is under way.
+struct Pending {
+    left: AtomicUsize,
+    refused: AtomicBool,
+    found: i64,
+    since: i64,
+}
+
+/// How long to wait for processes that are in native code, in milliseconds. What was asked of them is done when they
+/// return.
+const PATIENCE_MS: u64 = 200;
+
+fn trace_3(cx: &mut Cx, [whom, how, list]: [Term; 3]) -> BifResult {
+    let under_way = cx
+        .process()
+        .ext()
+        .and_then(|e| e.bif_state.as_ref())
+        .and_then(|s| s.downcast_ref::<Arc<Pending>>())
+        .cloned();
+    let p = match under_way {
+        Some(p) => p,
+        None => match ask(cx, whom, how, list)? {
+            Ok(n) => return Ok(Term::small(n)),
+            Err(p) => p,
+        },
+    };
+    let patient = clock::elapsed() - p.since < PATIENCE_MS as i64 * 1_000_000;
+    if p.left.load(Ordering::Acquire) != 0 && patient {
+        return Err(Fail::Wait);
+    }
+    if let Some(e) = cx.process().ext() {
+        e.bif_state = None;
+    }
+    if p.refused.load(Ordering::Relaxed) && p.found == 1 {
+        return Err(Fail::Badarg);
+    }
+    Ok(Term::small(p.found))
+}
+
+/// Asks processes to change what they are traced for: how many there are, at once if that is all, or what to wait for.
+fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc<Pending>>, Fail> {
+    let r = flags(cx, list).ok_or(Fail::Badarg)?;
+    let on = how.as_bool().ok_or(Fail::Badarg)?;
+    let me = cx.self_pid();
+    let pids: Vec<Term> = if whom.is_local_pid() {
+        if process::table().find(whom).is_none() {
+            return Err(Fail::Badarg);
+        }
+        vec![whom]
+    } else if whom.is_local_port() {
+        // Ports are not traced.
+        return Err(Fail::Notsup);
+    } else if whom.is_atom() {
+        match atom::name(whom) {
+            "new" | "new_processes" => {
+                trace::change_new(on, r.flags, r.tracer);
+                return Ok(Ok(0));
+            }
+            "new_ports" | "ports" | "existing_ports" => return Ok(Ok(0)),
+            name @ ("all" | "existing" | "processes" | "existing_processes") => {
+                if name == "all" || name == "processes" {
+                    trace::change_new(on, r.flags, r.tracer);
+                }
+                let mut all = process::table().pids();
+                all.retain(|&p| p != r.tracer || !on);
+                all
+            }
+            _ => return Err(Fail::Badarg),
+        }
+    } else {
+        return Err(Fail::Badarg);
+    };
+    let ports = match whom.is_atom().then(|| atom::name(whom)) {
+        Some("all" | "existing") => crate::hooks::port_count() as i64,
+        _ => 0,
+    };
+    let others: Vec<Term> = pids.iter().copied().filter(|&p| p != me).collect();
+    let found = pids.len() as i64 + ports;
+    let (flags, tracer) = (r.flags, r.tracer);
+    if others.len() < pids.len() && !trace::change(cx.process(), on, flags, tracer) {
+        return Err(Fail::Badarg);
+    }
+    if others.is_empty() {
+        return Ok(Ok(found));
+    }
+    let p = Arc::new(Pending {
+        left: AtomicUsize::new(others.len()),
+        refused: AtomicBool::new(false),
+        found,
+        since: clock::elapsed(),
+    });
+    cx.process().ext_mut().bif_state = Some(Box::new(p.clone()));
+    timer::after(PATIENCE_MS, move || signal::send::wake(me));
+    for pid in others {
+        let p = p.clone();
+        signal::send::run_in(
+            pid,
+            Box::new(move |cx| {
+                if let Some(cx) = cx {
+                    if !trace::change(cx.process(), on, flags, tracer) {
+                        p.refused.store(true, Ordering::Relaxed);
+                    }
+                }
+                if p.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    signal::send::wake(me);
+                }
+            }),
+        );
+    }
+    Ok(Err(p))
+}
+
+/// What the flags of `trace_pattern/3` ask for.
+#[derive(Default)]
+struct Kinds {
+    global: bool,
+    local: bool,
+    meta: Option<Term>,
+    count: bool,
+    time: bool,
+}
+
+fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
+    let mut k = Kinds::default();
+    let mut it = list.list_iter();
+    for o in it.by_ref() {
+        if let Some(&[key, pid]) = o.as_tuple() {
+            if key != am::META || !pid.is_local_pid() {
+                return None;
+            }
+            k.meta = Some(pid);
+            continue;
+        }
+        if !o.is_atom() {
+            return None;
+        }
+        match atom::name(o) {
+            "global" => k.global = true,
+            "local" => k.local = true,
+            "meta" => k.meta = Some(cx.self_pid()),
+            "call_count" => k.count = true,
+            "call_time" => k.time = true,
+            _ => return None,
+        }
+    }
+    let other = k.local || k.meta.is_some() || k.count || k.time;
+    if !it.tail().is_nil() || k.global && other {
+        return None;
+    }
+    k.global |= !other;
+    Some(k)
+}
+
+fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
+    let k = kinds(cx, list).ok_or(Fail::Badarg)?;
+    if what.is_atom() {
+        return match (atom::name(what), spec) {
+            ("send" | "receive", s) if s == am::TRUE || s == NIL => Ok(Term::small(1)),
+            ("on_load", s) if s == am::FALSE => Ok(Term::small(0)),
+            ("send" | "receive" | "on_load", _) => Err(Fail::Notsup),
+            _ => Err(Fail::Badarg),
+        };
+    }
+    let Some(&[m, f, a]) = what.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    let arity = match a.as_small() {
+        Some(n) => Some(u32::try_from(n).map_err(|_| Fail::Badarg)?),
+        None if a == am::UNDERSCORE => None,
+        None => return Err(Fail::Badarg),
+    };
+    let wild_after =
+        m == am::UNDERSCORE && f != am::UNDERSCORE || f == am::UNDERSCORE && arity.is_some();
+    if !m.is_atom() || !f.is_atom() || wild_after {
+        return Err(Fail::Badarg);
+    }
+    let word = spec.is_atom().then(|| atom::name(spec));
+    let program = match word {
+        Some("false" | "restart" | "pause") => None,
+        Some("true") | None => Some(Spec::new(spec).ok_or(Fail::Badarg)?),
+        Some(_) => return Err(Fail::Badarg),
+    };
+    if matches!(word, Some("restart" | "pause")) && (k.global || k.local || k.meta.is_some()) {
+        return Err(Fail::Badarg);
+    }
+    let how = |w: &mut Wanted| {
+        if k.global || k.local {
+            match &program {
+                Some(s) => w.call = Some((s.clone(), k.local)),
+                // One kind of pattern doesn't clear the other.
+                None if w.call.as_ref().is_some_and(|c| c.1 == k.local) => w.call = None,
+                None => {}
+            }
+        }
+        if let Some(tracer) = k.meta {
+            w.meta = program.clone().map(|s| (tracer, s));
+        }
+        if k.count {
+            w.count = match (word, w.count.take()) {
+                (Some("false"), _) => None,
+                (Some("pause"), c) => c.map(|c| (c.0, false)),
+                (Some("restart"), c) => c.map(|_| (0, true)),
+                (_, c) => Some((c.map_or(0, |c| c.0), true)),
+            };
+        }
+        if k.time {
+            w.time = match (word, w.time.take()) {
+                (Some("false"), _) => None,
+                (Some("pause"), t) => t.map(|t| (t.0, false)),
+                (Some("restart"), t) => t.map(|_| (Default::default(), true)),
+                (_, t) => Some((t.map(|t| t.0).unwrap_or_default(), true)),
+            };
+        }
+    };
+    let n = calls::change(m, f, arity, k.global, &how);
+    Ok(Term::small(n as i64))
+}
+
+fn flag_list(cx: &mut Cx, flags: u32) -> Term {
+    let names: Vec<Term> = flag::NAMES
+        .iter()
+        .rev()
+        .filter(|n| flags & n.1 != 0)
+        .map(|n| atom::intern(n.0))
+        .collect();
+    cx.list(&names)
+}
+
+fn process_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Term)) -> BifResult {
+    let value = match item.is_atom().then(|| atom::name(item)) {
+        Some("flags") => flag_list(cx, flags),
+        Some("tracer") => tracer,
+        _ => return Err(cx.badarg_cause(am::BADOPT)),
+    };
+    Ok(cx.tuple(&[item, value]))
+}
+
+fn function_info(cx: &mut Cx, [m, f, a]: [Term; 3], item: Term) -> BifResult {
+    let arity = a.as_small().and_then(|n| u32::try_from(n).ok());
+    let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), arity) else {
+        return Err(cx.badarg_cause(am::BADOPT));
+    };
+    const ITEMS: [&str; 6] = [
+        "traced",
+        "match_spec",
+        "meta",
+        "meta_match_spec",
+        "call_time",
+        "call_count",
+    ];
+    let name = item.is_atom().then(|| atom::name(item));
+    if !name.is_some_and(|n| n == "all" || ITEMS.contains(&n)) {
+        return Err(cx.badarg_cause(am::BADOPT));
+    }
+    let Some(w) = calls::wanted(m, f, arity) else {
+        return Ok(cx.tuple(&[item, am::UNDEFINED]));
+    };
+    let untraced = w.call.is_none() && w.meta.is_none() && w.count.is_none() && w.time.is_none();
+    if untraced {
+        return Ok(cx.tuple(&[item, am::FALSE]));
+    }
+    let values = ITEMS.map(|i| {
+        let v = match i {
+            "traced" => match &w.call {
+                Some((_, true)) => am::LOCAL,
+                Some((_, false)) => global(),
+                None if untraced => am::FALSE,
+                None => am::LOCAL,
+            },
+            "match_spec" => match &w.call {
+                Some((s, _)) => copy::copy(s.text.term(), cx),
+                None => am::FALSE,
+            },
+            "meta" => w.meta.as_ref().map_or(am::FALSE, |m| m.0),
+            "meta_match_spec" => match &w.meta {
+                Some((_, s)) => copy::copy(s.text.term(), cx),
+                None => am::FALSE,
+            },
+            "call_count" => w.count.map_or(am::FALSE, |c| Term::small(c.0 as i64)),
+            _ => match &w.time {
+                None => am::FALSE,
+                Some((all, _)) => {
+                    let rows: Vec<Term> = all
+                        .iter()
+                        .map(|(&pid, &(n, ns))| {
+                            let us = ns / 1000;
+                            let s = Term::small((us / 1_000_000) as i64);
+                            let us = Term::small((us % 1_000_000) as i64);
+                            // SAFETY: keys are words of local pids.
+                            let pid = unsafe { Term::from_raw(pid) };
+                            cx.tuple(&[pid, Term::small(n as i64), s, us])
+                        })
+                        .collect();
+                    cx.list(&rows)
+                }
+            },
+        };
+        (atom::intern(i), v)
+    });
+    let value = if name == Some("all") {
+        let rows = values.map(|(k, v)| cx.tuple(&[k, v]));
+        cx.list(&rows)
+    } else {
+        values
+            .iter()
+            .find(|v| v.0 == item)
+            .map_or(am::FALSE, |v| v.1)
+    };
+    Ok(cx.tuple(&[item, value]))
+}
+
+fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
+    if let Some(&[m, f, a]) = what.as_tuple() {
+        return function_info(cx, [m, f, a], item);
+    }
+    if what.is_local_pid() {
+        if what == cx.self_pid() {
+            let s = trace::state(cx.process());
+            return process_info(cx, item, s);
+        }
+        let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
+        if !known {
+            return Err(cx.badarg_cause(am::BADOPT));
+        }
+        let answer = super::process::ask_term(cx, what, |cx| {
+            let Some(cx) = cx else {
+                return OwnedTerm::copy_of(am::UNDEFINED);
+            };
+            let (flags, tracer) = trace::state(cx.process());
+            let mut f = Fragment::new();
+            let t = f.tuple(&[Term::small(flags.into()), tracer]);
+            OwnedTerm::from_parts(t, f)
+        })?;
+        return match answer.as_tuple() {
+            Some(&[flags, tracer]) => {
+                let flags = flags.as_small().unwrap_or(0) as u32;
+                process_info(cx, item, (flags, tracer))
+            }
+            _ => Ok(am::UNDEFINED),
+        };
+    }
+    let all = item.is_atom() && atom::name(item) == "all";
+    let spec = item.is_atom() && atom::name(item) == "match_spec";
+    match what.is_atom().then(|| atom::name(what)) {
+        Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
+        Some("new_ports") => process_info(cx, item, (0, NIL)),
+        Some("on_load") => Ok(cx.tuple(&[item, am::FALSE])),
+        Some("send" | "receive") if spec => Ok(cx.tuple(&[item, am::TRUE])),
+        Some("send" | "receive") if all => {
+            let t = cx.tuple(&[atom::intern("match_spec"), am::TRUE]);
+            let l = cx.list(&[t]);
+            Ok(cx.tuple(&[item, l]))
+        }
+        _ => Err(cx.badarg_cause(am::BADOPT)),
+    }
+}
+
 fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if !pid.is_local_pid() && pid != am::ALL {
         return Err(Fail::Badarg);
@@ -96,5 +491,8 @@ bifs! {
     Plain "erlang":"seq_trace_info"/1 = seq_trace_info_1;
     Plain "erlang":"seq_trace_print"/1 = seq_trace_print_1;
     Plain "erlang":"seq_trace_print"/2 = seq_trace_print_2;
+    Plain "erts_internal":"trace"/3 = trace_3;
+    Plain "erts_internal":"trace_pattern"/3 = trace_pattern_3;
+    Plain "erlang":"trace_info"/2 = trace_info_2;
     Plain "erlang":"trace_delivered"/1 = trace_delivered_1;
 }

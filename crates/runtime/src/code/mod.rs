@@ -49,6 +49,8 @@ pub struct Stubs {
     pub hibernate: &'static [u64],
     /// Where a process that hibernates goes on.
     pub hibernated: &'static [u64],
+    /// What a traced call returns to.
+    pub return_trace: &'static [u64],
     /// Ends the process normally: what the first call of a process returns to.
     pub exit: &'static [u64],
 }
@@ -78,6 +80,7 @@ fn code() -> &'static Code {
             apply_fun: stub(Op::IApplyFun, &[]).leak(),
             hibernate: stub(Op::Hibernate, &[]).leak(),
             hibernated: stub(Op::Hibernated, &[]).leak(),
+            return_trace: stub(Op::ReturnTrace, &[]).leak(),
             exit: stub(Op::ProcessExit, &[]).leak(),
         },
     })

@@ -36,6 +36,13 @@ pub struct Module {
     pub on_load: Option<Box<Export>>,
 }
 
+impl Drop for Module {
+    fn drop(&mut self) {
+        let r = self.code.as_ptr_range();
+        crate::trace::calls::forget(r.start as usize..r.end as usize);
+    }
+}
+
 impl Module {
     /// Address of an offset in its code.
     pub fn at(&self, offset: u32) -> *const u64 {

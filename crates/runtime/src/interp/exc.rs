@@ -235,6 +235,11 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         let w = *p;
         if w.is_header() {
             frame = p;
+            if w.raw() == code::stubs().return_trace.as_ptr() as u64 {
+                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4)];
+                let (class, value) = (cx.exc.class.atom(), cx.exc.value);
+                crate::trace::calls::returned(cx, told, Some(class), value);
+            }
         } else if w.is_catch() {
             cx.heap.stop = frame;
             (frame as *mut u64).write(0);

@@ -33,6 +33,7 @@ mod misc;
 pub mod operands;
 mod shortcuts;
 pub mod start;
+mod traced;
 
 use crate::cx::{BifResult, Cx};
 use purlin_term::Term;
@@ -172,7 +173,9 @@ pub(crate) use slow_op;
 mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
-    use super::{bits::*, bits_build::*, call::*, fast::*, misc::*, shortcuts::*, start::*};
+    use super::{
+        bits::*, bits_build::*, call::*, fast::*, misc::*, shortcuts::*, start::*, traced::*,
+    };
     pub static HANDLERS: &[super::Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
 }
 pub(crate) use table::HANDLERS;
@@ -202,9 +205,13 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
     let x = std::slice::from_raw_parts_mut((*cx).x.as_mut_ptr(), live);
     let extra = (*cx).extra_roots();
+    let told = crate::trace::gc_begin(&mut *cx);
     let words = purlin_term::gc::collect(&mut (*cx).heap, need, &mut [x, extra], false);
     (*cx).heap.gc_wanted = false;
     (*cx).count_collection(false);
+    if let Some(t) = told {
+        crate::trace::gc_end(&mut *cx, t);
+    }
     (*cx).reds -= (words / 16) as i64;
 }
 
@@ -241,6 +248,7 @@ pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
     let d = (dst >> 3) as usize;
     let regs = std::slice::from_raw_parts_mut(x, live);
     let extra = (*cx).extra_roots();
+    let told = crate::trace::gc_begin(&mut *cx);
     let words = if dst & 1 == 0 && d >= live {
         let one = std::slice::from_raw_parts_mut(x.add(d), 1);
         purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, one, extra], false)
@@ -249,5 +257,8 @@ pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
     };
     (*cx).heap.gc_wanted = false;
     (*cx).count_collection(false);
+    if let Some(t) = told {
+        crate::trace::gc_end(&mut *cx, t);
+    }
     (*cx).reds -= (words / 16) as i64;
 }

@@ -19,6 +19,9 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
     let (reason, _held) = crate::signal::share::share(cx, reason);
     (*p).state.set(super::state::EXITING);
+    if (*p).has(super::TRACED) {
+        crate::trace::exited(&mut *p, reason);
+    }
     mailbox::stop_timer(&mut *p);
     let _ = (*p).state.take(super::state::TIMEOUT);
     if let Some(e) = (*p).ext() {

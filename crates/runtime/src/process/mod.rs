@@ -55,6 +55,8 @@ pub const IN_RECEIVE: u16 = 1 << 9;
 
 /// Waits for a signal (for those who ask: the state word decides).
 pub const WAITING: u16 = 1 << 10;
+/// Somebody traces it: `Ext::trace_flags` says for what.
+pub const TRACED: u16 = 1 << 11;
 
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
@@ -399,8 +401,12 @@ impl Cx {
     /// The heap's pointers are current, and no other term of the process is used afterwards.
     pub unsafe fn collect_now(&mut self, live: usize, fullsweep: bool) -> usize {
         let extra = self.extra_roots();
+        let told = crate::trace::gc_begin(self);
         let x = std::slice::from_raw_parts_mut(self.x.as_mut_ptr(), live);
         let n = gc::collect(&mut self.heap, 0, &mut [x, extra], fullsweep);
+        if let Some(t) = told {
+            crate::trace::gc_end(self, t);
+        }
         self.heap.gc_wanted = false;
         self.count_collection(fullsweep);
         n

@@ -120,6 +120,9 @@ pub unsafe fn spawn(
     if o.system {
         me.flags |= SYSTEM;
     }
+    if crate::trace::watches_spawn(parent.as_ref()) {
+        crate::trace::spawn(parent, me, o.link, [m, f, args]);
+    }
     if o.off_heap_queue {
         me.flags |= OFF_HEAP_QUEUE;
     }

@@ -5,6 +5,7 @@ use crate::interp::{self, Exit};
 use crate::process::state::{SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::handle;
+use crate::trace::monitor;
 use purlin_term::{Term, am};
 use std::sync::atomic::Ordering;
 
@@ -22,7 +23,11 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
         (*p).state.start_running();
         cx.enter(p);
         cx.reds = SLICE;
+        let watched = watch(p);
         let slice = run(cx);
+        if let Some(w) = watched {
+            unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+        }
         match slice {
             After::Gone => {}
             After::Requeue => {
@@ -63,6 +68,36 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
             }
         }
     }
+}
+
+/// What is told of a time slice.
+struct Watched {
+    pid: Term,
+    began: i64,
+}
+
+/// A time slice begins, of a process that is traced or while somebody wants to know of long ones.
+#[inline]
+unsafe fn watch(p: *mut Process) -> Option<Watched> {
+    let traced = (*p).has(process::TRACED);
+    if !traced && monitor::LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    if traced {
+        crate::trace::scheduled(&mut *p, true, (*p).pc);
+    }
+    Some(Watched {
+        pid: (*p).pid(),
+        began: crate::clock::elapsed(),
+    })
+}
+
+/// The time slice is over. Only if it is `still` this thread's the process may be looked at.
+unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
+    if still && (*p).has(process::TRACED) {
+        crate::trace::scheduled(&mut *p, false, (*p).pc);
+    }
+    monitor::ran(w.pid, crate::clock::elapsed() - w.began);
 }
 
 enum After {
@@ -153,15 +188,24 @@ unsafe fn run(cx: &mut Cx) -> After {
                 cx.enter(p);
                 continue;
             }
-            Next::Wait => match (*p).state.try_wait() {
-                Wait::Waiting => return After::Gone,
-                Wait::Awake => {
-                    if cx.reds <= 0 {
-                        return After::Requeue;
-                    }
-                    cx.enter(p);
+            Next::Wait => {
+                let traced = (*p).has(process::TRACED);
+                if traced {
+                    crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }
-            },
+                match (*p).state.try_wait() {
+                    Wait::Waiting => return After::Gone,
+                    Wait::Awake => {
+                        if traced {
+                            crate::trace::scheduled(&mut *p, true, (*p).pc);
+                        }
+                        if cx.reds <= 0 {
+                            return After::Requeue;
+                        }
+                        cx.enter(p);
+                    }
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::cx::Cx;
 use crate::process::ext::{AliasMode, RefKey, Target, Watcher};
 use crate::process::state::SIGNALS;
 use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
+use crate::trace::Tie;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, copy};
 
@@ -46,6 +47,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::AliasMessage => alias_message(p, s),
         Kind::LinkExit | Kind::Exit => exit(p, s),
         Kind::Link => {
+            crate::trace::tie(p, Tie::GettingLinked, (*s).term);
             link(p, (*s).term);
             Signal::free(s);
         }
@@ -94,6 +96,9 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 }
 
 unsafe fn message(p: &mut Process, s: *mut Signal) {
+    if p.has(crate::process::TRACED) {
+        crate::trace::received(p, (*s).term);
+    }
     p.mailbox_mut().append(s);
 }
 
@@ -166,6 +171,7 @@ unsafe fn exit(p: &mut Process, s: *mut Signal) {
         });
         if let (true, Some(e)) = (there, p.ext()) {
             e.links.remove(&from.raw());
+            crate::trace::tie(p, Tie::GettingUnlinked, from);
         } else {
             return Signal::free(s);
         }
@@ -203,6 +209,7 @@ fn link(p: &mut Process, from: Term) {
 }
 
 fn unlinked(p: &mut Process, from: Term, id: Term) {
+    crate::trace::tie(p, Tie::GettingUnlinked, from);
     let me = p.pid();
     if let Some(e) = p.ext() {
         if e.links

@@ -197,6 +197,9 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
 
 /// What `To ! Message` does.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+    if cx.process().has(process::TRACED) {
+        crate::trace::sending(cx, to, msg);
+    }
     match destination(to) {
         Destination::Process(p) => to_process(cx, p, None, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
