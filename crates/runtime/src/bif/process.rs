@@ -425,6 +425,7 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     if who == cx.self_pid() {
         registry::unregister(name);
         cx.process().ext_mut().name = NIL;
+        crate::trace::tie(cx.process(), crate::trace::Tie::Unregister, name);
         return Ok(am::TRUE);
     }
     if who.is_local_port() {

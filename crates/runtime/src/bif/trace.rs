@@ -311,6 +311,11 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
                 None => {}
             }
         }
+        let local = k.local || k.meta.is_some() || k.count || k.time;
+        if local && word != Some("false") && w.call.as_ref().is_some_and(|c| !c.1) {
+            // A breakpoint in the function takes the place of one before it.
+            w.call = None;
+        }
         if let Some(tracer) = k.meta {
             w.meta = program.clone().map(|s| (tracer, s));
         }

@@ -72,6 +72,7 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
 
 /// What is told of a time slice.
 struct Watched {
+    traced: bool,
     pid: Term,
     began: i64,
 }
@@ -87,6 +88,7 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
         crate::trace::scheduled(&mut *p, true, (*p).pc);
     }
     Some(Watched {
+        traced,
         pid: (*p).pid(),
         began: crate::clock::elapsed(),
     })
@@ -94,7 +96,7 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
 
 /// The time slice is over. Only if it is `still` this thread's the process may be looked at.
 unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
-    if still && (*p).has(process::TRACED) {
+    if still && w.traced && (*p).has(process::TRACED) {
         crate::trace::scheduled(&mut *p, false, (*p).pc);
     }
     monitor::ran(w.pid, crate::clock::elapsed() - w.began);
@@ -129,6 +131,7 @@ unsafe fn run(cx: &mut Cx) -> After {
     // Where it was let look at messages once more though its time was up. A receive that matches no message at all
     // never moves past the first one.
     let mut looked_at = std::ptr::null();
+    let traced = (*p).has(process::TRACED);
     loop {
         let mut pc = (*p).pc;
         // Between time slices it does what signals ask of it.
@@ -189,7 +192,7 @@ unsafe fn run(cx: &mut Cx) -> After {
                 continue;
             }
             Next::Wait => {
-                let traced = (*p).has(process::TRACED);
+                let traced = traced && (*p).has(process::TRACED);
                 if traced {
                     crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }

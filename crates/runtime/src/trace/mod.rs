@@ -257,9 +257,11 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     let pid = child.pid();
     if let Some(p) = both {
         event(p, flag::PROCS, &[am::SPAWN, pid, call]);
-        event(child, flag::PROCS, &[spawned(), p.pid(), call]);
         if linked {
             event(p, flag::PROCS, &[am::LINK, pid]);
+        }
+        event(child, flag::PROCS, &[spawned(), p.pid(), call]);
+        if linked {
             event(child, flag::PROCS, &[getting_linked(), p.pid()]);
         }
     } else if child.has(TRACED) {
