@@ -6,7 +6,7 @@ use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
 use crate::posix::{errno_of, last_errno};
 use crate::{bifs, lazy_atoms};
-use purlin_term::{Alloc, NIL, Term, am, arith};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -285,6 +285,14 @@ fn internal_native2name_1(cx: &mut Cx, [native]: [Term; 1]) -> BifResult {
     })
 }
 
+/// The characters of a name in composed form, which module `unicode` of the library makes.
+fn internal_normalize_utf8_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    let b = name.as_binary().ok_or(Fail::Badarg)?;
+    std::str::from_utf8(&b).map_err(|_| Fail::Badarg)?;
+    let to = crate::code::export(am::UNICODE, atom::intern("characters_to_nfc_list"), 1);
+    Err(cx.trap(to, &[name]))
+}
+
 fn is_translatable_1(_: &mut Cx, [name]: [Term; 1]) -> BifResult {
     let b = name.as_binary().ok_or(Fail::Badarg)?;
     let yes = filename::encoding() == Encoding::Latin1 || std::str::from_utf8(&b).is_ok();
@@ -317,6 +325,7 @@ bifs! {
     DirtyIo "prim_file":"altname_nif"/1 = altname_1;
     Plain "prim_file":"internal_name2native"/1 = internal_name2native_1;
     Plain "prim_file":"internal_native2name"/1 = internal_native2name_1;
+    Plain "prim_file":"internal_normalize_utf8"/1 = internal_normalize_utf8_1;
     Plain "prim_file":"is_translatable"/1 = is_translatable_1;
     Plain "file":"native_name_encoding"/0 = native_name_encoding_0;
 }

@@ -14,6 +14,7 @@ use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 lazy_atoms! {
+    closed = "closed";
     tclass = "tclass";
     tos = "tos";
     ttl = "ttl";
@@ -335,7 +336,9 @@ impl Driver for Udp {
         })
     }
     fn stop(&mut self, base: &mut Base) {
-        self.take_op(base);
+        if let Some(op) = self.take_op(base) {
+            sock::async_error(base, op.caller, op.number, closed());
+        }
         self.s.close();
     }
     fn may_force(&self) -> bool {
