@@ -272,15 +272,20 @@ fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
 
 fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     let k = kinds(cx, list).ok_or(Fail::Badarg)?;
-    if what.is_atom() {
+    let on_load = what.is_atom() && atom::name(what) == "on_load";
+    if what.is_atom() && !on_load {
         return match (atom::name(what), spec) {
             ("send" | "receive", s) if s == am::TRUE || s == NIL => Ok(Term::small(1)),
-            ("on_load", s) if s == am::FALSE => Ok(Term::small(0)),
-            ("send" | "receive" | "on_load", _) => Err(Fail::Notsup),
+            ("send" | "receive", _) => Err(Fail::Notsup),
             _ => Err(Fail::Badarg),
         };
     }
-    let Some(&[m, f, a]) = what.as_tuple() else {
+    let any = [am::UNDERSCORE; 3];
+    let &[m, f, a] = (match what.as_tuple() {
+        _ if on_load => &any[..],
+        Some(t) => t,
+        None => return Err(Fail::Badarg),
+    }) else {
         return Err(Fail::Badarg);
     };
     let arity = match a.as_small() {
@@ -302,7 +307,10 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     if matches!(word, Some("restart" | "pause")) && (k.global || k.local || k.meta.is_some()) {
         return Err(Fail::Badarg);
     }
-    let how = |w: &mut Wanted| {
+    let global = k.global;
+    let word = word.map(str::to_string);
+    let how = move |w: &mut Wanted| {
+        let word = word.as_deref();
         if k.global || k.local {
             match &program {
                 Some(s) => w.call = Some((s.clone(), k.local)),
@@ -336,7 +344,14 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
             };
         }
     };
-    let n = calls::change(m, f, arity, k.global, &how);
+    if on_load {
+        calls::on_load((spec != am::FALSE).then(|| {
+            let how: Box<dyn Fn(&mut Wanted) + Send> = Box::new(how);
+            (how, global)
+        }));
+        return Ok(Term::small(0));
+    }
+    let n = calls::change(m, f, arity, global, &how);
     Ok(Term::small(n as i64))
 }
 
@@ -468,7 +483,8 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
     match what.is_atom().then(|| atom::name(what)) {
         Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
         Some("new_ports") => process_info(cx, item, (0, NIL)),
-        Some("on_load") => Ok(cx.tuple(&[item, am::FALSE])),
+        Some("on_load") if !calls::traces_loaded() => Ok(cx.tuple(&[item, am::FALSE])),
+        Some("on_load") => Err(Fail::Notsup),
         Some("send" | "receive") if spec => Ok(cx.tuple(&[item, am::TRUE])),
         Some("send" | "receive") if all => {
             let t = cx.tuple(&[atom::intern("match_spec"), am::TRUE]);

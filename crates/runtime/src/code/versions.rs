@@ -277,6 +277,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
             e.address.store(m.at(at) as *mut u64, Ordering::Release);
         }
     }
+    crate::trace::calls::loaded(&m);
     v.current = Some(m);
 }
 

@@ -175,6 +175,46 @@ pub fn change(
     n
 }
 
+/// What is done to the functions of modules that are loaded from now on, and whether only to those that other modules
+/// can call.
+type OnLoad = (Box<dyn Fn(&mut Wanted) + Send>, bool);
+
+static ON_LOAD: Mutex<Vec<OnLoad>> = Mutex::new(Vec::new());
+static ANY_ON_LOAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Has `how` done to the functions of modules that are loaded from now on; None: nothing any more.
+pub fn on_load(how: Option<OnLoad>) {
+    let mut all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    match how {
+        Some(h) => all.push(h),
+        None => all.clear(),
+    }
+    ANY_ON_LOAD.store(all.len(), Ordering::Release);
+}
+
+/// Whether anything is done to modules that are loaded.
+pub fn traces_loaded() -> bool {
+    ANY_ON_LOAD.load(Ordering::Acquire) != 0
+}
+
+/// A module has become current.
+pub fn loaded(module: &Module) {
+    if !traces_loaded() {
+        return;
+    }
+    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    for (how, exported) in all.iter() {
+        for at in &module.functions {
+            // SAFETY: the word of an atom.
+            let function = unsafe { Term::from_raw(at.name) };
+            let called = |e: &(Term, u32, u32)| e.0 == function && e.1 == at.arity;
+            if !*exported || module.exports.iter().any(called) {
+                set(module, (module.name, function, at.arity), at.entry, how);
+            }
+        }
+    }
+}
+
 fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wanted)) {
     let entry = module.at(entry) as usize;
     let key = (mfa.0.atom_index(), mfa.1.atom_index(), mfa.2);
