@@ -514,7 +514,15 @@ fn moment(text: &str) -> Option<usize> {
         return Some(text.len() - rest.len() + fraction);
     }
     let rest = after.strip_prefix('.').map_or(after, |f| &f[digits(f)..]);
-    for unit in [" seconds", "ms", "µs", " s]", "s async", "s sync"] {
+    for unit in [
+        " seconds",
+        "ms",
+        "µs",
+        " s]",
+        "s async",
+        "s sync",
+        "s on load",
+    ] {
         if let Some(r) = rest.strip_prefix(unit) {
             let n = text.len() - r.len();
             return Some(n - unit.len());

@@ -9,7 +9,7 @@ main() ->
     Big = maps:from_list([{I, I * I} || I <- lists:seq(1, 1000)]),
     io:format("~p ~p~n", [maps:size(Big), lists:sum(maps:values(Big))]),
     io:format("~w~n", [lists:sublist(maps:keys(Big), 40)]),
-    io:format("~w~n", [lists:sublist(maps:keys(maps:from_list([{{x, I}, I} || I <- lists:seq(1, 100)])), 20)]),
+    io:format("~w~n", [lists:sublist(maps:keys(maps:from_list([{{1, I}, I} || I <- lists:seq(1, 100)])), 20)]),
     io:format("~w~n", [lists:sublist(maps:keys(maps:from_list([{integer_to_binary(I), I} || I <- lists:seq(1, 100)])), 20)]),
     B2 = lists:foldl(fun(K, A) -> maps:remove(K, A) end, Big, lists:seq(1, 1000, 2)),
     io:format("~p ~p~n", [maps:size(B2), maps:is_key(3, B2)]),

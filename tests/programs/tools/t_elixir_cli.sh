@@ -6,7 +6,7 @@ elixir -e 'exit({:shutdown, 3})'; echo "status $?"
 elixir -e 'exit(:other)'; echo "status $?"
 elixir -e 'throw(:ball)'; echo "status $?"
 elixir missing.exs; echo "status $?"
-elixir --version; echo "status $?"
+elixir --version | tail -1; echo "status $?"
 printf 'defmodule M do\n  def f, do: :compiled\nend\n' >m.ex
 elixirc m.ex; ls *.beam
 elixir -pa . -e 'IO.inspect(M.f())'

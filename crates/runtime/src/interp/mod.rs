@@ -160,7 +160,7 @@ macro_rules! slow_op {
             (*cx).heap.htop = hp;
             (*cx).heap.stop = e;
             (*cx).reds = reds;
-            let pc = $f(&mut *cx, pc);
+            let pc = $crate::interp::outlined(&mut *cx, pc, |cx, pc| $f(cx, pc));
             if pc.is_null() {
                 return (*cx).interp.exit;
             }
@@ -169,6 +169,17 @@ macro_rules! slow_op {
     )*};
 }
 pub(crate) use slow_op;
+
+/// Calls `f`, never within the frame of the caller: a handler whose frame holds locals that somebody has the address of
+/// could not end in a jump to the next handler, and each instruction would take native stack.
+#[inline(never)]
+pub(crate) fn outlined(
+    cx: &mut Cx,
+    pc: *const u64,
+    f: impl FnOnce(&mut Cx, *const u64) -> *const u64,
+) -> *const u64 {
+    f(cx, pc)
+}
 
 mod table {
     #[allow(unused_imports)]
