@@ -4,10 +4,10 @@
 //! is there, since their functions are natives here.
 
 use super::native_state;
-use crate::code::{self, FinishFailure, Module, Prepared};
+use crate::code::{self, FinishFailure, LoadFailure, Module, Prepared};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, lazy_atoms};
-use purlin_loader::BeamFile;
+use crate::{bifs, lazy_atoms, report};
+use purlin_loader::{BeamFile, Fault};
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::sync::{Mutex, OnceLock};
@@ -51,10 +51,34 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
     let module = need_atom(module)?;
     let bytes = bin.as_binary().ok_or(Fail::Badarg)?;
     cx.bump(bytes.len() / 64);
-    match code::prepare(&bytes) {
-        Ok(p) if p.name() == module => Ok(native_state::make(cx, Handle(Mutex::new(Some(p))))),
-        _ => Ok(cx.err(am::BADFILE)),
-    }
+    let fault = match code::prepare(&bytes) {
+        Ok(p) if p.name() == module => {
+            return Ok(native_state::make(cx, Handle(Mutex::new(Some(p)))));
+        }
+        Ok(p) => Fault::ModuleName(atom::name(p.name()).to_owned()).into(),
+        Err(LoadFailure::File(e)) => e,
+        Err(e) => {
+            log(
+                cx,
+                &format!("Error loading module {}:\n  {e}\n", atom::name(module)),
+            );
+            return Ok(cx.err(am::BADFILE));
+        }
+    };
+    let release = crate::options().otp.release.to_string();
+    let text = fault.log_text(atom::name(module), &release);
+    log(cx, &text);
+    Ok(cx.err(am::BADFILE))
+}
+
+fn log(cx: &mut Cx, text: &str) {
+    let leader = super::process::group_leader_of(cx);
+    report::send(
+        report::Level::Error,
+        leader,
+        cx.self_pid(),
+        report::Text::Plain(text),
+    );
 }
 
 fn handle<'a>(t: Term) -> Result<std::sync::MutexGuard<'a, Option<Prepared>>, Fail> {
@@ -133,11 +157,18 @@ fn pre_loaded_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
         .collect();
     Ok(cx.list(&l))
 }
-fn delete_module_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
+fn delete_module_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
     match code::delete(need_atom(module)?) {
         None => Ok(am::UNDEFINED),
         Some(true) => Ok(am::TRUE),
-        Some(false) => Err(Fail::Badarg),
+        Some(false) => {
+            let name = atom::name(module);
+            log(
+                cx,
+                &format!("Module {name} must be purged before deleting\n"),
+            );
+            Err(Fail::Badarg)
+        }
     }
 }
 fn check_old_code_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {

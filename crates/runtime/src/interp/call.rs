@@ -243,7 +243,9 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             let fail = cx.error2(am::BADARITY, pair);
             return exc::raise(cx, pc, fail, First::None);
         }
-        if let Some(entry) = v.local() {
+        // A fun that the loaded version of its module doesn't have is no fun any more.
+        let loaded = |m: Term| !code::purge::under_way(m) && code::current(m).is_some();
+        if let Some(entry) = v.local().filter(|e| !loaded(e.module)) {
             let module = entry.module;
             cx.heap.stop = cx.heap.stop.add(drop);
             if code::purge::under_way(module) {
