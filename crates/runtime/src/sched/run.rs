@@ -252,6 +252,10 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     if matches!(next, Next::Wait) {
         (*p).flags |= process::WAITING;
     }
+    // Signals fetched by a receive have left tasks that are run between time slices.
+    if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
+        (*p).state.set(SIGNALS);
+    }
     cx.leave(pc, live);
     next
 }
