@@ -40,7 +40,7 @@ macro_rules! for_each_preset_atom {
             (PUBLIC, "public") (READ, "read") (REASON, "reason") (RECORD, "record") (REDUCTIONS, "reductions") (REFERENCE, "reference")
             (REGISTERED_NAME, "registered_name") (RUNNABLE, "runnable") (RUNNING, "running") (SAFE, "safe") (SET, "set")
             (SIGNED, "signed") (SIZE, "size") (STACK_SIZE, "stack_size") (STATUS, "status") (STRING, "string")
-            (SUSPENDED, "suspended") (SUSPENDING, "suspending") (SYSTEM_LIMIT, "system_limit") (TAG, "tag")
+            (SUSPENDED, "suspended") (SUSPENDING, "suspending") (SYSTEM_LIMIT, "system_limit") (TABLE, "table") (TAG, "tag")
             (THROW, "throw") (TIME_OFFSET, "time_offset") (TIMEOUT, "timeout") (TIMEOUT_VALUE, "timeout_value")
             (TOTAL_HEAP_SIZE, "total_heap_size") (TRACE, "trace") (TRAP_EXIT, "trap_exit") (TRY_CLAUSE, "try_clause")
             (TUPLE, "tuple") (TYPE, "type") (UNDEF, "undef") (UNDEFINED, "undefined") (UNDEFINED_FUNCTION, "undefined_function")

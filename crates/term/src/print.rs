@@ -19,7 +19,19 @@ pub enum Style {
 
 /// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
 pub fn format_float_short(f: f64) -> String {
-    let sci = format!("{f:e}");
+    let mut sci = format!("{f:e}");
+    // Where two texts of that length are equally near, the one that ends with an even digit is taken.
+    let digits = sci
+        .bytes()
+        .take_while(|&c| c != b'e')
+        .filter(u8::is_ascii_digit);
+    let digits = digits.count();
+    if digits > 15 {
+        let even = format!("{f:.*e}", digits - 1);
+        if even.parse() == Ok(f) {
+            sci = even;
+        }
+    }
     let (mant, exp) = sci.split_once('e').unwrap_or((&sci, "0"));
     let sci = if mant.contains('.') {
         format!("{mant}e{exp}")

@@ -19,16 +19,15 @@ struct Atomics {
 
 /// Integers in a cache line.
 const LINE: usize = 8;
-/// Parts of a counter: a power of two.
-const PARTS: usize = 16;
-
 #[repr(align(64))]
 #[derive(Default)]
 struct Line([AtomicU64; LINE]);
 
-/// An array of `counters`. The lines of the first eight counters come first, one for each part.
+/// An array of `counters`. The lines of the first eight counters come first, one for each part. There is a part for
+/// each scheduler, and one that `put` changes.
 struct Counters {
     len: usize,
+    parts: usize,
     lines: Box<[Line]>,
 }
 
@@ -157,9 +156,10 @@ fn info_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
 }
 
 fn counters_new_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
-    let len = length(n, u64::MAX / (8 * 2 * PARTS as u64))?;
-    let lines = zeroed(len.div_ceil(LINE) * PARTS).ok_or(Fail::SystemLimit)?;
-    Ok(reference(cx, Box::new(Counters { len, lines })))
+    let parts = super::system_info::schedulers() + 1;
+    let len = length(n, u64::MAX / (8 * 2 * parts as u64))?;
+    let lines = zeroed(len.div_ceil(LINE) * parts).ok_or(Fail::SystemLimit)?;
+    Ok(reference(cx, Box::new(Counters { len, parts, lines })))
 }
 /// All parts of the counter that a one-based index names.
 fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, Fail> {
@@ -168,8 +168,8 @@ fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, F
     if i >= c.len as u64 {
         return Err(Fail::Badarg);
     }
-    let first = i as usize / LINE * PARTS;
-    Ok(c.lines[first..first + PARTS]
+    let first = i as usize / LINE * c.parts;
+    Ok(c.lines[first..first + c.parts]
         .iter()
         .map(move |l| &l.0[i as usize % LINE]))
 }
@@ -181,7 +181,8 @@ fn counters_get_2(cx: &mut Cx, [r, i]: [Term; 2]) -> BifResult {
     Ok(cx.int(v as i64))
 }
 fn counters_add_3(cx: &mut Cx, [r, i, v]: [Term; 3]) -> BifResult {
-    let mine = cx.sched % PARTS;
+    let c: &Counters = value(r)?;
+    let mine = cx.sched % (c.parts - 1) + 1;
     let p = parts(r, i)?.nth(mine).ok_or(Fail::Badarg)?;
     p.fetch_add(added(v)?, Ordering::Relaxed);
     Ok(am::OK)

@@ -27,6 +27,10 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "reds_left" {
         return Ok(Term::small(cx.reds.max(0)));
     }
+    if word(item) == "persistent_term" {
+        let slots = Term::small(super::persistent::slots() as i64);
+        return Ok(cx.flatmap(&[am::TABLE], &[slots]));
+    }
     match item.as_tuple() {
         Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
         _ => Err(Fail::Badarg),
@@ -50,6 +54,15 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
         }
         // Memory is given back at once, and no work is put off between threads.
         ("wait", "deallocations" | "thread_progress" | "aux_work") => Ok(am::OK),
+        // The process named is looked for; it is the caller that collects.
+        ("force_gc", _) => {
+            let found = value.is_local_pid() && crate::process::table().find(value).is_some();
+            if found {
+                cx.heap.need_fullsweep = true;
+                cx.heap.gc_wanted = true;
+            }
+            Ok(Term::bool(found))
+        }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             std::thread::sleep(std::time::Duration::from_millis(ms));

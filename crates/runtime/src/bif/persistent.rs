@@ -98,6 +98,11 @@ fn probe(
     }
 }
 
+/// Slots of the table.
+pub fn slots() -> usize {
+    table().slots().len()
+}
+
 /// Puts a term where all processes may point into, for good: the copy, and the bytes that it takes.
 fn publish(t: Term) -> (Term, usize) {
     if t.is_immed() {

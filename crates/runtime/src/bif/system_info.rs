@@ -374,6 +374,13 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
             }
         }
         "wordsize" => Term::small(8),
+        // What the atomics of modules `atomics` and `counters` are made of.
+        "ethread_info" => {
+            let native = cx.string("64-bit native atomics");
+            let yes = cx.string("yes");
+            let row = cx.tuple(&[native, yes, NIL]);
+            cx.list(&[row])
+        }
         "c_compiler_used" => cx.tuple(&[am::UNDEFINED, am::UNDEFINED]),
         "compile_info" => NIL,
         "time_offset" => final_(),
