@@ -2,7 +2,8 @@
 //!
 //! While the menu is open nothing is written to or read from the terminal by ports. A second Ctrl-C ends the emulator.
 
-use crate::bif::process_info;
+use crate::bif::{memory, process_info};
+use crate::ets::{self, Kind, Protection, WriteConcurrency};
 use crate::port::{self, sys, tty};
 use crate::process::{self, registry};
 use crate::{code, halt, signal, start};
@@ -86,6 +87,10 @@ fn menu() {
             }
             Some(b'd') => {
                 distribution();
+                break;
+            }
+            Some(b'D') => {
+                tables();
                 break;
             }
             Some(b'k') => {
@@ -212,15 +217,32 @@ fn ports() {
     }
 }
 
+/// What is known of the sizes of things, under the names that stock has for them.
 fn info() {
-    say(&format!(
-        "=memory\nbinary: {}\n",
-        purlin_term::bin::total_bytes()
-    ));
+    let u = memory::usage();
+    let lines = [
+        ("total", u.total),
+        ("processes", u.processes),
+        ("processes_used", u.processes_used),
+        ("system", u.system()),
+        ("atom", u.atom),
+        ("atom_used", u.atom),
+        ("binary", u.binary),
+        ("code", u.code),
+        ("ets", u.ets),
+    ];
+    say("=memory\n");
+    for (name, bytes) in lines {
+        say(&format!("{name}: {bytes}\n"));
+    }
     say(&format!(
         "=index_table:atom_tab\nlimit: {}\nentries: {}\n",
         atom::limit(),
         atom::count()
+    ));
+    say(&format!(
+        "=index_table:module_code\nentries: {}\n",
+        code::loaded().len()
     ));
     say(&format!(
         "=hash_table:process_reg\nobjs: {}\n",
@@ -228,11 +250,60 @@ fn info() {
     ));
 }
 
+fn tables() {
+    for t in ets::all() {
+        let mut f = Fragment::new();
+        let id = ets::id(&t, &mut f).map_or_else(String::new, show);
+        // SAFETY: nothing of it is used any more.
+        unsafe { f.destroy() };
+        let (objects, words) = t.size_and_words();
+        let o = &t.options;
+        let kind = match o.kind {
+            Kind::Set => "set",
+            Kind::Bag => "bag",
+            Kind::DuplicateBag => "duplicate_bag",
+            Kind::OrderedSet => "ordered_set",
+        };
+        let protection = match t.protection() {
+            Protection::Private => "private",
+            Protection::Protected => "protected",
+            Protection::Public => "public",
+        };
+        say(&format!(
+            "=ets:{}\nTable: {id}\nName: {}\n",
+            show(t.owner()),
+            show(t.name())
+        ));
+        say(&format!(
+            "Objects: {objects}\nWords: {words}\nType: {kind}\nProtection: {protection}\n"
+        ));
+        say(&format!(
+            "Compressed: {}\nWrite Concurrency: {}\nRead Concurrency: {}\n",
+            o.compressed,
+            o.write_concurrency != WriteConcurrency::No,
+            o.read_concurrency
+        ));
+    }
+}
+
 fn loaded() {
-    let mut v = code::loaded();
-    v.sort_by(|&a, &b| atom::cmp(a, b));
-    for m in v {
-        say(&format!("{}\n", format_atom(m, Style::Display)));
+    let mut v: Vec<(Term, usize, Option<usize>)> = code::loaded()
+        .into_iter()
+        .map(|m| {
+            code::with_versions(m, |v| {
+                let now = v.current.as_ref().map_or(0, |m| m.bytes());
+                (m, now, v.old.as_ref().map(|m| m.bytes()))
+            })
+        })
+        .collect();
+    v.sort_by(|a, b| atom::cmp(a.0, b.0));
+    let (current, old) = v
+        .iter()
+        .fold((0, 0), |(c, o), m| (c + m.1, o + m.2.unwrap_or(0)));
+    say(&format!("Current code: {current}\nOld code: {old}\n"));
+    for (m, now, old) in v {
+        let old = old.map_or_else(String::new, |n| format!(" ({n} old)"));
+        say(&format!("{} {now}{old}\n", format_atom(m, Style::Write)));
     }
 }
 
