@@ -92,7 +92,7 @@ fn preload(o: &EmulatorOptions) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
             Err(e) => fatal(format_args!("cannot read {}: {e}", path.display())),
         };
-        match code::load(&bytes) {
+        match code::load_preloaded(&bytes) {
             Ok(_) => names.push(atom::intern(m)),
             Err(e) => fatal(format_args!("cannot load {}: {e}", path.display())),
         }

@@ -14,7 +14,7 @@ pub mod purge;
 mod versions;
 
 pub use disasm::disasm_specific;
-pub use load::{LoadFailure, Prepared, finish, load, prepare};
+pub use load::{LoadFailure, Prepared, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, Place, Versions, current, delete, find, finish_all, finish_on_load,
     loaded, module_at, with_versions,
