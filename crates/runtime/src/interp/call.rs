@@ -517,7 +517,12 @@ unsafe fn bif_failed(
         return pc.offset(to);
     }
     let x = &*(export as *const Export);
-    exc::raise(cx, pc, fail, First::Native(x.module, x.function, args))
+    // Stock has an instruction for the plus sign, which isn't shown as a native.
+    let first = match (x.function, args.len()) {
+        (am::PLUS, 1) => First::None,
+        _ => First::Native(x.module, x.function, args),
+    };
+    exc::raise(cx, pc, fail, first)
 }
 
 unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
