@@ -90,6 +90,13 @@ pub fn fatal(slogan: &str) -> ! {
     std::process::abort()
 }
 
+/// Memory can't be had: the emulator ends with a crash dump.
+pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
+    halt_with_dump(&format!(
+        "{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\")."
+    ))
+}
+
 fn say(slogan: &str) {
     let _ = writeln!(std::io::stderr(), "{slogan}");
 }

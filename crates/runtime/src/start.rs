@@ -153,6 +153,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     osenv::init(o.environment.iter().cloned());
+    purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     purlin_term::region::init();
     process::init_table(o.flags.tables.process_limit() as usize);
     let _ = bif::re::FIND_EXPORT.set(|m, f, a| code::export(m, f, u32::from(a)));

@@ -29,7 +29,8 @@ impl RcBin {
     }
     /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller owns.
     pub fn alloc(capacity: usize) -> *mut RcBin {
-        Self::try_alloc(capacity).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)))
+        Self::try_alloc(capacity)
+            .unwrap_or_else(|| crate::sys::out_of_memory("binary_alloc", capacity, "binary"))
     }
     /// The same for a size that a program asks for: None if there is no memory for it.
     pub fn try_alloc(capacity: usize) -> Option<*mut RcBin> {

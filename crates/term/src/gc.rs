@@ -124,7 +124,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         // SAFETY: the layout has a size.
         let p = unsafe { std::alloc::alloc(l) };
         if p.is_null() {
-            std::alloc::handle_alloc_error(l);
+            crate::sys::out_of_memory("eheap_alloc", words * 8, "heap");
         }
         p as *mut Term
     }

@@ -1,5 +1,25 @@
 //! Memory from the operating system, for regions and process cells.
 
+/// What to do where memory can't be had: ends the runtime. Kind of allocator, bytes, what they are for.
+pub type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
+
+static OUT_OF_MEMORY: std::sync::OnceLock<OutOfMemory> = std::sync::OnceLock::new();
+
+/// Says what to do where memory can't be had. Once, before programs run.
+pub fn set_out_of_memory(f: OutOfMemory) {
+    let _ = OUT_OF_MEMORY.set(f);
+}
+
+/// Memory can't be had.
+#[cold]
+pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
+    if let Some(f) = OUT_OF_MEMORY.get() {
+        f(allocator, bytes, purpose)
+    }
+    eprintln!("{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\").");
+    std::process::exit(1)
+}
+
 /// Reserves `bytes` of addresses without memory behind them.
 pub fn reserve(bytes: usize) -> usize {
     map(bytes, libc::PROT_NONE)

@@ -23,6 +23,8 @@ lazy_atoms! {
     allow_passive_connect = "allow_passive_connect";
     dmonitor_node = "dmonitor_node";
     net_kernel = "net_kernel";
+    spawn_opt = "spawn_opt";
+    spawn_request = "spawn_request";
 }
 
 /// Whether this node has a name.
@@ -312,6 +314,59 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
+/// `erts_internal:dist_spawn_request/4`: no node is connected, which the reply says.
+fn dist_spawn_request_4(cx: &mut Cx, [node, mfa, options, how]: [Term; 4]) -> BifResult {
+    let valid = match mfa.as_tuple() {
+        Some(&[m, f, args]) => {
+            let mut it = args.list_iter();
+            it.by_ref().for_each(drop);
+            m.is_atom() && f.is_atom() && it.tail().is_nil()
+        }
+        _ => false,
+    };
+    let wants_pair = how == spawn_opt();
+    if !valid || !node.is_atom() || !(wants_pair || how == spawn_request()) {
+        return Ok(am::BADARG);
+    }
+    let (mut tag, mut reply, mut watch, mut bad) = (am::SPAWN_REPLY, true, false, false);
+    let mut it = options.list_iter();
+    for o in it.by_ref() {
+        if let Some(&[key, value]) = o.as_tuple() {
+            match (key.is_atom().then(|| atom::name(key)), value) {
+                (Some("reply_tag"), t) if !wants_pair => tag = t,
+                (Some("reply"), v) if v.is_atom() && !wants_pair => match atom::name(v) {
+                    "yes" | "error_only" => reply = true,
+                    "no" | "success_only" => reply = false,
+                    _ => bad = true,
+                },
+                (Some("monitor"), _) => watch = true,
+                // What else there is only the other node can judge.
+                (Some(_), _) => {}
+                (None, _) => bad = true,
+            }
+        } else if o == am::MONITOR {
+            watch = true;
+        } else {
+            bad |= !o.is_atom();
+        }
+    }
+    if !it.tail().is_nil() {
+        return Ok(am::BADARG);
+    }
+    let r = crate::ids::make_ref(cx);
+    if reply {
+        let why = if bad { am::BADOPT } else { am::NOCONNECTION };
+        let message = cx.tuple(&[tag, r, am::ERROR, why]);
+        let me = cx.self_pid();
+        crate::signal::send(me, message);
+    }
+    if wants_pair {
+        let watch = if watch { am::TRUE } else { am::FALSE };
+        return Ok(cx.tuple(&[r, watch]));
+    }
+    Ok(r)
+}
+
 /// What natives of a distribution controller give a process that is none, as all are.
 fn no_controller<const N: usize>(_: &mut Cx, _: [Term; N]) -> BifResult {
     Err(Fail::Notsup)
@@ -337,6 +392,7 @@ bifs! {
     Plain "erlang":"dist_ctrl_get_data_notification"/1 = no_controller::<1>;
     Plain "erlang":"dist_ctrl_get_opt"/2 = no_controller::<2>;
     Plain "erlang":"dist_ctrl_set_opt"/3 = no_controller::<3>;
+    Plain "erts_internal":"dist_spawn_request"/4 = dist_spawn_request_4;
     Plain "erts_internal":"get_creation"/0 = get_creation_0;
     Plain "erts_internal":"new_connection"/1 = new_connection_1;
     Plain "erts_internal":"abort_pending_connection"/2 = abort_pending_connection_2;

@@ -113,6 +113,8 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     let mut shown = Vec::new();
     all_processes(w, Some(&mut shown))?;
     ports(w)?;
+    tables(w)?;
+    timers(w)?;
     nodes(w)?;
     modules(w)?;
     w.write_all(&shown)?;
@@ -327,6 +329,30 @@ unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -
 fn ports(w: &mut dyn Write) -> io::Result<()> {
     for id in crate::port::all() {
         writeln!(w, "=port:{}", show(id))?;
+    }
+    Ok(())
+}
+
+fn tables(w: &mut dyn Write) -> io::Result<()> {
+    for t in crate::ets::all() {
+        let (objects, words) = t.size_and_words();
+        writeln!(w, "=ets:{}", show(t.owner()))?;
+        writeln!(w, "Slot: {}", std::sync::Arc::as_ptr(&t) as usize)?;
+        writeln!(w, "Name: {}", show(t.name()))?;
+        writeln!(w, "Objects: {objects}")?;
+        writeln!(w, "Words: {words}")?;
+        writeln!(w, "Type: {}", if t.is_set() { "set" } else { "bag" })?;
+        let protection = format!("{:?}", t.protection());
+        writeln!(w, "Protection: {}", protection.to_lowercase())?;
+    }
+    Ok(())
+}
+
+fn timers(w: &mut dyn Write) -> io::Result<()> {
+    for (to, message, left) in crate::timer::message::all() {
+        writeln!(w, "=timer:{}", show(to))?;
+        writeln!(w, "Message: {message}")?;
+        writeln!(w, "Time left: {left}")?;
     }
     Ok(())
 }

@@ -206,6 +206,22 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
+/// All timers, for a dump: receiver, message as text, milliseconds that are left.
+pub fn all() -> Vec<(Term, String, u64)> {
+    let mut v = Vec::new();
+    for s in shards() {
+        let g = locked(&s.inner);
+        for e in &g.1.entries {
+            if let Some(f) = &e.fired {
+                let style = purlin_term::print::Style::Display;
+                let text = purlin_term::print::format_term(f.message.term(), style, 10_000);
+                v.push((f.to, text, ms_left(e.node.deadline())));
+            }
+        }
+    }
+    v
+}
+
 /// Timers that run: their number, and bytes that they take without their messages.
 pub fn usage() -> (usize, usize) {
     let n = shards()
