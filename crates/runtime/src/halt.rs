@@ -98,5 +98,5 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
 }
 
 fn say(slogan: &str) {
-    let _ = writeln!(std::io::stderr(), "{slogan}");
+    crate::report::to_stderr(&format!("{slogan}\n"));
 }

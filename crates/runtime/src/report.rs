@@ -127,13 +127,19 @@ fn build(f: &mut Fragment, level: Level, leader: Term, from: Term, text: &Text) 
     f.tuple(&[log(), level, format, args, metadata])
 }
 
+/// Writes text to standard error as the emulator does: lines end as terminals in raw mode want it, wherever it goes.
+pub fn to_stderr(text: &str) {
+    let text = text.replace('\n', "\r\n");
+    // Nobody is left to tell that this failed.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// Writes a report to standard error, before there is a logger or after it has gone: the message, as in stock.
 fn print(message: Term) {
     let text = format_term(message, Style::Display, 100_000);
-    let _ = writeln!(
-        std::io::stderr(),
-        "(no logger present) unexpected logger message: {text}"
-    );
+    to_stderr(&format!(
+        "(no logger present) unexpected logger message: {text}\n"
+    ));
 }
 
 /// The process in the context ends by an error that nobody caught, with that exit reason.

@@ -46,8 +46,10 @@ pub fn stress() -> bool {
     *S.get_or_init(|| std::env::var_os("PURLIN_GC_STRESS").is_some_and(|v| v == "1"))
 }
 
+const HEAP_SIZES: usize = 137;
+
 /// The sizes in words that heaps have, smallest first (`system_info(heap_sizes)`): 12, 38, then each the sum of its
-/// two predecessors plus one, up to 833026; beyond that each a fifth larger than the one before.
+/// two predecessors plus one, up to 833026; beyond that each a fifth larger than the one before. As many as stock has.
 pub fn heap_sizes() -> &'static [usize] {
     static S: OnceLock<Vec<usize>> = OnceLock::new();
     S.get_or_init(|| {
@@ -55,7 +57,7 @@ pub fn heap_sizes() -> &'static [usize] {
         loop {
             let (a, b) = (v[v.len() - 2], v[v.len() - 1]);
             let next = if b < 833_026 { a + b + 1 } else { b + b / 5 };
-            if next > 1 << 60 {
+            if v.len() == HEAP_SIZES {
                 return v;
             }
             v.push(next);

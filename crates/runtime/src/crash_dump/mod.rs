@@ -11,6 +11,7 @@ mod terms;
 use crate::cx::Cx;
 use crate::process::state::{EXITING, FREE, QUEUED, RUNNING, SUSPENDED};
 use crate::process::{self, Process, SYSTEM};
+use crate::report::to_stderr;
 use crate::{bif, code, sched};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{NIL, Term, atom};
@@ -73,12 +74,10 @@ pub fn write(slogan: &str) {
     }
     let default = std::ffi::OsString::from("erl_crash.dump");
     let path = flags.file.as_ref().unwrap_or(&default);
-    let mut err = io::stderr();
-    let _ = write!(
-        err,
+    to_stderr(&format!(
         "\nCrash dump is being written to: {}...",
         path.display()
-    );
+    ));
     let Ok(file) = create(path) else {
         return;
     };
@@ -89,7 +88,7 @@ pub fn write(slogan: &str) {
     let mut w = BufWriter::with_capacity(1 << 16, Limited { to: file, left });
     // A full disk, or the limit: what is there so far is still of use.
     let _ = dump(&mut w, slogan).and_then(|()| w.flush());
-    let _ = writeln!(err, "done");
+    to_stderr("done\n");
 }
 
 fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
