@@ -230,3 +230,139 @@ fn agrees_with_stock() {
     }
     assert!(n > 10_000 && wrong.is_empty());
 }
+
+/// A `tid` for another thread's context.
+fn public(cx: &mut Cx, options: &[Term], name: &str) -> Term {
+    let options = cx.list(options);
+    call(cx, "ets", "new", &[atom::intern(name), options]).expect("a table")
+}
+
+/// Threads insert, delete, take, update and walk at once; what only one of them touches must be as it left it, counters
+/// must not lose an increment, and lists must be seen whole or not at all.
+fn stress(options: &[Term], name: &'static str) {
+    const THREADS: i64 = 4;
+    const ROUNDS: i64 = 4000;
+    let named = atom::intern("named_table");
+    let mut cx = context();
+    let mut all = options.to_vec();
+    all.extend([named, am::PUBLIC]);
+    let tab = public(&mut cx, &all, name);
+    let counter = cx.tuple(&[atom::intern("counter"), Term::small(0)]);
+    call(&mut cx, "ets", "insert", &[tab, counter]).expect("inserted");
+    std::thread::scope(|s| {
+        for th in 0..THREADS {
+            s.spawn(move || {
+                let cx = &mut *context();
+                let tab = atom::intern(name);
+                let spec = |cx: &mut Cx| {
+                    let head = cx.tuple(&[atom::intern("$1"), atom::intern("pair")]);
+                    let body = cx.list(&[atom::intern("$1")]);
+                    let clause = cx.tuple(&[head, purlin_term::NIL, body]);
+                    cx.list(&[clause])
+                };
+                for i in 0..ROUNDS {
+                    let key = Term::small(i * THREADS + th);
+                    let big = cx.binary(&[th as u8; 100]);
+                    let o = cx.tuple(&[key, big]);
+                    call(cx, "ets", "insert", &[tab, o]).expect("inserted");
+                    let got = call(cx, "ets", "lookup", &[tab, key]).expect("found");
+                    let want = cx.list(&[o]);
+                    assert!(compare::eq_exact(got, want));
+                    if i % 3 != 0 {
+                        let f = if i % 3 == 1 { "delete" } else { "take" };
+                        call(cx, "ets", f, &[tab, key]).expect("deleted");
+                        let got = call(cx, "ets", "member", &[tab, key]).expect("asked");
+                        assert_eq!(got, am::FALSE);
+                    }
+                    let one = Term::small(1);
+                    let c = atom::intern("counter");
+                    call(cx, "ets", "update_counter", &[tab, c, one]).expect("counted");
+                    if i % 50 == 0 {
+                        // A pair of keys that are there together or not at all, but for what others delete meanwhile.
+                        let pair = [Term::small(-1), Term::small(-2)]
+                            .map(|k| cx.tuple(&[k, atom::intern("pair")]));
+                        let pair = cx.list(&pair);
+                        call(cx, "ets", "insert", &[tab, pair]).expect("inserted");
+                        let spec = spec(cx);
+                        call(cx, "ets", "select", &[tab, spec]).expect("selected");
+                        call(cx, "ets", "safe_fixtable", &[tab, am::TRUE]).expect("fixed");
+                        let mut k = call(cx, "ets", "first", &[tab]).expect("a key");
+                        for _ in 0..200 {
+                            if k == am::END_OF_TABLE {
+                                break;
+                            }
+                            // The table is fixed: a key that was there stays a place to go on from.
+                            k = call(cx, "ets", "next", &[tab, k]).expect("the next key");
+                        }
+                        call(cx, "ets", "safe_fixtable", &[tab, am::FALSE]).expect("freed");
+                    }
+                    // What the natives made is not needed any more.
+                    if i % 256 == 255 {
+                        // SAFETY: no term made so far is used below.
+                        unsafe { purlin_term::gc::destroy(&mut cx.heap) };
+                        cx.heap = purlin_term::heap::Heap::empty();
+                    }
+                }
+            });
+        }
+    });
+    let got = call(
+        &mut cx,
+        "ets",
+        "lookup_element",
+        &[tab, atom::intern("counter"), Term::small(2)],
+    );
+    assert_eq!(got, Ok(Term::small(THREADS * ROUNDS)));
+    let left = (0..THREADS * ROUNDS)
+        .filter(|k| (k / THREADS) % 3 == 0)
+        .count();
+    let size = call(&mut cx, "ets", "info", &[tab, am::SIZE]).expect("a size");
+    assert_eq!(size, Term::small(left as i64 + 3));
+    let fixed = call(&mut cx, "ets", "info", &[tab, atom::intern("fixed")]);
+    assert_eq!(fixed, Ok(am::FALSE));
+    call(&mut cx, "ets", "delete", &[tab]).expect("deleted");
+}
+
+#[test]
+fn threads_share_a_table() {
+    stress(&[], "stress_set");
+    stress(&[am::ORDERED_SET], "stress_ordered");
+    let mut cx = context();
+    let fine = cx.tuple(&[atom::intern("write_concurrency"), am::TRUE]);
+    stress(&[fine], "stress_fine");
+}
+
+/// Tables come and go while others use them by name.
+#[test]
+fn threads_meet_tables_that_go() {
+    let go = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|s| {
+        for _ in 0..3 {
+            s.spawn(|| {
+                let mut n = 0;
+                while go.load(std::sync::atomic::Ordering::Relaxed) || n < 1000 {
+                    let cx = &mut *context();
+                    let tab = atom::intern("comes_and_goes");
+                    for i in 0..100 {
+                        let o = cx.tuple(&[Term::small(i), am::OK]);
+                        let r = call(cx, "ets", "insert", &[tab, o]);
+                        assert!(matches!(r, Ok(am::TRUE) | Err((am::BADARG, _))));
+                        let r = call(cx, "ets", "match_object", &[tab, am::UNDERSCORE]);
+                        assert!(matches!(r, Ok(_) | Err((am::BADARG, _))));
+                    }
+                    n += 100;
+                }
+            });
+        }
+        s.spawn(|| {
+            for _ in 0..2000 {
+                let cx = &mut *context();
+                let options = [am::PUBLIC, atom::intern("named_table")];
+                let tab = public(cx, &options, "comes_and_goes");
+                std::thread::yield_now();
+                call(cx, "ets", "delete", &[tab]).expect("deleted");
+            }
+            go.store(false, std::sync::atomic::Ordering::Relaxed);
+        });
+    });
+}

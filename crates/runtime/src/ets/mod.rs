@@ -605,20 +605,18 @@ pub fn owner_exit(pid: Term) {
             };
             t.clone()
         };
-        let heir = {
-            let mut admin = last.admin();
+        // An heir stays heir: it may give the table away, and get it again.
+        let inherited = {
+            let admin = last.admin();
             match &*admin {
                 Some(h) if h.pid != pid && may_own(h.pid) && last.is_alive() => {
-                    let h = admin.take();
-                    if let Some(h) = &h {
-                        transfer(&last, pid, h.pid, h.data.term());
-                    }
-                    h
+                    transfer(&last, pid, h.pid, h.data.term());
+                    true
                 }
-                _ => None,
+                _ => false,
             }
         };
-        if heir.is_none() && !delete(&last) {
+        if !inherited && !delete(&last) {
             // Somebody is about to take it off the list.
             disown(pid, &last);
         }
