@@ -39,6 +39,10 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let left = (*p).in_transit.close();
     drain_dead(me, left);
     if let Some(e) = (*p).ext() {
+        // Work that was put off: whoever asked for it hears that the process has gone.
+        for task in std::mem::take(&mut e.deferred) {
+            task(None);
+        }
         tell(me, e, reason);
     }
     gc::destroy(&mut cx.heap);

@@ -90,7 +90,8 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::Down => down(p, s),
         Kind::Run => {
             let task = Signal::into_task(s);
-            task(Some(cx));
+            // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
+            task(if p.has(EXIT_PENDING) { None } else { Some(cx) });
         }
     }
 }
