@@ -303,13 +303,13 @@ fn loaded() {
     say(&format!("Current code: {current}\nOld code: {old}\n"));
     for (m, now, old) in v {
         let old = old.map_or_else(String::new, |n| format!(" ({n} old)"));
-        say(&format!("{} {now}{old}\n", format_atom(m, Style::Write)));
+        say(&format!("{} {now}{old}\n", format_atom(m, Style::Display)));
     }
 }
 
 fn distribution() {
     let me = node::this_name();
-    say(&format!("=node:{}\n", format_atom(me, Style::Write)));
+    say(&format!("=node:{}\n", format_atom(me, Style::Display)));
     if me == am::NONODE_AT_NOHOST {
         say("=no_distribution\n");
     }

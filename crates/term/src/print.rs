@@ -84,7 +84,7 @@ pub fn format_atom(t: Term, style: Style) -> String {
     let word = |c: char| {
         c.is_ascii_alphanumeric()
             || c == '_'
-            || c == '@'
+            || (c == '@' && style == Style::Write)
             || ('À'..='ÿ').contains(&c) && c != '×' && c != '÷'
     };
     let plain = name.chars().next().is_some_and(lower)
