@@ -90,7 +90,7 @@ pub fn port_count() -> usize {
 }
 /// Bytes that ports have read and written.
 pub fn port_bytes() -> (u64, u64) {
-    (0, 0)
+    crate::port::total_bytes()
 }
 /// Tables: how many there are, and bytes that they take.
 pub fn ets_totals() -> (usize, usize) {

@@ -212,9 +212,10 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         }
         "dirty_cpu_schedulers_online" => {
             let n = value.as_small().ok_or(Fail::Badarg)?;
-            let all = sched::dirty_counts().0 as i64;
-            // The pool is as large as it is: threads that have nothing to do cost nothing.
-            if n != all { bad } else { Ok(Term::small(all)) }
+            if n < 1 || n as usize > sched::dirty_counts().0 {
+                return bad;
+            }
+            Ok(Term::small(sched::set_dirty_cpu_online(n as usize) as i64))
         }
         "fullsweep_after" => {
             let n = natural(value)?.min(u16::MAX.into()) as u32;

@@ -55,6 +55,7 @@ pub fn system_version() -> String {
     let o = crate::options();
     let s = &o.flags.schedulers;
     let (dirty_cpu, dirty_io) = sched::dirty_counts();
+    let dirty_online = sched::dirty_cpu_online();
     format!(
         "Erlang/OTP {} [erts-{}] [{}-bit] [smp:{}:{}] [ds:{}:{}:{}] [async-threads:{}] [purlin-{}]{}\n",
         o.otp.release,
@@ -63,7 +64,7 @@ pub fn system_version() -> String {
         schedulers(),
         system_flag::schedulers_online(),
         dirty_cpu,
-        dirty_cpu,
+        dirty_online,
         dirty_io,
         s.async_threads,
         env!("CARGO_PKG_VERSION"),
@@ -316,7 +317,8 @@ fn loaded(cx: &mut Cx) -> Term {
 }
 
 fn dist(cx: &mut Cx) -> Term {
-    let name = purlin_term::print::format_atom(node::this_name(), purlin_term::print::Style::Write);
+    let style = purlin_term::print::Style::Display;
+    let name = purlin_term::print::format_atom(node::this_name(), style);
     let text = if super::node::is_alive() {
         format!("=node:{name}\n")
     } else {
@@ -390,7 +392,7 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         "os_monotonic_time_source" => time_source(cx, true),
         "os_system_time_source" => time_source(cx, false),
         "start_time" => cx.int(clock::START),
-        "end_time" => cx.int((i64::MAX / clock::UNIT + clock::START / clock::UNIT) * clock::UNIT),
+        "end_time" => cx.int(crate::timer::LAST_TICK as i64 * 1_000_000 + clock::START),
         "outstanding_system_requests_limit" => cx.uint(system_flag::outstanding_requests()),
         "hipe_architecture" => am::UNDEFINED,
         "trace_control_word" => {
@@ -433,10 +435,7 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
             let n = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
             cx.tuple(&[am::MIN_BIN_VHEAP_SIZE, Term::small(n.into())])
         }
-        "max_heap_size" => {
-            let m = system_flag::max_heap(cx, Some(process::max_heap_flags()));
-            cx.tuple(&[am::MAX_HEAP_SIZE, m])
-        }
+        "max_heap_size" => system_flag::max_heap(cx, Some(process::max_heap_flags())),
         "message_queue_data" => {
             if process::default_off_heap_queue() {
                 am::OFF_HEAP
@@ -508,13 +507,17 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
                         sched::online(),
                     ],
                 ),
-                (dirty_cpu(), [c; 3]),
+                (
+                    dirty_cpu(),
+                    [c, sched::dirty_cpu_online(), sched::dirty_cpu_online()],
+                ),
                 (dirty_io(), [i; 3]),
             ];
             let v = v.map(|(k, [a, b, c])| cx.tuple(&[k, count(a), count(b), count(c)]));
             cx.list(&v)
         }
-        "dirty_cpu_schedulers" | "dirty_cpu_schedulers_online" => count(sched::dirty_counts().0),
+        "dirty_cpu_schedulers" => count(sched::dirty_counts().0),
+        "dirty_cpu_schedulers_online" => count(sched::dirty_cpu_online()),
         "dirty_io_schedulers" => count(sched::dirty_counts().1),
         "run_queues" => count(schedulers()),
         "port_parallelism" => boolean(s.port_parallelism),

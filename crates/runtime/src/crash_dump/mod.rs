@@ -357,7 +357,7 @@ fn timers(w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn nodes(w: &mut dyn Write) -> io::Result<()> {
-    let name = format_atom(purlin_term::node::this_name(), Style::Write);
+    let name = format_atom(purlin_term::node::this_name(), Style::Display);
     writeln!(w, "=node:{name}")?;
     if !bif::node::is_alive() {
         writeln!(w, "=no_distribution")?;

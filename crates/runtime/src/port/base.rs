@@ -8,6 +8,7 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
 use std::sync::Weak;
+use std::sync::atomic::Ordering;
 
 /// Why a driver ends its port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,6 +156,7 @@ impl Base {
             return;
         }
         self.bytes_in += data.len() as u64;
+        super::TOTAL_IN.fetch_add(data.len() as u64, Ordering::Relaxed);
         match self.lines.take() {
             None => self.deliver(None, data),
             Some(mut l) => {

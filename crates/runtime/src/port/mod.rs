@@ -45,6 +45,7 @@ use crate::{halt, poll, report};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{NIL, Term, am, atom};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,18 @@ pub fn set_limit(n: usize) {
 /// The most ports there may be.
 pub fn limit() -> usize {
     TABLE.read().unwrap_or_else(|e| e.into_inner()).limit
+}
+
+/// Bytes that ports have read and written so far.
+static TOTAL_IN: AtomicU64 = AtomicU64::new(0);
+static TOTAL_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that all ports have read and written so far.
+pub fn total_bytes() -> (u64, u64) {
+    (
+        TOTAL_IN.load(Ordering::Relaxed),
+        TOTAL_OUT.load(Ordering::Relaxed),
+    )
 }
 
 /// Ports there are.
@@ -216,6 +229,7 @@ impl Port {
                 return Ok(Outcome::Busy);
             }
             c.base.wait(caller);
+            crate::trace::monitor::waits_for_port(caller, self.id);
             return Err(Fail::Wait);
         }
         let Ok(v) = IoVec::gather(data) else {
@@ -230,6 +244,7 @@ impl Port {
             return Ok(Outcome::Bad);
         }
         c.base.bytes_out += v.bytes as u64;
+        TOTAL_OUT.fetch_add(v.bytes as u64, Ordering::Relaxed);
         c.base.caller = if how.message { from } else { caller };
         driver.output(&mut c.base, v);
         self.settle(&mut core);

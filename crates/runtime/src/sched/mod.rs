@@ -145,6 +145,8 @@ struct Pool {
     queue: Mutex<VecDeque<u32>>,
     ready: Condvar,
     threads: AtomicUsize,
+    /// Threads that take processes.
+    online: AtomicUsize,
     /// Threads that run a process, and nanoseconds for which they have.
     busy: AtomicUsize,
     worked: AtomicU64,
@@ -156,8 +158,18 @@ impl Pool {
             queue: Mutex::new(VecDeque::new()),
             ready: Condvar::new(),
             threads: AtomicUsize::new(0),
+            online: AtomicUsize::new(usize::MAX),
             busy: AtomicUsize::new(0),
             worked: AtomicU64::new(0),
+        }
+    }
+    /// There is something in the queue.
+    fn wake(&self) {
+        if self.online.load(Ordering::Relaxed) >= self.threads.load(Ordering::Relaxed) {
+            self.ready.notify_one();
+        } else {
+            // The one that is woken might be one that takes nothing.
+            self.ready.notify_all();
         }
     }
 }
@@ -445,7 +457,7 @@ pub fn enqueue_dirty(p: *mut Process, io: bool) {
     let mut q = pool.queue.lock().unwrap_or_else(|e| e.into_inner());
     q.push_back(table().index(p));
     drop(q);
-    pool.ready.notify_one();
+    pool.wake();
 }
 
 fn stack_size() -> usize {
@@ -471,8 +483,25 @@ pub fn dirty_counts() -> (usize, usize) {
     )
 }
 
+/// Threads of the dirty processor pool that take processes.
+pub fn dirty_cpu_online() -> usize {
+    let p = &DIRTY_CPU;
+    p.online
+        .load(Ordering::Relaxed)
+        .min(p.threads.load(Ordering::Relaxed))
+}
+
+/// Has so many threads of the dirty processor pool take processes; how many did before.
+pub fn set_dirty_cpu_online(n: usize) -> usize {
+    let before = dirty_cpu_online();
+    DIRTY_CPU.online.store(n.max(1), Ordering::Relaxed);
+    DIRTY_CPU.ready.notify_all();
+    before
+}
+
 fn start_dirty(pool: &'static Pool, name: String) {
-    let id = MAX_SCHEDULERS + pool.threads.fetch_add(1, Ordering::Relaxed);
+    let index = pool.threads.fetch_add(1, Ordering::Relaxed);
+    let id = MAX_SCHEDULERS + index;
     let made = std::thread::Builder::new()
         .name(name)
         .stack_size(stack_size())
@@ -482,8 +511,10 @@ fn start_dirty(pool: &'static Pool, name: String) {
                 let cell = {
                     let mut q = pool.queue.lock().unwrap_or_else(|e| e.into_inner());
                     loop {
-                        if let Some(c) = q.pop_front() {
-                            break c;
+                        if index < pool.online.load(Ordering::Relaxed) {
+                            if let Some(c) = q.pop_front() {
+                                break c;
+                            }
                         }
                         q = pool.ready.wait(q).unwrap_or_else(|e| e.into_inner());
                     }
@@ -493,8 +524,14 @@ fn start_dirty(pool: &'static Pool, name: String) {
                     c.dirty = true;
                     c
                 });
+                rest_if_stopped();
+                let start = crate::clock::elapsed();
+                pool.busy.fetch_add(1, Ordering::Relaxed);
                 // SAFETY: the cell was in the queue of this pool.
                 unsafe { run::dirty(cx, table().cell(cell)) };
+                pool.busy.fetch_sub(1, Ordering::Relaxed);
+                let took = (crate::clock::elapsed() - start).max(0) as u64;
+                pool.worked.fetch_add(took, Ordering::Relaxed);
             }
         });
     if made.is_err() {

@@ -30,7 +30,7 @@ const NS_PER_TICK: i64 = 1_000_000;
 /// "No deadline".
 const NEVER: u64 = u64::MAX;
 /// The last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
-pub const LAST_TICK: u64 = (i64::MAX / clock::UNIT * 1000) as u64;
+pub const LAST_TICK: u64 = ((i64::MAX / clock::UNIT - 1) * 1000) as u64;
 const RECEIVE_SHARDS: usize = 16;
 
 /// The tick at this moment.
