@@ -1,25 +1,27 @@
 //! Natives of module `persistent_term`: a table whose reads take no lock and copy nothing.
 //!
-//! Keys and values lie in regions; processes point into them. The table is an array of slots with open addressing,
-//! and a slot once filled keeps its key for good: erasing a key empties its value. Readers may look at any time;
-//! writers take a lock among themselves. A table that gets full is followed by one of twice the size, to which the
-//! same entries belong.
+//! Keys and values lie in regions; processes point into them. The table is an array of slots with open addressing.
+//! Readers may look at any time; writers take a lock among themselves. When the array is too full or too empty, the
+//! entries go to another one, which then is the table. Arrays that are no longer the table are used again, so a
+//! reader may be looking at one that is being filled: what it finds there is an entry, but what it misses it looks for
+//! again unless nothing was moved meanwhile.
 //!
 //! What was replaced or erased is retired: its memory is kept for the life of the runtime, since any process may
-//! still point into it. So are old arrays of slots, which together are no larger than the current one.
+//! still point into it.
 
 use crate::cx::{BifResult, Cx, Fail};
+use purlin_term::heap::OffHeap;
 use purlin_term::region::Builder;
 use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 struct Entry {
     key: Term,
     hash: u32,
-    /// The word of the value; that of `NON_VALUE` while erased.
+    /// The word of the value; that of `NON_VALUE` once erased, for good.
     value: AtomicU64,
-    /// Bytes that the value takes.
+    /// Bytes that key and value take.
     bytes: AtomicUsize,
 }
 
@@ -27,47 +29,149 @@ type Slots = Box<[AtomicPtr<Entry>]>;
 
 struct Table {
     slots: AtomicPtr<Slots>,
-    /// Held by who changes the table: how many slots are filled.
-    writer: Mutex<usize>,
+    /// Odd while entries are being moved to another array.
+    moves: AtomicUsize,
+    /// Held by who changes the table.
+    writer: Mutex<Writer>,
+}
+
+struct Writer {
+    /// Slots that are not empty, and those of them whose entry has a value.
+    filled: usize,
+    live: usize,
+    /// Arrays that were the table.
+    spare: Vec<&'static Slots>,
+    arena: Arena,
+}
+
+/// Where small terms are put side by side, in regions that stay.
+struct Arena {
+    at: *mut Term,
+    left_words: usize,
+    off_heap: OffHeap,
+}
+
+// SAFETY: what it points at belongs to whoever holds it.
+unsafe impl Send for Arena {}
+
+/// Words of a region of small terms.
+const ARENA_WORDS: usize = purlin_term::region::CHUNK_BYTES / 8;
+
+impl Arena {
+    /// Makes sure that there is room for `words` words.
+    fn reserve(&mut self, words: usize) {
+        if self.left_words < words {
+            self.at = Builder::new(ARENA_WORDS).finish().base;
+            self.left_words = ARENA_WORDS;
+        }
+    }
+}
+
+impl Alloc for Arena {
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        assert!(words <= self.left_words, "room is reserved before");
+        let p = self.at;
+        self.at = p.wrapping_add(words);
+        self.left_words -= words;
+        p
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
 }
 
 const FIRST_SIZE: usize = 256;
 
-fn new_slots(n: usize) -> *mut Slots {
+fn new_slots(n: usize) -> &'static Slots {
     let slots: Slots = (0..n).map(|_| AtomicPtr::default()).collect();
-    Box::into_raw(Box::new(slots))
+    Box::leak(Box::new(slots))
 }
 fn table() -> &'static Table {
     static T: OnceLock<Table> = OnceLock::new();
     T.get_or_init(|| Table {
-        slots: AtomicPtr::new(new_slots(FIRST_SIZE)),
-        writer: Mutex::new(0),
+        slots: AtomicPtr::new(new_slots(FIRST_SIZE) as *const Slots as *mut Slots),
+        moves: AtomicUsize::new(0),
+        writer: Mutex::new(Writer {
+            filled: 0,
+            live: 0,
+            spare: Vec::new(),
+            arena: Arena {
+                at: std::ptr::null_mut(),
+                left_words: 0,
+                off_heap: OffHeap::default(),
+            },
+        }),
     })
 }
 
 impl Table {
-    fn slots(&self) -> &'static [AtomicPtr<Entry>] {
+    fn slots(&self) -> &'static Slots {
         // SAFETY: arrays of slots are never freed.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
-    fn lock(&self) -> MutexGuard<'_, usize> {
+    fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// The entry of a key.
-    fn find(&self, key: Term) -> Option<&'static Entry> {
+    /// The entry of a key, and its value.
+    fn find(&self, key: Term) -> Option<(&'static Entry, Term)> {
         let hash = hash::internal(key);
-        probe(self.slots(), hash, |e| {
-            e.hash == hash && compare::eq_exact(e.key, key)
-        })
-        .ok()
+        loop {
+            let moves = self.moves.load(Ordering::Acquire);
+            let e = probe(self.slots(), hash, |e| {
+                e.hash == hash && compare::eq_exact(e.key, key) && e.get().is_some()
+            });
+            if let Some((e, v)) = e.and_then(|e| Some((e, e.get()?))) {
+                return Some((e, v));
+            }
+            fence(Ordering::Acquire);
+            if moves & 1 == 0 && self.moves.load(Ordering::Relaxed) == moves {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
     }
-    /// All entries that have a value, with it.
-    fn live(&self) -> impl Iterator<Item = (&'static Entry, Term)> {
+    /// All entries that have a value, with it. The caller holds the lock.
+    fn live(&self, _: &Writer) -> impl Iterator<Item = (&'static Entry, Term)> {
         self.slots()
             .iter()
             // SAFETY: entries are never freed.
             .filter_map(|s| unsafe { s.load(Ordering::Acquire).as_ref() })
             .filter_map(|e| e.get().map(|v| (e, v)))
+    }
+    /// Makes the table an array of `size` slots with the entries that have a value.
+    fn resize(&self, w: &mut Writer, size: usize) {
+        let old = self.slots();
+        let new = match w.spare.iter().position(|s| s.len() == size) {
+            Some(i) => w.spare.swap_remove(i),
+            None => new_slots(size),
+        };
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        for s in new.iter() {
+            s.store(std::ptr::null_mut(), Ordering::Release);
+        }
+        let mut filled = 0;
+        for (e, _) in self.live(w) {
+            insert(new, e);
+            filled += 1;
+        }
+        w.filled = filled;
+        self.slots
+            .store(new as *const Slots as *mut Slots, Ordering::Release);
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        w.spare.push(old);
+    }
+}
+
+/// Puts an entry into the first free slot of its places.
+fn insert(slots: &Slots, e: &'static Entry) {
+    let mut i = e.hash as usize;
+    loop {
+        let slot = &slots[i & (slots.len() - 1)];
+        if slot.load(Ordering::Relaxed).is_null() {
+            slot.store(e as *const Entry as *mut Entry, Ordering::Release);
+            return;
+        }
+        i += 1;
     }
 }
 
@@ -79,23 +183,24 @@ impl Entry {
     }
 }
 
-/// The entry that `is_it` accepts among those at the places of `hash`, else the free slot where it would be.
-fn probe(
-    slots: &'static [AtomicPtr<Entry>],
-    hash: u32,
-    is_it: impl Fn(&Entry) -> bool,
-) -> Result<&'static Entry, &'static AtomicPtr<Entry>> {
-    // Sizes are powers of two, and at least half of the slots are free.
+/// The entry that `is_it` accepts among those at the places of `hash`.
+fn probe(slots: &Slots, hash: u32, is_it: impl Fn(&Entry) -> bool) -> Option<&'static Entry> {
+    // Sizes are powers of two, and at least half of the slots are free; in an array that is being filled again that
+    // may not be so for a moment, hence the end.
     let mut i = hash as usize;
-    loop {
-        let slot = &slots[i & (slots.len() - 1)];
+    for _ in 0..slots.len() {
         // SAFETY: entries are never freed.
-        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
-            Some(e) if is_it(e) => return Ok(e),
+        match unsafe {
+            slots[i & (slots.len() - 1)]
+                .load(Ordering::Acquire)
+                .as_ref()
+        } {
+            Some(e) if is_it(e) => return Some(e),
             Some(_) => i += 1,
-            None => return Err(slot),
+            None => return None,
         }
     }
+    None
 }
 
 /// Slots of the table.
@@ -103,88 +208,82 @@ pub fn slots() -> usize {
     table().slots().len()
 }
 
-/// Puts a term where all processes may point into, for good: the copy, and the bytes that it takes.
-fn publish(t: Term) -> (Term, usize) {
-    if t.is_immed() {
-        return (t, 0);
-    }
-    // Literals are copied too: their module may be purged.
+/// Puts a term where all processes may point into, for good: the copy, and the bytes that it takes. Literals are
+/// copied too: their module may be purged.
+fn publish(w: &mut Writer, t: Term) -> (Term, usize) {
     let words = copy::size_whole(t);
-    let mut b = Builder::new(words);
-    let t = copy::copy_whole(t, &mut b);
-    b.finish();
+    let t = if words == 0 {
+        t
+    } else if words < ARENA_WORDS / 4 {
+        w.arena.reserve(words);
+        copy::copy_whole(t, &mut w.arena)
+    } else {
+        let mut b = Builder::new(words);
+        let t = copy::copy_whole(t, &mut b);
+        b.finish();
+        t
+    };
     (t, words * 8)
 }
 
 fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
-    let mut filled = t.lock();
-    if let Some(e) = t.find(key) {
-        if !e.get().is_some_and(|v| compare::eq_exact(v, value)) {
-            let (v, bytes) = publish(value);
-            e.bytes.store(bytes, Ordering::Relaxed);
+    let mut w = t.lock();
+    if let Some((e, old)) = t.find(key) {
+        if !compare::eq_exact(old, value) {
+            let (v, bytes) = publish(&mut w, value);
+            let key_bytes = copy::size_whole(e.key) * 8;
+            e.bytes.store(key_bytes + bytes, Ordering::Relaxed);
             e.value.store(v.raw(), Ordering::Release);
         }
         return Ok(am::OK);
     }
-    if (*filled + 1) * 2 > t.slots().len() {
-        let old = t.slots();
-        let new = new_slots(old.len() * 2);
-        for s in old {
-            let p = s.load(Ordering::Acquire);
-            // SAFETY: entries and slots are never freed.
-            unsafe {
-                if let Some(e) = p.as_ref() {
-                    if let Err(free) = probe(&*new, e.hash, |_| false) {
-                        free.store(p, Ordering::Release);
-                    }
-                }
-            }
-        }
-        t.slots.store(new, Ordering::Release);
+    let size = t.slots().len();
+    if (w.filled + 1) * 2 > size {
+        // As large as before where it is erased entries that fill it.
+        let size = if w.live * 4 >= size { size * 2 } else { size };
+        t.resize(&mut w, size);
     }
-    let (k, key_bytes) = publish(key);
-    let (v, value_bytes) = publish(value);
-    let hash = hash::internal(k);
-    let e = Box::into_raw(Box::new(Entry {
-        key: k,
-        hash,
-        value: AtomicU64::new(v.raw()),
+    let (key, key_bytes) = publish(&mut w, key);
+    let (value, value_bytes) = publish(&mut w, value);
+    let e: &'static Entry = Box::leak(Box::new(Entry {
+        key,
+        hash: hash::internal(key),
+        value: AtomicU64::new(value.raw()),
         bytes: AtomicUsize::new(key_bytes + value_bytes),
     }));
-    if let Err(free) = probe(t.slots(), hash, |_| false) {
-        free.store(e, Ordering::Release);
-        *filled += 1;
-    }
+    insert(t.slots(), e);
+    w.filled += 1;
+    w.live += 1;
     Ok(am::OK)
 }
 
 fn get_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
-    table().find(key).and_then(Entry::get).ok_or(Fail::Badarg)
+    table().find(key).map(|(_, v)| v).ok_or(Fail::Badarg)
 }
 fn get_2(_cx: &mut Cx, [key, default]: [Term; 2]) -> BifResult {
-    Ok(table().find(key).and_then(Entry::get).unwrap_or(default))
+    Ok(table().find(key).map_or(default, |(_, v)| v))
 }
 fn get_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let t = table();
+    let w = t.lock();
     let mut l = purlin_term::NIL;
-    let mut n = 0;
-    for (e, v) in table().live() {
+    for (e, v) in t.live(&w) {
         let pair = cx.tuple(&[e.key, v]);
         l = cx.cons(pair, l);
-        n += 1;
     }
-    cx.bump(n / 16);
+    cx.bump(w.live / 16);
     Ok(l)
 }
 fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
-    let (mut count, mut bytes) = (0, t.slots().len() * size_of::<AtomicPtr<Entry>>());
-    for (e, _) in t.live() {
-        count += 1;
+    let w = t.lock();
+    let mut bytes = t.slots().len() * size_of::<AtomicPtr<Entry>>();
+    for (e, _) in t.live(&w) {
         bytes += size_of::<Entry>() + e.bytes.load(Ordering::Relaxed);
     }
     let pairs = [
-        (am::COUNT, Term::small(count)),
+        (am::COUNT, Term::small(w.live as i64)),
         (am::MEMORY, Term::small(bytes as i64)),
     ];
     Ok(map::from_pairs(cx, &pairs))
@@ -192,19 +291,29 @@ fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 
 fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     let t = table();
-    let _writer = t.lock();
-    let Some(e) = t.find(key) else {
+    let mut w = t.lock();
+    let Some((e, _)) = t.find(key) else {
         return Ok(am::FALSE);
     };
-    let was = e.value.swap(Term::NON_VALUE.raw(), Ordering::AcqRel);
-    Ok(Term::bool(was != Term::NON_VALUE.raw()))
+    e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
+    w.live -= 1;
+    let mut size = t.slots().len();
+    while size > FIRST_SIZE && w.live * 4 < size {
+        size /= 2;
+    }
+    if size < t.slots().len() {
+        t.resize(&mut w, size);
+    }
+    Ok(am::TRUE)
 }
 fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
-    let _writer = t.lock();
-    for (e, _) in t.live() {
+    let mut w = t.lock();
+    for (e, _) in t.live(&w) {
         e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
     }
+    w.live = 0;
+    t.resize(&mut w, FIRST_SIZE);
     Ok(am::TRUE)
 }
 
