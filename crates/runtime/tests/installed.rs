@@ -45,3 +45,19 @@ fn all_installed_modules_can_be_prepared() {
     );
     println!("{} modules", files.len());
 }
+
+/// Damaged files end in an error or in code; nothing panics, whichever byte is wrong.
+#[test]
+fn damaged_modules_are_refused_or_prepared() {
+    purlin_term::region::init();
+    let sound = include_bytes!("../../loader/tests/data/sample.beam");
+    let mut prepared = 0;
+    for i in 0..sound.len() {
+        for change in [1u8, 0x10, 0x80, 0xFF] {
+            let mut bytes = sound.to_vec();
+            bytes[i] ^= change;
+            prepared += usize::from(purlin_runtime::code::prepare(&bytes).is_ok());
+        }
+    }
+    println!("{prepared} of {} still load", sound.len() * 4);
+}
