@@ -171,6 +171,7 @@ specific_ops! {
     DeallocateReturn deallocate_return [H] "deallocate; return";
     MoveJump move_jump [V, R, L] "move; jump";
     AllocateMove allocate_move [H, H, R, R] "allocate; move";
+    AllocateGetList allocate_get_list [H, H, R, R, R] "allocate; get_list";
     CallBif call_bif [Q, Q, H] "x0 = native(x0…); export, function, arity";
     CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…)";
     CallBifOnly call_bif_only [Q, Q, H] "return native(x0…)";

@@ -27,6 +27,9 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::Deallocate, n), (Op::Return, _)) => Some((Op::DeallocateReturn, n.to_vec())),
         ((Op::MoveDeallocate, n), (Op::Return, _)) => Some((Op::MoveDeallocateReturn, n.to_vec())),
         ((Op::Allocate, n), (Op::Move, &[s @ Arg::X(_), d])) => join(Op::AllocateMove, n, &[s, d]),
+        ((Op::Allocate, n), (Op::GetList, &[s @ Arg::X(_), h, t])) => {
+            join(Op::AllocateGetList, n, &[s, h, t])
+        }
         ((Op::IsNonemptyList, &[l, s]), (Op::GetList, g)) if g[0] == s => {
             join(Op::IsNonemptyGetList, &[l], g)
         }

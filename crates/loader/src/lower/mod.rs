@@ -341,6 +341,10 @@ impl Lower<'_> {
             }
             g::INIT_YREGS => {
                 let ys = self.list_words(a[0]);
+                if let &[y] = &ys[..] {
+                    self.e.op(Op::InitY, &[y]);
+                    return Ok(1);
+                }
                 let words: Vec<Arg> = ys.iter().map(|y| y.source_raw()).collect();
                 self.e
                     .op_list(Op::InitYs, &[Arg::W(words.len() as u32)], &words);

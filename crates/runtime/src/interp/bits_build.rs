@@ -5,7 +5,7 @@ use super::bits::little;
 use super::operands::*;
 use super::{collect_after, exc, slow_op};
 use crate::cx::Cx;
-use purlin_loader::lower::bits::seg;
+use purlin_loader::lower::bits::{SIGNED, seg};
 use purlin_term::bits::{self, AppendError, BsWriter};
 use purlin_term::{Alloc, Term, am, arith, atom};
 
@@ -156,6 +156,8 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // First the sizes: nothing is made before all segments are known to fit.
     let mut total = 0usize;
     let mut appends = false;
+    // The sizes of the first segments are kept; of those beyond they are computed again.
+    let mut sizes = [0usize; 16];
     for (i, k) in (0..n).step_by(5).enumerate() {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
         if kind == seg::STRING {
@@ -164,7 +166,19 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         let v = source(cx, e, *list.add(k + 3));
         let size = source(cx, e, *list.add(k + 4));
-        match segment_bits(kind, unit, v, size) {
+        let bits = if kind == seg::INTEGER && v.is_small() && size.is_small() && unit <= 256 {
+            // By far the most frequent case.
+            match size.small_value() {
+                s @ 0..=0xFFFF => Ok(s as usize * unit as usize),
+                _ => size_of(size, unit),
+            }
+        } else {
+            segment_bits(kind, unit, v, size)
+        };
+        if let (Ok(b), Some(s)) = (&bits, sizes.get_mut(i)) {
+            *s = *b;
+        }
+        match bits {
             Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
             Ok(b) => total += b,
             Err(bad) => return create_failed(cx, pc, to, i + 1, kind, bad),
@@ -212,10 +226,21 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
             continue;
         }
         let v = source(cx, e, *list.add(k + 3));
-        let size = source(cx, e, *list.add(k + 4));
-        let Ok(b) = segment_bits(kind, unit, v, size) else {
-            return exc::error(cx, pc, am::BADARG);
+        let b = match sizes.get(i) {
+            Some(&b) => b,
+            None => {
+                let size = source(cx, e, *list.add(k + 4));
+                let Ok(b) = segment_bits(kind, unit, v, size) else {
+                    return exc::error(cx, pc, am::BADARG);
+                };
+                b
+            }
         };
+        if kind == seg::INTEGER && flags & !SIGNED == 0 && v.is_small() && put_small(dst, pos, b, v)
+        {
+            pos += b;
+            continue;
+        }
         if !write(dst, pos, b, kind, flags, v) {
             return create_failed(cx, pc, to, i + 1, kind, Bad::Arg("no_float", v));
         }
@@ -224,6 +249,24 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     set_dst(cx, e, d, term);
     after_build(cx, heap, live, d);
     list.add(n)
+}
+
+/// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
+#[inline(always)]
+unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
+    if (pos | n) & 7 != 0 {
+        return false;
+    }
+    let p = dst.add(pos >> 3);
+    let v = v.small_value();
+    match n {
+        8 => p.write(v as u8),
+        16 => (p as *mut [u8; 2]).write((v as u16).to_be_bytes()),
+        32 => (p as *mut [u8; 4]).write((v as u32).to_be_bytes()),
+        64 => (p as *mut [u8; 8]).write(v.to_be_bytes()),
+        _ => return false,
+    }
+    true
 }
 
 /// Collects if natives' allocation asks for it or `heap` words are not free, as the op promises them.

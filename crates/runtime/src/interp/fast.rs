@@ -178,6 +178,17 @@ op!(op_allocate_move<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
     D::set(cx, e, u.add(3), t);
     go!(cx, pc.add(words(4)), e, hp, reds)
 });
+op!(op_allocate_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
+    let n = h(u, 0) + 1;
+    room!(cx, pc, e, hp, reds, n, h(u, 1));
+    let p = S::get(cx, e, u.add(2)).ptr();
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    let (hd, tl) = (*p, *p.add(1));
+    H::set(cx, e, u.add(3), hd);
+    T::set(cx, e, u.add(4), tl);
+    go!(cx, pc.add(words(5)), e, hp, reds)
+});
 op!(op_move2<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, u) {
     B::set(cx, e, u.add(A::U), A::get(cx, e, u));
     let u2 = u.add(A::U + 1);
