@@ -39,7 +39,7 @@ t(env) -> open_port({spawn, "sh -c 'echo $FOO-$HOME'"}, [{env, [{"FOO", "foo"}, 
 t(bad_cd) -> open_port({spawn, "pwd"}, [{cd, "/nonesuch"}, exit_status]), until_exit();
 t(executable) -> open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "echo \"$0\" \"$1\"", "x", <<"y z">>]}, {arg0, "name"}, binary]), until_exit();
 t(not_executable) -> [reason(catch open_port(N, [])) || N <- [{spawn_executable, "/nonesuch"}, {spawn_executable, "/etc/passwd"}, {spawn, ""}, {spawn_driver, "x"}, {fd, -1, -1}]];
-t(stderr) -> P = open_port({spawn, "sh -c 'echo out; echo err >&2'"}, [stderr_to_stdout, binary]), lists:sort(binary:split(bytes(P, 8), <<"\n">>, [global]));
+t(stderr) -> P = open_port({spawn, "sh -c 'echo out; echo err >&2'"}, [stderr_to_stdout, binary]), A = bytes(P, 8), {lists:sort(binary:split(A, <<"\n">>, [global])), until_exit()};
 t(eof) -> P = open_port({spawn, "true"}, [eof]), A = until(fun({_, eof}) -> true; (_) -> false end), {A, erlang:port_info(P, connected) == {connected, self()}, port_close(P), until_exit()};
 t(close) -> P = open_port({spawn, "cat"}, []), {port_close(P), until_exit(), reason(catch port_close(P)), erlang:port_info(P)};
 t(close_message) -> P = open_port({spawn, "cat"}, []), P ! {self(), close}, all();
@@ -67,7 +67,7 @@ t(busy_killed) ->
     K = spawn(fun() -> port_command(P, B), S ! first, port_command(P, B), S ! never end),
     receive first -> ok end, timer:sleep(100), exit(K, kill), timer:sleep(50), {is_process_alive(K), all(0)};
 t(many) -> Ps = [open_port({spawn, "echo hello"}, [exit_status]) || _ <- lists:seq(1, 300)], {length([1 || P <- Ps, receive {P, {exit_status, 0}} -> true after 20000 -> false end]), [P || P <- Ps, receive {'EXIT', P, normal} -> erlang:port_info(P) =/= undefined end]};
-t(large_output) -> P = open_port({spawn, "dd if=/dev/zero bs=1000 count=5000 2>/dev/null"}, [binary]), byte_size(bytes(P, 5000000));
+t(large_output) -> P = open_port({spawn, "dd if=/dev/zero bs=1000 count=5000 2>/dev/null"}, [binary]), {byte_size(bytes(P, 5000000)), until_exit()};
 t(info) -> P = open_port({spawn, "cat"}, []), [case K of os_pid -> {K, is_integer(V)}; id -> {K, is_integer(V)}; links -> {K, V == [self()]}; connected -> {K, V == self()}; _ -> {K, V} end || {K, V} <- erlang:port_info(P)];
 t(in_only) -> open_port({spawn, "echo x"}, [in]), until_exit();
 t(out_only) -> P = open_port({spawn, "cat >/dev/null"}, [out]), port_command(P, "x"), {port_close(P), all()};

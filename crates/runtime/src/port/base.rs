@@ -5,6 +5,7 @@ use super::{Driver, Port, outbox};
 use crate::poll;
 use crate::timer::{self, TimerId};
 use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, REFC_BIN_WORDS};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
 use std::sync::Weak;
@@ -56,6 +57,9 @@ pub struct Base {
     watchers: Vec<Watcher>,
     me: Weak<Port>,
 }
+
+/// Words of a tuple of two.
+const PAIR_WORDS: usize = 3;
 
 /// Bytes that stock counts for a link and a monitor in `port_info(Port, memory)`.
 const LINK_BYTES: usize = 40;
@@ -174,7 +178,14 @@ impl Base {
     }
     fn deliver(&self, eol: Option<bool>, data: &[u8]) {
         let (id, binary) = (self.id, self.binary);
-        outbox::message(self.connected, |a| {
+        let n = data.len();
+        let words = match (binary, n <= HEAP_BIN_LIMIT) {
+            (false, _) => 2 * n,
+            (true, true) => HEAP_BIN_HEAD_WORDS + n.div_ceil(8),
+            (true, false) => REFC_BIN_WORDS,
+        };
+        let pairs = 2 + usize::from(eol.is_some());
+        outbox::message_of(self.connected, words + pairs * PAIR_WORDS, |a| {
             let bytes = if binary {
                 a.binary(data)
             } else {

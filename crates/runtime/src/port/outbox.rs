@@ -7,11 +7,19 @@ pub use record::*;
 
 #[cfg(not(test))]
 mod live {
+    use crate::signal::send::push_or_free;
+    use crate::signal::{Kind, Signal};
     use purlin_term::{Alloc, Term};
 
     /// A message. Nobody there: dropped.
     pub fn message(to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         crate::signal::send_with(to, build);
+    }
+    /// A message of exactly that many words. Nobody there: dropped.
+    pub fn message_of(to: Term, words: usize, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        let s = Signal::build(Kind::Message, words, build);
+        // SAFETY: a fresh signal.
+        unsafe { push_or_free(to, s) };
     }
     /// The link between `port` and `to` broke.
     pub fn link_exit(port: Term, to: Term, reason: Term) {
@@ -91,6 +99,16 @@ mod record {
     pub fn message(to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
         let mut f = Fragment::new();
         let t = build(&mut f);
+        let o = OwnedTerm::from_parts(t, f);
+        put(
+            to,
+            print::format_term(o.term(), print::Style::Display, 100_000),
+        );
+    }
+    pub fn message_of(to: Term, words: usize, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        let mut f = Fragment::new();
+        let t = build(&mut f);
+        assert_eq!(f.used_words(), words, "words of a message");
         let o = OwnedTerm::from_parts(t, f);
         put(
             to,
