@@ -1,38 +1,19 @@
 //! Terms laid out without gaps in one block of memory, as native tables keep them.
 //!
-//! A block is filled through [`Filler`] by [`crate::copy::copy_whole`], so every pointer in it points into it, and it
-//! refers to no region. It can then be copied anywhere by moving words and shifting pointers ([`copy_out`]), without
+//! A block is filled by [`fill`], so every pointer in it points into it, and it refers to no region. It can then be copied anywhere by moving words and shifting pointers ([`copy_out`]), without
 //! following the term. What its objects own outside is on the off-heap list that the filler gave.
 
 use crate::alloc::Alloc;
-use crate::copy::retain_object;
+use crate::copy::{copy_whole, retain_object};
 use crate::heap::OffHeap;
 use crate::layout;
-use crate::word::Term;
+use crate::word::{Subtag, Term, header_subtag};
 
 /// An [`Alloc`] over memory that is just large enough.
-pub struct Filler {
+struct Filler {
     at: *mut Term,
     end: *mut Term,
     off_heap: OffHeap,
-}
-
-impl Filler {
-    /// Fills `words` words at `p`.
-    ///
-    /// # Safety
-    /// They are the caller's to write, and stay while what was made in them is used.
-    pub unsafe fn new(p: *mut Term, words: usize) -> Filler {
-        Filler {
-            at: p,
-            end: p.add(words),
-            off_heap: OffHeap::default(),
-        }
-    }
-    /// The list of objects made that own something outside. The caller keeps it with the block, and releases it.
-    pub fn finish(self) -> OffHeap {
-        self.off_heap
-    }
 }
 
 impl Alloc for Filler {
@@ -49,6 +30,90 @@ impl Alloc for Filler {
     }
     fn off_heap(&mut self) -> &mut OffHeap {
         &mut self.off_heap
+    }
+}
+
+/// Copies `t`, which is no immediate, to the `words` words at `p`, as many as [`crate::copy::size_whole`] says: the
+/// object of `t` comes first. The result is the list of objects made that own something outside.
+///
+/// Objects that were copied are looked through in the order in which they lie, so that no stack is needed. A list is
+/// copied cell after cell.
+///
+/// # Safety
+/// The words are the caller's to write, and stay while what is made in them is used.
+pub unsafe fn fill(t: Term, p: *mut Term, words: usize) -> OffHeap {
+    let mut f = Filler {
+        at: p,
+        end: p.add(words),
+        off_heap: OffHeap::default(),
+    };
+    copy_object(t, &mut f);
+    let mut scan = p;
+    while scan < f.at {
+        let t = *scan;
+        if t.is_header() {
+            let n = layout::object_words(scan);
+            let (a, b) = layout::term_range(scan);
+            for i in a..b {
+                copy_slot(scan.add(i), p, &mut f);
+            }
+            scan = scan.add(n);
+        } else {
+            copy_slot(scan, p, &mut f);
+            scan = scan.add(1);
+        }
+    }
+    f.off_heap
+}
+
+/// Has a word that still holds a term from outside the block refer to a copy in it.
+#[inline(always)]
+unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
+    let t = *slot;
+    // Tails of copied lists lead to the next copied cell already.
+    if !t.is_immed() && !(t.ptr() >= start && t.ptr() < f.at) {
+        *slot = copy_object(t, f);
+    }
+}
+
+/// A copy of one object, or of all cells of a list; the terms in it are the old ones.
+unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
+    if t.is_list_ptr() {
+        let q = f.alloc(2);
+        let first = Term::cons_at(q);
+        let mut from = t.ptr();
+        let mut to = q;
+        loop {
+            to.write(*from);
+            let tail = *from.add(1);
+            if !tail.is_list_ptr() {
+                to.add(1).write(tail);
+                return first;
+            }
+            let next = f.alloc(2);
+            to.add(1).write(Term::cons_at(next));
+            (from, to) = (tail.ptr(), next);
+        }
+    }
+    let p = t.ptr();
+    match header_subtag((*p).raw()) {
+        // What they refer to decides how they are copied.
+        Subtag::SubBin | Subtag::MatchContext => copy_whole(t, f),
+        s => {
+            let n = layout::object_words(p);
+            let q = f.alloc(n);
+            if n <= 8 {
+                for i in 0..n {
+                    q.add(i).write(*p.add(i));
+                }
+            } else {
+                std::ptr::copy_nonoverlapping(p, q, n);
+            }
+            if layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8 {
+                retain_object(q, f.off_heap());
+            }
+            Term::boxed_at(q)
+        }
     }
 }
 
@@ -73,7 +138,10 @@ pub unsafe fn copy_out<A: Alloc + ?Sized>(
             // A flat map's object is sized by a word that is no pointer, so the shift may come after.
             let n = layout::object_words(p);
             let (a, b) = layout::term_range(p);
-            retain_object(p, to.off_heap());
+            let s = header_subtag(t.raw());
+            if layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8 {
+                retain_object(p, to.off_heap());
+            }
             for k in a..b {
                 shift_word(p.add(k), shift);
             }
@@ -97,7 +165,7 @@ unsafe fn shift_word(p: *mut Term, shift: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::{copy_whole, size_whole};
+    use crate::copy::size_whole;
     use crate::frag::Fragment;
     use crate::{NIL, compare, map};
 
@@ -124,10 +192,7 @@ mod tests {
         // SAFETY: the memory is large enough and outlives what is made in it.
         unsafe {
             let p = mem.as_mut_ptr() as *mut Term;
-            let mut b = Filler::new(p, words);
-            let kept = copy_whole(t, &mut b);
-            assert_eq!((kept.ptr(), b.at), (p, b.end));
-            let mut off_heap = b.finish();
+            let mut off_heap = fill(t, p, words);
             let mut out = Fragment::new();
             let copy = Term::boxed_at(copy_out(p, words, &mut out));
             crate::gc::release_off_heap(&mut off_heap);

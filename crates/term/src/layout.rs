@@ -301,6 +301,7 @@ impl Term {
     }
 
     /// View of a reference of any kind; None for anything else.
+    #[inline]
     pub fn as_ref_view<'a>(self) -> Option<RefView<'a>> {
         let p = self.ptr();
         // SAFETY: layouts above.

@@ -577,6 +577,31 @@ fn count_up(
     (with_elements(o, &new), Ok(results))
 }
 
+/// Position and increment, where the operation is the usual: a small to be added to one element that is not the key.
+#[inline]
+fn plain_update(op: Term, keypos: usize) -> Option<(usize, i64)> {
+    if let Some(by) = op.as_small() {
+        return Some((keypos + 1, by));
+    }
+    match *op.as_tuple()? {
+        [p, by] => {
+            let p = p.as_small().filter(|&p| p > 0 && p != keypos as i64)?;
+            Some((p as usize, by.as_small()?))
+        }
+        _ => None,
+    }
+}
+
+/// Adds in place, if the element is a small and stays one.
+#[inline]
+fn add_small(o: &mut Owned, p: usize, by: i64) -> Option<Term> {
+    if p > o.arity() {
+        return None;
+    }
+    let v = Term::try_small(o.element(p).as_small()?.checked_add(by)?)?;
+    o.set_immediate(p, v).then_some(v)
+}
+
 fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<Term>) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
     if default.is_some_and(|d| !d.is_tuple()) {
@@ -586,6 +611,12 @@ fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<T
         return Err(cx.badarg_cause(table_type()));
     }
     let keypos = t.options.keypos;
+    if let Some((p, by)) = plain_update(op, keypos)
+        && let Some(v) =
+            modify(cx, t, key, None, |_, o| (Change::None, add_small(o, p, by)))?.flatten()
+    {
+        return Ok(v);
+    }
     let default = default.filter(|d| is_object(t, *d));
     let single = op.is_integer() || op.is_tuple();
     // What is wrong with the operations matters only where there is an object to apply them to, and their positions

@@ -6,7 +6,7 @@
 //! An object is immutable once it is in a table, save for `next`, `hash` and the mark of deletion, which whoever holds
 //! the lock of its bucket may write. Its terms are good while that lock is held: what leaves the table is copied.
 
-use purlin_term::block::{self, Filler};
+use purlin_term::block;
 use purlin_term::copy::{copy_whole, size_whole};
 use purlin_term::heap::OffHeap;
 use purlin_term::word::header_arity;
@@ -71,9 +71,7 @@ impl Owned {
             if flat {
                 std::ptr::copy_nonoverlapping(t.ptr(), at, words);
             } else {
-                let mut f = Filler::new(at, words);
-                copy_whole(t, &mut f);
-                off_heap = f.finish().first;
+                off_heap = block::fill(t, at, words).first;
             }
             p.write(Object {
                 next: None,

@@ -7,9 +7,8 @@ use super::hash::{Change, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
 use purlin_term::{Term, compare};
-use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -27,17 +26,6 @@ pub enum Key {
     After(Term),
 }
 
-/// An object with its key at hand.
-struct Entry {
-    key: Key,
-    object: Owned,
-}
-
-// SAFETY: the key is a term in the object, which the entry owns; both are only read under the lock.
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
 impl Key {
     /// The order of `self`, a place, against an exact key.
     fn against(self, k: Term) -> Ordering {
@@ -50,8 +38,10 @@ impl Key {
 }
 
 impl Ord for Key {
+    #[inline]
     fn cmp(&self, o: &Key) -> Ordering {
         match (*self, *o) {
+            (Key::Exact(a), Key::Exact(b)) => compare::cmp(a, b),
             (a, Key::Exact(k)) => a.against(k),
             (Key::Exact(k), b) => b.against(k).reverse(),
             // Two patterns meet only where a range's ends are checked.
@@ -72,38 +62,21 @@ impl PartialEq for Key {
     }
 }
 impl Eq for Key {}
-impl Ord for Entry {
-    #[inline]
-    fn cmp(&self, o: &Entry) -> Ordering {
-        self.key.cmp(&o.key)
-    }
-}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, o: &Entry) -> Option<Ordering> {
-        Some(self.cmp(o))
-    }
-}
-impl PartialEq for Entry {
-    fn eq(&self, o: &Entry) -> bool {
-        self.cmp(o).is_eq()
-    }
-}
-impl Eq for Entry {}
-impl Borrow<Key> for Entry {
-    fn borrow(&self) -> &Key {
-        &self.key
-    }
-}
+/// Keys are exact here, and lie in their objects.
+type Map = BTreeMap<Key, Owned>;
 
-type Set = BTreeSet<Entry>;
+// SAFETY: keys are terms in objects that the map owns, and are only read under the lock.
+unsafe impl Send for Key {}
+// SAFETY: as above.
+unsafe impl Sync for Key {}
 
 /// What is left of a table that was emptied: to be dropped at leisure.
-pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Set);
+pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
 
 /// See the module head.
 pub struct TreeTable {
     keypos: usize,
-    tree: RwLock<Option<Set>>,
+    tree: RwLock<Option<Map>>,
     items: AtomicUsize,
     words: AtomicUsize,
     fixed: AtomicUsize,
@@ -121,23 +94,21 @@ impl TreeTable {
     pub fn new(keypos: usize) -> TreeTable {
         TreeTable {
             keypos,
-            tree: RwLock::new(Some(BTreeSet::new())),
+            tree: RwLock::new(Some(BTreeMap::new())),
             items: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
         }
     }
-    fn read(&self) -> RwLockReadGuard<'_, Option<Set>> {
+    fn read(&self) -> RwLockReadGuard<'_, Option<Map>> {
         self.tree.read().unwrap_or_else(|e| e.into_inner())
     }
-    fn write(&self) -> RwLockWriteGuard<'_, Option<Set>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Map>> {
         self.tree.write().unwrap_or_else(|e| e.into_inner())
     }
-    fn entry(&self, object: Owned) -> Entry {
-        Entry {
-            key: Key::Exact(object.element(self.keypos)),
-            object,
-        }
+    #[inline]
+    fn key(&self, o: &Object) -> Key {
+        Key::Exact(o.element(self.keypos))
     }
     /// Objects and their words, heads included.
     pub fn size(&self) -> (usize, usize) {
@@ -156,12 +127,33 @@ impl TreeTable {
         add(&self.items, items);
         add(&self.words, words);
     }
-    fn put_in(&self, set: &mut Set, o: Owned) {
-        let words = (TREE_HEAD_WORDS + o.words()) as isize;
-        match set.replace(self.entry(o)) {
-            Some(old) => self.count(0, words - (TREE_HEAD_WORDS + old.object.words()) as isize),
-            None => self.count(1, words),
+    fn put_in(&self, set: &mut Map, o: Owned) {
+        let words = o.words() as isize;
+        let key = self.key(&o);
+        match set.get_mut(&key) {
+            Some(old) => {
+                self.count(0, words - old.words() as isize);
+                self.replace(set, o);
+            }
+            None => {
+                self.count(1, TREE_HEAD_WORDS as isize + words);
+                set.insert(key, o);
+            }
         }
+    }
+    /// Puts `o` in the place of the object with its key.
+    fn replace(&self, set: &mut Map, o: Owned) {
+        let key = o.element(self.keypos);
+        if let Some(old) = set.get_mut(&Key::Exact(key))
+            && key.is_immed()
+            && old.element(self.keypos) == key
+        {
+            *old = o;
+            return;
+        }
+        // The map's key lies in the old object, or equals the new one without being the same.
+        set.remove(&Key::Exact(key));
+        set.insert(Key::Exact(key), o);
     }
 
     /// Calls `f` with the object whose key is `key`.
@@ -169,14 +161,14 @@ impl TreeTable {
     pub fn with_key<R>(&self, key: Term, f: impl FnOnce(Option<&Object>) -> R) -> Result<R, Gone> {
         let t = self.read();
         let set = t.as_ref().ok_or(Gone)?;
-        Ok(f(set.get(&Key::Exact(key)).map(|e| &*e.object)))
+        Ok(f(set.get(&Key::Exact(key)).map(|o| &**o)))
     }
 
     /// As [`super::hash::HashTable::put`].
     pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        if new_only && set.contains(&Key::Exact(o.element(self.keypos))) {
+        if new_only && set.contains_key(&Key::Exact(o.element(self.keypos))) {
             return Ok(false);
         }
         self.put_in(set, o);
@@ -190,7 +182,7 @@ impl TreeTable {
         if new_only
             && objects
                 .iter()
-                .any(|o| set.contains(&Key::Exact(o.element(self.keypos))))
+                .any(|o| set.contains_key(&Key::Exact(o.element(self.keypos))))
         {
             return Ok(false);
         }
@@ -209,28 +201,24 @@ impl TreeTable {
     ) -> Result<Option<R>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        let (mut o, old_words) = match set.take(&Key::Exact(key)) {
-            Some(e) => {
-                let w = e.object.words();
-                (e.object, Some(w))
+        if let Some(o) = set.get_mut(&Key::Exact(key)) {
+            let (change, r) = f(o);
+            if let Change::Replace(new) = change {
+                self.count(0, new.words() as isize - o.words() as isize);
+                self.replace(set, new);
             }
-            None => match default {
-                Some(default) => (default(), None),
-                None => return Ok(None),
-            },
+            return Ok(Some(r));
+        }
+        let Some(default) = default else {
+            return Ok(None);
         };
+        let mut o = default();
         let (change, r) = f(&mut o);
         match change {
-            Change::None => {}
-            Change::Replace(new) => o = new,
-            Change::Abort if old_words.is_none() => return Ok(Some(r)),
+            Change::None => self.put_in(set, o),
+            Change::Replace(new) => self.put_in(set, new),
             Change::Abort => {}
         }
-        match old_words {
-            Some(w) => self.count(0, o.words() as isize - w as isize),
-            None => self.count(1, (TREE_HEAD_WORDS + o.words()) as isize),
-        }
-        set.insert(self.entry(o));
         Ok(Some(r))
     }
 
@@ -239,10 +227,10 @@ impl TreeTable {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
         let key = Key::Exact(key);
-        if !set.get(&key).is_some_and(|e| which(&e.object)) {
+        if !set.get(&key).is_some_and(|o| which(o)) {
             return Ok(None);
         }
-        let o = set.take(&key).map(|e| e.object);
+        let o = set.remove(&key);
         if let Some(o) = &o {
             self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
         }
@@ -260,14 +248,14 @@ impl TreeTable {
         if ix > set.len() {
             return Ok(None);
         }
-        Ok(Some(f(set.iter().nth(ix).map(|e| &*e.object))))
+        Ok(Some(f(set.values().nth(ix).map(|o| &**o))))
     }
 
     /// Calls `f` with the first object of a span.
     pub fn first<R>(&self, span: Span, f: impl FnOnce(Option<&Object>) -> R) -> Result<R, Gone> {
         let t = self.read();
         let e = walk(t.as_ref().ok_or(Gone)?, span).next();
-        Ok(f(e.map(|e| &*e.object)))
+        Ok(f(e.map(|o| &**o)))
     }
 
     /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it had;
@@ -280,9 +268,9 @@ impl TreeTable {
     ) -> Result<bool, Gone> {
         let t = self.read();
         for e in walk(t.as_ref().ok_or(Gone)?, span) {
-            v.object(&e.object);
+            v.object(e);
             if !v.go_on() {
-                stopped(&e.object);
+                stopped(e);
                 return Ok(true);
             }
         }
@@ -302,21 +290,21 @@ impl TreeTable {
         let mut new: Vec<Owned> = Vec::new();
         let mut more = false;
         for e in walk(set, span) {
-            match v.object(&e.object) {
+            match v.object(e) {
                 Verdict::Keep => {}
-                Verdict::Delete => out.push(e.object.element(self.keypos)),
+                Verdict::Delete => out.push(e.element(self.keypos)),
                 Verdict::Replace(o) => new.push(o),
             }
             if !v.go_on() {
-                stopped(&e.object);
+                stopped(e);
                 more = true;
                 break;
             }
         }
         for k in out {
             // The key lies in the object, which lives to the end of this turn.
-            if let Some(e) = set.take(&Key::Exact(k)) {
-                self.count(-1, -((TREE_HEAD_WORDS + e.object.words()) as isize));
+            if let Some(o) = set.remove(&Key::Exact(k)) {
+                self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
             }
         }
         for o in new {
@@ -351,7 +339,7 @@ impl TreeTable {
 
 /// The entries of a span, in its direction. The far end is looked at entry by entry: the set would refuse a range
 /// whose ends are the wrong way round, and what programs pass in continuations is not to be trusted.
-fn walk(set: &Set, span: Span) -> impl Iterator<Item = &Entry> {
+fn walk(set: &Map, span: Span) -> impl Iterator<Item = &Owned> {
     let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
     let mut r = if span.downwards {
         set.range::<Key, _>((Bound::Unbounded, bound(span.high)))
@@ -359,16 +347,16 @@ fn walk(set: &Set, span: Span) -> impl Iterator<Item = &Entry> {
         set.range::<Key, _>((bound(span.low), Bound::Unbounded))
     };
     std::iter::from_fn(move || {
-        let e = if span.downwards {
+        let (key, o) = if span.downwards {
             r.next_back()
         } else {
             r.next()
         }?;
         let beyond = if span.downwards {
-            span.low.is_some_and(|l| e.key <= l)
+            span.low.is_some_and(|l| *key <= l)
         } else {
-            span.high.is_some_and(|h| e.key >= h)
+            span.high.is_some_and(|h| *key >= h)
         };
-        (!beyond).then_some(e)
+        (!beyond).then_some(o)
     })
 }
