@@ -133,7 +133,12 @@ impl TreeTable {
         match set.get_mut(&key) {
             Some(old) => {
                 self.count(0, words - old.words() as isize);
-                self.replace(set, o);
+                let k = o.element(self.keypos);
+                if k.is_immed() && old.element(self.keypos) == k {
+                    *old = o;
+                } else {
+                    self.replace(set, o);
+                }
             }
             None => {
                 self.count(1, TREE_HEAD_WORDS as isize + words);
