@@ -2,7 +2,7 @@
 
 use super::addr::{self, Addr};
 use super::sock::{Sock, state};
-use super::{Answer, Args, BAD_PORT, EINVAL, req, sys};
+use super::{Answer, Args, BAD_PORT, EINVAL, interfaces, req, sys};
 use crate::port::Base;
 use std::ffi::{CStr, CString};
 
@@ -22,16 +22,6 @@ mod stat {
 
 /// The only thing to subscribe to.
 const SUBS_EMPTY_OUT_Q: u8 = 1;
-
-/// Numbers of interface options, and bits of their flags.
-mod ifopt {
-    pub const ADDR: u8 = 1;
-    pub const BROADADDR: u8 = 2;
-    pub const DSTADDR: u8 = 3;
-    pub const NETMASK: u8 = 5;
-    pub const FLAGS: u8 = 6;
-    pub const HWADDR: u8 = 7;
-}
 
 /// Answers a request; `queued` bytes wait to be sent.
 pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -> Answer {
@@ -143,8 +133,11 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
             let n = args.u8()? as usize;
             service_by_port(port, args.take(n)?)
         }
-        req::GETIFADDRS if !s.is_open() => Err(BAD_PORT),
-        req::GETIFADDRS => interfaces(),
+        req::GETIFADDRS | req::GETIFLIST | req::IFGET | req::IFSET if !s.is_open() => Err(BAD_PORT),
+        req::GETIFADDRS => interfaces::all(),
+        req::GETIFLIST => interfaces::names(),
+        req::IFGET => interfaces::get(s.fd()?, args),
+        req::IFSET => interfaces::set(s.fd()?, args),
         _ => Err(BAD_PORT),
     }
 }
@@ -283,87 +276,4 @@ fn service_by_port(port: u16, protocol: &[u8]) -> Answer {
         // SAFETY: a terminated string in the room.
         |e| unsafe { CStr::from_ptr(e.s_name) }.to_bytes().to_vec(),
     )
-}
-
-/// Names, flags and addresses of all interfaces.
-fn interfaces() -> Answer {
-    let mut first = std::ptr::null_mut();
-    // SAFETY: room for the pointer; what it points at is freed below.
-    sys::unit(unsafe { libc::getifaddrs(&mut first) })?;
-    let mut out = Vec::new();
-    let mut next = first;
-    // SAFETY: entries of the list that the call made, each with what its flags say.
-    unsafe {
-        while let Some(i) = next.as_ref() {
-            let name = CStr::from_ptr(i.ifa_name).to_bytes();
-            // Bytes above 127 are coded as characters.
-            out.extend(String::from_iter(name.iter().map(|&b| b as char)).into_bytes());
-            out.push(0);
-            out.push(ifopt::FLAGS);
-            out.extend_from_slice(&flags(i.ifa_flags as i32).to_be_bytes());
-            if let Some(a) = i.ifa_addr.as_ref() {
-                match a.sa_family as i32 {
-                    libc::AF_INET | libc::AF_INET6 => {
-                        put_address(&mut out, ifopt::ADDR, i.ifa_addr);
-                        put_address(&mut out, ifopt::NETMASK, i.ifa_netmask);
-                        let other = i.ifa_ifu;
-                        if !other.is_null() && i.ifa_flags as i32 & libc::IFF_POINTOPOINT != 0 {
-                            put_address(&mut out, ifopt::DSTADDR, other);
-                        } else if i.ifa_flags as i32 & libc::IFF_BROADCAST != 0 {
-                            put_address(&mut out, ifopt::BROADADDR, other);
-                        }
-                    }
-                    libc::AF_PACKET => {
-                        let l = &*i.ifa_addr.cast::<libc::sockaddr_ll>();
-                        let n = (l.sll_halen as usize).min(l.sll_addr.len());
-                        if n > 1 {
-                            out.push(ifopt::HWADDR);
-                            out.extend_from_slice(&(n as u16).to_be_bytes());
-                            out.extend_from_slice(&l.sll_addr[..n]);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            out.push(0);
-            next = i.ifa_next;
-        }
-        libc::freeifaddrs(first);
-    }
-    Ok(out)
-}
-
-/// # Safety
-/// The address is null or good, with as many bytes as its family has.
-unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
-    if a.is_null() {
-        return;
-    }
-    match (*a).sa_family as i32 {
-        libc::AF_INET | libc::AF_UNSPEC => {
-            let ip = (*a.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
-            out.extend_from_slice(&[option, addr::family::INET]);
-            out.extend_from_slice(&ip.to_ne_bytes());
-        }
-        libc::AF_INET6 => {
-            out.extend_from_slice(&[option, addr::family::INET6]);
-            out.extend_from_slice(&(*a.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr);
-        }
-        _ => {}
-    }
-}
-
-fn flags(of: i32) -> u32 {
-    let bits = [
-        (libc::IFF_UP, 0x01),
-        (libc::IFF_BROADCAST, 0x02),
-        (libc::IFF_LOOPBACK, 0x04),
-        (libc::IFF_POINTOPOINT, 0x08),
-        // Up counts as running, as in stock.
-        (libc::IFF_UP, 0x10),
-        (libc::IFF_MULTICAST, 0x20),
-    ];
-    bits.iter()
-        .filter(|b| of & b.0 != 0)
-        .fold(0, |n, b| n | b.1)
 }

@@ -7,7 +7,8 @@
 //! an active socket is sent to the port's owner.
 //!
 //! # Parts
-//! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all understand; [`tcp`] and
+//! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all understand, `interfaces`
+//! those about the network's interfaces; [`tcp`] and
 //! [`udp`] are the drivers; [`addr`] and [`sys`] stand between them and the kernel.
 //!
 //! # State
@@ -17,6 +18,7 @@
 
 pub mod addr;
 pub mod ctl;
+mod interfaces;
 pub mod opts;
 pub mod sock;
 pub mod sys;
@@ -48,6 +50,9 @@ pub mod req {
     pub const GETSERVBYPORT: u32 = 18;
     pub const SETNAME: u32 = 19;
     pub const SETPEER: u32 = 20;
+    pub const GETIFLIST: u32 = 21;
+    pub const IFGET: u32 = 22;
+    pub const IFSET: u32 = 23;
     pub const SUBSCRIBE: u32 = 24;
     pub const GETIFADDRS: u32 = 25;
     pub const ACCEPT: u32 = 26;
