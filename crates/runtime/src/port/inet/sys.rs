@@ -2,7 +2,7 @@
 
 use super::addr::Addr;
 use crate::posix::last_errno;
-use std::mem::size_of;
+use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// The result of a call that gives 0 or fails.
@@ -67,8 +67,8 @@ pub fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
     unit(unsafe { libc::shutdown(fd, how) })
 }
 
-/// Receives into `to`, without waiting.
-pub fn recv(fd: RawFd, to: &mut [u8]) -> Result<usize, i32> {
+/// Receives into `to`, without waiting: how many bytes of it have been filled.
+pub fn recv(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i32> {
     // SAFETY: as many bytes as the slice has.
     bytes(unsafe { libc::recv(fd, to.as_mut_ptr().cast(), to.len(), libc::MSG_DONTWAIT) })
 }

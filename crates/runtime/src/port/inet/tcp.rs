@@ -26,7 +26,9 @@ use crate::port::{Base, Driver, Reply, open};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 lazy_atoms! {
@@ -45,7 +47,13 @@ const MAX_RECV_BYTES: u32 = 0x400_0000;
 const TURN_BYTES: usize = 1 << 20;
 const TURN_READS: usize = 16;
 /// Room made at once for input, at most; a packet's length is only a claim.
-const READ_STEP: usize = 64 * 1024;
+const READ_STEP: usize = 256 * 1024;
+/// Largest buffer that is kept for the next socket that this thread reads from.
+const SPARE_BYTES: usize = 2 * READ_STEP;
+
+thread_local! {
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// What a timer is about; the number is that of the request.
 mod timers {
@@ -75,14 +83,42 @@ struct Input {
     size: usize,
     /// Bytes that are missing, where that is known.
     missing: usize,
+    /// The last read got all that it asked for: there may be more.
+    full: bool,
 }
 
 impl Input {
     fn data(&self) -> &[u8] {
         &self.buf[self.start..]
     }
+    /// Gives the buffer up.
     fn clear(&mut self) {
-        *self = Input::default();
+        let full = self.full;
+        let old = std::mem::take(self);
+        self.full = full;
+        if (1..=SPARE_BYTES).contains(&old.buf.capacity()) {
+            SPARE.set(old.buf);
+        }
+    }
+    /// Reads at most `n` bytes behind what is there, with `recv`.
+    fn read(
+        &mut self,
+        n: usize,
+        recv: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<usize, i32>,
+    ) -> Result<usize, i32> {
+        if self.buf.capacity() == 0 {
+            self.buf = SPARE.take();
+            self.buf.clear();
+        }
+        self.compact();
+        let n = n.min(READ_STEP.max(self.buf.len()));
+        self.buf.reserve(n);
+        let r = recv(&mut self.buf.spare_capacity_mut()[..n]);
+        let got = *r.as_ref().unwrap_or(&0);
+        self.full = got == n;
+        // SAFETY: so many bytes of the room have been filled.
+        unsafe { self.buf.set_len(self.buf.len() + got.min(n)) };
+        r
     }
     /// Moves what is there to the front.
     fn compact(&mut self) {
@@ -539,13 +575,7 @@ impl Tcp {
     /// Reads at most `n` bytes behind what is there.
     fn read(&mut self, n: usize) -> Result<usize, Error> {
         let fd = self.s.fd()?;
-        self.input.compact();
-        let at = self.input.buf.len();
-        let n = n.min(READ_STEP.max(at));
-        self.input.buf.resize(at + n, 0);
-        let r = sys::recv(fd, &mut self.input.buf[at..]);
-        self.input.buf.truncate(at + *r.as_ref().unwrap_or(&0));
-        Ok(r?)
+        Ok(self.input.read(n, |to| sys::recv(fd, to))?)
     }
     /// Lets the buffer have that many bytes.
     fn grow(&mut self, n: usize) {
@@ -1102,10 +1132,11 @@ impl Driver for Tcp {
                 self.accept_ready(base);
             } else if self.s.is_connected() {
                 for _ in 0..TURN_READS {
-                    match self.recv(base, 0) {
-                        // More may be there as long as whole packets come.
-                        Ok(n) if n > 0 && self.s.active != active::PASSIVE => {}
-                        _ => break,
+                    self.input.full = false;
+                    let r = self.recv(base, 0);
+                    let wanted = self.s.active != active::PASSIVE || !self.ops.is_empty();
+                    if r.is_err() || !wanted || !self.input.full {
+                        break;
                     }
                 }
             } else if self.s.state & state::CONNECTING == 0 {
