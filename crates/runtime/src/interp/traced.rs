@@ -31,20 +31,41 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
         return (pc, *(pc as *const u16));
     };
     // What the match specification made is in fragments; registers stay where they are.
+    let (m, f, n) = p.mfa;
+    let number = |n: i64| Term::small(n);
     if p.returns != 0 {
-        let (m, f, n) = p.mfa;
-        if cx.heap.free_words() < FRAME_WORDS + cx.heap.stack_reserve + n as usize {
-            collect(cx, FRAME_WORDS + n as usize, n as usize);
+        let words = [m, f, number(n.into()), number(p.returns.into())];
+        push_frame(cx, n as usize, words);
+    }
+    if let Some(before) = p.time {
+        // A function that is called last by one whose time is measured returns for both.
+        let stub = code::stubs().return_trace.as_ptr();
+        let at = cx.heap.stop;
+        let last = *(at as *const u64) == stub as u64 && *at.add(4) == number(calls::TIMED);
+        if !last {
+            let words = [
+                number((before / 8) as i64),
+                number(0),
+                number(0),
+                number(calls::TIMED),
+            ];
+            push_frame(cx, n as usize, words);
         }
-        let at = cx.heap.stop.sub(FRAME_WORDS);
-        (at as *mut u64).write(code::stubs().return_trace.as_ptr() as u64);
-        at.add(1).write(m);
-        at.add(2).write(f);
-        at.add(3).write(Term::small(n.into()));
-        at.add(4).write(Term::small(p.returns.into()));
-        cx.heap.stop = at;
     }
     (p.entry, p.original)
+}
+
+/// Puts a frame between those of the function that is called with `live` arguments and its caller.
+unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; 4]) {
+    if cx.heap.free_words() < FRAME_WORDS + cx.heap.stack_reserve + live {
+        collect(cx, FRAME_WORDS + live, live);
+    }
+    let at = cx.heap.stop.sub(FRAME_WORDS);
+    (at as *mut u64).write(code::stubs().return_trace.as_ptr() as u64);
+    for (i, w) in words.into_iter().enumerate() {
+        at.add(1 + i).write(w);
+    }
+    cx.heap.stop = at;
 }
 
 slow_op! {

@@ -198,6 +198,8 @@ pub struct Ext {
     /// `Pid` of the process that the trace messages of this one go to; nil for none.
     pub tracer: Term,
     pub trace_flags: u32,
+    /// The function whose time is being measured: its entry, and since when (0: it doesn't run).
+    pub call_time: Option<(usize, i64)>,
     /// Timers and things that natives keep for it, dropped at exit.
     pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
     pub gc_count: u64,
@@ -229,6 +231,7 @@ impl Ext {
             priority: Priority::Normal,
             tracer: NIL,
             trace_flags: 0,
+            call_time: None,
             on_exit: Vec::new(),
             gc_count: 0,
             deferred: Vec::new(),

@@ -13,7 +13,7 @@ use crate::code::{self, Module};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run};
 use crate::process::{self, TRACED};
-use crate::{lazy_atoms, signal};
+use crate::{clock, lazy_atoms, signal};
 use purlin_isa::ops::Op;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
@@ -344,6 +344,53 @@ pub struct Passed {
     pub entry: *const u64,
     pub returns: u8,
     pub mfa: (Term, Term, u32),
+    /// The time of the call is measured: the entry of the function whose time was, or 0.
+    pub time: Option<usize>,
+}
+
+/// Kind of a frame in [`returned`]: not a return to be told, but the end of a function whose time is measured.
+pub const TIMED: i64 = 3;
+
+/// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
+/// has passed is that of the one before, whose entry is returned.
+fn switch(p: &mut process::Process, to: usize) -> usize {
+    let now = clock::elapsed().max(1);
+    let pid = p.pid();
+    let e = p.ext_mut();
+    let before = e.call_time.take();
+    e.call_time = (to != 0).then_some((to, now));
+    let Some((entry, since)) = before else {
+        return 0;
+    };
+    if since != 0 {
+        account(entry, pid, now - since);
+    }
+    entry
+}
+
+fn account(entry: usize, pid: Term, ns: i64) {
+    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    if let Some(b) = t.at.get(&entry) {
+        let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((all, true)) = &mut w.time {
+            all.entry(pid.raw()).or_default().1 += ns.max(0) as u64;
+        }
+    }
+}
+
+/// A process that the caller owns stops to run (`true`), or runs on: time that it waits isn't measured.
+pub fn pause(p: &mut process::Process, stops: bool) {
+    let pid = p.pid();
+    let Some(Some((entry, since))) = p.ext().map(|e| e.call_time) else {
+        return;
+    };
+    let now = clock::elapsed().max(1);
+    if stops && since != 0 {
+        account(entry, pid, now - since);
+    }
+    if let Some(e) = p.ext() {
+        e.call_time = Some((entry, if stops { 0 } else { now }));
+    }
 }
 
 /// See [`Passed`]. `caller`: where the call returns to.
@@ -358,19 +405,26 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
         entry: b.entry as *const u64,
         returns: 0,
         mfa: b.mfa,
+        time: None,
     };
     let me = cx.self_pid();
+    let traced = cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
+    let mut timed = false;
     let (call_spec, meta) = {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
         if let Some((n, true)) = &mut w.count {
             *n += 1;
         }
-        if let Some((all, true)) = &mut w.time {
+        if let (true, Some((all, true))) = (traced, &mut w.time) {
             all.entry(me.raw()).or_default().0 += 1;
+            timed = true;
         }
         (w.call.clone(), w.meta.clone())
     };
-    if cx.process().has(process::SENSITIVE) {
+    if timed {
+        passed.time = Some(switch(cx.process(), b.entry));
+    }
+    if cx.process().has(process::SENSITIVE) || (meta.is_none() && call_spec.is_none()) {
         return Some(passed);
     }
     let n = b.mfa.2 as usize;
@@ -443,6 +497,11 @@ fn tell_call(
 #[cold]
 pub fn returned(cx: &mut Cx, frame: [Term; 4], class: Option<Term>, value: Term) {
     let [m, f, arity, kind] = frame;
+    if kind == Term::small(TIMED) {
+        let before = m.as_small().unwrap_or(0) as usize * 8;
+        switch(cx.process(), before);
+        return;
+    }
     let (flags, tracer) = state(cx.process());
     if flags & flag::CALL == 0 || flags & flag::SILENT != 0 || cx.process().has(process::SENSITIVE)
     {

@@ -140,6 +140,9 @@ pub fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
         e.trace_flags |= flags;
     } else {
         e.trace_flags &= !flags;
+        if e.trace_flags & flag::CALL == 0 {
+            e.call_time = None;
+        }
         if e.trace_flags == 0 {
             e.tracer = NIL;
         }
@@ -317,6 +320,10 @@ fn tied(p: &mut Process, what: Tie, other: Term) {
 /// A process that the caller owns starts to run (`true`) or stops. `pc`: where.
 #[cold]
 pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
+    calls::pause(p, !starts);
+    if state(p).0 & (flag::RUNNING | flag::RUNNING_PROCS) == 0 {
+        return;
+    }
     let tag = if starts { in_() } else { out() };
     let mut f = purlin_term::frag::Fragment::new();
     let place = match crate::code::find(pc) {
