@@ -129,8 +129,14 @@ fn notify(sig: i32) {
     }
 }
 
-/// Says what a signal does.
+/// Says what a signal does. The end of a child is nothing to be told of or to ignore: ports wait for their children, as in
+/// stock, where they are another process's.
 pub fn set(sig: i32, action: Action) -> io::Result<()> {
+    let action = if sig == libc::SIGCHLD {
+        Action::Default
+    } else {
+        action
+    };
     if action == Action::Handle {
         start()?;
     }
@@ -155,6 +161,8 @@ pub fn set(sig: i32, action: Action) -> io::Result<()> {
 pub fn init(mode: BreakMode) {
     let mut all = vec![
         (libc::SIGPIPE, Action::Ignore),
+        // Who started this process may have ignored it, which is inherited, and leaves no status to wait for.
+        (libc::SIGCHLD, Action::Default),
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),
     ];

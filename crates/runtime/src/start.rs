@@ -197,6 +197,8 @@ pub fn start(options: EmulatorOptions) -> ! {
     );
     timer::start();
     crate::os_signals::init(o.flags.break_mode);
+    let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
+    crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
     let s = &o.flags.schedulers;
     sched::start(
         s.online as usize,

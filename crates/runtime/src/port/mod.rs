@@ -84,6 +84,11 @@ static TABLE: RwLock<Table> = RwLock::new(Table {
     limit: 65536,
 });
 
+/// Greatest number of descriptors that this process may have.
+pub fn max_files() -> i64 {
+    sys::max_files()
+}
+
 /// Sets the most ports there may be (`+Q`).
 pub fn set_limit(n: usize) {
     TABLE.write().unwrap_or_else(|e| e.into_inner()).limit = n;

@@ -69,7 +69,7 @@ fn reap() {
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // Somebody else has waited for them.
+            // Somebody else has waited for them: how they ended can't be known any more.
             Err(_) => {
                 let lost: Vec<_> = {
                     let mut r = c.running.lock().unwrap_or_else(|e| e.into_inner());
@@ -77,7 +77,7 @@ fn reap() {
                 };
                 for (_, port) in lost {
                     if let Some(p) = port.upgrade() {
-                        p.child_exited(0);
+                        p.child_exited(exited(UNKNOWN));
                     }
                 }
             }
@@ -102,6 +102,9 @@ fn environment(o: &Options) -> Vec<CString> {
         })
         .collect()
 }
+
+/// Exit code of a child whose own can't be known.
+const UNKNOWN: i32 = 255;
 
 /// Status of wait(2) of a program that exited with that code.
 fn exited(code: i32) -> i32 {
