@@ -93,7 +93,14 @@ fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
         }
         Encoding::Utf8 => match std::str::from_utf8(&bytes) {
             Ok(s) => Ok(s.to_owned()),
-            Err(_) => Err(Fail::Badarg),
+            // Too many characters before the damage are noticed first.
+            Err(e) => {
+                let good = &bytes[..e.valid_up_to()];
+                match std::str::from_utf8(good) {
+                    Ok(s) if s.chars().count() > MAX_CHARS => Err(Fail::SystemLimit),
+                    _ => Err(Fail::Badarg),
+                }
+            }
         },
     }
 }

@@ -401,7 +401,20 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         }
         "ets_realloc_moves" => boolean(f.ets.realloc_moves),
         "ets_always_compress" => boolean(f.ets.always_compress),
-        "snifs" | "taints" => NIL,
+        "taints" => NIL,
+        "snifs" => {
+            let mut list = NIL;
+            for b in super::TABLES.iter().copied().flatten() {
+                // Continuations of natives are no functions of anybody's.
+                if b.module != "purlin" {
+                    let (m, f) = (atom::intern(b.module), atom::intern(b.name));
+                    let mfa = cx.tuple(&[m, f, Term::small(b.arity.into())]);
+                    list = cx.cons(mfa, list);
+                }
+            }
+            let hibernate = cx.tuple(&[am::ERLANG, atom::intern("hibernate"), Term::small(3)]);
+            cx.cons(hibernate, list)
+        }
         "sequential_tracer" => {
             let t = super::trace::sequential_tracer();
             cx.tuple(&[symbol("sequential_tracer"), t])

@@ -305,7 +305,13 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
             Some(t) => m = t,
             None if to != 0 => return pc.offset(to),
             None => {
-                let fail = cx.error2(am::BADKEY, k);
+                // Of several keys that are missing the least is named.
+                let missing = (i..n)
+                    .step_by(2)
+                    .map(|i| source(cx, e, *list.add(i)))
+                    .filter(|&k| !map::contains(m, k))
+                    .min_by(|a, b| purlin_term::compare::cmp_exact(*a, *b));
+                let fail = cx.error2(am::BADKEY, missing.unwrap_or(k));
                 return exc::raise(cx, pc, fail, exc::First::None);
             }
         }
