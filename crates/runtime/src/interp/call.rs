@@ -649,7 +649,10 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
 
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 1);
-    let (m, f) = (cx.x[n], cx.x[n + 1]);
+    let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
+    if let Some(next) = raise_here(cx, pc, m, f, n) {
+        return next;
+    }
     let to = callee(m, f, n);
     if to.is_null() {
         let args = args_list(cx, n);
@@ -660,7 +663,10 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 2);
-    let (m, f) = (cx.x[n], cx.x[n + 1]);
+    let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
+    if let Some(next) = raise_here(cx, pc, m, f, n) {
+        return next;
+    }
     let to = callee(m, f, n);
     if to.is_null() {
         let args = args_list(cx, n);
@@ -668,6 +674,46 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
     cx.heap.stop = cx.heap.stop.add(h(pc, 1) + 1);
     count_call(cx, to, n)
+}
+/// What a call of `m:f` with `n` arguments comes to: calls of `erlang:apply/3` are made on the spot, so that whoever
+/// asked for them is seen in the stack trace of what fails.
+fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, usize) {
+    while m == am::ERLANG && f == am::APPLY && n == 3 && cx.x[0].is_atom() && cx.x[1].is_atom() {
+        let Some(args) = cx.x[2].list_to_vec() else {
+            break;
+        };
+        if args.len() > crate::cx::MAX_ARGS {
+            break;
+        }
+        (m, f, n) = (cx.x[0], cx.x[1], args.len());
+        cx.x[..n].copy_from_slice(&args);
+    }
+    (m, f, n)
+}
+/// Natives that always raise are called where the instruction is: its function is the first in the stack trace, even
+/// where the call would have dropped its frame. None for other functions.
+unsafe fn raise_here(
+    cx: &mut Cx,
+    pc: *const u64,
+    m: Term,
+    f: Term,
+    n: usize,
+) -> Option<*const u64> {
+    if !exc::raises(m, f, n) {
+        return None;
+    }
+    let (_, native) = crate::code::native(m, f, n as u32)?;
+    let args: SmallVec<[Term; 8]> = cx.x[..n].into();
+    // `erlang:apply/3` as a function is the runtime's own code: whoever called it is meant.
+    let pc = match crate::code::module_at(pc) {
+        Some(_) => pc,
+        None => *(cx.heap.stop as *const *const u64),
+    };
+    cx.bif_pc = pc;
+    match (native.call)(cx, args.as_ptr()) {
+        Ok(_) => None,
+        Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),
+    }
 }
 unsafe fn count_call(cx: &mut Cx, to: *const u64, live: usize) -> *const u64 {
     cx.reds -= 1;
@@ -704,6 +750,9 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let Some(n) = spread(cx, args) else {
         return bad_apply(cx, pc, m, f, args);
     };
+    if let Some(next) = raise_here(cx, pc, m, f, n) {
+        return next;
+    }
     let to = callee(m, f, n);
     if to.is_null() {
         return bad_apply(cx, pc, m, f, args);

@@ -158,7 +158,7 @@ unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
 }
 
 /// Whether a native only raises what it was told to: then the trace starts where it was called.
-fn raises(m: Term, f: Term, arity: usize) -> bool {
+pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
     m == am::ERLANG
         && match f {
             am::ERROR => (1..=3).contains(&arity),
