@@ -1,5 +1,5 @@
-//! Module `math`: the C library's functions, so that results equal stock's to the last bit; `badarith` where the
-//! argument is no number or the result is not finite.
+//! Module `math`: the C library's functions, so that results equal stock's to the last bit; `badarg` where an argument
+//! is no number, `badarith` where it is too large for a float or the result is not finite.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::arith::to_f64;
@@ -35,6 +35,13 @@ mod c {
     }
 }
 
+/// An argument as a float.
+fn number(x: Term) -> Result<f64, Fail> {
+    if !x.is_number() {
+        return Err(Fail::Badarg);
+    }
+    to_f64(x).filter(|f| f.is_finite()).ok_or(Fail::Badarith)
+}
 fn finite(cx: &mut Cx, f: f64) -> BifResult {
     if f.is_finite() {
         Ok(cx.float(f))
@@ -46,7 +53,7 @@ fn finite(cx: &mut Cx, f: f64) -> BifResult {
 macro_rules! unary {
     ($($name:ident = $f:path;)*) => {$(
         fn $name(cx: &mut Cx, [x]: [Term; 1]) -> BifResult {
-            let r = $f(to_f64(x).ok_or(Fail::Badarith)?);
+            let r = $f(number(x)?);
             finite(cx, r)
         }
     )*};
@@ -54,8 +61,8 @@ macro_rules! unary {
 macro_rules! binary {
     ($($name:ident = $f:path;)*) => {$(
         fn $name(cx: &mut Cx, [x, y]: [Term; 2]) -> BifResult {
-            let a = to_f64(x).ok_or(Fail::Badarith)?;
-            let b = to_f64(y).ok_or(Fail::Badarith)?;
+            let a = number(x)?;
+            let b = number(y)?;
             finite(cx, $f(a, b))
         }
     )*};
