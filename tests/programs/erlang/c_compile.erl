@@ -40,7 +40,7 @@ main() ->
     {ok, made, B3} = compile:forms(Forms),
     {module, made} = code:load_binary(made, "nofile", B3),
     io:format("~p~n", [made:f(1)]),
-    io:format("~p~n", [made:module_info(exports)]),
+    io:format("~p~n", [lists:sort(made:module_info(exports))]),
     io:format("~p~n", [lists:sort([K || {K, _} <- made:module_info()])]),
     io:format("~p~n", [code:which(lists) =/= non_existing]),
     io:format("~p~n", [code:is_loaded(made)]),

@@ -25,6 +25,10 @@ main() ->
     erlang:garbage_collect(),
     io:format("~p~n", [lists:sum([length(receive {x, L} when length(L) =:= K -> L end) || K <- lists:seq(100, 1, -1)])]),
     process_flag(message_queue_data, on_heap),
+    Forever = spawn(fun() -> timer:sleep(infinity) end),
+    [begin timer:sleep(5), Forever ! wake_up end || _ <- [1, 2, 3]],
+    timer:sleep(20),
+    io:format("~p~n", [process_info(Forever, message_queue_len)]),
     io:format("~p~n", [flush()]).
 
 echo() -> receive {From, R, X} -> From ! {R, X}, echo() end.

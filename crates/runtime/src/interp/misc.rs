@@ -193,7 +193,7 @@ unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let again = pc.offset(r.l());
-    let t = r.s(cx);
+    let time = r.q();
     if cx.process().has(crate::process::TIMER) {
         // Woken for something else than the timeout, which was read when the timer was set: a receive without
         // patterns comes back to this very instruction, and its register may hold nothing any more.
@@ -202,12 +202,24 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
         cx.interp.exit = Exit::WaitTimeout;
         return std::ptr::null();
     }
+    let t = source(cx, cx.heap.stop, time);
     let ms = match t.as_small() {
-        // A later round of the receive: the timer runs, and the register that held the time may be overwritten.
-        _ if cx.process().has(crate::process::TIMER) => 0,
         Some(0) => return r.end(),
         Some(n) if (0..=0xFFFF_FFFF).contains(&n) => n as u64,
-        _ if t == am::INFINITY => return wait(cx, pc),
+        _ if t == am::INFINITY => {
+            cx.interp.pc = again;
+            // No timer remembers this for the next round, so the X register that holds it has to last. Those before
+            // it mean nothing while a process waits, and must not be old pointers.
+            cx.interp.live = if time & 7 == 0 {
+                (time >> 4) as usize / 8 + 1
+            } else {
+                0
+            };
+            let live = cx.interp.live;
+            cx.x[..live].fill(am::INFINITY);
+            cx.interp.exit = Exit::Wait;
+            return std::ptr::null();
+        }
         _ => return exc::error(cx, pc, am::TIMEOUT_VALUE),
     };
     cx.interp.pc = again;
