@@ -581,7 +581,30 @@ fn process_info_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
     info(cx, pid, Wanted::Some(v))
 }
 
+/// `erts_internal:process_display/2`: writes the stack of a process to standard error.
+fn process_display_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
+    if !pid.is_local_pid() {
+        return Ok(am::BADARG);
+    }
+    if !what.is_atom() || atom::name(what) != "backtrace" {
+        return Ok(am::BADOPT);
+    }
+    let show = |cx: &mut Cx| crate::report::to_stderr(&backtrace(cx));
+    if pid == cx.self_pid() {
+        show(cx);
+        return Ok(am::TRUE);
+    }
+    ask_term(cx, pid, move |cx| match cx {
+        Some(cx) => {
+            show(cx);
+            OwnedTerm::copy_of(am::TRUE)
+        }
+        None => OwnedTerm::copy_of(am::BADARG),
+    })
+}
+
 bifs! {
+    Plain "erts_internal":"process_display"/2 = process_display_2;
     Plain "erlang":"process_info"/1 = process_info_1;
     Plain "erlang":"process_info"/2 = process_info_2;
 }
