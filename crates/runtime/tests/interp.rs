@@ -153,10 +153,11 @@ fn load_libraries() {
 }
 
 /// How each sample is compiled: the newest instructions, those of OTP 24 (binaries under construction in steps), and
-/// what the compiler emits where it doesn't optimise.
+/// what the compiler emits where it doesn't optimise. Also OTP 22, which makes funs otherwise.
 const WAYS: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("r24", &["+r24"]),
+    ("r22", &["+r22"]),
     (
         "no_ssa_opt",
         &["+no_ssa_opt", "+no_type_opt", "+no_postopt"],
