@@ -268,24 +268,6 @@ fn copy_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
     copy_2(cx, [s, Term::small(1)])
 }
 
-fn bin_to_list_3(cx: &mut Cx, [s, p, l]: [Term; 3]) -> BifResult {
-    let b = bytes(s)?;
-    let (at, n) = part_range(b.len(), p, l).ok_or(Fail::Badarg)?;
-    cx.bump(n / 256 + 1);
-    Ok(cx.byte_list(&b[at..at + n], NIL))
-}
-fn bin_to_list_2(cx: &mut Cx, [s, pl]: [Term; 2]) -> BifResult {
-    match pl.as_tuple() {
-        Some(&[p, l]) => bin_to_list_3(cx, [s, p, l]),
-        _ => Err(Fail::Badarg),
-    }
-}
-fn bin_to_list_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
-    let b = bytes(s)?;
-    cx.bump(b.len() / 256 + 1);
-    Ok(cx.byte_list(&b, NIL))
-}
-
 fn list_to_bin_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     if !t.is_list() {
         return Err(Fail::Badarg);
@@ -399,9 +381,6 @@ bifs! {
     Plain "binary":"part"/3 = iolist::binary_part_3;
     Plain "binary":"copy"/1 = copy_1;
     Plain "binary":"copy"/2 = copy_2;
-    Plain "binary":"bin_to_list"/1 = bin_to_list_1;
-    Plain "binary":"bin_to_list"/2 = bin_to_list_2;
-    Plain "binary":"bin_to_list"/3 = bin_to_list_3;
     Plain "binary":"list_to_bin"/1 = list_to_bin_1;
     Plain "binary":"decode_unsigned"/1 = decode_unsigned_1;
     Plain "binary":"decode_unsigned"/2 = decode_unsigned_2;

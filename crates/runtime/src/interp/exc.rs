@@ -191,6 +191,8 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
             entries.push(e);
         }
     }
+    // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
+    // caller's.
     for (i, &pc) in pcs.iter().enumerate() {
         if entries.len() >= depth {
             break;
@@ -198,8 +200,8 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         // A return address belongs to the call before it.
         let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
         let first = (i == 0 && kind == 1).then(|| parts[2].as_tuple()).flatten();
-        let extra = match (i, kind) {
-            (0, 0 | 4) => parts[3],
+        let extra = match (entries.is_empty(), kind) {
+            (true, 0 | 4) => parts[3],
             _ => NIL,
         };
         let location = match place.as_ref().and_then(|p| p.line.as_ref()) {
@@ -214,8 +216,8 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         let e = match (first, place) {
             (Some(&[m, f, a]), _) => cx.tuple(&[m, f, a, location]),
             (_, Some(p)) => {
-                let args = match (i, kind) {
-                    (0, 4) => parts[2],
+                let args = match (entries.is_empty(), kind) {
+                    (true, 4) => parts[2],
                     _ => Term::small(i64::from(p.arity)),
                 };
                 cx.tuple(&[p.module, p.function, args, location])
