@@ -74,6 +74,9 @@ fn has_natives(module: &str) -> bool {
         .any(|t| t.iter().any(|b| b.module == needs))
 }
 
+/// `+P` where it isn't given.
+const DEFAULT_PROCESSES: u32 = 1 << 18;
+
 fn fatal(text: std::fmt::Arguments) -> ! {
     eprintln!("purlin: {text}");
     std::process::exit(1)
@@ -155,7 +158,13 @@ pub fn start(options: EmulatorOptions) -> ! {
     osenv::init(o.environment.iter().cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     purlin_term::region::init();
-    process::init_table(o.flags.tables.process_limit() as usize);
+    // The table grows as it must; only who asks for a ceiling gets one.
+    let asked = o.flags.tables.processes != DEFAULT_PROCESSES;
+    process::init_table(if asked {
+        o.flags.tables.process_limit() as usize
+    } else {
+        process::table::MAX_PROCESSES
+    });
     let _ = bif::re::FIND_EXPORT.set(|m, f, a| code::export(m, f, u32::from(a)));
     defaults(o);
     let _ = crate::interp::RECEIVE.set(signal::mailbox::receive_table());
