@@ -235,10 +235,9 @@ pub trait Alloc {
             Term::boxed_at(p)
         }
     }
-    /// Bytes `offset..offset + len` of the binary `of`: copied where that takes no more words than a reference, else
-    /// by reference.
+    /// Bytes `offset..offset + len` of the binary `of`: copied where a heap binary holds them, else by reference.
     fn part(&mut self, of: Term, offset: usize, len: usize) -> Term {
-        if len <= 24 {
+        if len <= HEAP_BIN_LIMIT {
             if let Some(b) = of.as_bits().and_then(|b| b.as_bytes()) {
                 return self.binary(&b[offset..offset + len]);
             }

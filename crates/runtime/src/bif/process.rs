@@ -849,7 +849,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     {
         return crate::monitor_nodes(cx, flag, value);
     }
-    Err(Fail::Badarg)
+    Err(cx.badarg_cause(a_badopt()))
 }
 fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
     if !pid.is_local_pid() || flag != a_save_calls() {

@@ -7,7 +7,7 @@ use crate::cx::Cx;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header, header_arity};
-use purlin_term::{Alloc, Term, am, arith, bits};
+use purlin_term::{Alloc, Term, am, arith, bits, layout};
 
 slow_op! {
     op_bs_get_integer => get_integer;
@@ -305,6 +305,27 @@ unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => pc.offset(g.to),
     }
 }
+/// Bits of a binary that was matched: copied where a heap binary holds them (as in stock, so that a small part doesn't
+/// keep the whole), else by reference.
+unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
+    if n & 7 != 0 || n / 8 > layout::HEAP_BIN_LIMIT {
+        return cx.sub_binary(orig, pos, n);
+    }
+    let (t, to) = cx.heap_bin(n / 8);
+    if let Some(b) = orig.as_bits() {
+        let at = b.bit_offset as usize + pos;
+        let part = layout::Bits {
+            base: b.base.add(at >> 3),
+            bit_offset: (at & 7) as u32,
+            bit_len: n,
+        };
+        match part.as_bytes() {
+            Some(s) => std::ptr::copy_nonoverlapping(s.as_ptr(), to, s.len()),
+            None => std::ptr::copy_nonoverlapping(part.shifted().as_ptr(), to, n / 8),
+        }
+    }
+    t
+}
 unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let g = operands(cx, pc);
     let left = g.c.left();
@@ -316,7 +337,7 @@ unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let Some(n) = n else {
         return pc.offset(g.to);
     };
-    let t = cx.sub_binary(g.c.original(), g.c.pos(), n);
+    let t = extract(cx, g.c.original(), g.c.pos(), n);
     got(cx, &g, n, t)
 }
 unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -400,7 +421,7 @@ unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let c = Ctx::of(r.s(cx));
     let d = r.d();
     let live = r.h() as usize;
-    let t = cx.sub_binary(c.original(), c.pos(), c.left());
+    let t = extract(cx, c.original(), c.pos(), c.left());
     set_dst(cx, cx.heap.stop, d, t);
     collect_after(cx, live, d);
     r.end()
@@ -435,7 +456,7 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
         } else {
             c.pos()
         };
-        let t = cx.sub_binary(c.original(), start, c.end() - start);
+        let t = extract(cx, c.original(), start, c.end() - start);
         set_source(cx, cx.heap.stop, w, t);
     }
     r.end()
@@ -485,7 +506,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 if size > left {
                     return pc.offset(to);
                 }
-                let t = cx.sub_binary(c.original(), pos, size);
+                let t = extract(cx, c.original(), pos, size);
                 set_source(cx, e, d, t);
                 pos += size;
                 i += 5;
@@ -499,7 +520,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 i += 2;
             }
             cmd::GET_TAIL => {
-                let t = cx.sub_binary(c.original(), pos, left);
+                let t = extract(cx, c.original(), pos, left);
                 set_source(cx, e, word(i + 3), t);
                 i += 4;
             }
