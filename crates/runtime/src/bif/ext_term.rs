@@ -5,7 +5,7 @@ use super::long::{MANY, is_large, leave_if};
 use crate::code::CodeHooks;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::etf::decode::{self, DecodeError, decode};
-use purlin_term::etf::encode::{self, encode, external_size};
+use purlin_term::etf::encode::{self, encode, encode_parts, external_size};
 use purlin_term::etf::{VERSION, tag};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
@@ -56,14 +56,33 @@ fn to_binary(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
 
 fn term_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     leave_if(cx, "erlang", "term_to_iovec", &[t], || is_large(t))?;
-    let b = to_binary(cx, t, encode::Options::default())?;
-    Ok(cx.list(&[b]))
+    to_iovec(cx, t, encode::Options::default())
 }
 fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
     leave_if(cx, "erlang", "term_to_iovec", &[t, options], || is_large(t))?;
-    let b = to_binary(cx, t, o)?;
-    Ok(cx.list(&[b]))
+    if o.compressed > 0 {
+        let b = to_binary(cx, t, o)?;
+        return Ok(cx.list(&[b]));
+    }
+    to_iovec(cx, t, o)
+}
+/// Binaries this large are part of the result of `term_to_iovec` as they are.
+const SHARED_BYTES: usize = 256;
+fn to_iovec(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
+    let parts = encode_parts(t, o, SHARED_BYTES);
+    cx.bump(parts.bytes.len() / 64);
+    let mut list = Vec::with_capacity(2 * parts.binaries.len() + 1);
+    let mut at = 0;
+    for (before, b) in parts.binaries {
+        list.push(cx.binary(&parts.bytes[at..before]));
+        list.push(b);
+        at = before;
+    }
+    if at < parts.bytes.len() {
+        list.push(cx.binary(&parts.bytes[at..]));
+    }
+    Ok(cx.list(&list))
 }
 
 fn external_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {

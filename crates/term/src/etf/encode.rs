@@ -40,8 +40,8 @@ enum Todo {
     Rest(Term),
     /// Pairs of a map from an index on.
     Pairs(Vec<(Term, Term)>, usize),
-    /// Write the size of the fun that starts there.
-    FunSize(usize),
+    /// Write the size of the fun that starts there; and how many bytes had been left out before it.
+    FunSize(usize, usize),
 }
 
 /// Encoding in progress. Holds terms, which the caller keeps in place between steps.
@@ -51,6 +51,40 @@ pub struct Encoder {
     opts: Options,
     /// Whether the version byte and compression are to be added.
     bare: bool,
+    /// Binaries of at least so many bytes are left out.
+    leave_out: usize,
+    /// Binaries that were left out, each with the number of bytes before it that weren't.
+    left_out: Vec<(usize, Term)>,
+    /// Bytes of those.
+    left_bytes: usize,
+}
+
+/// An encoding without the contents of its large binaries.
+pub struct Parts {
+    pub bytes: Vec<u8>,
+    /// Binaries whose bytes belong in front of the byte of that index.
+    pub binaries: Vec<(usize, Term)>,
+    /// Bytes of the whole.
+    pub size: usize,
+}
+
+/// Encodes, without compression, but for the contents of binaries of at least `leave_out` bytes that start at a byte.
+pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Parts {
+    let opts = Options {
+        compressed: 0,
+        ..opts
+    };
+    let mut e = Encoder::new(t, opts);
+    e.leave_out = leave_out;
+    loop {
+        if let Some(bytes) = e.step(usize::MAX) {
+            return Parts {
+                size: bytes.len() + e.left_bytes,
+                bytes,
+                binaries: e.left_out,
+            };
+        }
+    }
 }
 
 /// `term_to_binary/2`.
@@ -65,14 +99,7 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
 
 /// Bytes that [`encode`] makes without compression.
 pub fn external_size(t: Term, opts: Options) -> usize {
-    encode(
-        t,
-        Options {
-            compressed: 0,
-            ..opts
-        },
-    )
-    .len()
+    encode_parts(t, opts, 0).size
 }
 
 impl Encoder {
@@ -83,6 +110,9 @@ impl Encoder {
             todo: vec![Todo::One(t)],
             opts,
             bare: false,
+            leave_out: usize::MAX,
+            left_out: Vec::new(),
+            left_bytes: 0,
         }
     }
     /// Without version byte and compression, behind what `out` holds already (distribution).
@@ -92,6 +122,9 @@ impl Encoder {
             todo: vec![Todo::One(t)],
             opts,
             bare: true,
+            leave_out: usize::MAX,
+            left_out: Vec::new(),
+            left_bytes: 0,
         }
     }
     fn u16(&mut self, v: u16) {
@@ -201,6 +234,10 @@ impl Encoder {
                 self.out.push(left);
             }
             match b.as_bytes() {
+                Some(_) if left == 0 && n >= self.leave_out => {
+                    self.left_out.push((self.out.len(), t));
+                    self.left_bytes += n;
+                }
                 Some(s) => self.out.extend(s),
                 None => self.out.extend(b.shifted()),
             }
@@ -221,7 +258,8 @@ impl Encoder {
                 self.small(e.arity as i64);
             } else if let Some(e) = f.local() {
                 self.out.push(tag::NEW_FUN);
-                self.todo.push(Todo::FunSize(self.out.len()));
+                self.todo
+                    .push(Todo::FunSize(self.out.len(), self.left_bytes));
                 self.u32(0);
                 self.out.push(f.arity);
                 self.out.extend(e.uniq);
@@ -318,9 +356,9 @@ impl Encoder {
                     *i += 1;
                     t
                 }
-                Some(Todo::FunSize(at)) => {
+                Some(Todo::FunSize(at, left)) => {
                     let at = *at;
-                    let n = (self.out.len() - at) as u32;
+                    let n = (self.out.len() - at + self.left_bytes - *left) as u32;
                     self.out[at..at + 4].copy_from_slice(&n.to_be_bytes());
                     self.todo.pop();
                     continue;
