@@ -72,11 +72,11 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
         g::BS_GET_BINARY2 => get(l, Op::BsGetBinary, a),
         g::BS_SKIP_BITS2 => {
             let (c, s) = (l.s(a[1]), l.s(a[2]));
-            if let Some(n) = fixed(a[2], l.u(a[3])) {
-                if matches!(c, Arg::X(_) | Arg::Y(_)) {
-                    l.e.op(Op::BsSkipFixed, &[l.label(a[0]), c, Arg::W(n)]);
-                    return true;
-                }
+            if let Some(n) = fixed(a[2], l.u(a[3]))
+                && matches!(c, Arg::X(_) | Arg::Y(_))
+            {
+                l.e.op(Op::BsSkipFixed, &[l.label(a[0]), c, Arg::W(n)]);
+                return true;
             }
             l.e.op(Op::BsSkipBits, &[l.label(a[0]), c, s, w(l, a[3])]);
         }
@@ -212,7 +212,7 @@ fn get(l: &mut Lower, op: Op, a: &[Operand]) {
         let f = l.u(a[5]) & !(ALIGNED | EXACT);
         // Little-endian numbers that end inside a byte are rare, and not simple.
         if op == Op::BsGetInteger && (f & (LITTLE | NATIVE) == 0 || n % 8 == 0) {
-            let n = Arg::H(n as u32);
+            let n = Arg::H(n);
             l.e.op(Op::BsGetSmall, &[l.label(a[0]), c, n, Arg::H(f as u32), d]);
             return;
         }

@@ -32,8 +32,8 @@ impl Arg {
     /// A source as the word that is told apart at run time.
     pub fn source_raw(self) -> Arg {
         match self {
-            Arg::X(n) => Arg::Q(u64::from(n) * 8 << 4),
-            Arg::Y(n) => Arg::Q((u64::from(n) + 1) * 8 << 4 | 4),
+            Arg::X(n) => Arg::Q((u64::from(n) * 8) << 4),
+            Arg::Y(n) => Arg::Q(((u64::from(n) + 1) * 8) << 4 | 4),
             Arg::C(w) => Arg::Q(w),
             a => a,
         }
@@ -135,20 +135,20 @@ impl Emitter {
             self.take_back(start);
             return self.plain(op, &args);
         }
-        if let Some((before, after)) = split(last, &prev) {
-            if let Some((op, args)) = fuse((after.0, &after.1), (op, args)) {
-                let here = self.lines.last().copied().filter(|l| l.0 > start);
-                self.take_back(start);
-                if here.is_some() {
-                    // The line is the call's.
-                    let line = self.lines.pop().map_or(0, |l| l.1);
-                    self.plain(before.0, &before.1);
-                    self.line(line);
-                } else {
-                    self.plain(before.0, &before.1);
-                }
-                return self.plain(op, &args);
+        if let Some((before, after)) = split(last, &prev)
+            && let Some((op, args)) = fuse((after.0, &after.1), (op, args))
+        {
+            let here = self.lines.last().copied().filter(|l| l.0 > start);
+            self.take_back(start);
+            if here.is_some() {
+                // The line is the call's.
+                let line = self.lines.pop().map_or(0, |l| l.1);
+                self.plain(before.0, &before.1);
+                self.line(line);
+            } else {
+                self.plain(before.0, &before.1);
             }
+            return self.plain(op, &args);
         }
         self.last = Some((start, last, prev));
         self.plain(op, args);

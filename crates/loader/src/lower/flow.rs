@@ -131,7 +131,7 @@ pub(super) fn check(file: &BeamFile, code: &GenericCode, f: &Function) -> Result
         todo: Vec::new(),
         flow: Flow::default(),
     };
-    w.to_label(f.entry_label, &start)?;
+    w.reach(f.entry_label, &start)?;
     // A state only ever loses registers and words, so this ends.
     while let Some(l) = w.todo.pop() {
         w.block(l)?;
@@ -150,7 +150,7 @@ pub(super) fn is_handler(code: &GenericCode, label: u32) -> bool {
 
 impl Walk<'_> {
     /// Control may go to `label` with that state.
-    fn to_label(&mut self, label: u32, s: &State) -> Result<(), LoadError> {
+    fn reach(&mut self, label: u32, s: &State) -> Result<(), LoadError> {
         let at = self.code.labels[label as usize];
         if !(self.f.start..self.f.end).contains(&at) {
             return bad("a jump out of the function");
@@ -191,7 +191,7 @@ impl Walk<'_> {
             if ins.op == g::LABEL {
                 let n = Self::u(self.code.args(&ins)[0]) as u32;
                 if !self.is_handler(n) {
-                    self.to_label(n, &s)?;
+                    self.reach(n, &s)?;
                 } else if !self.flow.guarded.contains(&n) {
                     self.flow.guarded.push(n);
                 }
@@ -382,7 +382,7 @@ impl Walk<'_> {
                 handler.x = Set::below(4);
                 handler.room = 0;
                 match a[1] {
-                    Operand::Label(l) if l != 0 => self.to_label(l, &handler)?,
+                    Operand::Label(l) if l != 0 => self.reach(l, &handler)?,
                     _ => {}
                 }
                 Ok(true)
@@ -485,7 +485,7 @@ impl Walk<'_> {
             Operand::Label(l) if l != 0 && self.is_handler(l) => {
                 bad("a jump to an exception handler")
             }
-            Operand::Label(l) if l != 0 => self.to_label(l, s),
+            Operand::Label(l) if l != 0 => self.reach(l, s),
             _ => Ok(()),
         }
     }

@@ -64,8 +64,11 @@ fn is_small(w: u64) -> bool {
     w & 15 == purlin_term::word::TAG_SMALL
 }
 
+/// An op with its operands.
+type Part = (Op, Vec<Arg>);
+
 /// What `a` is before its last part, and that part: so that the last move of several can go with a call.
-pub(super) fn split(a: Op, args: &[Arg]) -> Option<((Op, Vec<Arg>), (Op, Vec<Arg>))> {
+pub(super) fn split(a: Op, args: &[Arg]) -> Option<(Part, Part)> {
     let (op, at) = match a {
         Op::Move2 => (Op::Move, 2),
         Op::Move3 => (Op::Move2, 4),

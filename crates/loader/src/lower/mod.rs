@@ -716,15 +716,13 @@ impl Lower<'_> {
         if let Some(b) = next
             .filter(|b| b.op == g::GET_TUPLE_ELEMENT)
             .map(|b| code.args(b))
+            && b[0].untyped() == a[0].untyped()
+            && self.u(b[1]) == n + 1
+            && a[2].untyped() != a[0].untyped()
         {
-            if b[0].untyped() == a[0].untyped()
-                && self.u(b[1]) == n + 1
-                && a[2].untyped() != a[0].untyped()
-            {
-                let d2 = self.s(b[2]);
-                self.e.op(Op::GetTupleElements2, &[r, at, d, d2]);
-                return 2;
-            }
+            let d2 = self.s(b[2]);
+            self.e.op(Op::GetTupleElements2, &[r, at, d, d2]);
+            return 2;
         }
         self.e.op(Op::GetTupleElement, &[r, at, d]);
         1

@@ -110,13 +110,18 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
 
 /// A 64-bit operand of an op, named where it is the address of something that has a name.
 fn address(op: &str, operand: usize, v: u64) -> String {
-    let export = match (op, operand) {
-        ("call_ext" | "call_ext_last" | "call_ext_only", 0) => true,
-        ("move_call_ext" | "move_call_ext_last" | "move_call_ext_only", 1) => true,
-        ("call_bif" | "call_bif_last" | "call_bif_only", 0) => true,
-        ("bif1", 4) | ("bif2", 5) | ("bif3", 6) => true,
-        _ => false,
-    };
+    let export = matches!(
+        (op, operand),
+        ("call_ext" | "call_ext_last" | "call_ext_only", 0)
+            | (
+                "move_call_ext" | "move_call_ext_last" | "move_call_ext_only",
+                1
+            )
+            | ("call_bif" | "call_bif_last" | "call_bif_only", 0)
+            | ("bif1", 4)
+            | ("bif2", 5)
+            | ("bif3", 6)
+    );
     if export {
         // SAFETY: these operands are addresses of exports, which are never freed.
         let e = unsafe { &*(v as *const Export) };
