@@ -190,11 +190,11 @@ fn run(s: &'static Service) {
     loop {
         events.clear();
         let spin = s.table().always > 0;
-        if let Err(e) = s.poller.wait(&mut events, spin.then_some(Duration::ZERO)) {
-            if e.kind() != io::ErrorKind::Interrupted {
-                eprintln!("purlin: polling failed: {e}");
-                std::process::exit(1);
-            }
+        if let Err(e) = s.poller.wait(&mut events, spin.then_some(Duration::ZERO))
+            && e.kind() != io::ErrorKind::Interrupted
+        {
+            eprintln!("purlin: polling failed: {e}");
+            std::process::exit(1);
         }
         ready.clear();
         ready.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));

@@ -370,12 +370,12 @@ impl Fd {
             }
         }
         let left = self.queue.bytes;
-        if left > 0 {
-            if let Err(e) = o.await_room(b) {
-                self.queue = IoVec::default();
-                b.fail(crate::posix::errno_of(&e));
-                return;
-            }
+        if left > 0
+            && let Err(e) = o.await_room(b)
+        {
+            self.queue = IoVec::default();
+            b.fail(crate::posix::errno_of(&e));
+            return;
         }
         if b.busy() {
             if left < self.low.max(1) {
@@ -384,10 +384,10 @@ impl Fd {
         } else if left >= self.high {
             b.set_busy(true);
         }
-        if left == 0 {
-            if let Some(end) = self.pending.take() {
-                b.end(end);
-            }
+        if left == 0
+            && let Some(end) = self.pending.take()
+        {
+            b.end(end);
         }
     }
 }

@@ -333,10 +333,10 @@ impl Port {
         };
         c.base.closing = true;
         c.base.set_busy(false);
-        if let Some(name) = c.base.registered.take() {
-            if registry::whereis(name) == Some(self.id) {
-                registry::unregister(name);
-            }
+        if let Some(name) = c.base.registered.take()
+            && registry::whereis(name) == Some(self.id)
+        {
+            registry::unregister(name);
         }
         c.base.break_links(reason);
         match &mut c.driver {
@@ -416,20 +416,20 @@ pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, F
         ..how
     };
     let me = cx.self_pid();
-    if let Some(&[from, what]) = msg.as_tuple() {
-        if from.is_local_pid() {
-            if what == atom::intern("close") {
-                let _ = p.exit(from, am::NORMAL, true);
-                return Ok(true);
+    if let Some(&[from, what]) = msg.as_tuple()
+        && from.is_local_pid()
+    {
+        if what == atom::intern("close") {
+            let _ = p.exit(from, am::NORMAL, true);
+            return Ok(true);
+        }
+        if let Some(&[op, arg]) = what.as_tuple() {
+            if op == atom::intern("command") {
+                return Ok(p.output(me, from, arg, how)? != Outcome::Busy);
             }
-            if let Some(&[op, arg]) = what.as_tuple() {
-                if op == atom::intern("command") {
-                    return Ok(p.output(me, from, arg, how)? != Outcome::Busy);
-                }
-                if op == atom::intern("connect") {
-                    let _ = p.connect(from, arg, true, || true);
-                    return Ok(true);
-                }
+            if op == atom::intern("connect") {
+                let _ = p.connect(from, arg, true, || true);
+                return Ok(true);
             }
         }
     }

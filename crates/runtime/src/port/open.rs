@@ -74,8 +74,8 @@ pub struct Options {
     pub parallelism: bool,
     pub dir: Option<CString>,
     pub arg0: Option<CString>,
-    /// Variables of the environment to set, or (None) to unset; later ones win.
-    pub env: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Changes of the environment; later ones win.
+    pub env: Vec<Variable>,
     /// Bytes in the queue at which the port becomes busy, and below which it is busy no longer.
     pub high_mark: usize,
     pub low_mark: usize,
@@ -134,7 +134,10 @@ fn limits(t: Term) -> Option<(usize, usize)> {
     Some((low.min(high), high))
 }
 
-fn env_list(t: Term) -> Option<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+/// A variable of the environment to set, or (None) to unset.
+pub type Variable = (Vec<u8>, Option<Vec<u8>>);
+
+fn env_list(t: Term) -> Option<Vec<Variable>> {
     let mut v = Vec::new();
     for e in t.list_to_vec()? {
         let &[k, x] = e.as_tuple()? else {

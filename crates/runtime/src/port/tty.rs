@@ -235,11 +235,11 @@ impl Tty {
             self.owes_ok = false;
             b.tell(am::OK);
         }
-        if self.queue.bytes > 0 {
-            if let Err(e) = out.await_room(b) {
-                self.queue = IoVec::default();
-                b.fail(crate::posix::errno_of(&e));
-            }
+        if self.queue.bytes > 0
+            && let Err(e) = out.await_room(b)
+        {
+            self.queue = IoVec::default();
+            b.fail(crate::posix::errno_of(&e));
         }
     }
     fn read(&mut self, b: &mut Base) {
