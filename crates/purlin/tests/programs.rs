@@ -9,7 +9,7 @@
 //! `@stress`: run once more on Purlin with a collection at every allocation. `@seconds N`: the limit, otherwise 60.
 //! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
-//! Settings: `PROGRAMS_STRESS=0` leaves the stress runs out; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! Settings: `PROGRAMS_STRESS=1` adds the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
 //!
@@ -206,7 +206,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
     let jobs = number("PROGRAMS_JOBS")
         .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
         .unwrap_or(2);
-    let stress = number("PROGRAMS_STRESS").unwrap_or(1) != 0 && setup.purlin.is_some();
+    let stress = number("PROGRAMS_STRESS").unwrap_or(0) != 0 && setup.purlin.is_some();
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0; 3]);
     let report = |name: &str, verdict: Verdict| {
