@@ -224,7 +224,12 @@ impl Table {
             Store::Hash(h) => (self.base_words() + h.bucket_words(), h.size()),
             Store::Tree(t) => (self.base_words(), t.size()),
         };
-        (n, base + words)
+        // What the heir is to get is kept like an object.
+        let heir = match &*self.admin() {
+            Some(h) if !h.data.term().is_immed() => h.data.words() + object::HEAD_WORDS,
+            _ => 0,
+        };
+        (n, base + words + heir)
     }
     /// Words of an empty table: what it takes in stock on a machine of one processor.
     fn base_words(&self) -> usize {
