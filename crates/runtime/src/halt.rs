@@ -4,6 +4,7 @@
 //! itself has found something wrong. Whoever buffers output registers with [`on_halt`], and is called before the end.
 
 use crate::crash_dump;
+use std::cell::Cell;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// Writes out what is still buffered, taking at most that long (`None`: as long as it takes).
 pub type Flush = fn(limit: Option<Duration>);
+
+/// Seconds that a dump may take where the runtime has found a fault in itself.
+const FATAL_SECONDS: u32 = 20;
 
 static FLUSHES: Mutex<Vec<Flush>> = Mutex::new(Vec::new());
 static RESTORES: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
@@ -25,9 +29,16 @@ pub fn on_end(f: fn()) {
     RESTORES.lock().unwrap_or_else(|e| e.into_inner()).push(f);
 }
 
-/// The first thread that ends the emulator does; others wait for that.
+thread_local! {
+    static HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The first thread that ends the emulator does; others wait for that. A fault on the way there ends it at once.
 fn first() {
     static ENDING: AtomicBool = AtomicBool::new(false);
+    if HERE.with(|h| h.replace(true)) {
+        std::process::abort();
+    }
     if ENDING.swap(true, Ordering::SeqCst) {
         loop {
             std::thread::park();
@@ -82,6 +93,12 @@ pub fn abort() -> ! {
 pub fn fatal(slogan: &str) -> ! {
     first();
     say(slogan);
+    // Locks may be held that the dump needs: it gets that many seconds.
+    // SAFETY: the default action of the signal ends the process.
+    unsafe {
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::alarm(FATAL_SECONDS);
+    }
     let dump = crate::start::try_options().is_none_or(|o| !o.flags.crash_dump.only_core);
     if dump {
         crash_dump::write(slogan);
@@ -95,6 +112,13 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     halt_with_dump(&format!(
         "{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\")."
     ))
+}
+
+/// Has a fault that the runtime finds in itself (a panic) end the emulator, instead of one of its threads.
+pub fn watch_faults() {
+    std::panic::set_hook(Box::new(|fault| {
+        fatal(&format!("Purlin has found a fault in itself: {fault}"));
+    }));
 }
 
 fn say(slogan: &str) {
