@@ -41,6 +41,7 @@ main() ->
         {{monitor_nodes, [nodedown_reason]}, true}, {{monitor_nodes, #{node_type => all}}, true},
         {{monitor_nodes, #{x => 1}}, true}, {monitor_nodes, false}, {monitor_nodes, maybe}]],
     show(ping, fun() -> net_adm:ping(foo@bar) end),
+    logger:set_primary_config(level, none),
     show(spawn, fun() -> {_, R} = spawn_monitor(foo@bar, fun() -> ok end), receive {'DOWN', R, _, _, Why} -> Why end end),
     [show(bump, fun() -> erlang:bump_reductions(N) end) || N <- [10, -1, a, 1 bsl 70]],
     show(check, fun() -> erts_internal:system_check(schedulers) end),
