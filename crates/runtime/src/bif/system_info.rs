@@ -405,9 +405,10 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         "snifs" => {
             let mut list = NIL;
             for b in super::TABLES.iter().copied().flatten() {
-                // Continuations of natives are no functions of anybody's.
-                if b.module != "purlin" {
-                    let (m, f) = (atom::intern(b.module), atom::intern(b.name));
+                // Continuations of natives are no functions of anybody's; `yield/0` is an instruction.
+                let (m, f) = (atom::intern(b.module), atom::intern(b.name));
+                let own = b.module == "purlin" || b.name == "yield";
+                if !own && super::code::is_native(m, f, b.arity.into()) {
                     let mfa = cx.tuple(&[m, f, Term::small(b.arity.into())]);
                     list = cx.cons(mfa, list);
                 }
