@@ -1,4 +1,4 @@
-%% Many allocations, deep recursion, large terms: what a collector must survive. @stress
+%% Many allocations, deep recursion, large terms: what a collector must survive.
 -module(c_heavy).
 -export([main/0]).
 

@@ -21,7 +21,6 @@ lazy_atoms! {
     dirty_io = "dirty_io";
     unbound = "unbound";
     final_ = "final";
-    no_time_warp = "no_time_warp";
     logical = "logical";
     thread = "thread";
     core = "core";
@@ -387,7 +386,7 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         "compile_info" => NIL,
         "time_offset" => final_(),
         "time_correction" => boolean(f.time.correction),
-        "time_warp_mode" => no_time_warp(),
+        "time_warp_mode" => atom::intern(f.time.warp.word()),
         "tolerant_timeofday" => boolean_state(f.time.correction),
         "os_monotonic_time_source" => time_source(cx, true),
         "os_system_time_source" => time_source(cx, false),
