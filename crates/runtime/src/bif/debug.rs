@@ -119,23 +119,44 @@ fn is_empty_tuple(t: Term) -> bool {
     t.as_tuple().is_some_and(|e| e.is_empty())
 }
 
-/// Words of a term, where what is reached twice counts once.
+/// Words that a sub-binary and its part of the original take, by stock's measure: one that starts and ends at whole
+/// bytes counts as the binary that a copy of it would be.
+fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
+    let (odd, bytes) = t.as_bits().map_or((0, 0), |b| {
+        (b.bit_offset as usize % 8 + b.bit_len % 8, b.bit_len / 8)
+    });
+    let own = if odd > 0 { layout::SUB_BIN_WORDS } else { 0 };
+    own + match original.and_then(|o| o.subtag()) {
+        Some(Subtag::RefcBin) => layout::REFC_BIN_WORDS,
+        _ => layout::HEAP_BIN_HEAD_WORDS + (bytes + odd.div_ceil(8)).div_ceil(8),
+    }
+}
+
+/// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     leave_if(cx, "erts_debug", "size_shared", &[t], || is_large(t))?;
     let mut seen = HashSet::new();
+    let mut counts = |p: *mut Term| {
+        let literal = region::is_region_ptr(p) && !region::is_counted_ptr(p);
+        !literal && seen.insert(p)
+    };
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
-        while t.is_list_ptr() && seen.insert(t.ptr()) {
+        while t.is_list_ptr() && counts(t.ptr()) {
             words += 2;
             if let Some((h, tl)) = t.as_cons() {
                 todo.push(h);
                 t = tl;
             }
         }
-        if t.is_boxed() && !is_empty_tuple(t) && seen.insert(t.ptr()) {
+        if t.is_boxed() && !is_empty_tuple(t) && counts(t.ptr()) {
             // SAFETY: a boxed term in hand.
-            let (n, inner) = unsafe { parts(t) };
+            let (n, mut inner) = unsafe { parts(t) };
+            if t.subtag() == Some(Subtag::SubBin) {
+                words += sub_binary_words(t, inner.next());
+                continue;
+            }
             words += n;
             todo.extend(inner);
         }
