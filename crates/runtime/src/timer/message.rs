@@ -56,8 +56,12 @@ struct Entry {
     /// Neighbours among the timers of the receiver, in this shard.
     next: u32,
     prev: u32,
+    /// Grows from timer to timer: those that are due at the same tick fire in the order in which they were started.
+    started: u64,
     fired: Option<Fired>,
 }
+
+static STARTED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Default)]
 struct Slab {
@@ -81,6 +85,7 @@ impl Slab {
                 node: Node::default(),
                 next: NONE,
                 prev: NONE,
+                started: 0,
                 fired: None,
             });
             self.entries.len() as u32 - 1
@@ -95,6 +100,7 @@ impl Slab {
         }
         let e = &mut self.entries[index as usize];
         (e.next, e.prev) = (next, NONE);
+        e.started = STARTED.fetch_add(1, Ordering::Relaxed);
         e.fired = Some(f);
         index
     }
@@ -234,25 +240,30 @@ pub fn usage() -> (usize, usize) {
     )
 }
 
-/// Fires what is due; the tick at which there is more to do.
+/// Fires what is due; the tick at which there is more to do. What is due at once, in whatever shard, fires in the order
+/// of deadlines.
 pub(super) fn run_due(now: u64) -> u64 {
+    let mut due = Vec::new();
     let mut next = NEVER;
     for s in shards() {
         if s.next.load(Ordering::SeqCst) <= now {
-            let mut due = Vec::new();
-            {
-                let mut g = locked(&s.inner);
-                let (wheel, slab) = &mut *g;
-                wheel.advance(slab, now, |slab, id| due.extend(slab.remove(id)));
-                s.count.fetch_sub(due.len(), Ordering::Relaxed);
-                s.next
-                    .store(wheel.next_event().unwrap_or(NEVER), Ordering::SeqCst);
-            }
-            due.iter()
-                .for_each(DELIVER.get_or_init(|| crate::bif::timers::deliver));
+            let mut g = locked(&s.inner);
+            let (wheel, slab) = &mut *g;
+            let before = due.len();
+            wheel.advance(slab, now, |slab, id| {
+                let e = &slab.entries[id as usize];
+                let order = (e.node.deadline(), e.started);
+                due.extend(slab.remove(id).map(|f| (order, f)));
+            });
+            s.count.fetch_sub(due.len() - before, Ordering::Relaxed);
+            s.next
+                .store(wheel.next_event().unwrap_or(NEVER), Ordering::SeqCst);
         }
         next = next.min(s.next.load(Ordering::SeqCst));
     }
+    due.sort_unstable_by_key(|d| d.0);
+    let deliver = DELIVER.get_or_init(|| crate::bif::timers::deliver);
+    due.iter().for_each(|d| deliver(&d.1));
     next
 }
 
