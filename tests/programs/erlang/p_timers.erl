@@ -33,6 +33,7 @@ main() ->
     io:format("~p ~p~n", [Us >= 0, V]),
     Self = self(),
     %% a thousand at once come in order of their time
-    Refs = [erlang:send_after((I * 7919) rem 50, Self, {many, (I * 7919) rem 50}) || I <- lists:seq(1, 1000)],
+    Base = erlang:monotonic_time(millisecond) + 300,
+    Refs = [erlang:send_after(Base + (I * 7919) rem 50, Self, {many, (I * 7919) rem 50}, [{abs, true}]) || I <- lists:seq(1, 1000)],
     Got = [receive {many, K} -> K end || _ <- Refs],
     io:format("~p ~p~n", [length(Got), Got =:= lists:sort(Got)]).
