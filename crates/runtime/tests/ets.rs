@@ -206,9 +206,6 @@ fn agrees_with_stock() {
                     let got = outcome(&mut cx, got);
                     n += 1;
                     if !compare::eq_exact(got, want) {
-                        if std::env::var_os("ETS_HISTORY").is_some() {
-                            println!("{}", format_term(ops, Style::Write, 100_000));
-                        }
                         wrong.push(format!(
                             "{} {} got {} want {}",
                             show(options),

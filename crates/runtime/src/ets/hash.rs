@@ -284,6 +284,16 @@ impl HashTable {
             o.hash = key_hash(o.element(self.keypos));
             wanted[o.hash as usize & (n - 1)] = true;
         }
+        // Many objects need buckets made as they come, or chains would get long: so this has all stripes, and the right
+        // to resize before them, since who resizes waits for a stripe.
+        let many = objects.len() > FIRST_SLOTS / 4;
+        if many {
+            while !self.begin_resize() {
+                std::thread::yield_now();
+            }
+            wanted = [true; FIRST_SLOTS];
+        }
+        let resizing = many.then_some(EndResize(self));
         let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
             (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
         if locks.iter().flatten().any(|b| b.is_empty()) {
@@ -312,8 +322,16 @@ impl HashTable {
             if let Some(b) = &mut locks[last & (n - 1)] {
                 self.put_in(b, o, false)?;
             }
+            let active = self.active();
+            if many && self.items(self.stripe(last)) > active && !self.is_fixed() {
+                let from = self.split_from(active);
+                if let Some(b) = &mut locks[from & (n - 1)] {
+                    self.split(b, active);
+                }
+            }
         }
         drop(locks);
+        drop(resizing);
         while {
             let before = self.active();
             self.grow_if_full(last);
@@ -885,8 +903,7 @@ impl HashTable {
                 return;
             }
             let active = self.active();
-            let to = active;
-            let from = to & (mask(active) >> usize::from(!active.is_power_of_two()));
+            let from = self.split_from(active);
             if items <= active {
                 self.end_resize();
                 return;
@@ -897,32 +914,43 @@ impl HashTable {
                     self.end_resize();
                     return;
                 }
-                if active == self.slots.load(Ordering::Relaxed) {
-                    self.slots.fetch_add(STEP_SLOTS, Ordering::Relaxed);
-                }
-                if b.len() <= to >> self.shift {
-                    b.push(None);
-                }
-                self.active.store(active + 1, Ordering::Relaxed);
-                let m = mask(active + 1);
-                let (mut keep, mut give): (Link, Link) = (None, None);
-                let mut chain = b[from >> self.shift].take();
-                {
-                    let (mut keep, mut give) = (&mut keep, &mut give);
-                    while let Some(mut o) = chain {
-                        chain = o.next.take();
-                        if o.hash as usize & m == to {
-                            give = &mut give.insert(o).next;
-                        } else {
-                            keep = &mut keep.insert(o).next;
-                        }
-                    }
-                }
-                b[from >> self.shift] = keep;
-                b[to >> self.shift] = give;
+                self.split(&mut b, active);
             }
             self.end_resize();
         }
+    }
+
+    /// Makes one bucket more of a table of `active`, out of one in `b`, the stripe of both.
+    fn split(&self, b: &mut Buckets, active: usize) {
+        let to = active;
+        let from = self.split_from(active);
+        if active == self.slots.load(Ordering::Relaxed) {
+            self.slots.fetch_add(STEP_SLOTS, Ordering::Relaxed);
+        }
+        if b.len() <= to >> self.shift {
+            b.push(None);
+        }
+        self.active.store(active + 1, Ordering::Relaxed);
+        let m = mask(active + 1);
+        let (mut keep, mut give): (Link, Link) = (None, None);
+        let mut chain = b[from >> self.shift].take();
+        {
+            let (mut keep, mut give) = (&mut keep, &mut give);
+            while let Some(mut o) = chain {
+                chain = o.next.take();
+                if o.hash as usize & m == to {
+                    give = &mut give.insert(o).next;
+                } else {
+                    keep = &mut keep.insert(o).next;
+                }
+            }
+        }
+        b[from >> self.shift] = keep;
+        b[to >> self.shift] = give;
+    }
+    /// The bucket that is split when there are `active`.
+    fn split_from(&self, active: usize) -> usize {
+        active & (mask(active) >> usize::from(!active.is_power_of_two()))
     }
 
     fn shrink_limit(&self) -> usize {
@@ -1000,6 +1028,15 @@ impl HashTable {
         let dev = ((sq as f64 - mean * sum as f64) / n).sqrt();
         let expected = (mean * (1.0 - 1.0 / n)).sqrt();
         (mean, dev, expected, min, max, kept)
+    }
+}
+
+/// Gives the right to resize back.
+struct EndResize<'a>(&'a HashTable);
+
+impl Drop for EndResize<'_> {
+    fn drop(&mut self) {
+        self.0.end_resize();
     }
 }
 
