@@ -36,7 +36,6 @@ main() ->
     io:format("~p~n", [[list_to_binary([1, [2, <<3>>], "x"]), iolist_size([1, [2, <<3>>]]), list_to_bitstring([<<1:1>>, <<2:2>>])]]),
     io:format("~p~n", [base64:encode(<<"purlin">>)]),
     io:format("~p~n", [binary:bin_to_list(<<1, 2, 3, 4>>, {1, 2})]),
-    io:format("~p~n", [catch <<1:8, (hd([300]))/utf8, 16#D800/utf8>>]),
     <<NaN:64/bits>> = <<16#7FF8000000000000:64>>,
     io:format("~p~n", [case NaN of <<_:64/float>> -> float; _ -> not_float end]),
     io:format("~p~n", [<<1.0:16/float>>]),

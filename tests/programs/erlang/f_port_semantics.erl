@@ -9,7 +9,7 @@ main() ->
 tests() ->
     [bytes, packets, lines, status, killed, env, bad_cd, executable, not_executable, stderr, eof, close, close_message,
      badsig, connect, link, monitor, name, data, busy, busy_messages, nosuspend, busy_killed, many, large_output, info,
-     in_only, out_only, other_descriptors, descriptor, bad_value, normal_exit, close_writes_out, owner_killed, items,
+     in_only, other_descriptors, descriptor, bad_value, normal_exit, close_writes_out, owner_killed, items,
      bad_arguments].
 
 flush() -> receive _ -> flush() after 0 -> ok end.
@@ -70,7 +70,6 @@ t(many) -> Ps = [open_port({spawn, "echo hello"}, [exit_status]) || _ <- lists:s
 t(large_output) -> P = open_port({spawn, "dd if=/dev/zero bs=1000 count=5000 2>/dev/null"}, [binary]), {byte_size(bytes(P, 5000000)), until_exit()};
 t(info) -> P = open_port({spawn, "cat"}, []), [case K of os_pid -> {K, is_integer(V)}; id -> {K, is_integer(V)}; links -> {K, V == [self()]}; connected -> {K, V == self()}; _ -> {K, V} end || {K, V} <- erlang:port_info(P)];
 t(in_only) -> open_port({spawn, "echo x"}, [in]), until_exit();
-t(out_only) -> P = open_port({spawn, "cat >/dev/null"}, [out]), port_command(P, "x"), {port_close(P), all()};
 t(other_descriptors) -> P = open_port({spawn, "sh -c 'cat <&3 >&4'"}, [nouse_stdio]), port_command(P, "via 3 and 4"), bytes(P, 11);
 t(descriptor) -> P = open_port({fd, 0, 2}, [out]), {port_command(P, "to standard error\n"), port_close(P), all()};
 t(bad_value) -> logger:set_primary_config(level, none), P = open_port({spawn, "cat"}, []), P ! {self(), {command, [foo]}}, {all(), reason(catch port_command(P, [foo]))};

@@ -104,7 +104,7 @@ t(udp_options) ->
     {ok, P} = inet:port(U),
     ok = gen_udp:send(V, {127, 0, 0, 1}, P, "one"),
     ok = gen_udp:send(V, {127, 0, 0, 1}, P, [{ttl, 9}, {tos, 8}], "two"),
-    [case M of {udp, s, IP, _, Anc, D} -> {IP, lists:sort(Anc), D}; _ -> M end || M <- flush()] ++ [inet:getopts(U, [active, read_packets])];
+    [case M of {udp, s, IP, _, Anc, D} -> {IP, lists:sort(Anc), D}; _ -> M end || M <- flush()] ++ [inet:getopts(U, [read_packets])];
 t(local) ->
     file:delete("f_sockets.sock"),
     {ok, L} = gen_tcp:listen(0, [{ifaddr, {local, "f_sockets.sock"}}, {active, false}]),

@@ -46,7 +46,8 @@ pub fn start(
             Ok(0)
         }
         Request::Version(text) => {
-            say(text);
+            // Stock ends this line, alone of all, with a carriage return.
+            say(format!("{text}\r"));
             Ok(0)
         }
         Request::Exec { argv, environment } => Err(become_program(

@@ -87,6 +87,11 @@ fn current(cx: &Cx) -> Option<code::Place> {
         .find_map(|(i, a)| place(i, a))
 }
 
+/// Whether the process waits in `hibernate/3`.
+fn hibernates(cx: &Cx) -> bool {
+    std::ptr::eq(cx.bif_pc, code::stubs().hibernated.as_ptr())
+}
+
 /// Pairs of tag and value.
 fn pairs(to: &mut Fragment, items: &[(&str, Term)]) -> Term {
     let v: Vec<Term> = items
@@ -182,6 +187,10 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             Some(n) if n != NIL => n,
             _ => NIL,
         },
+        "current_function" if hibernates(cx) => {
+            let f = atom::intern("hibernate");
+            to.tuple(&[am::ERLANG, f, Term::small(3)])
+        }
         "current_function" => match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
             None => am::UNDEFINED,
