@@ -205,8 +205,9 @@ specific_ops! {
     PutList put_list [V, V, R] "dst = [hd | tl]";
     GetTupleElement get_tuple_element [R, H, R] "dst = word of tuple at byte offset";
     GetTupleElements2 get_tuple_elements_2 [R, H, R, R] "two neighbouring elements";
-    SetTupleElement set_tuple_element [S, S, H] "tuple word at byte offset = src";
-    PutTuple put_tuple [R, H, List] "dst = {list}";
+    GetTupleElementFar get_tuple_element_far [R, R, W] "dst = word of tuple at byte offset, for offsets over 16 bits";
+    SetTupleElement set_tuple_element [S, S, W] "tuple word at byte offset = src";
+    PutTuple put_tuple [R, W, List] "dst = {list}";
     UpdateRecord update_record [S, D, H, H, List] "dst = copy of tuple of size; count of (index, value) pairs";
     // Tests.
     IsLt is_lt [L, V, V] "else jump";

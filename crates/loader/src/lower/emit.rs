@@ -70,6 +70,8 @@ pub struct Emitter {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table.
     pub lines: Vec<(u32, u32)>,
+    /// An operand was larger than its place: the code must not run.
+    pub too_large: bool,
     fixups: Vec<Fixup>,
     units: Vec<u16>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
@@ -82,6 +84,7 @@ impl Emitter {
             words: Vec::new(),
             labels: vec![u32::MAX; labels],
             lines: Vec::new(),
+            too_large: false,
             fixups: Vec::new(),
             units: Vec::new(),
             last: None,
@@ -188,7 +191,10 @@ impl Emitter {
                     }
                     u.extend([0, 0]);
                 }
-                (Form::H, Arg::H(n)) => u.push(n as u16),
+                (Form::H, Arg::H(n)) => {
+                    self.too_large |= n > u32::from(u16::MAX);
+                    u.push(n as u16);
+                }
                 (Form::W, Arg::W(n)) => u.extend([n as u16, (n >> 16) as u16]),
                 (_, a) => {
                     let w = a.source_raw().word();

@@ -89,6 +89,9 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     for f in &code.functions {
         l.function(f)?;
     }
+    if l.e.too_large {
+        return Err(Fault::Encoding.into());
+    }
     l.e.resolve();
     l.out.words = std::mem::take(&mut l.e.words);
     l.out.labels = std::mem::take(&mut l.e.labels);
@@ -463,7 +466,7 @@ impl Lower<'_> {
                 let (v, t) = (self.s(a[0]), self.s(a[1]));
                 self.e.op(
                     Op::SetTupleElement,
-                    &[v, t, Arg::H((self.u(a[2]) as u32 + 1) * 8)],
+                    &[v, t, Arg::W((self.u(a[2]) as u32 + 1) * 8)],
                 );
             }
             g::PUT_LIST => self.ss(Op::PutList, &a[..3]),
@@ -480,7 +483,7 @@ impl Lower<'_> {
                         _ => return Err(Fault::FunctionStructure.into()),
                     }
                 }
-                self.e.op_list(Op::PutTuple, &[d, Arg::H(n as u32)], &words);
+                self.e.op_list(Op::PutTuple, &[d, Arg::W(n as u32)], &words);
                 return Ok(1 + n);
             }
             g::PUT => return Err(Fault::FunctionStructure.into()),
@@ -492,7 +495,7 @@ impl Lower<'_> {
                     .map(|w| w.source_raw())
                     .collect();
                 self.e
-                    .op_list(Op::PutTuple, &[d, Arg::H(words.len() as u32)], &words);
+                    .op_list(Op::PutTuple, &[d, Arg::W(words.len() as u32)], &words);
             }
             g::UPDATE_RECORD => {
                 let (s, d) = (self.s(a[2]), self.s(a[3]));
@@ -712,7 +715,12 @@ impl Lower<'_> {
         let r = self.r(a[0]);
         let n = self.u(a[1]);
         let d = self.s(a[2]);
-        let at = Arg::H((n as u32 + 1) * 8);
+        let offset = (n as u32 + 1) * 8;
+        if offset > u32::from(u16::MAX) {
+            self.e.op(Op::GetTupleElementFar, &[r, d, Arg::W(offset)]);
+            return 1;
+        }
+        let at = Arg::H(offset);
         if let Some(b) = next
             .filter(|b| b.op == g::GET_TUPLE_ELEMENT)
             .map(|b| code.args(b))

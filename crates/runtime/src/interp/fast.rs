@@ -25,6 +25,10 @@ unsafe fn h(u: *const u16, at: usize) -> usize {
     *u.add(at) as usize
 }
 #[inline(always)]
+unsafe fn w(u: *const u16, at: usize) -> usize {
+    (u.add(at) as *const u32).read_unaligned() as usize
+}
+#[inline(always)]
 unsafe fn label(pc: *const u64, u: *const u16, at: usize) -> *const u64 {
     pc.offset((u.add(at) as *const i32).read_unaligned() as isize)
 }
@@ -258,15 +262,20 @@ op!(op_get_tuple_elements_2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, u) {
     E2::set(cx, e, u.add(3), b);
     go!(cx, pc.add(words(4)), e, hp, reds)
 });
+op!(op_get_tuple_element_far<S: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    let t = S::get(cx, e, u).ptr();
+    D::set(cx, e, u.add(1), *bytes(t, w(u, 2)));
+    go!(cx, pc.add(words(4)), e, hp, reds)
+});
 op!(op_set_tuple_element(cx, pc, e, hp, reds, u) {
     let v = source(cx, e, q(u, 0));
     let t = source(cx, e, q(u, 4)).ptr();
-    *bytes(t, h(u, 8)) = v;
-    go!(cx, pc.add(words(9)), e, hp, reds)
+    *bytes(t, w(u, 8)) = v;
+    go!(cx, pc.add(words(10)), e, hp, reds)
 });
 op!(op_put_tuple<D: Dst>(cx, pc, e, hp, reds, u) {
-    let n = h(u, 1);
-    let list = pc.add(words(2));
+    let n = w(u, 1);
+    let list = pc.add(words(3));
     (hp as *mut u64).write(header(Subtag::Tuple, n));
     for i in 0..n {
         hp.add(1 + i).write(source(cx, e, *list.add(i)));

@@ -262,7 +262,9 @@ pub(super) fn run_due(now: u64) -> u64 {
         next = next.min(s.next.load(Ordering::SeqCst));
     }
     due.sort_unstable_by_key(|d| d.0);
-    let deliver = *DELIVER.get().unwrap_or(&(crate::bif::timers::deliver as fn(&Fired)));
+    let deliver = *DELIVER
+        .get()
+        .unwrap_or(&(crate::bif::timers::deliver as fn(&Fired)));
     due.iter().for_each(|d| deliver(&d.1));
     next
 }
