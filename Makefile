@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench conformance setup
+.PHONY: all demo test check bench conformance selfbuild setup
 all:
 	cargo build --release
 
@@ -23,6 +23,11 @@ check: setup
 bench: setup
 	@sh scripts/bench.sh $(BENCH)
 
-# OTP's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE"
+# OTP's and Elixir's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup
 	@sh scripts/conformance.sh $(SUITES)
+
+# The compiler and the libraries of OTP and Elixir, compiled on both runtimes and compared.
+selfbuild: setup
+	@sh scripts/compile-otp.sh
+	@sh scripts/compile-elixir.sh

@@ -1,23 +1,52 @@
 #!/bin/sh
-# Rewrites the table of natives in COMPATIBILITY.md, between its two markers: what the installed OTP's emulator has
-# built in (and its preloaded modules load as native functions) against the tables of this runtime.
+# Rewrites the tables of COMPATIBILITY.md, each between its two markers.
+#
+#   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
+#                                               modules load as native functions) against the tables of this runtime
+#   scripts/compatibility.sh suites RESULTS     suites: lines `SUITE STOCK PURLIN` of scripts/conformance.sh, with today's
+#                                               date and the versions; rows of suites that RESULTS doesn't name stay
 set -eu
 cd "$(dirname "$0")/.."
+PATH="$HOME/.cargo/bin:$PATH"
 
 list=$(mktemp)
 table=$(mktemp)
 page=$(mktemp)
 trap 'rm -f "$list" "$table" "$page"' EXIT
 
+# put NAME: the table, between the markers of NAME
+put() {
+  awk -v table="$table" -v name="$1" '
+      $0 == "<!-- " name ": end -->" { skip = 0 }
+      !skip
+      $0 == "<!-- " name ": begin -->" { print ""; while ((getline line < table) > 0) print line; print ""; skip = 1 }
+  ' COMPATIBILITY.md >"$page"
+  cat "$page" >COMPATIBILITY.md
+}
+
+if [ "${1:-}" = suites ]; then
+  otp=$(erl -noshell -eval 'R = erlang:system_info(otp_release),
+    {ok, V} = file:read_file(filename:join([code:root_dir(), "releases", R, "OTP_VERSION"])), io:put_chars(string:trim(V)), halt().')
+  measured="$(date +%F), OTP $otp"
+  case $(cat "$2") in *elixir/*) measured="$measured, Elixir $(elixir --short-version)" ;; esac
+  measured="$measured, Purlin $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1) $(git rev-parse --short HEAD 2>/dev/null || :)"
+  # The rows that are there, but for what was measured anew.
+  awk '/^<!-- suites: begin/ { on = 1 } /^<!-- suites: end/ { on = 0 } on && /^\| `/' COMPATIBILITY.md |
+    awk -F'`' 'NR == FNR { split($0, new, " "); seen[new[1]] = 1; next } !seen[$2]' "$2" - >"$list"
+  awk -v measured="$measured" '{ printf "| `%s` | %d | %d | %.1f%% | %s |\n", $1, $2, $3, $2 ? 100 * $3 / $2 : 0, measured }' "$2" >>"$list"
+  {
+    echo '| suite | stock passes | of these, Purlin | | measured |'
+    echo '|---|---|---|---|---|'
+    sort "$list"
+    awk -F'|' '{ n += $3; k += $4 } END { printf "| all | %d | %d | %.1f%% | |\n", n, k, n ? 100 * k / n : 0 }' "$list"
+  } >"$table"
+  put suites
+  exit
+fi
+
 erl -noshell -eval '
     Nifs = [{M, F, A} || {M, preloaded} <- code:all_loaded(), {F, A} <- M:module_info(nifs)],
     [io:format("~ts\t~ts\t~b~n", [M, F, A]) || {M, F, A} <- lists:usort(erlang:system_info(snifs) ++ Nifs)],
     halt().' >"$list"
 cargo run -q -p purlin-runtime --example natives <"$list" >"$table"
-
-awk -v table="$table" '
-    /<!-- natives: end -->/ { skip = 0 }
-    !skip
-    /<!-- natives: begin -->/ { print ""; while ((getline line < table) > 0) print line; print ""; skip = 1 }
-' COMPATIBILITY.md >"$page"
-cat "$page" >COMPATIBILITY.md
+put natives

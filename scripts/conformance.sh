@@ -1,55 +1,41 @@
 #!/bin/sh
-# Runs OTP's own test suites, unmodified, on the stock runtime and on Purlin, and says case by case where they differ.
+# Runs OTP's and Elixir's own test suites, unmodified, on the stock runtime and on Purlin, and says case by case where
+# they differ.
 #
 #   scripts/conformance.sh [SUITE ...]      none: those listed in tests/otp/suites
 #
-# OTP's sources come from the distribution (`apt-get source erlang`) into CACHE (~/.cache/purlin/conformance); OTP_SOURCE names
-# a tree that is there already. What stock gives is measured once and kept in the cache; STOCK=again measures anew.
-# PURLIN: the executable (target/release/purlin); `PURLIN=stock` compares stock with itself. SUITE_SECONDS (600): the limit of
-# a suite. A case that takes the runtime down counts as failed, and the suite goes on without it, RESTARTS (15) times.
+# A suite is the name of one of OTP's (`lists_SUITE`), or `elixir/APP` for an application of Elixir's (`elixir/eex`).
+# The sources come from the distribution (`apt-get source`) into CACHE (~/.cache/purlin/conformance); OTP_SOURCE and
+# ELIXIR_SOURCE name trees that are there already. What stock gives is measured once and kept in the cache; STOCK=again
+# measures anew. PURLIN: the executable (target/release/purlin); `PURLIN=stock` compares stock with itself.
+# SUITE_SECONDS: the limit of a suite (600, of one of Elixir's 1800). A case of OTP's that takes the runtime down counts as
+# failed, and the suite goes on without it, RESTARTS (15) times; in Elixir's, what then hasn't run has not passed.
+# TABLE=1 also writes the table in COMPATIBILITY.md, with the date and the versions.
 # The table goes to standard output, the cases that differ to CACHE/differences.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 here=$PWD
-cache=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/purlin/conformance}
-limit=${SUITE_SECONDS:-600} restarts=${RESTARTS:-15}
-mkdir -p "$cache/stock" "$cache/purlin" "$cache/suites"
-cache=$(cd "$cache" && pwd)
+. "$here/scripts/sources.sh"
+restarts=${RESTARTS:-15}
+mkdir -p "$cache/stock/elixir" "$cache/purlin/elixir" "$cache/suites"
 suites=${*:-$(grep -v '^#' tests/otp/suites)}
+purlin=$(purlin_executable) || exit 1
 
-command -v ct_run >/dev/null 2>&1 || ls -d /usr/lib/erlang/lib/common_test-* >/dev/null 2>&1 || {
-  echo "common_test is missing: apt-get install erlang-common-test erlang-src" >&2
-  exit 2
-}
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
+for s in $suites; do
+  case $s in elixir/*) elixir=${elixir:-$(elixir_source)} || exit 1 ;; *) otp=${otp:-$(otp_source)} || exit 1 ;; esac
+done
+if [ -n "${otp:-}" ]; then
+  ls -d /usr/lib/erlang/lib/common_test-* >/dev/null 2>&1 || command -v ct_run >/dev/null 2>&1 || {
+    echo "common_test is missing: apt-get install erlang-common-test" >&2
+    exit 2
+  }
+  erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
 fi
-
-# The distribution's source package; an entry for sources is added to a list of our own, not to the system's.
-if [ -n "${OTP_SOURCE:-}" ]; then
-  otp=$OTP_SOURCE
-else
-  if ! ls -d "$cache"/erlang-*/ >/dev/null 2>&1; then
-    mkdir -p "$cache/apt/lists/partial" || exit 1
-    . /etc/os-release
-    echo "deb-src http://deb.debian.org/debian ${VERSION_CODENAME:-stable} main" >"$cache/apt/sources.list"
-    opts="-o Dir::Etc::sourcelist=$cache/apt/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$cache/apt/lists"
-    # shellcheck disable=SC2086
-    apt-get $opts update -qq && (cd "$cache" && apt-get $opts source -qq erlang >/dev/null) || {
-      echo "the sources of OTP cannot be fetched" >&2
-      exit 1
-    }
-  fi
-  otp=$(ls -d "$cache"/erlang-*/)
-fi
-otp=$(cd "$otp" && pwd)
-
-erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
 
 # prepare SUITE: sets dir, where its compiled form and its data are
 prepare() {
+  case $1 in elixir/*) prepare_elixir "${1#*/}"; return ;; esac
   file=$(ls "$otp"/lib/*/test/"$1".erl "$otp"/erts/*/test/"$1".erl 2>/dev/null | head -1)
   [ -n "$file" ] || return 1
   from=$(dirname "$file")
@@ -74,14 +60,51 @@ prepare() {
   [ -e "$dir/$1.beam" ]
 }
 
+# prepare_elixir APP: each side has a tree of its own, because suites write into it. Its library is the installed one.
+prepare_elixir() {
+  library=$(dirname "$(readlink -f "$(command -v elixir)")")/../lib
+  for side in stock purlin; do
+    tree=$cache/elixir-tree-$side
+    [ -d "$tree" ] || { cp -r "$elixir" "$tree.new" && mv "$tree.new" "$tree"; } || return 1
+    for app in "$tree"/lib/*; do
+      [ -e "$app/ebin" ] || ln -s "$library/$(basename "$app")/ebin" "$app/ebin"
+    done
+  done
+  [ -d "$elixir/lib/$1/test" ]
+}
+
+# elixir_suite SIDE APP: leaves lines like those of `suite`
+elixir_suite() {
+  side=$1 app=$2
+  lines=$cache/$side/elixir/$app.lines
+  : >"$lines"
+  tests=test
+  [ "$app" = elixir ] && tests=test/elixir
+  if [ "$side" = stock ] || [ "$purlin" = stock ]; then set --; else set -- "$purlin" exec --; fi
+  # Waiting for a message is not what is measured, so a loaded machine gets time for it. Without rebar3, what needs it fails
+  # on both sides.
+  (cd "$cache/elixir-tree-$side/lib/$app" &&
+    RESULTS=$lines ELIXIR_ASSERT_TIMEOUT=4000 REBAR3=${REBAR3:-$(command -v rebar3 || command -v false)} LC_ALL=C.UTF-8 \
+      timeout -k 5 "${SUITE_SECONDS:-1800}" "$@" elixir -r "$here/tests/elixir/recorder.exs" \
+      -r "$tests/test_helper.exs" -pr "$tests/**/*_test.exs") >"$cache/$side/elixir/$app.log" 2>&1 </dev/null
+  grep -q '^done' "$lines" || echo "$side did not reach the end of elixir/$app: $cache/$side/elixir/$app.log" >&2
+  verdicts "$lines" >"$cache/$side/elixir/$app"
+}
+
+# The first verdict of a case counts: cases that are left out of a second run are reported as skipped by it.
+verdicts() {
+  awk '/^end / { if (!seen[$2]++) { $1 = ""; print substr($0, 2) } }' "$1"
+}
+
 # suite SIDE SUITE: leaves lines `CASE VERDICT REASON` in CACHE/SIDE/SUITE
 suite() {
   side=$1 suite=$2
-  if [ "$side" = stock ] || [ "$PURLIN" = stock ]; then set -- erl; else set -- "$PURLIN" erl; fi
+  case $suite in elixir/*) elixir_suite "$side" "${suite#*/}"; return ;; esac
+  if [ "$side" = stock ] || [ "$purlin" = stock ]; then set -- erl; else set -- "$purlin" erl; fi
   lines=$cache/$side/$suite.lines
   : >"$lines"
   left=
-  deadline=$(($(date +%s) + limit))
+  deadline=$(($(date +%s) + ${SUITE_SECONDS:-600}))
   for _ in $(seq 0 "$restarts"); do
     logs=$(mktemp -d)
     remaining=$((deadline - $(date +%s)))
@@ -98,11 +121,13 @@ suite() {
     # What has ended need not run again.
     left=$(awk '/^end / { sub(/@.*/, "", $2); if (!seen[$2]++) printf "%s ", $2 }' "$lines")
   done
-  # The first verdict of a case counts: cases that are left out of a second run are reported as skipped by it.
-  awk '/^end / { if (!seen[$2]++) { v = $2; $1 = ""; print substr($0, 2) } }' "$lines" >"$cache/$side/$suite"
+  verdicts "$lines" >"$cache/$side/$suite"
 }
 
+row() { printf '%-28s %7s %7s %7s %8s%%\n' "$1" "$2" "$3" "$4" "$(awk "BEGIN { printf \"%.1f\", $2 ? 100 * $3 / $2 : 0 }")"; }
+
 : >"$cache/differences.txt"
+: >"$cache/results"
 printf '%-28s %7s %7s %7s %9s\n' suite stock Purlin "of" "per cent"
 total=0 same=0
 for s in $suites; do
@@ -115,10 +140,12 @@ for s in $suites; do
   # The measure: of the cases that stock passes, how many pass here.
   set -- $(awk 'NR == FNR { got[$1] = $2; next } { all++; if ($2 == "passed") { n++; if (got[$1] == "passed") k++ } }
                 END { print n + 0, k + 0, all + 0 }' "$cache/purlin/$s" "$cache/stock/$s")
-  printf '%-28s %7d %7d %7d %8s%%\n' "$s" "$1" "$2" "$3" "$(awk "BEGIN { printf \"%.1f\", $1 ? 100 * $2 / $1 : 0 }")"
+  row "$s" "$1" "$2" "$3"
+  echo "$s $1 $2" >>"$cache/results"
   awk -v s="$s" 'NR == FNR { got[$1] = $0; next } $2 == "passed" && got[$1] !~ /^[^ ]+ passed/ { print s, (got[$1] ? got[$1] : $1 " did not run") }' \
     "$cache/purlin/$s" "$cache/stock/$s" >>"$cache/differences.txt"
   total=$((total + $1)) same=$((same + $2))
 done
-awk "BEGIN { printf \"%-28s %7d %7d %7s %8.1f%%\n\", \"all\", $total, $same, \"\", $total ? 100 * $same / $total : 0 }"
+row all "$total" "$same" ""
 echo "differences, with reasons: $cache/differences.txt"
+[ -z "${TABLE:-}" ] || sh "$here/scripts/compatibility.sh" suites "$cache/results"
