@@ -158,6 +158,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     osenv::init(o.environment.iter().cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
+    purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     // The table grows as it must; only who asks for a ceiling gets one.
     let asked = o.flags.tables.processes != DEFAULT_PROCESSES;

@@ -185,11 +185,29 @@ pub fn try_intern(s: &str) -> Result<Term, AtomError> {
 pub fn intern(s: &str) -> Term {
     match try_intern(s) {
         Ok(t) => t,
-        Err(e) => {
-            eprintln!("no more index entries in atom_tab ({e:?})");
+        Err(AtomError::TableFull) => full(),
+        Err(AtomError::TooLong) => {
+            eprintln!("an atom of the runtime is too long");
             std::process::exit(1)
         }
     }
+}
+
+static FULL: std::sync::OnceLock<fn(String) -> !> = std::sync::OnceLock::new();
+
+/// Says how the runtime ends when the table is full; the function gets a line that says so.
+pub fn on_full(end: fn(String) -> !) {
+    let _ = FULL.set(end);
+}
+
+/// Ends the runtime because the table is full.
+pub fn full() -> ! {
+    let line = format!("no more index entries in atom_tab (max={})", limit());
+    if let Some(end) = FULL.get() {
+        end(line)
+    }
+    eprintln!("{line}");
+    std::process::exit(1)
 }
 
 /// The atom of that name if it exists.

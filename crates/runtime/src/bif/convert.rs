@@ -13,7 +13,7 @@ fn new_atom(name: &str) -> BifResult {
     match atom::try_intern(name) {
         Ok(t) => Ok(t),
         Err(AtomError::TooLong) => Err(Fail::SystemLimit),
-        Err(AtomError::TableFull) => Ok(atom::intern(name)),
+        Err(AtomError::TableFull) => atom::full(),
     }
 }
 

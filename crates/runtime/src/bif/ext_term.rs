@@ -167,10 +167,7 @@ fn from_binary(cx: &mut Cx, b: Term, safe: bool) -> Result<(Term, usize), Fail> 
     };
     cx.bump(bytes.len() / 64);
     decode(&bytes, cx, &CodeHooks, options).map_err(|e| match e {
-        DecodeError::AtomTableFull => {
-            eprintln!("no more index entries in atom_tab");
-            std::process::exit(1)
-        }
+        DecodeError::AtomTableFull => purlin_term::atom::full(),
         _ => Fail::Badarg,
     })
 }

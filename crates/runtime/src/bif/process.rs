@@ -215,7 +215,17 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> B
     // SAFETY: the running process is owned by this thread.
     match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
         Ok(pid) => Ok(pid),
-        Err(SpawnError::SystemLimit) => Err(Fail::SystemLimit),
+        Err(SpawnError::SystemLimit) => {
+            use crate::report::{Level, Text, send};
+            let leader = group_leader_of(cx);
+            send(
+                Level::Error,
+                leader,
+                NIL,
+                Text::Plain("Too many processes\n"),
+            );
+            Err(Fail::SystemLimit)
+        }
     }
 }
 
