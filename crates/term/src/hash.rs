@@ -274,7 +274,16 @@ pub fn phash2(t: Term) -> u32 {
 }
 
 /// The hash that the tree of a hash map uses for `key` at nibbles `8 * depth` and following.
+#[inline]
 pub fn map_key(key: Term, depth: u32) -> u32 {
+    if depth == 0 && key.is_immed() {
+        let raw = key.raw();
+        return mix2(INTERNAL_SALT, raw as u32, (raw >> 32) as u32, GOLDEN);
+    }
+    map_key_at(key, depth)
+}
+
+fn map_key_at(key: Term, depth: u32) -> u32 {
     let salt = if depth > 0 {
         mix2(0, depth, 1, k(22))
     } else {

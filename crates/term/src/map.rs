@@ -118,21 +118,49 @@ pub fn get_hashed(map: Term, key: Term, hash: u32) -> Option<Term> {
     get_tree(map, key, hash)
 }
 
-fn get_tree(map: Term, key: Term, mut hx: u32) -> Option<Term> {
-    let mut at = map;
-    let mut level = 0;
-    loop {
-        if let Some((k, v)) = at.as_cons() {
-            return eq_exact(k, key).then_some(v);
+fn get_tree(map: Term, key: Term, hx: u32) -> Option<Term> {
+    // The first instruction set of this architecture counts bits in a dozen instructions, every processor since 2008 in
+    // one; there is a count in each step down the tree, and the next step waits for it.
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the processor has it.
+        return unsafe { get_tree_popcnt(map, key, hx) };
+    }
+    walk_tree(map, key, hx)
+}
+
+/// # Safety
+/// The processor has the instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+unsafe fn get_tree_popcnt(map: Term, key: Term, hx: u32) -> Option<Term> {
+    walk_tree(map, key, hx)
+}
+
+#[inline(always)]
+fn walk_tree(map: Term, key: Term, mut hx: u32) -> Option<Term> {
+    // SAFETY: `map` is the root of a hash map: two words, then as many children as its bitmap has bits. The bit that is
+    // looked at is set, so its child is one of them. Inner nodes have one word before the children, leaves are conses.
+    unsafe {
+        let mut p = map.ptr();
+        let mut head = 2;
+        let mut level = 0;
+        loop {
+            let bm = u32::from(map_bitmap((*p).raw()));
+            let bit = 1u32 << (hx & 15);
+            if bm & bit == 0 {
+                return None;
+            }
+            let at = *p.add(head + (bm & (bit - 1)).count_ones() as usize);
+            p = at.ptr();
+            if at.is_list_ptr() {
+                let k = *p;
+                return (k == key || !key.is_immed() && eq_exact(k, key)).then(|| *p.add(1));
+            }
+            head = 1;
+            level += 1;
+            hx = descend(hx, level, key);
         }
-        let (bm, ch) = node(at);
-        let bit = 1u16 << (hx & 15);
-        if bm & bit == 0 {
-            return None;
-        }
-        at = ch[slot_of(bm, bit)];
-        level += 1;
-        hx = descend(hx, level, key);
     }
 }
 
@@ -355,9 +383,20 @@ fn sorted_flat<A: Alloc + ?Sized>(a: &mut A, pairs: &mut [(Term, Term)]) -> Term
 /// A tree of distinct leaves, more than [`FLATMAP_LIMIT`].
 fn build_root<A: Alloc + ?Sized>(a: &mut A, mut leaves: Vec<(u32, Term)>) -> Term {
     let size = leaves.len();
+    if !leaves.is_sorted_by_key(|l| tree_order(l.0)) {
+        leaves.sort_unstable_by_key(|l| tree_order(l.0));
+    }
     build(a, &mut leaves, 0, Some(size))
 }
 
+/// A number that orders hashes as their leaves lie in the tree, from left to right: by the lowest nibble, then the next.
+fn tree_order(hash: u32) -> u32 {
+    let b = hash.swap_bytes();
+    (b & 0x0F0F_0F0F) << 4 | (b >> 4 & 0x0F0F_0F0F)
+}
+
+/// `leaves` are in [`tree_order`] of their hashes at `level`, but at a level where keys are hashed anew.
+///
 /// Recurses once for each level of the tree, whose depth grows with the logarithm of the size: to go eight levels
 /// deeper, keys must collide in 32 more bits of hash.
 fn build<A: Alloc + ?Sized>(
@@ -369,7 +408,9 @@ fn build<A: Alloc + ?Sized>(
     if let (None, &mut [(_, leaf)]) = (size, &mut *leaves) {
         return leaf;
     }
-    leaves.sort_unstable_by_key(|l| l.0 & 15);
+    if level > 0 && level & 7 == 0 {
+        leaves.sort_unstable_by_key(|l| tree_order(l.0));
+    }
     let mut bm = 0u16;
     let mut children: SmallVec<[Term; 16]> = SmallVec::new();
     let mut start = 0;
@@ -431,7 +472,7 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
         .enumerate()
         .map(|(i, p)| (key_hash(p.0), i))
         .collect();
-    order.sort_unstable_by_key(|&(h, i)| (h, std::cmp::Reverse(i)));
+    order.sort_unstable_by_key(|&(h, i)| (tree_order(h), std::cmp::Reverse(i)));
     let mut kept: Vec<(u32, usize)> = Vec::with_capacity(order.len());
     for (h, i) in order {
         let twin = kept
@@ -449,9 +490,15 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
             kept.iter().map(|k| pairs[k.1]).collect();
         return (sorted_flat(a, &mut p), unique);
     }
+    // Leaves lie in memory in the order of the pairs, which is often the one in which they are looked up later.
+    let mut leaf = vec![None; pairs.len()];
+    kept.iter().for_each(|k| leaf[k.1] = Some(NIL));
+    for (l, p) in leaf.iter_mut().zip(pairs) {
+        *l = l.map(|_| a.cons(p.0, p.1));
+    }
     let leaves = kept
         .into_iter()
-        .map(|(h, i)| (h, a.cons(pairs[i].0, pairs[i].1)))
+        .filter_map(|(h, i)| Some((h, leaf[i]?)))
         .collect();
     (build_root(a, leaves), unique)
 }
