@@ -384,7 +384,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
 }
 
 /// The stack as text: addresses, functions, and what the slots hold.
-fn backtrace(cx: &mut Cx) -> String {
+pub fn backtrace(cx: &mut Cx) -> String {
     use std::fmt::Write;
     let mut s = String::new();
     let name = |i: usize, a: u64| match place(i, a) {

@@ -309,8 +309,13 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     }
     let global = k.global;
     let word = word.map(str::to_string);
+    let off = spec == am::FALSE;
     let how = move |w: &mut Wanted| {
         let word = word.as_deref();
+        if k.global && !off {
+            // Calls from outside: instead of all else that was wanted.
+            *w = Wanted::default();
+        }
         if k.global || k.local {
             match &program {
                 Some(s) => w.call = Some((s.clone(), k.local)),
@@ -350,6 +355,10 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
             (how, global)
         }));
         return Ok(Term::small(0));
+    }
+    if global && !off {
+        // Functions that nobody else can call lose what they had.
+        calls::change(m, f, arity, false, &|w| *w = Wanted::default());
     }
     let n = calls::change(m, f, arity, global, &how);
     Ok(Term::small(n as i64))
@@ -403,8 +412,7 @@ fn function_info(cx: &mut Cx, [m, f, a]: [Term; 3], item: Term) -> BifResult {
             "traced" => match &w.call {
                 Some((_, true)) => am::LOCAL,
                 Some((_, false)) => global(),
-                None if untraced => am::FALSE,
-                None => am::LOCAL,
+                None => am::FALSE,
             },
             "match_spec" => match &w.call {
                 Some((s, _)) => copy::copy(s.text.term(), cx),

@@ -444,6 +444,15 @@ unsafe fn restore(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
     r.end()
 }
+/// The rest of the bit string that a match context stands for.
+pub fn rest_of_context(cx: &mut Cx, t: Term) -> Term {
+    // SAFETY: a match context, whose original is a bit string with these bits.
+    unsafe {
+        let c = Ctx::of(t);
+        extract(cx, c.original(), c.pos(), c.end() - c.pos())
+    }
+}
+
 /// The register gets the bit string from the start of the match on.
 unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);

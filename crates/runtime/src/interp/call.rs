@@ -420,6 +420,7 @@ unsafe fn native_failed(
         }
         Fail::Again | Fail::Wait => {
             collect_after(cx, n, 0);
+            super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
             cx.interp.exit = if fail == Fail::Wait {
@@ -442,7 +443,20 @@ unsafe fn native_failed(
     }
 }
 
+/// The stub of the native that the instruction at `pc` calls, if it is traced.
+#[inline(always)]
+unsafe fn detour(pc: *const u64) -> Option<*const u64> {
+    if !crate::trace::calls::natives() {
+        return None;
+    }
+    super::traced::traced_native(&*(q(pc, 1) as *const Export)).filter(|&s| s != pc)
+}
+
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    if let Some(to) = detour(pc) {
+        (cx.heap.stop as *mut u64).write(pc.add(words(9)) as u64);
+        return to;
+    }
     match native(cx, pc, h(pc, 9)) {
         After::Value => pc.add(words(9)),
         After::Jump(to) => to,
@@ -456,6 +470,7 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 9);
     if !cx.dirty {
+        super::traced::again(cx, pc);
         cx.interp.pc = pc;
         cx.interp.live = n;
         cx.interp.exit = if h(pc, 10) == dirty::CPU as usize {
@@ -484,6 +499,10 @@ unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     to as *const u64
 }
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    if let Some(to) = detour(pc) {
+        cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
+        return to;
+    }
     match native(cx, pc, h(pc, 10)) {
         After::Value => {
             cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
@@ -497,6 +516,9 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    if let Some(to) = detour(pc) {
+        return to;
+    }
     match native(cx, pc, h(pc, 9)) {
         After::Value => do_return(cx),
         After::Jump(to) | After::Trap(to) => to,

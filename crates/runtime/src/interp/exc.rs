@@ -11,6 +11,7 @@ use super::Exit;
 use super::operands::{Rd, words};
 use crate::code;
 use crate::cx::{Class, Cx, Fail};
+use crate::trace::calls::{self, FRAME_WORDS, kind};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
@@ -137,9 +138,10 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     let depth = DEPTH.load(Ordering::Relaxed).max(1);
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     let mut p = cx.heap.stop;
+    let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
-        if w & 3 == 0 && w != 0 && pcs.last() != Some(&w) {
+        if w & 3 == 0 && w != 0 && w != traced && pcs.last() != Some(&w) {
             pcs.push(w);
         }
         p = p.add(1);
@@ -233,16 +235,29 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
 unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     let mut p = cx.heap.stop;
     let mut frame = p;
+    // Where the frame that is searched goes on, if the call from it is one whose end is to be told.
+    let mut back: Option<u64> = None;
+    let mut tells = false;
     while p < cx.heap.hend {
         let w = *p;
         if w.is_header() {
             frame = p;
             if w.raw() == code::stubs().return_trace.as_ptr() as u64 {
-                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4)];
-                let (class, value) = (cx.exc.class.atom(), cx.exc.value);
-                crate::trace::calls::returned(cx, told, Some(class), value);
+                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
+                if told[3] == Term::small(kind::RETURN_TO) {
+                    tells = true;
+                } else {
+                    let (class, value) = (cx.exc.class.atom(), cx.exc.value);
+                    calls::returned(cx, told, Some(class), value);
+                }
+                p = p.add(FRAME_WORDS);
+                continue;
             }
+            back = std::mem::take(&mut tells).then_some(w.raw());
         } else if w.is_catch() {
+            if let Some(to) = back {
+                calls::returned_to(cx, to as *const u64);
+            }
             cx.heap.stop = frame;
             (frame as *mut u64).write(0);
             cx.x[0] = Term::NON_VALUE;

@@ -82,6 +82,11 @@ pub(super) unsafe fn make_room(
     (*cx).reds = reds;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
     stress_done(cx);
+    if crate::trace::calls::is_breakpoint(pc) {
+        // The instruction at the entry of a traced function, whose call has been told already.
+        let h = super::HANDLERS[crate::trace::calls::original(pc) as usize];
+        return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    }
     go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
@@ -555,7 +560,7 @@ macro_rules! add_op {
 }
 add_op! {
     op_add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
-    op_sub true |a, b| (a.raw() as i64 - TAG_SMALL as i64).overflowing_sub(b.raw() as i64 - 2 * TAG_SMALL as i64);
+    op_sub true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
 }
 
 /// The general case of an operation on integers: leaves the result in the context. False where it fails.

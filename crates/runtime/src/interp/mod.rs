@@ -24,7 +24,7 @@
 //! They are reached through [`Receive`], which whoever runs processes sets once.
 #![allow(clippy::missing_safety_doc)]
 
-mod bits;
+pub(crate) mod bits;
 mod bits_build;
 mod call;
 pub mod exc;

@@ -3,8 +3,9 @@
 use super::{Exit, HANDLERS, collect, slow_op};
 use crate::code;
 use crate::cx::Cx;
-use crate::trace::calls::{self, FRAME_WORDS};
-use purlin_term::Term;
+use crate::trace::calls::{self, FRAME_WORDS, kind};
+use purlin_term::fun::Export;
+use purlin_term::{NIL, Term};
 
 /// Runs what the breakpoint stands for, after it was told.
 pub unsafe fn op_breakpoint(
@@ -25,7 +26,12 @@ pub unsafe fn op_breakpoint(
 /// Where to go on, and the number of the instruction there.
 #[inline(never)]
 unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
-    let caller = (*(cx.heap.stop as *const u64)) as *const u64;
+    let resumed = cx.process().ext().is_some_and(|e| e.passed == pc as usize);
+    if resumed {
+        cx.process().ext_mut().passed = 0;
+        return (pc, calls::original(pc));
+    }
+    let (caller, told) = beyond(cx.heap.stop);
     let Some(p) = calls::pass(cx, pc, caller) else {
         // Cleared just now: what stands there is what it was.
         return (pc, *(pc as *const u16));
@@ -33,30 +39,62 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
     // What the match specification made is in fragments; registers stay where they are.
     let (m, f, n) = p.mfa;
     let number = |n: i64| Term::small(n);
-    if p.returns != 0 {
-        let words = [m, f, number(n.into()), number(p.returns.into())];
-        push_frame(cx, n as usize, words);
+    let live = n as usize;
+    if p.return_to && !told {
+        let words = [NIL, NIL, NIL, number(kind::RETURN_TO), NIL];
+        push_frame(cx, live, words);
+    }
+    for (kind, tracer) in p.returns {
+        push_frame(cx, live, [m, f, number(n.into()), number(kind), tracer]);
     }
     if let Some(before) = p.time {
-        // A function that is called last by one whose time is measured returns for both.
-        let stub = code::stubs().return_trace.as_ptr();
-        let at = cx.heap.stop;
-        let last = *(at as *const u64) == stub as u64 && *at.add(4) == number(calls::TIMED);
-        if !last {
+        // A function that is called last by one whose calls are told or measured returns for both.
+        if *(cx.heap.stop as *const u64) != stub() {
             let words = [
                 number((before / 8) as i64),
-                number(0),
-                number(0),
-                number(calls::TIMED),
+                NIL,
+                NIL,
+                number(kind::TIMED),
+                NIL,
             ];
-            push_frame(cx, n as usize, words);
+            push_frame(cx, live, words);
         }
     }
     (p.entry, p.original)
 }
 
+fn stub() -> u64 {
+    code::stubs().return_trace.as_ptr() as u64
+}
+
+/// The address that is returned to at last, the frames of trace at the top of the stack aside, and whether one of them
+/// is to tell it.
+unsafe fn beyond(mut at: *mut Term) -> (*const u64, bool) {
+    let mut told = false;
+    while *(at as *const u64) == stub() {
+        told |= *at.add(4) == Term::small(kind::RETURN_TO);
+        at = at.add(FRAME_WORDS);
+    }
+    (*(at as *const *const u64), told)
+}
+
+/// A native at `pc`, which may be the entry of a traced function, is run again later: its call has been told already.
+pub(super) unsafe fn again(cx: &mut Cx, pc: *const u64) {
+    if calls::is_breakpoint(pc) {
+        cx.process().ext_mut().passed = pc as usize;
+    }
+}
+
+/// Where a call of that native goes if it is traced: the stub of its export.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
+    let stub = export.stub.as_ptr() as *const u64;
+    calls::is_breakpoint(stub).then_some(stub)
+}
+
 /// Puts a frame between those of the function that is called with `live` arguments and its caller.
-unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; 4]) {
+unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; 5]) {
     if cx.heap.free_words() < FRAME_WORDS + cx.heap.stack_reserve + live {
         collect(cx, FRAME_WORDS + live, live);
     }
@@ -74,10 +112,15 @@ slow_op! {
 
 unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
-    let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4)];
-    let value = cx.x[0];
-    calls::returned(cx, frame, None, value);
+    let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];
     let back = at.add(FRAME_WORDS);
+    if frame[3] == Term::small(kind::RETURN_TO) {
+        let (to, _) = beyond(back);
+        calls::returned_to(cx, to);
+    } else {
+        let value = cx.x[0];
+        calls::returned(cx, frame, None, value);
+    }
     cx.heap.stop = back;
     let to = (back as *const u64).read();
     (back as *mut u64).write(0);

@@ -200,6 +200,8 @@ pub struct Ext {
     pub trace_flags: u32,
     /// The function whose time is being measured: its entry, and since when (0: it doesn't run).
     pub call_time: Option<(usize, i64)>,
+    /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
+    pub passed: usize,
     /// Timers and things that natives keep for it, dropped at exit.
     pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
     pub gc_count: u64,
@@ -232,6 +234,7 @@ impl Ext {
             tracer: NIL,
             trace_flags: 0,
             call_time: None,
+            passed: 0,
             on_exit: Vec::new(),
             gc_count: 0,
             deferred: Vec::new(),

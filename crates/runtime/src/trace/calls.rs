@@ -6,9 +6,13 @@
 //! whoever comes by a breakpoint that has just been cleared finds what it stood for all the same, since entries stay.
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
-//! it and returns in turn. Layout: address of that code, module, function, arity, kind (1: returns, 2: exceptions too).
+//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and the tracer
+//! where it isn't the one of the process.
+//!
+//! Natives have no code of their own: the breakpoint stands in the stub of their export, and instructions that call
+//! them directly go there while [`natives`] says that any of them has one.
 
-use super::{emit, flag, state, timestamp};
+use super::{emit, flag, state};
 use crate::code::{self, Module};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run};
@@ -17,20 +21,64 @@ use crate::{clock, lazy_atoms, signal};
 use purlin_isa::ops::Op;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
-use purlin_term::{Alloc, NIL, Term, am, copy};
+use smallvec::SmallVec;
+use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 lazy_atoms! {
     call = "call";
     return_from = "return_from";
+    return_to = "return_to";
     exception_from = "exception_from";
-    trace_ts = "trace_ts";
 }
 
 /// Words of the frame of a call whose return is told.
-pub const FRAME_WORDS: usize = 5;
+pub const FRAME_WORDS: usize = 6;
+
+/// What the frame of a call is for.
+pub mod kind {
+    /// Its return is told.
+    pub const RETURN: i64 = 1;
+    /// Its return is told, and the exception that ends it.
+    pub const EXCEPTION: i64 = 2;
+    /// Its time is measured: what comes in place of the module is the entry of the function whose time was, in words.
+    pub const TIMED: i64 = 3;
+    /// Where it returns to is told.
+    pub const RETURN_TO: i64 = 4;
+}
+
+/// Calls of natives by instructions of their own may have to go by breakpoints.
+static NATIVES: AtomicBool = AtomicBool::new(false);
+
+/// Whether any native has ever been traced.
+#[inline(always)]
+pub fn natives() -> bool {
+    NATIVES.load(Ordering::Relaxed)
+}
+
+/// Whether the code at `pc` begins with a breakpoint.
+///
+/// # Safety
+/// `pc` is an instruction of loaded code.
+#[inline]
+pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
+    (*(pc as *const AtomicU16)).load(Ordering::Acquire) == number()
+}
+
+/// The number of the instruction that the breakpoint at `pc` stands for.
+///
+/// # Safety
+/// `pc` is an instruction of loaded code.
+#[cold]
+pub unsafe fn original(pc: *const u64) -> u16 {
+    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    match t.at.get(&(pc as usize)) {
+        Some(b) => b.original,
+        None => (*(pc as *const AtomicU16)).load(Ordering::Acquire),
+    }
+}
 
 /// A match specification with its program; no program: everything matches.
 pub struct Spec {
@@ -119,7 +167,8 @@ pub fn forget(code: std::ops::Range<usize>) {
 }
 
 fn number() -> u16 {
-    Op::Breakpoint.variant(&[]).unwrap_or(0)
+    static N: OnceLock<u16> = OnceLock::new();
+    *N.get_or_init(|| Op::Breakpoint.variant(&[]).unwrap_or(0))
 }
 
 unsafe fn patch(entry: usize, to: u16) {
@@ -215,14 +264,27 @@ pub fn loaded(module: &Module) {
     }
 }
 
+/// Where calls of a function arrive: its code, or the stub of the export of a native.
+fn arrival(module: &Module, mfa: (Term, Term, u32), entry: u32) -> (usize, bool) {
+    match code::existing_export(mfa.0, mfa.1, mfa.2) {
+        Some(e) if e.bif.load(Ordering::Relaxed) != 0 => (e.stub.as_ptr() as usize, true),
+        _ => (module.at(entry) as usize, false),
+    }
+}
+
 fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wanted)) {
-    let entry = module.at(entry) as usize;
+    if code::native(mfa.0, mfa.1, mfa.2).is_some() {
+        // Whoever refers to it later finds the breakpoint.
+        code::export(mfa.0, mfa.1, mfa.2);
+    }
+    let (entry, native) = arrival(module, mfa, entry);
     let key = (mfa.0.atom_index(), mfa.1.atom_index(), mfa.2);
     let mut t = table().write().unwrap_or_else(|e| e.into_inner());
     let known = t.by_name.get(&key).filter(|b| b.entry == entry).cloned();
     let b = known.unwrap_or_else(|| {
         // SAFETY: the entry of a function of a module that is loaded.
         let original = unsafe { (*(entry as *const AtomicU16)).load(Ordering::Acquire) };
+        debug_assert_ne!(original, number());
         Arc::new(Breakpoint {
             mfa,
             original,
@@ -245,12 +307,16 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
     if let Some(e) = exported {
         let at = gate(e).as_ptr();
         t.at.insert(at as usize, b.clone());
-        let outside = w.call.as_ref().is_some_and(|c| !c.1) && !w.local();
+        let outside = w.call.as_ref().is_some_and(|c| !c.1) && !w.local() && !native;
         let to = if outside { at as usize } else { entry };
         e.address.store(to as *mut u64, Ordering::Release);
     }
+    let stops = w.local() || native && w.call.is_some();
+    if native && stops {
+        NATIVES.store(true, Ordering::Relaxed);
+    }
     // SAFETY: as above.
-    unsafe { patch(entry, if w.local() { number() } else { b.original }) };
+    unsafe { patch(entry, if stops { number() } else { b.original }) };
     if before {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
@@ -265,7 +331,7 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
         .functions
         .iter()
         .find(|x| x.name == f.raw() && x.arity == arity)?;
-    let entry = module.at(at.entry) as usize;
+    let (entry, _) = arrival(&module, (m, f, arity), at.entry);
     let t = table().read().unwrap_or_else(|e| e.into_inner());
     let key = (m.atom_index(), f.atom_index(), arity);
     Some(match t.by_name.get(&key).filter(|b| b.entry == entry) {
@@ -276,32 +342,146 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
 
 /// What a body asks for while it runs.
 struct Effects {
-    returns: u8,
-    caller: Option<(Term, Term, u32)>,
+    returns: i64,
+    /// Where the call returns to.
+    caller: *const u64,
+}
+
+/// A flag by its name.
+fn flag_named(t: Term) -> Option<u32> {
+    let name = t.is_atom().then(|| atom::name(t))?;
+    let (_, f) = flag::NAMES.iter().find(|n| n.0 == name)?;
+    Some(*f)
+}
+
+/// Flags and tracer from the list of a `trace` form.
+fn flag_list(t: Term, tracer: &mut Term) -> Option<u32> {
+    let mut flags = 0;
+    let mut it = t.list_iter();
+    for o in it.by_ref() {
+        match o.as_tuple() {
+            Some(&[k, v]) if k.is_atom() && atom::name(k) == "tracer" && v.is_local_pid() => {
+                *tracer = v;
+            }
+            _ if o == am::ALL => flags |= flag::ALL,
+            _ => flags |= flag_named(o)?,
+        }
+    }
+    it.tail().is_nil().then_some(flags)
+}
+
+/// Takes flags from a process that the caller owns and gives it others, with that tracer; whether this changes anything.
+fn retrace(p: &mut process::Process, tracer: Term, off: u32, on: u32) -> bool {
+    let (flags, before) = state(p);
+    let now = if tracer == NIL {
+        0
+    } else {
+        (flags & !off) | on
+    };
+    super::change(p, false, u32::MAX, NIL);
+    if now != 0 {
+        super::change(p, true, now, tracer);
+    }
+    now != flags || before != if now == 0 { NIL } else { tracer }
+}
+
+impl Effects {
+    /// Does it to the process in the context, or to another that is there.
+    fn retrace(cx: &mut Cx, whom: Option<Term>, tracer: Term, off: u32, on: u32) -> Option<bool> {
+        let me = cx.self_pid();
+        let pid = match whom {
+            None => me,
+            Some(t) if t.is_atom() => process::registry::whereis(t)?,
+            Some(t) => t,
+        };
+        if pid == me {
+            return Some(retrace(cx.process(), tracer, off, on));
+        }
+        if !pid.is_local_pid() || process::table().find(pid).is_none() {
+            return None;
+        }
+        signal::send::run_in(
+            pid,
+            Box::new(move |cx| {
+                if let Some(cx) = cx {
+                    retrace(cx.process(), tracer, off, on);
+                }
+            }),
+        );
+        Some(true)
+    }
 }
 
 impl Host for Effects {
     fn action(&mut self, cx: &mut Cx, action: Action, args: &[Term]) -> Option<Term> {
         match action {
             Action::ReturnTrace => {
-                self.returns = self.returns.max(1);
+                self.returns = self.returns.max(kind::RETURN);
                 Some(am::TRUE)
             }
             Action::ExceptionTrace => {
-                self.returns = 2;
+                self.returns = kind::EXCEPTION;
                 Some(am::TRUE)
             }
-            Action::Caller => Some(match self.caller {
-                Some((m, f, a)) => cx.tuple(&[m, f, Term::small(a.into())]),
-                None => am::UNDEFINED,
-            }),
+            Action::Caller | Action::CallerLine => {
+                // SAFETY: an address is looked up, not followed.
+                let place = code::find(self.caller.wrapping_sub(1));
+                let Some(p) = place else {
+                    return Some(am::UNDEFINED);
+                };
+                let arity = Term::small(p.arity.into());
+                if action == Action::Caller {
+                    return Some(cx.tuple(&[p.module, p.function, arity]));
+                }
+                let line = match &p.line {
+                    Some((file, line)) => {
+                        let f = cx.string(file);
+                        cx.tuple(&[f, Term::small(i64::from(*line))])
+                    }
+                    None => am::UNDEFINED,
+                };
+                Some(cx.tuple(&[p.module, p.function, arity, line]))
+            }
             Action::Silent => {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();
-                    let (_, tracer) = state(p);
-                    super::change(p, on, flag::SILENT, tracer);
+                    let (flags, tracer) = state(p);
+                    if flags != 0 {
+                        super::change(p, on, flag::SILENT, tracer);
+                    }
                 }
+                args.first().copied()
+            }
+            Action::EnableTrace | Action::DisableTrace => {
+                let f = flag_named(*args.last()?)?;
+                let whom = (args.len() == 2).then(|| args[0]);
+                let (_, tracer) = state(cx.process());
+                let (off, on) = match action {
+                    Action::EnableTrace => (0, f),
+                    _ => (f, 0),
+                };
+                Effects::retrace(cx, whom, tracer, off, on)?;
                 Some(am::TRUE)
+            }
+            Action::Trace => {
+                let (whom, lists) = match *args {
+                    [off, on] => (None, [off, on]),
+                    [whom, off, on] => (Some(whom), [off, on]),
+                    _ => return None,
+                };
+                let (_, mut tracer) = state(cx.process());
+                let off = flag_list(lists[0], &mut tracer)?;
+                let on = flag_list(lists[1], &mut tracer)?;
+                if tracer != NIL && process::table().find(tracer).is_none() {
+                    return None;
+                }
+                Effects::retrace(cx, whom, tracer, off, on).map(Term::bool)
+            }
+            Action::IsSeqTrace => Some(am::FALSE),
+            Action::GetSeqToken => Some(NIL),
+            Action::ProcessDump => {
+                let text = crate::bif::process_info::backtrace(cx);
+                Some(cx.binary(text.as_bytes()))
             }
             Action::GetTcw => {
                 let w = crate::bif::system_flag::TRACE_CONTROL_WORD.load(Ordering::Relaxed);
@@ -337,19 +517,20 @@ fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects) -> Option<
     run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
 }
 
-/// A call comes by the breakpoint at `pc`, its arguments in the X registers. The result is the number of the
-/// instruction to run in its place and where, and whether the return is to be told (see [`FRAME_WORDS`]).
+/// A call that came by a breakpoint.
 pub struct Passed {
+    /// Number of the instruction to run in its place, and where.
     pub original: u16,
     pub entry: *const u64,
-    pub returns: u8,
     pub mfa: (Term, Term, u32),
+    /// Where the call returns to is to be told.
+    pub return_to: bool,
+    /// Returns to be told, in the order in which frames for them are made: kind of frame, and tracer (`[]`: that of the
+    /// process).
+    pub returns: SmallVec<[(i64, Term); 2]>,
     /// The time of the call is measured: the entry of the function whose time was, or 0.
     pub time: Option<usize>,
 }
-
-/// Kind of a frame in [`returned`]: not a return to be told, but the end of a function whose time is measured.
-pub const TIMED: i64 = 3;
 
 /// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
 /// has passed is that of the one before, whose entry is returned.
@@ -393,7 +574,7 @@ pub fn pause(p: &mut process::Process, stops: bool) {
     }
 }
 
-/// See [`Passed`]. `caller`: where the call returns to.
+/// See [`Passed`]. The call's arguments stand in the X registers; `caller`: where it returns to, trace frames aside.
 #[cold]
 pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     let b = {
@@ -403,12 +584,15 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     let mut passed = Passed {
         original: b.original,
         entry: b.entry as *const u64,
-        returns: 0,
         mfa: b.mfa,
+        return_to: false,
+        returns: SmallVec::new(),
         time: None,
     };
     let me = cx.self_pid();
-    let traced = cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
+    let sensitive = cx.process().has(process::SENSITIVE);
+    let traced =
+        !sensitive && cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
     let mut timed = false;
     let (call_spec, meta) = {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
@@ -419,43 +603,68 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
             all.entry(me.raw()).or_default().0 += 1;
             timed = true;
         }
+        if let Some((tracer, _)) = &mut w.meta {
+            if !sensitive && *tracer != NIL && process::table().find(*tracer).is_none() {
+                *tracer = NIL;
+            }
+        }
         (w.call.clone(), w.meta.clone())
     };
     if timed {
         passed.time = Some(switch(cx.process(), b.entry));
     }
-    if cx.process().has(process::SENSITIVE) || (meta.is_none() && call_spec.is_none()) {
+    if sensitive || (meta.is_none() && call_spec.is_none()) {
         return Some(passed);
     }
     let n = b.mfa.2 as usize;
-    let args: Vec<Term> = cx.x[..n].to_vec();
-    let caller = code::find(caller.wrapping_sub(1)).map(|p| (p.module, p.function, p.arity));
-    if let Some((tracer, spec)) = meta {
+    let args: SmallVec<[Term; 8]> = (0..n).map(|i| super::argument(cx, cx.x[i])).collect();
+    if let (true, Some((spec, local))) = (traced, call_spec) {
+        pass_traced(cx, &mut passed, &spec, local, &args, caller);
+    }
+    if let Some((tracer, spec)) = meta.filter(|m| m.0 != NIL && m.0 != me) {
         let mut fx = Effects { returns: 0, caller };
         if let Some(m) = matches(cx, &spec, &args, &mut fx) {
             if m != am::FALSE {
                 tell_call(cx, tracer, flag::TIMESTAMP, b.mfa, &args, m);
             }
-        }
-    }
-    if !cx.process().has(TRACED) {
-        return Some(passed);
-    }
-    let (flags, tracer) = state(cx.process());
-    if flags & flag::CALL == 0 {
-        return Some(passed);
-    }
-    if let Some((spec, _)) = call_spec {
-        let mut fx = Effects { returns: 0, caller };
-        if let Some(m) = matches(cx, &spec, &args, &mut fx) {
-            let (flags, _) = state(cx.process());
-            if flags & flag::SILENT == 0 && m != am::FALSE {
-                tell_call(cx, tracer, flags, b.mfa, &args, m);
+            if fx.returns != 0 {
+                passed.returns.push((fx.returns, tracer));
             }
-            passed.returns = fx.returns;
         }
     }
     Some(passed)
+}
+
+/// A call of a function that is traced for it, by a process that is.
+fn pass_traced(
+    cx: &mut Cx,
+    passed: &mut Passed,
+    spec: &Spec,
+    local: bool,
+    args: &[Term],
+    caller: *const u64,
+) {
+    // The body may change both.
+    let (_, tracer) = state(cx.process());
+    if process::table().find(tracer).is_none() {
+        super::change(cx.process(), false, u32::MAX, NIL);
+        return;
+    }
+    let mut fx = Effects { returns: 0, caller };
+    let Some(m) = matches(cx, spec, args, &mut fx) else {
+        return;
+    };
+    let (flags, _) = state(cx.process());
+    if flags & flag::SILENT != 0 {
+        return;
+    }
+    if fx.returns != 0 {
+        passed.returns.push((fx.returns, NIL));
+    }
+    if m != am::FALSE {
+        passed.return_to = local && flags & flag::RETURN_TO != 0;
+        tell_call(cx, tracer, flags, passed.mfa, args, m);
+    }
 }
 
 fn tell_call(
@@ -470,7 +679,7 @@ fn tell_call(
     if tracer == me {
         return;
     }
-    let sent = signal::send_with(tracer, |a| {
+    signal::send_with(tracer, |a| {
         let last = if flags & flag::ARITY != 0 {
             Term::small(n.into())
         } else {
@@ -482,38 +691,35 @@ fn tell_call(
         if message != am::TRUE {
             v.push(copy::copy(message, a));
         }
-        if let Some(t) = timestamp(a, flags) {
-            v[0] = trace_ts();
-            v.push(t);
-        }
+        super::stamp(a, flags, &mut v);
         a.tuple(&v)
     });
-    if !sent {
-        super::change(cx.process(), false, u32::MAX, NIL);
-    }
 }
 
 /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
 #[cold]
-pub fn returned(cx: &mut Cx, frame: [Term; 4], class: Option<Term>, value: Term) {
-    let [m, f, arity, kind] = frame;
-    if kind == Term::small(TIMED) {
+pub fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
+    let [m, f, arity, kind, tracer] = frame;
+    let kind = kind.as_small().unwrap_or(0);
+    if kind == kind::TIMED {
         let before = m.as_small().unwrap_or(0) as usize * 8;
         switch(cx.process(), before);
         return;
     }
-    let (flags, tracer) = state(cx.process());
-    if flags & flag::CALL == 0 || flags & flag::SILENT != 0 || cx.process().has(process::SENSITIVE)
-    {
+    if class.is_some() && kind != kind::EXCEPTION || cx.process().has(process::SENSITIVE) {
         return;
     }
-    if class.is_some() && kind != Term::small(2) {
+    let (flags, tracer) = match tracer {
+        NIL => state(cx.process()),
+        meta => (flag::CALL | flag::TIMESTAMP, meta),
+    };
+    if flags & flag::CALL == 0 {
         return;
     }
     let mut frag = purlin_term::frag::Fragment::new();
     let mfa = frag.tuple(&[m, f, arity]);
     let me = cx.self_pid();
-    let sent = match class {
+    match class {
         None => emit(tracer, flags, me, &[return_from(), mfa, value]),
         Some(c) => {
             let v = copy::copy(value, &mut frag);
@@ -522,7 +728,20 @@ pub fn returned(cx: &mut Cx, frame: [Term; 4], class: Option<Term>, value: Term)
         }
     };
     drop(OwnedTerm::from_parts(mfa, frag));
-    if !sent {
-        super::change(cx.process(), false, u32::MAX, NIL);
+}
+
+/// The process goes on at `pc` after a call whose end is to be told.
+#[cold]
+pub fn returned_to(cx: &mut Cx, pc: *const u64) {
+    let (flags, tracer) = state(cx.process());
+    if flags & flag::RETURN_TO == 0 || cx.process().has(process::SENSITIVE) {
+        return;
     }
+    let mut frag = purlin_term::frag::Fragment::new();
+    let place = match code::find(pc.wrapping_sub(1)) {
+        Some(p) => frag.tuple(&[p.module, p.function, Term::small(p.arity.into())]),
+        None => am::UNDEFINED,
+    };
+    emit(tracer, flags, cx.self_pid(), &[return_to(), place]);
+    drop(OwnedTerm::from_parts(place, frag));
 }

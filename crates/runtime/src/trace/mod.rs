@@ -58,6 +58,8 @@ pub mod flag {
     pub const RUNNING_PROCS: u32 = 1 << 17;
     pub const PORTS: u32 = 1 << 18;
     pub const RUNNING_PORTS: u32 = 1 << 19;
+    /// Events tell the number of the scheduler; not part of `all`.
+    pub const SCHEDULER_ID: u32 = 1 << 20;
     /// What `all` stands for.
     pub const ALL: u32 = SEND
         | RECEIVE
@@ -101,6 +103,7 @@ pub mod flag {
         ("return_to", RETURN_TO),
         ("silent", SILENT),
         ("exiting", EXITING),
+        ("scheduler_id", SCHEDULER_ID),
     ];
 }
 
@@ -110,7 +113,11 @@ static NEW_TRACER: Mutex<Term> = Mutex::new(NIL);
 
 /// Flags and tracer of processes that are made from now on.
 pub fn new_processes() -> (u32, Term) {
-    let t = NEW_TRACER.lock().unwrap_or_else(|e| e.into_inner());
+    let mut t = NEW_TRACER.lock().unwrap_or_else(|e| e.into_inner());
+    if *t != NIL && process::table().find(*t).is_none() {
+        *t = NIL;
+        NEW_FLAGS.store(0, Ordering::Relaxed);
+    }
     (NEW_FLAGS.load(Ordering::Relaxed), *t)
 }
 
@@ -121,15 +128,14 @@ pub fn change_new(on: bool, flags: u32, tracer: Term) {
     let now = if on { before | flags } else { before & !flags };
     if on {
         *t = tracer;
+    } else if now == 0 {
+        *t = NIL;
     }
     NEW_FLAGS.store(now, Ordering::Relaxed);
 }
 
 /// Changes what a process is traced for; the owner calls this. False if another tracer has it.
 pub fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
-    if p.has(process::SENSITIVE) && on {
-        return true;
-    }
     let e = p.ext_mut();
     if on {
         let alive = e.tracer.is_local_pid() && process::table().find(e.tracer).is_some();
@@ -183,12 +189,29 @@ fn emit(tracer: Term, flags: u32, pid: Term, items: &[Term]) -> bool {
     signal::send_with(tracer, |a| {
         let mut v = vec![am::TRACE, pid];
         v.extend(items.iter().map(|&t| copy::copy(t, a)));
-        if let Some(t) = timestamp(a, flags) {
-            v[0] = trace_ts();
-            v.push(t);
-        }
+        stamp(a, flags, &mut v);
         a.tuple(&v)
     })
+}
+
+/// Puts behind an event what the flags want: the number of the scheduler, the time.
+fn stamp(a: &mut dyn Alloc, flags: u32, v: &mut Vec<Term>) {
+    if flags & flag::SCHEDULER_ID != 0 {
+        v.push(Term::small(crate::sched::current() as i64));
+    }
+    if let Some(t) = timestamp(a, flags) {
+        v[0] = trace_ts();
+        v.push(t);
+    }
+}
+
+/// An argument as it is shown: a match context as the rest of the binary that it stands for.
+fn argument(cx: &mut Cx, t: Term) -> Term {
+    if t.is_match_context() {
+        crate::interp::bits::rest_of_context(cx, t)
+    } else {
+        t
+    }
 }
 
 /// An event of a process that the caller owns, if it is traced for it.
