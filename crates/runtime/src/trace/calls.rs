@@ -21,8 +21,8 @@ use crate::{clock, lazy_atoms, signal};
 use purlin_isa::ops::Op;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
-use smallvec::SmallVec;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -591,8 +591,7 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     };
     let me = cx.self_pid();
     let sensitive = cx.process().has(process::SENSITIVE);
-    let traced =
-        !sensitive && cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
+    let traced = !sensitive && cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
     let mut timed = false;
     let (call_spec, meta) = {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
