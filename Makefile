@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench conformance selfbuild setup
+.PHONY: all demo test check bench bench-http bench-doom conformance selfbuild setup
 all:
 	cargo build --release
 
@@ -22,6 +22,14 @@ check: setup
 # Speed of both runtimes, in turn. BENCH names some: make bench BENCH="fib ring"
 bench: setup
 	@sh scripts/bench.sh $(BENCH)
+
+# The servers of examples/http on both runtimes, in turn, under 400 connections. PAGES names some: make bench-http PAGES="whole split"
+bench-http: setup
+	@sh scripts/bench-http.sh $(PAGES)
+
+# A page of 30 GB, rendered to an I/O list and sent: takes two minutes and 5 GB of memory.
+bench-doom: setup
+	@sh scripts/doom.sh 100000000
 
 # OTP's and Elixir's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup

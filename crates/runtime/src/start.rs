@@ -1,5 +1,6 @@
 //! Starting: tables, threads, preloaded modules, the first processes.
 
+use crate::bif::gather;
 use crate::options::{EmulatorOptions, MessageQueueData};
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::spawn::{self, Options};
@@ -126,6 +127,12 @@ fn defaults(o: &EmulatorOptions) {
     if let Some(n) = o.flags.purlin.region_words {
         let n = if n == 0 { usize::MAX } else { n as usize };
         signal::share::THRESHOLD.store(n, std::sync::atomic::Ordering::Relaxed);
+    }
+    if let Some(n) = o.flags.purlin.write_merge_bytes {
+        gather::set_small_limit(n as usize);
+    }
+    if let Some(n) = o.flags.purlin.iovec_entries {
+        gather::set_max_parts(n as usize);
     }
     process::set_default_max_heap(Some(MaxHeap {
         words: h.max_heap_words as usize,

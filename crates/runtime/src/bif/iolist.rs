@@ -4,28 +4,19 @@
 //! The walker keeps its own stack, so depth and length of a list cost no native stack. Gathering never flattens a
 //! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
-use super::long::{is_large, leave_if};
+use super::gather::{scratch_bytes, small_limit};
+use super::long::{MANY, is_large, leave_if};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of work that count as one reduction.
 const BYTES_PER_REDUCTION: usize = 256;
-
-static SMALL_LIMIT: AtomicUsize = AtomicUsize::new(4 * HEAP_BIN_LIMIT);
-
-/// Binaries of fewer bytes are merged with their neighbours when output is gathered.
-pub fn small_limit() -> usize {
-    SMALL_LIMIT.load(Ordering::Relaxed)
-}
-/// Sets [`small_limit`], in bytes.
-pub fn set_small_limit(n: usize) {
-    SMALL_LIMIT.store(n, Ordering::Relaxed)
-}
+/// Elements of a list that count as one reduction.
+const STEPS_PER_REDUCTION: usize = 32;
 
 /// The term is no I/O list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +54,22 @@ impl IoWalk {
             bits: true,
             ..IoWalk::new(t)
         }
+    }
+    /// Whether nothing is left; false if that isn't known without walking on.
+    pub fn at_end(&self) -> bool {
+        self.at.is_nil() && self.stack.is_empty()
+    }
+    /// How many lists are open.
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+    /// What is left, as an I/O list.
+    pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        let all = self.stack.iter().copied().chain([self.at]);
+        all.fold(NIL, |rest, t| match t.is_nil() {
+            true => rest,
+            false => a.cons(t, rest),
+        })
     }
     fn piece(&self, t: Term) -> Result<Piece, BadIoList> {
         match t.as_bits() {
@@ -172,6 +179,24 @@ impl IoSlice {
             len: bytes.len(),
         }
     }
+    /// A copy of `bytes`, cut into parts of these lengths.
+    pub fn cut_copy_of(bytes: &[u8], lengths: impl Iterator<Item = usize>) -> Vec<IoSlice> {
+        let whole = IoSlice::copy_of(bytes);
+        let mut at = 0;
+        lengths
+            .map(|len| {
+                // SAFETY: the block is held by `whole`; each part gets a count of its own.
+                unsafe { RcBin::retain(whole.bin) };
+                let part = &whole.as_bytes()[at..at + len];
+                at += len;
+                IoSlice {
+                    bin: whole.bin,
+                    at: part.as_ptr(),
+                    len,
+                }
+            })
+            .collect()
+    }
     /// The bytes of a binary: by reference where they are in a counted block and aligned, else a copy. None if
     /// `t` is no binary.
     pub fn of_binary(t: Term) -> Option<IoSlice> {
@@ -191,6 +216,10 @@ impl IoSlice {
             }
             None => IoSlice::copy_of(s),
         })
+    }
+    /// Whether the bytes of a binary are in a counted block.
+    pub fn is_counted(t: Term) -> bool {
+        counted_block(t).is_some()
     }
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: the count held keeps the bytes.
@@ -251,9 +280,6 @@ fn counted_block(t: Term) -> Option<*mut RcBin> {
     }
 }
 
-/// Most bytes merged into one block while gathering.
-pub const SCRATCH_BYTES: usize = 64 * 1024;
-
 /// An I/O list gathered for output that outlives the native call (port and driver queues).
 #[derive(Default)]
 pub struct IoVec {
@@ -290,7 +316,7 @@ impl IoVec {
                     }
                 }
             }
-            if scratch.len() >= SCRATCH_BYTES {
+            if scratch.len() >= scratch_bytes() {
                 flush(&mut scratch, &mut new);
             }
         }
@@ -326,93 +352,6 @@ fn flush(scratch: &mut Vec<u8>, to: &mut Vec<IoSlice>) {
     if !scratch.is_empty() {
         to.push(IoSlice::copy_of(scratch));
         scratch.clear();
-    }
-}
-
-/// Gathers an I/O list batch by batch for output within one native call: merged bytes are bounded by
-/// [`SCRATCH_BYTES`] whatever the list's length. For natives on the dirty I/O pool.
-pub struct Gather {
-    walk: IoWalk,
-    scratch: Vec<u8>,
-    /// Parts of the batch: ranges of the scratch block, or foreign bytes.
-    parts: Vec<Part>,
-    held: Option<Bits>,
-}
-
-enum Part {
-    Scratch(usize, usize),
-    Foreign(*const u8, usize),
-}
-
-impl Gather {
-    pub fn new(t: Term) -> Gather {
-        Gather {
-            walk: IoWalk::new(t),
-            scratch: Vec::new(),
-            parts: Vec::new(),
-            held: None,
-        }
-    }
-    /// Collects the next at most `max_parts` parts, replacing the batch before. False at the end of the list.
-    pub fn next_batch(&mut self, max_parts: usize) -> Result<bool, BadIoList> {
-        self.scratch.clear();
-        self.parts.clear();
-        let limit = small_limit();
-        loop {
-            if self.scratch.len() >= SCRATCH_BYTES || self.parts.len() >= max_parts.max(2) - 1 {
-                break;
-            }
-            let b = match self.held.take() {
-                Some(b) => b,
-                None => match self.walk.next_piece()? {
-                    None => break,
-                    Some(Piece::Byte(b)) => {
-                        self.merge(&[b]);
-                        continue;
-                    }
-                    Some(Piece::Bits(_, b)) => b,
-                },
-            };
-            match b.as_bytes() {
-                Some([]) => {}
-                Some(s) if s.len() < limit => self.merge(s),
-                Some(s) => self.parts.push(Part::Foreign(s.as_ptr(), s.len())),
-                None => {
-                    // Shifted in bounded steps.
-                    let n = (b.bit_len / 8).min(SCRATCH_BYTES);
-                    let now = Bits {
-                        bit_len: n * 8,
-                        ..b
-                    };
-                    self.merge(&now.shifted());
-                    if b.bit_len > n * 8 {
-                        self.held = Some(Bits {
-                            // SAFETY: stays within the bitstring.
-                            base: unsafe { b.base.add(n) },
-                            bit_len: b.bit_len - n * 8,
-                            ..b
-                        });
-                    }
-                }
-            }
-        }
-        Ok(!self.parts.is_empty())
-    }
-    fn merge(&mut self, s: &[u8]) {
-        let at = self.scratch.len();
-        self.scratch.extend_from_slice(s);
-        match self.parts.last_mut() {
-            Some(Part::Scratch(_, n)) => *n += s.len(),
-            _ => self.parts.push(Part::Scratch(at, s.len())),
-        }
-    }
-    /// The parts of the batch, in order.
-    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
-        self.parts.iter().map(|p| match *p {
-            Part::Scratch(at, n) => &self.scratch[at..at + n],
-            // SAFETY: bytes of a binary in hand, which stay for the native call.
-            Part::Foreign(p, n) => unsafe { std::slice::from_raw_parts(p, n) },
-        })
     }
 }
 
@@ -500,17 +439,19 @@ fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "iolist_size", &[t], || is_large(t))?;
     let mut w = IoWalk::new(t);
     let (mut n, mut steps) = (0usize, 0usize);
     while let Some(p) = w.next_piece().map_err(bad)? {
         steps += 1;
+        if steps == MANY {
+            leave_if(cx, "erlang", "iolist_size", &[t], || true)?;
+        }
         n += match p {
             Piece::Byte(_) => 1,
             Piece::Bits(_, b) => b.bit_len / 8,
         };
     }
-    cx.bump(steps / BYTES_PER_REDUCTION + 1);
+    cx.bump(steps / STEPS_PER_REDUCTION + 1);
     Ok(cx.uint(n as u64))
 }
 
@@ -666,7 +607,7 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
                 None => scratch.extend_from_slice(&b.shifted()),
             },
         }
-        if scratch.len() >= SCRATCH_BYTES {
+        if scratch.len() >= scratch_bytes() {
             out.push(cx.binary(&scratch));
             scratch.clear();
         }
@@ -693,11 +634,11 @@ bifs! {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     /// A deep list with bytes, small, large and unaligned binaries, and its bytes.
-    fn sample(cx: &mut Cx) -> (Term, Vec<u8>) {
+    pub fn sample(cx: &mut Cx) -> (Term, Vec<u8>) {
         let mut flat = Vec::new();
         let mut t = NIL;
         for i in (0..200_000usize).rev() {
@@ -724,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn gathering_keeps_every_byte_in_order_and_memory_bounded() {
+    fn gathering_keeps_every_byte_in_order() {
         let mut cx = Cx::boxed(0);
         let (t, flat) = sample(&mut cx);
         assert_eq!(size(t), Ok(flat.len()));
@@ -736,14 +677,6 @@ mod tests {
         assert!(joined == flat);
         v.advance(flat.len() - 3);
         assert_eq!(v.bytes, 3);
-
-        let mut g = Gather::new(t);
-        let mut out = Vec::new();
-        while g.next_batch(64).expect("an I/O list") {
-            assert!(g.parts().count() <= 64 && g.scratch.len() < 2 * SCRATCH_BYTES);
-            g.parts().for_each(|p| out.extend_from_slice(p));
-        }
-        assert!(out == flat);
     }
 
     #[test]

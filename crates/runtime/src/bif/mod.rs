@@ -17,10 +17,13 @@ pub mod ets_select;
 pub mod exceptions;
 pub mod ext_term;
 pub mod funs;
+
+pub mod gather;
 pub mod halt;
 pub mod identifiers;
 pub mod inspect;
 pub mod iolist;
+pub mod limits;
 pub mod links;
 pub mod lists;
 pub mod long;
@@ -122,6 +125,7 @@ pub const TABLES: &[&[Bif]] = &[
     identifiers::BIFS,
     inspect::BIFS,
     iolist::BIFS,
+    limits::BIFS,
     links::BIFS,
     lists::BIFS,
     long::BIFS,

@@ -1,18 +1,28 @@
 //! Natives on ports, of modules `erlang` and `erts_internal`. Those of `erts_internal` answer with an atom where
 //! `erlang` raises an error by that name.
 
-use crate::bif::iolist;
-use crate::bifs;
+use crate::bif::iolist::{self, IoWalk, Piece};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::{self, How, Outcome, Port};
 use crate::process::ext::Link;
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Signal};
+use crate::{bifs, code, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::sync::Arc;
 
 /// Reductions that opening a port counts.
 const OPEN_REDUCTIONS: usize = 400;
+/// Elements of a long list that are walked in one call, and how many count as one reduction.
+const STEPS_AT_ONCE: usize = 50_000;
+const STEPS_PER_REDUCTION: usize = 32;
+
+lazy_atoms! {
+    purlin = "purlin";
+    measure_output = "measure_output";
+    begin_output = "begin_output";
+    continue_output = "continue_output";
+}
 
 /// Enters a link with a port at the process's end.
 fn add_link(cx: &mut Cx, port: Term) {
@@ -49,7 +59,69 @@ fn port_command_3(cx: &mut Cx, [p, data, options]: [Term; 3]) -> BifResult {
         Outcome::Busy => am::FALSE,
         Outcome::Unsupported => am::NOTSUP,
         Outcome::Gone | Outcome::Bad => am::BADARG,
+        Outcome::Long => {
+            let target = code::export(purlin(), measure_output(), 4);
+            return Err(cx.trap(target, &[p, data, Term::small(0), data]));
+        }
     })
+}
+
+/// `purlin:measure_output(Port, Rest, Size, All)`: a list too long to be written at once is walked first, for it must be
+/// an I/O list, and its size is told before it. Step by step: `Size` is that of what was before `Rest`.
+fn measure_output_4(cx: &mut Cx, [p, rest, size, all]: [Term; 4]) -> BifResult {
+    if cx.out_of_reds() {
+        return Err(Fail::Again);
+    }
+    let mut w = IoWalk::new(rest);
+    let mut n = size.as_small().ok_or(Fail::Badarg)? as usize;
+    let mut steps = 0;
+    loop {
+        match w.next_piece() {
+            Err(_) => {
+                port::bad_output(cx, p);
+                return Ok(am::BADARG);
+            }
+            Ok(None) => break,
+            Ok(Some(Piece::Byte(_))) => n += 1,
+            Ok(Some(Piece::Bits(_, b))) => n += b.bit_len / 8,
+        }
+        steps += 1;
+        // What is open costs room in the rest: of a deep list the rest is walked at once.
+        if steps >= STEPS_AT_ONCE && w.depth() < STEPS_AT_ONCE {
+            cx.bump(steps / STEPS_PER_REDUCTION);
+            let rest = w.rest(cx);
+            let target = code::export(purlin(), measure_output(), 4);
+            return Err(cx.trap(target, &[p, rest, Term::small(n as i64), all]));
+        }
+    }
+    let target = code::export(purlin(), begin_output(), 3);
+    Err(cx.trap(target, &[p, all, Term::small(n as i64)]))
+}
+
+/// `purlin:begin_output(Port, List, Size)`: what `port_command` becomes for a long list.
+fn begin_output_3(cx: &mut Cx, [p, all, size]: [Term; 3]) -> BifResult {
+    let size = size.as_small().ok_or(Fail::Badarg)? as usize;
+    match port::begin_parts(cx, p, size)? {
+        Outcome::Done => {
+            let target = code::export(purlin(), continue_output(), 2);
+            Err(cx.trap(target, &[p, all]))
+        }
+        _ => Ok(am::BADARG),
+    }
+}
+
+/// `purlin:continue_output(Port, Rest)`
+fn continue_output_2(cx: &mut Cx, [p, rest]: [Term; 2]) -> BifResult {
+    if cx.out_of_reds() {
+        return Err(Fail::Again);
+    }
+    match port::send_parts(cx, p, rest)? {
+        None => Ok(am::TRUE),
+        Some(rest) => {
+            let target = code::export(purlin(), continue_output(), 2);
+            Err(cx.trap(target, &[p, rest]))
+        }
+    }
 }
 
 fn done(o: Outcome) -> Term {
@@ -237,6 +309,9 @@ fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 bifs! {
     Plain "erts_internal":"open_port"/2 = open_port_2;
     Plain "erts_internal":"port_command"/3 = port_command_3;
+    Plain "purlin":"measure_output"/4 = measure_output_4;
+    Plain "purlin":"begin_output"/3 = begin_output_3;
+    Plain "purlin":"continue_output"/2 = continue_output_2;
     Plain "erts_internal":"port_connect"/2 = port_connect_2;
     Plain "erts_internal":"port_close"/1 = port_close_1;
     Plain "erts_internal":"port_control"/3 = port_control_3;

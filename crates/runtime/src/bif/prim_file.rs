@@ -8,7 +8,7 @@
 //! own, because closing may block. An open file is kept by the table of owners, not by its references: dropping the
 //! last reference closes nothing, as in stock.
 
-use super::iolist::Gather;
+use super::gather::{Gather, Parts, max_parts, scratch_bytes};
 use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::posix::{errno_atom, last_errno};
@@ -45,8 +45,6 @@ const CLOSED: u8 = 3;
 
 /// Bytes that a read of unknown length starts with.
 const FIRST_READ_BYTES: usize = 16 * 1024;
-/// Most parts of one `writev`.
-const MAX_PARTS: usize = 1024;
 
 /// An open file.
 struct File {
@@ -516,7 +514,7 @@ fn write_all(fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
     let mut gather = Gather::new(iovec);
     let mut pos = at.unwrap_or(0);
     let mut parts: Vec<libc::iovec> = Vec::new();
-    while gather.next_batch(MAX_PARTS).map_err(|_| libc::EINVAL)? {
+    while (gather.next_batch(max_parts(), scratch_bytes())).map_err(|_| libc::EINVAL)? {
         parts.clear();
         parts.extend(gather.parts().map(|p| libc::iovec {
             iov_base: p.as_ptr() as *mut libc::c_void,

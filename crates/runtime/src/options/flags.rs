@@ -221,7 +221,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fmerge",
         "BYTES",
-        "Purlin: pieces of I/O lists up to this size are merged when written",
+        "Purlin: pieces of I/O lists below this size are merged when written",
         |p, v| {
             p.flags.purlin.write_merge_bytes =
                 Some(bounded(v, 0..=1 << 30, "bad write merge size")?);

@@ -51,6 +51,8 @@ pub struct Base {
     /// What a driver has decided; dealt with when the driver has returned.
     pub(super) ended: Option<End>,
     busy: bool,
+    /// Who is in the middle of a list that is written in parts.
+    pub transit: Option<Term>,
     /// Who waits for the port to be no longer busy.
     waiting: Vec<Term>,
     links: Vec<Term>,
@@ -82,6 +84,7 @@ impl Base {
             send_closed: false,
             ended: None,
             busy: false,
+            transit: None,
             waiting: Vec::new(),
             links: Vec::new(),
             watchers: Vec::new(),
@@ -222,6 +225,11 @@ impl Base {
         outbox::exit_signal(self.id, self.connected, atom::intern("badsig"));
     }
 
+    /// Counts bytes that a process has sent.
+    pub(super) fn count_out(&mut self, n: usize) {
+        self.bytes_out += n as u64;
+        super::TOTAL_OUT.fetch_add(n as u64, Ordering::Relaxed);
+    }
     /// Whether who sends has to wait.
     pub fn busy(&self) -> bool {
         self.busy
@@ -230,9 +238,13 @@ impl Base {
     pub fn set_busy(&mut self, on: bool) {
         self.busy = on;
         if !on {
-            for pid in std::mem::take(&mut self.waiting) {
-                outbox::wake(pid);
-            }
+            self.wake_waiting();
+        }
+    }
+    /// Has those who wait try again.
+    pub(super) fn wake_waiting(&mut self) {
+        for pid in std::mem::take(&mut self.waiting) {
+            outbox::wake(pid);
         }
     }
     /// Has `pid` woken when the port is no longer busy.

@@ -1,7 +1,7 @@
 //! What a kind of port does.
 
 use super::{Base, inet, open, ram_file};
-use crate::bif::iolist::IoVec;
+use crate::bif::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
@@ -16,8 +16,19 @@ pub struct Reply {
 
 /// The work of one port. All is called with the port's lock held, and must not block.
 pub trait Driver: Send {
-    /// Takes what a process writes.
-    fn output(&mut self, base: &mut Base, data: IoVec);
+    /// Takes what a process writes: everything that was gathered.
+    fn output(&mut self, base: &mut Base, data: &mut Gather);
+    /// Whether a long list may come in parts, by [`Driver::begin`] and [`Driver::output_part`].
+    fn streams(&self) -> bool {
+        false
+    }
+    /// So many bytes follow in parts. While they do, `base.transit` names who sends them; the driver takes the name away,
+    /// and tells the sender, if nothing more can be sent.
+    fn begin(&mut self, _base: &mut Base, _bytes: usize) {}
+    /// Takes a part. The next comes when the port isn't busy.
+    fn output_part(&mut self, _base: &mut Base, _data: &mut Gather, _last: bool) {}
+    /// Whoever was sending parts has ended before the last.
+    fn cut(&mut self, _base: &mut Base) {}
     /// A descriptor that the driver registered is ready for what it wanted.
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
     /// A timer that the driver set has fired, or one that it cancelled too late.

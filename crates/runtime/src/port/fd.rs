@@ -9,6 +9,7 @@
 use super::open::Options;
 use super::sys::{self, FileKind};
 use super::{Base, Driver, End, Reply, spawn};
+use crate::bif::gather::{Gather, Parts};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::poll;
 use std::cell::RefCell;
@@ -175,14 +176,13 @@ impl Output {
         drop(self.own);
     }
     /// Writes what the descriptor takes.
-    pub fn write(&self, queue: &mut IoVec) -> io::Result<()> {
+    pub fn write(&self, queue: &mut impl Parts) -> io::Result<()> {
         let mut turn = TURN_BYTES;
-        while queue.bytes > 0 && turn > 0 {
+        while queue.bytes() > 0 && turn > 0 {
             if self.piece.is_some() && !sys::poll_one(self.fd, true, 0) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let parts = queue.parts.iter().map(|p| p.as_bytes());
-            let n = sys::write(self.fd, parts, self.piece.unwrap_or(TURN_BYTES))?;
+            let n = sys::write(self.fd, queue.parts(), self.piece.unwrap_or(TURN_BYTES))?;
             queue.advance(n);
             turn = turn.saturating_sub(n.max(1));
         }
@@ -393,8 +393,17 @@ impl Fd {
 }
 
 impl Driver for Fd {
-    fn output(&mut self, b: &mut Base, data: IoVec) {
-        let n = data.bytes;
+    fn output(&mut self, b: &mut Base, data: &mut Gather) {
+        let n = data.bytes();
+        self.begin(b, n);
+        if !b.is_ending() {
+            self.output_part(b, data, true);
+        }
+    }
+    fn streams(&self) -> bool {
+        true
+    }
+    fn begin(&mut self, b: &mut Base, n: usize) {
         if self.packet > 0 {
             if self.packet < 4 && n >> (8 * self.packet) != 0 {
                 b.fail(libc::EINVAL);
@@ -403,10 +412,16 @@ impl Driver for Fd {
             let head = (n as u32).to_be_bytes();
             self.queue.push(IoSlice::copy_of(&head[4 - self.packet..]));
         }
+    }
+    fn output_part(&mut self, b: &mut Base, data: &mut Gather, _last: bool) {
         let idle = self.queue.bytes == 0 || self.packet > 0;
-        for p in data.parts {
-            self.queue.push(p);
+        if self.queue.bytes == 0
+            && let Some(o) = &self.output
+        {
+            // What is taken at once needs no place in the queue. An error comes again when the rest is written.
+            let _ = o.write(data);
         }
+        data.keep(&mut self.queue);
         if idle && self.queue.bytes > 0 || b.busy() {
             self.write(b);
         } else if self.queue.bytes >= self.high && !b.busy() {

@@ -38,7 +38,7 @@ pub mod tty;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
 
-use crate::bif::iolist::IoVec;
+use crate::bif::gather::{self, Gather, Parts};
 use crate::cx::{Cx, Fail};
 use crate::process::registry;
 use crate::{halt, poll, report};
@@ -188,7 +188,14 @@ pub enum Outcome {
     Bad,
     /// The driver has no such operation.
     Unsupported,
+    /// Nothing is written: the list is to be sent in parts.
+    Long,
 }
+
+/// Most parts, and merged bytes, of a list that is written at once; a longer one is sent in parts.
+const MAX_AT_ONCE: (usize, usize) = (16 * 1024, 256 * 1024);
+/// Bytes of a long list that are sent before somebody else gets a turn.
+const TURN_BYTES: usize = 1 << 20;
 
 /// How a command is given.
 #[derive(Clone, Copy, Default)]
@@ -229,31 +236,110 @@ impl Port {
         if how.force && !how.message && !driver.may_force() {
             return Ok(Outcome::Unsupported);
         }
-        if c.base.busy() && !how.force {
-            if how.no_suspend {
-                return Ok(Outcome::Busy);
+        if !how.force {
+            if c.base.transit.is_some_and(|by| !c.base.is_alive(by)) {
+                c.base.transit = None;
+                driver.cut(&mut c.base);
             }
-            c.base.wait(caller);
-            crate::trace::monitor::waits_for_port(caller, self.id);
-            return Err(Fail::Wait);
+            if c.base.busy() || c.base.transit.is_some() {
+                if how.no_suspend {
+                    return Ok(Outcome::Busy);
+                }
+                c.base.wait(caller);
+                crate::trace::monitor::waits_for_port(caller, self.id);
+                return Err(Fail::Wait);
+            }
         }
-        let Ok(v) = IoVec::gather(data) else {
+        let in_parts = !how.message && !how.force && driver.streams();
+        let most = match in_parts {
+            true => MAX_AT_ONCE,
+            false => (usize::MAX, usize::MAX),
+        };
+        let mut v = Gather::new(data);
+        if v.next_batch(most.0, most.1).is_err() {
             bad_value(&self.name, caller);
             if how.message {
                 c.base.bad_signal();
             }
             return Ok(Outcome::Bad);
         };
+        if !v.is_last() {
+            return Ok(Outcome::Long);
+        }
         if how.message && from != c.base.connected {
             c.base.bad_signal();
             return Ok(Outcome::Bad);
         }
-        c.base.bytes_out += v.bytes as u64;
-        TOTAL_OUT.fetch_add(v.bytes as u64, Ordering::Relaxed);
+        c.base.count_out(v.bytes());
         c.base.caller = if how.message { from } else { caller };
-        driver.output(&mut c.base, v);
+        driver.output(&mut c.base, &mut v);
         self.settle(&mut core);
         Ok(Outcome::Done)
+    }
+
+    /// Begins to send a list of so many bytes in parts.
+    fn begin_parts(&self, caller: Term, bytes: usize) -> Result<Outcome, Fail> {
+        let mut core = self.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(Outcome::Gone);
+        };
+        if c.base.busy() || c.base.transit.is_some() {
+            c.base.wait(caller);
+            return Err(Fail::Wait);
+        }
+        c.base.transit = Some(caller);
+        c.base.caller = caller;
+        driver.begin(&mut c.base, bytes);
+        self.settle(&mut core);
+        Ok(Outcome::Done)
+    }
+
+    /// Sends the next parts of a list: what is left of it, None when it is over. Waits (`Fail::Wait`) while the port is
+    /// busy.
+    fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
+        let caller = cx.self_pid();
+        let mut core = self.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(None);
+        };
+        if c.base.transit != Some(caller) {
+            // It has failed, and been told.
+            return Ok(None);
+        }
+        if c.base.busy() {
+            c.base.wait(caller);
+            crate::trace::monitor::waits_for_port(caller, self.id);
+            return Err(Fail::Wait);
+        }
+        c.base.caller = caller;
+        let mut g = Gather::new(data);
+        let mut turn = TURN_BYTES;
+        let rest = loop {
+            // Open lists cost room in what is left: of a list as deep as this the rest goes at once.
+            let most = match g.depth() > MAX_AT_ONCE.0 {
+                true => (usize::MAX, usize::MAX),
+                false => (gather::max_parts(), gather::scratch_bytes()),
+            };
+            // It was walked before, and is an I/O list.
+            let _ = g.next_batch(most.0, most.1);
+            let (n, last) = (g.bytes(), g.is_last());
+            c.base.count_out(n);
+            driver.output_part(&mut c.base, &mut g, last);
+            turn = turn.saturating_sub(n.max(1));
+            if last || c.base.transit.is_none() {
+                c.base.transit = None;
+                c.base.wake_waiting();
+                break None;
+            }
+            if c.base.busy() || turn == 0 {
+                break Some(g.rest(cx));
+            }
+        };
+        self.settle(&mut core);
+        cx.bump((TURN_BYTES - turn) / 1024);
+        Ok(rest)
     }
 
     /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
@@ -448,6 +534,30 @@ pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome,
     cx.bump(COMMAND_REDUCTIONS);
     let me = cx.self_pid();
     p.output(me, me, data, how)
+}
+
+/// Begins to send a list of so many bytes in parts; to be called again while it says to wait.
+pub fn begin_parts(cx: &mut Cx, port: Term, bytes: usize) -> Result<Outcome, Fail> {
+    let Some(p) = lookup(port) else {
+        return Ok(Outcome::Gone);
+    };
+    let me = cx.self_pid();
+    p.begin_parts(me, bytes)
+}
+
+/// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
+pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
+    match lookup(port) {
+        Some(p) => p.send_parts(cx, data),
+        None => Ok(None),
+    }
+}
+
+/// Reports that something other than an I/O list was sent to the port.
+pub fn bad_output(cx: &mut Cx, port: Term) {
+    if let Some(p) = lookup(port) {
+        bad_value(&p.name, cx.self_pid());
+    }
 }
 
 /// `port_connect`: makes `to` the owner and links it to the port; `link` enters the link at its end.

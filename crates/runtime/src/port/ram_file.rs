@@ -4,7 +4,7 @@
 //! one message with a code of its own: done, an error's name, a number, or a number of bytes and the bytes.
 
 use super::{Base, Driver, open};
-use crate::bif::iolist::IoVec;
+use crate::bif::gather::Gather;
 use crate::poll;
 use crate::posix::errno_atom;
 use purlin_term::{NIL, am, atom};
@@ -142,21 +142,8 @@ impl RamFile {
 }
 
 impl Driver for RamFile {
-    fn output(&mut self, base: &mut Base, data: IoVec) {
-        let joined: Vec<u8>;
-        let command = match data.parts.len() {
-            1 => data.parts[0].as_bytes(),
-            _ => {
-                joined = data
-                    .parts
-                    .iter()
-                    .flat_map(|p| p.as_bytes())
-                    .copied()
-                    .collect();
-                &joined
-            }
-        };
-        let Some(answer) = self.command(command) else {
+    fn output(&mut self, base: &mut Base, data: &mut Gather) {
+        let Some(answer) = self.command(&data.to_vec()) else {
             return;
         };
         let counted = |code: u8, n: usize| {

@@ -1,6 +1,7 @@
 //! What ports ask of the operating system: pipes, gathering writes, terminals, child processes. The only file here that
 //! calls it directly.
 
+use crate::bif::gather::max_parts;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -79,7 +80,6 @@ pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Most parts of one gathering write.
-const MAX_PARTS: usize = 1024;
 
 /// Writes parts in one system call, at most `limit` bytes.
 pub fn write<'a>(
@@ -89,7 +89,7 @@ pub fn write<'a>(
 ) -> io::Result<usize> {
     let mut iov = smallvec::SmallVec::<[libc::iovec; 8]>::new();
     let mut left = limit;
-    for p in parts.take(MAX_PARTS) {
+    for p in parts.take(max_parts()) {
         let n = p.len().min(left);
         if n == 0 {
             break;

@@ -9,6 +9,7 @@ use super::line::{Caps, Decoded, Line, decode};
 use super::open::{Error, Options};
 use super::sys::{self, ModeChanges, Modes, SystemLocale};
 use super::{Base, Driver, End, Reply};
+use crate::bif::gather::Gather;
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::filename;
 use crate::options::BreakMode;
@@ -301,12 +302,8 @@ impl Tty {
 }
 
 impl Driver for Tty {
-    fn output(&mut self, b: &mut Base, data: IoVec) {
-        let bytes: Vec<u8> = data
-            .parts
-            .iter()
-            .flat_map(|p| p.as_bytes().iter().copied())
-            .collect();
+    fn output(&mut self, b: &mut Base, data: &mut Gather) {
+        let bytes = data.to_vec();
         let Some((&what, rest)) = bytes.split_first() else {
             return;
         };

@@ -18,6 +18,7 @@ use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, state};
 use super::sys;
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
+use crate::bif::gather::{Gather, Parts};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::lazy_atoms;
 use crate::packet::{self, Kind, Length, Parsed};
@@ -26,6 +27,7 @@ use crate::port::{Base, Driver, Reply, open};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -766,9 +768,9 @@ impl Tcp {
         let mut any = false;
         if self.s.state & state::BUSY != 0 {
             self.clear_output(base);
-            self.sender = self.not_busy(base);
+            self.sender = self.not_busy_any_more(base);
+            any = self.sender.is_some();
             self.answer(base, Err(reason));
-            any = true;
         }
         if self.sending_file.is_some() {
             self.tell_file_failed(base, errno);
@@ -813,6 +815,12 @@ impl Tcp {
             sock::send_result(base, to, r);
         }
     }
+    /// Takes the port's busy mark away: who waited for that. Called where the socket has failed, that includes who is in
+    /// the middle of a list.
+    fn not_busy_any_more(&mut self, base: &mut Base) -> Option<Term> {
+        let transit = base.transit.take();
+        self.not_busy(base).or(transit)
+    }
     /// Takes the port's busy mark away: who waited for that.
     fn not_busy(&mut self, base: &mut Base) -> Option<Term> {
         if let Some((_, t)) = self.send_timer.take() {
@@ -823,70 +831,64 @@ impl Tcp {
         self.waiting_sender.take()
     }
 
-    /// Sends, or queues. True: answered later.
-    fn send(&mut self, base: &mut Base, mut data: IoVec) -> bool {
-        let n = data.bytes;
-        let head = match self.s.packet_kind() {
-            Kind::Length(l) => (n as u32).to_be_bytes()[4 - l as usize..].to_vec(),
-            _ => Vec::new(),
-        };
-        self.s.sent.add(n + head.len());
-        if !head.is_empty() {
-            data.bytes += head.len();
-            data.parts.push_front(IoSlice::copy_of(&head));
+    /// The length that goes before so many bytes.
+    fn head(&self, n: usize) -> SmallVec<[u8; 4]> {
+        match self.s.packet_kind() {
+            Kind::Length(l) => (n as u32).to_be_bytes()[4 - l as usize..].into(),
+            _ => SmallVec::new(),
         }
-        if self.sending_file.is_some() || self.queue.bytes > 0 {
-            self.enqueue_output(data);
-            if self.queue.bytes < self.o.high.max(0) as usize {
-                return false;
-            }
-            if self.o.send_timeout == 0 {
-                self.answer(base, Err(am::TIMEOUT));
-                return true;
-            }
-            self.s.state |= state::BUSY;
-            self.waiting_sender = self.sender.take();
-            base.set_busy(true);
-            if self.o.send_timeout > 0 {
-                self.send_timers = self.send_timers.wrapping_add(1);
-                let n = self.send_timers;
-                let t = base.after(self.o.send_timeout as u64, token(timers::SEND, n));
-                self.send_timer = Some((n, t));
-            }
+    }
+    /// Sends, or queues. True: answered later, or already. `last`: nothing more of the same list follows.
+    fn send(&mut self, base: &mut Base, data: &mut Gather, last: bool) -> bool {
+        let behind = self.sending_file.is_some() || self.queue.bytes > 0;
+        let later = self.o.delay_send || self.s.ignored;
+        if data.bytes() == 0 && !behind {
+            return false;
+        }
+        if !behind
+            && !later
+            && let Err(e) = self.push(data)
+        {
+            self.send_failed(base, e);
             return true;
         }
-        if data.bytes == 0 {
-            return false;
-        }
-        if self.o.delay_send || self.s.ignored {
-            self.enqueue_output(data);
-            self.s.select(base, None, Some(true));
-            return false;
-        }
-        match self.push(&mut data) {
-            Ok(()) => {}
-            Err(e) => {
-                self.send_failed(base, e);
-                return true;
-            }
-        }
-        if data.bytes > 0 {
-            self.enqueue_output(data);
+        data.keep(&mut self.queue);
+        if self.queue.bytes > 0 && !behind {
             self.s.select(base, None, Some(true));
         }
-        false
+        // What comes first is answered at once, however much it is.
+        let full = self.queue.bytes >= self.o.high.max(0) as usize;
+        if !full || (last && !behind) {
+            return false;
+        }
+        if self.o.send_timeout == 0 {
+            self.time_out_sender(base);
+            return true;
+        }
+        self.s.state |= state::BUSY;
+        self.waiting_sender = self.sender.take();
+        base.set_busy(true);
+        if self.o.send_timeout > 0 {
+            self.send_timers = self.send_timers.wrapping_add(1);
+            let n = self.send_timers;
+            let t = base.after(self.o.send_timeout as u64, token(timers::SEND, n));
+            self.send_timer = Some((n, t));
+        }
+        true
     }
-    fn enqueue_output(&mut self, data: IoVec) {
-        for p in data.parts {
-            self.queue.push(p);
+    /// Who sends waits no longer.
+    fn time_out_sender(&mut self, base: &mut Base) {
+        if let Some(by) = base.transit.take() {
+            self.sender = Some(by);
         }
+        self.answer(base, Err(am::TIMEOUT));
     }
     /// Sends what the kernel takes of `data`, within a turn.
-    fn push(&self, data: &mut IoVec) -> Result<(), i32> {
+    fn push(&self, data: &mut impl Parts) -> Result<(), i32> {
         let fd = self.s.fd().map_err(|_| libc::EBADF)?;
         let mut turn = TURN_BYTES;
-        while data.bytes > 0 && turn > 0 {
-            match sys::send_msg(fd, data.parts.iter().map(|p| p.as_bytes()), None, &[]) {
+        while data.bytes() > 0 && turn > 0 {
+            match sys::send_msg(fd, data.parts(), None, &[]) {
                 Ok(n) => {
                     data.advance(n);
                     turn = turn.saturating_sub(n.max(1));
@@ -912,7 +914,9 @@ impl Tcp {
         let show = errno == libc::ECONNRESET && self.o.show_econnreset;
         let reason = if show { errno_atom(errno) } else { closed() };
         if self.s.state & state::BUSY != 0 {
-            self.sender = self.not_busy(base);
+            self.sender = self.not_busy_any_more(base);
+        } else if let Some(by) = base.transit.take() {
+            self.sender = Some(by);
         }
         if self.s.active != active::PASSIVE {
             if show {
@@ -1095,8 +1099,30 @@ fn reason(e: Error) -> Term {
 }
 
 impl Driver for Tcp {
-    fn output(&mut self, base: &mut Base, data: IoVec) {
-        self.sender = Some(base.caller).filter(|c| c.is_local_pid());
+    fn output(&mut self, base: &mut Base, data: &mut Gather) {
+        let head = self.head(data.bytes());
+        data.prefix(&head);
+        if self.s.is_connected() {
+            self.s.sent.add(data.bytes());
+        }
+        self.output_part(base, data, true);
+    }
+    fn streams(&self) -> bool {
+        true
+    }
+    fn begin(&mut self, base: &mut Base, n: usize) {
+        let head = self.head(n);
+        if !self.s.is_connected() {
+            return;
+        }
+        self.s.sent.add(head.len() + n);
+        if !head.is_empty() {
+            self.queue.push(IoSlice::copy_of(&head));
+            self.s.select(base, None, Some(true));
+        }
+    }
+    fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
+        self.sender = Some(base.caller).filter(|c| last && c.is_local_pid());
         if !self.s.is_connected() {
             let reason = if !std::mem::take(&mut self.closed_send) {
                 errno_atom(libc::ENOTCONN)
@@ -1106,12 +1132,17 @@ impl Driver for Tcp {
             } else {
                 closed()
             };
+            self.sender = self.sender.or(base.transit.take());
             self.answer(base, Err(reason));
         } else if self.shutdown_later.is_some() {
             self.connection_lost(base, libc::EPIPE);
-        } else if !self.send(base, data) {
+        } else if !self.send(base, data, last) {
             self.answer(base, Ok(()));
         }
+    }
+    fn cut(&mut self, base: &mut Base) {
+        // The rest would be taken for the beginning of something else.
+        self.connection_lost(base, libc::EPIPE);
     }
 
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
@@ -1153,7 +1184,7 @@ impl Driver for Tcp {
         if what == timers::SEND {
             if self.send_timer.as_ref().is_some_and(|t| t.0 == number) {
                 self.sender = self.not_busy(base);
-                self.answer(base, Err(am::TIMEOUT));
+                self.time_out_sender(base);
                 if self.o.send_timeout_close != 0 {
                     self.close(base);
                 }
@@ -1202,6 +1233,10 @@ impl Driver for Tcp {
         self.queue = queue;
     }
     fn stop(&mut self, base: &mut Base) {
+        if base.transit.is_some() {
+            self.sender = base.transit.take();
+            self.answer(base, Err(closed()));
+        }
         self.tell_waiting_closed(base);
         self.close(base);
     }

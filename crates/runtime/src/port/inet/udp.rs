@@ -5,7 +5,7 @@ use super::opts::{self, After, opt};
 use super::sock::{self, Sock, active, state};
 use super::sys;
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
-use crate::bif::iolist::IoVec;
+use crate::bif::gather::Gather;
 use crate::lazy_atoms;
 use crate::poll;
 use crate::port::{Base, Driver, Reply, open};
@@ -297,14 +297,8 @@ fn encode_control(options: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 impl Driver for Udp {
-    fn output(&mut self, base: &mut Base, data: IoVec) {
-        let datagram: Vec<u8> = data
-            .parts
-            .iter()
-            .flat_map(|p| p.as_bytes())
-            .copied()
-            .collect();
-        let r = self.send(&datagram).map_err(|e| match e {
+    fn output(&mut self, base: &mut Base, data: &mut Gather) {
+        let r = self.send(&data.to_vec()).map_err(|e| match e {
             Error::Errno(e) => errno_atom(e),
             Error::Name(n) => atom::intern(n),
         });

@@ -1,0 +1,385 @@
+//! Gathering: an I/O list as parts for the kernel, batch by batch, without flattening it.
+//!
+//! A [`Gather`] lives within one native call and borrows what it gathers: parts are addresses of the bytes of binaries,
+//! which cost no count, and ranges of a scratch block, into which neighbours below [`small_limit`] are merged. What the
+//! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
+//! wasn't gathered yet taken up again later ([`Gather::rest`]). So memory for writing is bounded, however long the list.
+
+use super::iolist::{BadIoList, IoSlice, IoVec, IoWalk, Piece};
+use purlin_term::layout::Bits;
+use purlin_term::{Alloc, Term};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Default of [`small_limit`].
+pub const SMALL_LIMIT: usize = 256;
+/// Default of [`max_parts`]: what one system call takes (`IOV_MAX`).
+pub const MAX_PARTS: usize = 1024;
+/// Default of [`scratch_bytes`].
+pub const SCRATCH_BYTES: usize = 64 * 1024;
+
+static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
+static PARTS: AtomicUsize = AtomicUsize::new(MAX_PARTS);
+static SCRATCH: AtomicUsize = AtomicUsize::new(SCRATCH_BYTES);
+
+/// Binaries of fewer bytes are merged with their neighbours when output is gathered. 0: none.
+pub fn small_limit() -> usize {
+    SMALL.load(Ordering::Relaxed)
+}
+/// Sets [`small_limit`], in bytes.
+pub fn set_small_limit(n: usize) {
+    SMALL.store(n, Ordering::Relaxed)
+}
+/// Most parts that are given to the kernel in one call.
+pub fn max_parts() -> usize {
+    PARTS.load(Ordering::Relaxed)
+}
+/// Sets [`max_parts`]: from 2 to [`MAX_PARTS`]; other numbers count as the nearest of these.
+pub fn set_max_parts(n: usize) {
+    PARTS.store(n.clamp(2, MAX_PARTS), Ordering::Relaxed)
+}
+/// Bytes that are merged before they are written.
+pub fn scratch_bytes() -> usize {
+    SCRATCH.load(Ordering::Relaxed)
+}
+/// Sets [`scratch_bytes`]: at least one.
+pub fn set_scratch_bytes(n: usize) {
+    SCRATCH.store(n.max(1), Ordering::Relaxed)
+}
+
+/// What a part of a batch is.
+#[derive(Clone, Copy)]
+enum Part {
+    /// A range of the scratch block.
+    Merged(usize, usize),
+    /// The bytes of a binary.
+    Whole(*const u8, usize, Term),
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        match *self {
+            Part::Merged(_, n) | Part::Whole(_, n, _) => n,
+        }
+    }
+}
+
+/// How a part of a vector came to be, for those who watch writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Copied into scratch, from one or more pieces.
+    Merged,
+    /// A binary on the process's heap.
+    Heap,
+    /// A reference to a counted block.
+    Reference,
+    /// Left over from an earlier write.
+    Queued,
+}
+
+/// A bitstring that is being shifted into the scratch block.
+struct Held {
+    term: Term,
+    bits: Bits,
+    /// Bytes of it that are gathered.
+    done: usize,
+}
+
+/// The vectors of a gatherer, kept for the next on this thread.
+#[derive(Default)]
+struct Room {
+    scratch: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+/// Largest room that is kept: bytes, parts.
+const KEPT_ROOM: (usize, usize) = (256 * 1024, 16 * 1024);
+
+thread_local! {
+    static SPARE: Cell<Option<Room>> = const { Cell::new(None) };
+}
+
+/// See the module head.
+pub struct Gather {
+    walk: IoWalk,
+    held: Option<Held>,
+    ended: bool,
+    room: Room,
+    /// Parts of the batch that are taken, and bytes of the next.
+    at: usize,
+    skip: usize,
+    /// Bytes of the batch that are not taken.
+    bytes: usize,
+}
+
+impl Gather {
+    /// A gatherer of `t`, with an empty batch.
+    pub fn new(t: Term) -> Gather {
+        let mut room = SPARE.take().unwrap_or_default();
+        room.scratch.clear();
+        room.parts.clear();
+        Gather {
+            walk: IoWalk::new(t),
+            held: None,
+            ended: false,
+            room,
+            at: 0,
+            skip: 0,
+            bytes: 0,
+        }
+    }
+    /// Collects the next batch of about `max_parts` parts and `max_scratch` merged bytes at most, replacing the batch
+    /// before. False at the end of the list.
+    pub fn next_batch(&mut self, max_parts: usize, max_scratch: usize) -> Result<bool, BadIoList> {
+        self.room.scratch.clear();
+        self.room.parts.clear();
+        (self.at, self.skip, self.bytes) = (0, 0, 0);
+        let small = small_limit();
+        let max_parts = max_parts.max(2) - 1;
+        while self.room.parts.len() < max_parts && self.room.scratch.len() < max_scratch {
+            let (term, bits) = match self.held.take() {
+                Some(h) => {
+                    self.shift(h, max_scratch);
+                    continue;
+                }
+                None => match self.walk.next_piece()? {
+                    None => {
+                        self.ended = true;
+                        break;
+                    }
+                    Some(Piece::Byte(b)) => {
+                        self.merge(&[b]);
+                        continue;
+                    }
+                    Some(Piece::Bits(t, b)) => (t, b),
+                },
+            };
+            match bits.as_bytes() {
+                Some([]) => {}
+                Some(s) if s.len() < small => self.merge(s),
+                Some(s) => {
+                    self.bytes += s.len();
+                    let part = Part::Whole(s.as_ptr(), s.len(), term);
+                    self.room.parts.push(part);
+                }
+                None => {
+                    let done = 0;
+                    self.held = Some(Held { term, bits, done });
+                }
+            }
+        }
+        Ok(self.bytes > 0)
+    }
+    /// Whether the batch is the last.
+    pub fn is_last(&mut self) -> bool {
+        // The list may have ended with what filled the batch.
+        self.ended || (self.held.is_none() && self.walk.at_end())
+    }
+    #[inline]
+    fn merge(&mut self, s: &[u8]) {
+        let at = self.room.scratch.len();
+        self.room.scratch.extend_from_slice(s);
+        self.bytes += s.len();
+        match self.room.parts.last_mut() {
+            Some(Part::Merged(_, n)) => *n += s.len(),
+            _ => self.room.parts.push(Part::Merged(at, s.len())),
+        }
+    }
+    /// Merges what there is room for of a bitstring that isn't aligned.
+    fn shift(&mut self, mut h: Held, max_scratch: usize) {
+        let left = h.bits.bit_len / 8 - h.done;
+        let n = left.min(max_scratch - self.room.scratch.len());
+        let now = Bits {
+            // SAFETY: stays within the bitstring.
+            base: unsafe { h.bits.base.add(h.done) },
+            bit_len: n * 8,
+            ..h.bits
+        };
+        self.merge(&now.shifted());
+        h.done += n;
+        if n < left {
+            self.held = Some(h);
+        }
+    }
+    /// Puts `bytes` before the batch.
+    pub fn prefix(&mut self, bytes: &[u8]) {
+        debug_assert!(self.at == 0 && self.skip == 0);
+        if !bytes.is_empty() {
+            let at = self.room.scratch.len();
+            self.room.scratch.extend_from_slice(bytes);
+            self.room.parts.insert(0, Part::Merged(at, bytes.len()));
+            self.bytes += bytes.len();
+        }
+    }
+    fn slice(&self, part: &Part) -> &[u8] {
+        match *part {
+            Part::Merged(at, n) => &self.room.scratch[at..at + n],
+            // SAFETY: bytes of a binary in hand, which stay for the native call.
+            Part::Whole(p, n, _) => unsafe { std::slice::from_raw_parts(p, n) },
+        }
+    }
+    /// Everything of the batch that isn't taken, in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut v = Vec::with_capacity(self.bytes);
+        self.parts().for_each(|p| v.extend_from_slice(p));
+        v
+    }
+    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
+    pub fn keep(&mut self, to: &mut IoVec) {
+        let rest = &self.room.parts[self.at..];
+        let merged = rest.iter().filter_map(|p| match *p {
+            Part::Merged(at, n) => Some(&self.room.scratch[at..at + n]),
+            Part::Whole(..) => None,
+        });
+        let copy: Vec<u8> = merged.clone().flatten().copied().collect();
+        let mut copies = IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)).into_iter();
+        for (i, p) in rest.iter().enumerate() {
+            let slice = match *p {
+                Part::Merged(..) => copies.next(),
+                Part::Whole(_, _, t) => IoSlice::of_binary(t),
+            };
+            let Some(mut slice) = slice else { continue };
+            if i == 0 {
+                slice.advance(self.skip);
+            }
+            to.push(slice);
+        }
+        (self.at, self.skip, self.bytes) = (self.room.parts.len(), 0, 0);
+    }
+    /// What isn't gathered yet, as an I/O list.
+    pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        let rest = self.walk.rest(a);
+        match &self.held {
+            None => rest,
+            Some(h) => {
+                let left = h.bits.bit_len - h.done * 8;
+                let part = a.sub_binary(h.term, h.done * 8, left);
+                a.cons(part, rest)
+            }
+        }
+    }
+    /// Lists that are open where the batch ends.
+    pub fn depth(&self) -> usize {
+        self.walk.depth()
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        let room = std::mem::take(&mut self.room);
+        if room.scratch.capacity() <= KEPT_ROOM.0 && room.parts.capacity() <= KEPT_ROOM.1 {
+            SPARE.set(Some(room));
+        }
+    }
+}
+
+/// Parts to write, which the kernel takes from the front.
+pub trait Parts {
+    /// Bytes there are.
+    fn bytes(&self) -> usize;
+    /// The parts, in order.
+    fn parts(&self) -> impl Iterator<Item = &[u8]>;
+    /// What each part is.
+    fn origins(&self) -> impl Iterator<Item = Origin>;
+    /// Takes the first `n` bytes away (at most all).
+    fn advance(&mut self, n: usize);
+}
+
+impl Parts for Gather {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let rest = self.room.parts[self.at..].iter().enumerate();
+        rest.map(|(i, p)| match i {
+            0 => &self.slice(p)[self.skip..],
+            _ => self.slice(p),
+        })
+    }
+    fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.room.parts[self.at..].iter().map(|p| match *p {
+            Part::Merged(..) => Origin::Merged,
+            Part::Whole(_, _, t) if IoSlice::is_counted(t) => Origin::Reference,
+            Part::Whole(..) => Origin::Heap,
+        })
+    }
+    fn advance(&mut self, mut n: usize) {
+        n = n.min(self.bytes);
+        self.bytes -= n;
+        while let Some(p) = self.room.parts.get(self.at) {
+            let left = p.len() - self.skip;
+            if n < left {
+                self.skip += n;
+                return;
+            }
+            n -= left;
+            self.at += 1;
+            self.skip = 0;
+        }
+    }
+}
+
+impl Parts for IoVec {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|p| p.as_bytes())
+    }
+    fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.parts.iter().map(|_| Origin::Queued)
+    }
+    fn advance(&mut self, n: usize) {
+        IoVec::advance(self, n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bif::iolist::tests::sample;
+    use crate::cx::Cx;
+
+    #[test]
+    fn batches_are_bounded_and_keep_every_byte_in_order() {
+        let mut cx = Cx::boxed(0);
+        let (t, flat) = sample(&mut cx);
+        let mut g = Gather::new(t);
+        let mut out = Vec::new();
+        while g.next_batch(64, SCRATCH_BYTES).expect("an I/O list") {
+            assert!(g.parts().count() <= 64 && g.room.scratch.len() < 2 * SCRATCH_BYTES);
+            g.parts().for_each(|p| out.extend_from_slice(p));
+        }
+        assert!(out == flat);
+    }
+
+    #[test]
+    fn what_is_not_taken_is_kept_and_what_is_not_gathered_taken_up_again() {
+        let mut cx = Cx::boxed(0);
+        let (t, flat) = sample(&mut cx);
+        for step in [1usize, 250, 40_000] {
+            let mut rest = t;
+            let mut out = Vec::new();
+            let mut batches = 0;
+            while batches < 50 {
+                batches += 1;
+                let mut g = Gather::new(rest);
+                if !g.next_batch(100, 1000).expect("an I/O list") {
+                    break;
+                }
+                // So much is taken at once, the rest of the batch later.
+                let before = g.bytes();
+                let taken: Vec<u8> = g.to_vec()[..step.min(before)].to_vec();
+                g.advance(step);
+                out.extend(taken);
+                let mut later = IoVec::default();
+                g.keep(&mut later);
+                later.parts.iter().for_each(|p| out.extend(p.as_bytes()));
+                assert_eq!(g.bytes(), 0);
+                rest = g.rest(&mut *cx);
+            }
+            assert!(flat.starts_with(&out) && out.len() > 1000, "{step}");
+            assert_eq!(crate::bif::iolist::size(rest), Ok(flat.len() - out.len()));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Limits that stock fixes when it is compiled, read and set while the runtime runs.
+//!
+//! `purlin:limit(Name)` tells one, `purlin:set_limit(Name, Value)` sets it and tells what it was, and `purlin:limits()` is
+//! all of them. The flags `+F…` set them at start. What is under way may still go by the value before.
+
+use super::gather;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, signal};
+use purlin_term::{Alloc, Term, atom};
+use std::sync::atomic::Ordering;
+
+/// A limit: name, how it is read, how it is set.
+type Row = (&'static str, fn() -> usize, fn(usize));
+
+/// All of them. 0 for `region` is never.
+const LIMITS: &[Row] = &[
+    // Parts of an I/O list of fewer bytes are copied together with their neighbours when it is written.
+    ("merge", gather::small_limit, gather::set_small_limit),
+    // Most parts that one system call is given.
+    ("iov", gather::max_parts, gather::set_max_parts),
+    // Bytes that are copied together before they are written.
+    ("scratch", gather::scratch_bytes, gather::set_scratch_bytes),
+    // Words from which on a term is shared when it is sent.
+    ("region", region, set_region),
+];
+
+fn region() -> usize {
+    match signal::share::THRESHOLD.load(Ordering::Relaxed) {
+        usize::MAX => 0,
+        n => n,
+    }
+}
+fn set_region(n: usize) {
+    let n = if n == 0 { usize::MAX } else { n };
+    signal::share::THRESHOLD.store(n, Ordering::Relaxed);
+}
+
+fn row(name: Term) -> Result<&'static Row, Fail> {
+    let mut rows = LIMITS.iter();
+    rows.find(|r| name.is_atom() && atom::name(name) == r.0)
+        .ok_or(Fail::Badarg)
+}
+
+fn limits_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let mut all = Vec::with_capacity(LIMITS.len());
+    for (name, get, _) in LIMITS {
+        let n = cx.uint(get() as u64);
+        all.push(cx.tuple(&[atom::intern(name), n]));
+    }
+    Ok(cx.list(&all))
+}
+
+fn limit_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    let (_, get, _) = row(name)?;
+    Ok(cx.uint(get() as u64))
+}
+
+fn set_limit_2(cx: &mut Cx, [name, value]: [Term; 2]) -> BifResult {
+    let (_, get, set) = row(name)?;
+    let value = value.as_small().and_then(|n| usize::try_from(n).ok());
+    let value = value.ok_or(Fail::Badarg)?;
+    let old = cx.uint(get() as u64);
+    set(value);
+    Ok(old)
+}
+
+bifs! {
+    Plain "purlin":"limits"/0 = limits_0;
+    Plain "purlin":"limit"/1 = limit_1;
+    Plain "purlin":"set_limit"/2 = set_limit_2;
+}
