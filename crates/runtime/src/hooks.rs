@@ -63,6 +63,7 @@ pub fn owner_exit(pid: Term) {
     crate::timer::message::owner_exit(pid);
     crate::ets::owner_exit(pid);
     crate::bif::prim_file::owner_exit(pid);
+    crate::bif::socket::owner_exit(pid);
     crate::bif::system_flag::owner_exit(pid);
     crate::bif::node::owner_exit(pid);
 }

@@ -63,18 +63,6 @@ const PRELOADED: &[&str] = &[
     "persistent_term",
 ];
 
-/// Modules of those that are nothing without natives which this runtime hasn't got.
-fn has_natives(module: &str) -> bool {
-    let needs = match module {
-        "prim_socket" | "socket_registry" => "prim_socket",
-        "prim_net" => "prim_net",
-        _ => return true,
-    };
-    bif::TABLES
-        .iter()
-        .any(|t| t.iter().any(|b| b.module == needs))
-}
-
 /// `+P` where it isn't given.
 const DEFAULT_PROCESSES: u32 = 1 << 18;
 
@@ -87,9 +75,6 @@ fn preload(o: &EmulatorOptions) {
     let dir = o.otp.preloaded_dir();
     let mut names = Vec::new();
     for &m in PRELOADED {
-        if !has_natives(m) {
-            continue;
-        }
         let path = dir.join(format!("{m}.beam"));
         let bytes = match std::fs::read(&path) {
             Ok(b) => b,

@@ -359,7 +359,7 @@ fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
     }
 }
 
-fn load_nif_2(cx: &mut Cx, [path, _]: [Term; 2]) -> BifResult {
+fn load_nif_2(cx: &mut Cx, [path, extra]: [Term; 2]) -> BifResult {
     let Some(m) = code::module_at(cx.bif_pc) else {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return lib_error(cx, bad_lib(), text);
@@ -375,6 +375,9 @@ fn load_nif_2(cx: &mut Cx, [path, _]: [Term; 2]) -> BifResult {
         .collect::<Option<_>>()
         .ok_or(Fail::Badarg)?;
     if is_static(m.name) {
+        if atom::name(m.name) == "prim_socket" {
+            super::socket::on_load(extra);
+        }
         return Ok(am::OK);
     }
     let file = format!("{path}.so");

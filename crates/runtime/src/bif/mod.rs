@@ -40,10 +40,12 @@ pub mod ports;
 pub mod prim_buffer;
 pub mod prim_file;
 pub mod prim_file_names;
+pub mod prim_net;
 pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod settings;
+pub mod socket;
 pub mod statistics;
 pub mod system_flag;
 pub mod system_info;
@@ -141,9 +143,11 @@ pub const TABLES: &[&[Bif]] = &[
     prim_buffer::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,
+    prim_net::BIFS,
     process::BIFS,
     process_info::BIFS,
     re::BIFS,
+    socket::BIFS,
     settings::BIFS,
     statistics::BIFS,
     system_flag::BIFS,

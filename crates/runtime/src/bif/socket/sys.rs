@@ -1,0 +1,175 @@
+//! System calls on sockets: each gives what the kernel gave, or the number of an error.
+
+use super::addr::SockAddr;
+use crate::posix::last_errno;
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// The result of a call that gives 0 or fails.
+pub fn unit(r: i32) -> Result<(), i32> {
+    if r < 0 { Err(last_errno()) } else { Ok(()) }
+}
+/// The result of a call that gives a number of bytes or fails.
+pub fn bytes(r: isize) -> Result<usize, i32> {
+    usize::try_from(r).map_err(|_| last_errno())
+}
+
+/// A new socket that does not block. The caller closes it.
+pub fn socket(domain: i32, kind: i32, protocol: i32) -> Result<RawFd, i32> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: a plain call.
+    let fd = unsafe { libc::socket(domain, kind | flags, protocol) };
+    unit(fd).map(|()| fd)
+}
+
+/// What `f` gives while this thread is in the network namespace that `file` names.
+pub fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
+    let open = |p: &CStr| {
+        // SAFETY: the path is terminated; what the call gives is ours.
+        unsafe {
+            let fd = libc::open(p.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            unit(fd).map(|()| OwnedFd::from_raw_fd(fd))
+        }
+    };
+    // SAFETY: a plain call on an open descriptor; namespaces belong to the calling thread.
+    let enter = |ns: &OwnedFd| unsafe { unit(libc::setns(ns.as_raw_fd(), libc::CLONE_NEWNET)) };
+    let here = open(c"/proc/self/ns/net")?;
+    let there = open(file)?;
+    enter(&there)?;
+    let r = f();
+    enter(&here)?;
+    r
+}
+
+pub fn dup(fd: RawFd) -> Result<RawFd, i32> {
+    // SAFETY: a plain call.
+    let new = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    unit(new).map(|()| new)
+}
+
+pub fn set_blocking(fd: RawFd, on: bool) {
+    // SAFETY: plain calls.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        let new = if on {
+            flags & !libc::O_NONBLOCK
+        } else {
+            flags | libc::O_NONBLOCK
+        };
+        if flags >= 0 && new != flags {
+            libc::fcntl(fd, libc::F_SETFL, new);
+        }
+    }
+}
+
+/// Closes a descriptor that nobody else uses any more.
+pub fn close(fd: RawFd) -> Result<(), i32> {
+    // SAFETY: by the caller's word; not repeated when interrupted, since the descriptor is gone then too.
+    unit(unsafe { libc::close(fd) })
+}
+
+pub fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    // SAFETY: the address is good for the call, as long as it says.
+    unit(unsafe { libc::bind(fd, a.ptr(), a.size()) })
+}
+pub fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    // SAFETY: as above.
+    unit(unsafe { libc::connect(fd, a.ptr(), a.size()) })
+}
+pub fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
+    // SAFETY: a plain call.
+    unit(unsafe { libc::listen(fd, backlog) })
+}
+/// The next connection of a listening socket, which does not block.
+pub fn accept(fd: RawFd) -> Result<RawFd, i32> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: nothing is asked about the address.
+    let s = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+    unit(s).map(|()| s)
+}
+pub fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
+    // SAFETY: a plain call.
+    unit(unsafe { libc::shutdown(fd, how) })
+}
+pub fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
+    // SAFETY: room and its length, both good for the call.
+    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
+    unit(r).map(|()| a)
+}
+pub fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
+    // SAFETY: as above.
+    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
+    unit(r).map(|()| a)
+}
+
+/// Receives at most `room` bytes to `to`.
+///
+/// # Safety
+/// As many bytes may be written there.
+pub unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
+    bytes(libc::recv(fd, to.cast(), room, flags))
+}
+/// As [`recv`], and where it came from.
+///
+/// # Safety
+/// As for [`recv`].
+pub unsafe fn recv_from(
+    fd: RawFd,
+    to: *mut u8,
+    room: usize,
+    flags: i32,
+) -> Result<(usize, SockAddr), i32> {
+    let (r, a) =
+        SockAddr::filled(|p, len| unsafe { libc::recvfrom(fd, to.cast(), room, flags, p, len) });
+    bytes(r).map(|n| (n, a))
+}
+/// Sends bytes, to `to` if given.
+pub fn send(fd: RawFd, data: &[u8], flags: i32, to: Option<&SockAddr>) -> Result<usize, i32> {
+    let flags = flags | libc::MSG_NOSIGNAL;
+    // SAFETY: bytes and address are good for the call.
+    bytes(unsafe {
+        match to {
+            Some(a) => libc::sendto(
+                fd,
+                data.as_ptr().cast(),
+                data.len(),
+                flags,
+                a.ptr(),
+                a.size(),
+            ),
+            None => libc::send(fd, data.as_ptr().cast(), data.len(), flags),
+        }
+    })
+}
+
+/// Sets an option.
+pub fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Result<(), i32> {
+    // SAFETY: as many bytes as the slice has.
+    unit(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    })
+}
+/// Reads an option into `to`; how many bytes it has.
+pub fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
+    let mut len = to.len() as libc::socklen_t;
+    // SAFETY: as many bytes as the slice has.
+    unit(unsafe { libc::getsockopt(fd, level, name, to.as_mut_ptr().cast(), &mut len) })?;
+    Ok((len as usize).min(to.len()))
+}
+/// Asks for an option without room for its value.
+pub fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
+    // SAFETY: the kernel refuses null pointers that it would write through.
+    unit(unsafe { libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut()) })
+}
+/// Reads an option that is an `int`; one of fewer bytes is one that the rest of which is zero.
+pub fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
+    let mut b = [0u8; 4];
+    get_option(fd, level, name, &mut b)?;
+    Ok(i32::from_ne_bytes(b))
+}
