@@ -5,10 +5,12 @@ use crate::process::registry;
 use crate::timer::message::{self, Fired, Message, RefNumbers};
 use crate::timer::{LAST_TICK, tick_in};
 use crate::{bifs, clock, ids, lazy_atoms, signal};
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, Term, am, arith};
 
 lazy_atoms! {
     abs = "abs";
+    clock_service = "clock_service";
     time = "time";
     cancel_timer = "cancel_timer";
     read_timer = "read_timer";
@@ -24,15 +26,15 @@ pub fn deliver(f: &Fired) {
             _ => return,
         }
     };
-    if f.wrapped {
-        signal::send_with(to, |a| {
-            let msg = purlin_term::copy::copy(f.message.term(), a);
-            let r = a.local_ref(f.numbers);
-            a.tuple(&[am::TIMEOUT, r, msg])
-        });
-    } else {
-        signal::send(to, f.message.term());
-    }
+    let wrapped = f.wrapped.then(|| {
+        let mut frag = Fragment::new();
+        let msg = purlin_term::copy::copy(f.message.term(), &mut frag);
+        let r = frag.local_ref(f.numbers);
+        let t = frag.tuple(&[am::TIMEOUT, r, msg]);
+        OwnedTerm::from_parts(t, frag)
+    });
+    let msg = wrapped.as_ref().map_or(f.message.term(), OwnedTerm::term);
+    signal::send_from(clock_service(), to, msg);
 }
 
 struct Options {
@@ -162,7 +164,7 @@ fn access(
     let me = cx.self_pid();
     let left = result(cx, left);
     let msg = cx.tuple(&[tag, timer, left]);
-    signal::send(me, msg);
+    signal::send_from(clock_service(), me, msg);
     Ok(am::OK)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
+use crate::trace::messages::{self, Pattern};
 use crate::trace::{self, flag};
 use crate::{bifs, clock, ids, lazy_atoms, process, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -274,11 +275,16 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     let k = kinds(cx, list).ok_or(Fail::Badarg)?;
     let on_load = what.is_atom() && atom::name(what) == "on_load";
     if what.is_atom() && !on_load {
-        return match (atom::name(what), spec) {
-            ("send" | "receive", s) if s == am::TRUE || s == NIL => Ok(Term::small(1)),
-            ("send" | "receive", _) => Err(Fail::Notsup),
-            _ => Err(Fail::Badarg),
+        let receive = match atom::name(what) {
+            "send" => false,
+            "receive" => true,
+            _ => return Err(Fail::Badarg),
         };
+        if list != NIL {
+            return Err(Fail::Badarg);
+        }
+        messages::set_pattern(receive, spec).ok_or(Fail::Badarg)?;
+        return Ok(Term::small(1));
     }
     let any = [am::UNDERSCORE; 3];
     let &[m, f, a] = (match what.as_tuple() {
@@ -486,18 +492,19 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
             _ => Ok(am::UNDEFINED),
         };
     }
-    let all = item.is_atom() && atom::name(item) == "all";
     let spec = item.is_atom() && atom::name(item) == "match_spec";
     match what.is_atom().then(|| atom::name(what)) {
         Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
         Some("new_ports") => process_info(cx, item, (0, NIL)),
         Some("on_load") if !calls::traces_loaded() => Ok(cx.tuple(&[item, am::FALSE])),
         Some("on_load") => Err(Fail::Notsup),
-        Some("send" | "receive") if spec => Ok(cx.tuple(&[item, am::TRUE])),
-        Some("send" | "receive") if all => {
-            let t = cx.tuple(&[atom::intern("match_spec"), am::TRUE]);
-            let l = cx.list(&[t]);
-            Ok(cx.tuple(&[item, l]))
+        Some(name @ ("send" | "receive")) if spec => {
+            let pattern = match messages::pattern(name == "receive") {
+                Pattern::All => am::TRUE,
+                Pattern::Nothing => am::FALSE,
+                Pattern::Matching(s) => copy::copy(s.text.term(), cx),
+            };
+            Ok(cx.tuple(&[item, pattern]))
         }
         _ => Err(cx.badarg_cause(am::BADOPT)),
     }

@@ -43,9 +43,9 @@ pub fn fetch(cx: &mut Cx) -> bool {
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     match (*s).kind {
-        Kind::Message => message(p, s),
-        Kind::AliasMessage => alias_message(p, s),
-        Kind::LinkExit | Kind::Exit => exit(p, s),
+        Kind::Message => message(cx, s),
+        Kind::AliasMessage => alias_message(cx, s),
+        Kind::LinkExit | Kind::Exit => exit(cx, s),
         Kind::Link => {
             crate::trace::tie(p, Tie::GettingLinked, (*s).term);
             link(p, (*s).term);
@@ -87,7 +87,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             }
             Signal::free(s);
         }
-        Kind::Down => down(p, s),
+        Kind::Down => down(cx, s),
         Kind::Run => {
             let task = Signal::into_task(s);
             // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
@@ -96,14 +96,23 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     }
 }
 
-unsafe fn message(p: &mut Process, s: *mut Signal) {
-    if p.has(crate::process::TRACED) {
-        crate::trace::received(p, (*s).term);
+unsafe fn message(cx: &mut Cx, s: *mut Signal) {
+    let mut from = None;
+    if (*s).sent_by {
+        (*s).sent_by = false;
+        if let Some((who, msg)) = (*s).term.as_cons() {
+            from = Some(who);
+            (*s).term = msg;
+        }
     }
-    p.mailbox_mut().append(s);
+    if (*cx.proc).has(crate::process::TRACED) {
+        crate::trace::messages::received(cx, from, (*s).term);
+    }
+    (*cx.proc).mailbox_mut().append(s);
 }
 
-unsafe fn alias_message(p: &mut Process, s: *mut Signal) {
+unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
     let Some((r, msg)) = (*s).term.as_cons() else {
         return Signal::free(s);
     };
@@ -141,7 +150,7 @@ unsafe fn alias_message(p: &mut Process, s: *mut Signal) {
     if active {
         (*s).kind = Kind::Message;
         (*s).term = msg;
-        message(p, s);
+        message(cx, s);
     } else {
         Signal::free(s);
     }
@@ -158,7 +167,8 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 }
 
 /// An exit signal has arrived: it becomes a message, ends the process, or nothing.
-unsafe fn exit(p: &mut Process, s: *mut Signal) {
+unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
     let broken = (*s).kind == Kind::LinkExit;
     let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
         return Signal::free(s);
@@ -183,7 +193,7 @@ unsafe fn exit(p: &mut Process, s: *mut Signal) {
     }
     if p.has(TRAP_EXIT) {
         (*s).kind = Kind::Message;
-        return message(p, s);
+        return message(cx, s);
     }
     if reason != am::NORMAL || (!broken && from == p.pid()) {
         end(p, reason);
@@ -225,7 +235,8 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
 }
 
 /// What a monitor watched has ended.
-unsafe fn down(p: &mut Process, s: *mut Signal) {
+unsafe fn down(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
     let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
         return Signal::free(s);
     };
@@ -243,12 +254,12 @@ unsafe fn down(p: &mut Process, s: *mut Signal) {
     match m.tag {
         None => {
             (*s).kind = Kind::Message;
-            message(p, s);
+            message(cx, s);
         }
         Some(tag) => {
             let t = Signal::tuple_of(Kind::Message, &[tag.term(), r, kind, object, reason]);
             Signal::free(s);
-            message(p, t);
+            message(cx, t);
         }
     }
 }

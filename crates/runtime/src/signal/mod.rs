@@ -15,7 +15,7 @@ pub mod queue;
 pub mod send;
 pub mod share;
 
-pub use send::{deliver, send, send_with};
+pub use send::{deliver, send, send_from, send_with};
 
 use crate::cx::Cx;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -60,8 +60,8 @@ pub type Task = Box<dyn FnOnce(Option<&mut Cx>) + Send>;
 pub struct Signal {
     pub link: Link,
     pub kind: Kind,
-    /// The `{From, Token}` word of trace tokens is not carried: 0.
-    _flags: u8,
+    /// Of messages: the message is `[Sender | Message]`, for those who trace what is received by its sender.
+    pub sent_by: bool,
     /// Words that follow.
     words: u32,
     pub term: Term,
@@ -127,7 +127,7 @@ impl Signal {
                     next: std::ptr::null_mut(),
                 },
                 kind,
-                _flags: 0,
+                sent_by: false,
                 words: words as u32,
                 term,
                 off_heap: b.off_heap.first,
@@ -160,6 +160,25 @@ impl Signal {
             let (a, d) = (copy::copy(a, b), copy::copy(d, b));
             b.cons(a, d)
         })
+    }
+    /// A message of which its sender is known, behind the reference of an alias if there is one.
+    pub fn sent(alias: Option<Term>, from: Term, msg: Term) -> *mut Signal {
+        let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
+        let n = copy::size_of(msg) + 2 + alias.map_or(0, |r| copy::size_of(r) + 2);
+        let s = Self::build_with(kind, n, |b| {
+            let msg = copy::copy(msg, b);
+            let sent = b.cons(from, msg);
+            match alias {
+                None => sent,
+                Some(r) => {
+                    let r = copy::copy(r, b);
+                    b.cons(r, sent)
+                }
+            }
+        });
+        // SAFETY: fresh, and not shared yet.
+        unsafe { (*s).sent_by = true };
+        s
     }
     /// A signal that runs a task.
     pub fn task(t: Task) -> *mut Signal {

@@ -53,6 +53,15 @@ pub fn send(to: Term, msg: Term) -> bool {
     unsafe { push_or_free(to, Signal::copy_of(Kind::Message, msg)) }
 }
 
+/// As [`send`], where those who trace messages may learn who sent it: a pid, or an atom for a part of the runtime.
+pub fn send_from(from: Term, to: Term, msg: Term) -> bool {
+    if !crate::trace::messages::by_sender() {
+        return send(to, msg);
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::sent(None, from, msg)) }
+}
+
 /// Sends what `f` builds to a local process, from any thread. False: there is nobody.
 pub fn send_with(to: Term, f: impl FnOnce(&mut dyn purlin_term::Alloc) -> Term) -> bool {
     let mut frag = purlin_term::frag::Fragment::new();
@@ -183,9 +192,15 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     // The alias is copied first: sharing may move it.
     let alias = alias.map(OwnedTerm::copy_of);
     let (msg, held) = super::share::share(cx, msg);
+    let me = cx.self_pid();
     match alias {
         None => {
-            send(to, msg);
+            send_from(me, to, msg);
+        }
+        Some(a) if crate::trace::messages::by_sender() => {
+            let s = Signal::sent(Some(a.term()), me, msg);
+            // SAFETY: a fresh signal.
+            unsafe { push_or_free(to, s) };
         }
         // SAFETY: a fresh signal.
         Some(a) => unsafe {
@@ -198,7 +213,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
 /// What `To ! Message` does.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
     if cx.process().has(process::TRACED) {
-        crate::trace::sending(cx, to, msg);
+        crate::trace::messages::sending(cx, to, msg);
     }
     match destination(to) {
         Destination::Process(p) => to_process(cx, p, None, msg),

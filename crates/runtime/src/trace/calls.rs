@@ -107,6 +107,27 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Compiles a specification for messages, which allow less: what is about a call isn't there, and what changes the
+    /// process only where it sends. None if it is none.
+    pub fn of_messages(t: Term, receive: bool) -> Option<Arc<Spec>> {
+        let program = compile(t, Dialect::Trace)?.program;
+        let refused = |a: Action| match a {
+            Action::Caller | Action::CallerLine => true,
+            Action::Message | Action::ReturnTrace | Action::ExceptionTrace => false,
+            Action::Display | Action::GetTcw | Action::SetTcw => false,
+            _ => receive,
+        };
+        if program.actions().any(refused) {
+            return None;
+        }
+        Some(Arc::new(Spec {
+            program: Some(program),
+            text: OwnedTerm::copy_of(t),
+        }))
+    }
+}
+
 /// What is wanted of the calls of a function.
 #[derive(Default, Clone)]
 pub struct Wanted {
@@ -341,10 +362,20 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
 }
 
 /// What a body asks for while it runs.
-struct Effects {
+pub(super) struct Effects {
     returns: i64,
     /// Where the call returns to.
     caller: *const u64,
+}
+
+impl Effects {
+    /// Where there is no call whose return could be told.
+    pub(super) fn of_no_call() -> Effects {
+        Effects {
+            returns: 0,
+            caller: std::ptr::null(),
+        }
+    }
 }
 
 /// A flag by its name.
@@ -507,8 +538,8 @@ impl Host for Effects {
     }
 }
 
-/// Whether a call matches, with the message that the body leaves.
-fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects) -> Option<Term> {
+/// Whether arguments match, with the message that the body leaves.
+pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects) -> Option<Term> {
     let Some(p) = &spec.program else {
         return Some(am::TRUE);
     };

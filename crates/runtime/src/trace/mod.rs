@@ -9,10 +9,11 @@
 //! * A tracer is a local process. When it is gone, those it traced stop being traced at their next event.
 
 pub mod calls;
+pub mod messages;
 pub mod monitor;
 
 use crate::cx::Cx;
-use crate::process::{self, Process, TRACED, registry};
+use crate::process::{self, Process, TRACED};
 use crate::{clock, lazy_atoms, signal};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::sync::Mutex;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 lazy_atoms! {
     trace_ts = "trace_ts";
     receive = "receive";
+    system = "system";
     send_to_non_existing_process = "send_to_non_existing_process";
     spawned = "spawned";
     in_ = "in";
@@ -224,28 +226,6 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     if tracer != pid && !emit(tracer, flags, pid, items) {
         change(p, false, u32::MAX, NIL);
     }
-}
-
-/// The running process sends.
-#[cold]
-pub fn sending(cx: &mut Cx, to: Term, msg: Term) {
-    let there = if to.is_local_pid() {
-        process::table().find(to).is_some()
-    } else {
-        !to.is_atom() || registry::whereis(to).is_some()
-    };
-    let tag = if there {
-        am::SEND
-    } else {
-        send_to_non_existing_process()
-    };
-    event(cx.process(), flag::SEND, &[tag, msg, to]);
-}
-
-/// A message has come to a process that the caller owns.
-#[cold]
-pub fn received(p: &mut Process, msg: Term) {
-    event(p, flag::RECEIVE, &[receive(), msg]);
 }
 
 /// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.

@@ -145,6 +145,20 @@ pub struct Program {
     constants: Fragment,
 }
 
+impl Program {
+    /// What its guards and bodies ask of the runtime.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        let ops = self
+            .clauses
+            .iter()
+            .flat_map(|c| c.guard.iter().chain(&c.body));
+        ops.filter_map(|op| match op {
+            Op::Action(a, _) => Some(*a),
+            _ => None,
+        })
+    }
+}
+
 /// A compiled clause.
 pub(super) struct Code {
     tests: Vec<Test>,
