@@ -67,8 +67,8 @@ fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     }
     to_iovec(cx, t, o)
 }
-/// Binaries this large are part of the result of `term_to_iovec` as they are.
-const SHARED_BYTES: usize = 256;
+/// Binaries this large are part of the result of `term_to_iovec` as they are: those that lie off the heap in stock.
+const SHARED_BYTES: usize = 65;
 fn to_iovec(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
     let parts = encode_parts(t, o, SHARED_BYTES);
     cx.bump(parts.bytes.len() / 64);

@@ -561,10 +561,8 @@ pub fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, usize)> {
 
 /// `binary_part/3`, shared with module `binary`.
 pub fn binary_part_3(cx: &mut Cx, [b, pos, len]: [Term; 3]) -> BifResult {
+    // Whole bytes in front of what a bitstring has left over are a part like any other.
     let bits = b.as_bits().ok_or(Fail::Badarg)?;
-    if bits.bit_len & 7 != 0 {
-        return Err(Fail::Badarg);
-    }
     let (at, n) = part_range(bits.bit_len / 8, pos, len).ok_or(Fail::Badarg)?;
     Ok(cx.part(b, at, n))
 }

@@ -194,6 +194,10 @@ impl Code {
                 return Err(("failed to get memory".into(), 0));
             }
             sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
+            if u32::from(src.newline) > sys::PCRE2_NEWLINE_ANYCRLF {
+                sys::pcre2_compile_context_free_8(ctx);
+                return Err(("inconsistent NEWLINE options".into(), 0));
+            }
             let nl = if src.newline == 0 {
                 sys::PCRE2_NEWLINE_LF
             } else {
@@ -218,7 +222,13 @@ impl Code {
             // PCRE notices a back reference to a group that is not there when it has read the whole pattern.
             let conditional = src.text.windows(3).any(|w| w == b"(?(");
             let late = err == sys::PCRE2_ERROR_BAD_SUBPATTERN_REFERENCE as c_int && !conditional;
-            return Err((error_text(err), if late { src.text.len() } else { at }));
+            // Where PCRE2 stands behind the character that PCRE stands at: a verb, a name given twice, an option letter.
+            let at = match err {
+                111 | 143 | 160 => at.saturating_sub(1),
+                _ if late => src.text.len(),
+                _ => at,
+            };
+            return Err((error_text(err), at));
         }
         let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
         let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
@@ -353,7 +363,8 @@ fn options(list: Term) -> Option<Options> {
                 o.run_only = true;
             }
             Some(&[k, v]) if k == newline() && v.is_atom() => {
-                o.newline = match atom::name(v) {
+                // Several are bits of one number, as in stock.
+                o.newline |= match atom::name(v) {
                     "cr" => sys::PCRE2_NEWLINE_CR,
                     "lf" => sys::PCRE2_NEWLINE_LF,
                     "crlf" => sys::PCRE2_NEWLINE_CRLF,

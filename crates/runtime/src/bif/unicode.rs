@@ -5,7 +5,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_term::layout::Bits;
-use purlin_term::{Alloc, NIL, Term, am};
+use purlin_term::{Alloc, NIL, Term, am, atom};
 
 lazy_atoms! {
     incomplete = "incomplete";
@@ -293,8 +293,13 @@ fn convert<S: Sink + Default>(
     data: Term,
     enc: Term,
     finish: fn(&mut Cx, &S) -> Term,
+    others: &str,
 ) -> BifResult {
-    let latin1 = encoding(enc).ok_or(Fail::Badarg)?;
+    let Some(latin1) = encoding(enc) else {
+        // Module `unicode` knows the others.
+        let to = crate::code::export(am::UNICODE, atom::intern(others), 2);
+        return Err(cx.trap(to, &[data, enc]));
+    };
     if !is_chardata(data) {
         return Err(Fail::Badarg);
     }
@@ -319,11 +324,17 @@ fn convert<S: Sink + Default>(
 }
 
 fn characters_to_binary_2(cx: &mut Cx, [data, enc]: [Term; 2]) -> BifResult {
-    convert::<Vec<u8>>(cx, data, enc, |cx, v| cx.binary(v))
+    convert::<Vec<u8>>(
+        cx,
+        data,
+        enc,
+        |cx, v| cx.binary(v),
+        "characters_to_binary_int",
+    )
 }
 
 fn characters_to_list_2(cx: &mut Cx, [data, enc]: [Term; 2]) -> BifResult {
-    convert::<Vec<Term>>(cx, data, enc, |cx, v| cx.list(v))
+    convert::<Vec<Term>>(cx, data, enc, |cx, v| cx.list(v), "characters_to_list_int")
 }
 
 fn bin_is_7bit_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {

@@ -309,7 +309,7 @@ impl Encoder {
         let level = flate2::Compression::new(self.opts.compressed.min(9));
         let mut z = flate2::write::ZlibEncoder::new(head, level);
         match z.write_all(&out[1..]).and_then(|()| z.finish()) {
-            Ok(v) if v.len() < out.len() => v,
+            Ok(v) if v.len() <= out.len() => v,
             _ => out,
         }
     }
