@@ -9,6 +9,7 @@ main([Family, Seed, Count]) ->
     rand:seed(exsss, list_to_integer(Seed)),
     Calls = list_to_tuple(calls(list_to_atom(Family))),
     ok = io:setopts([{encoding, latin1}]),
+    logger:set_primary_config(level, none),
     run(list_to_integer(Count), Calls),
     halt(0).
 

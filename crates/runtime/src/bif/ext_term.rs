@@ -76,7 +76,10 @@ fn to_iovec(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
     let mut at = 0;
     for (before, b) in parts.binaries {
         list.push(cx.binary(&parts.bytes[at..before]));
-        list.push(b);
+        list.push(match b.as_bits() {
+            Some(s) if s.bit_len & 7 != 0 => cx.part(b, 0, s.bit_len / 8),
+            _ => b,
+        });
         at = before;
     }
     if at < parts.bytes.len() {

@@ -225,10 +225,12 @@ impl Code {
             // Where PCRE2 stands behind the character that PCRE stands at: a verb, a name given twice, an option letter.
             let at = match err {
                 111 | 143 | 160 => at.saturating_sub(1),
+                128 => at + 1,
                 _ if late => src.text.len(),
                 _ => at,
             };
-            return Err((error_text(err), at));
+            let open = err == 114 && src.text.ends_with(b"(?");
+            return Err((error_text(if open { 111 } else { err }), at));
         }
         let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
         let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;

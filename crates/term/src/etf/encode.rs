@@ -62,7 +62,7 @@ pub struct Encoder {
 /// An encoding without the contents of its large binaries.
 pub struct Parts {
     pub bytes: Vec<u8>,
-    /// Binaries whose bytes belong in front of the byte of that index.
+    /// Bitstrings whose whole bytes belong in front of the byte of that index.
     pub binaries: Vec<(usize, Term)>,
     /// Bytes of the whole.
     pub size: usize,
@@ -234,9 +234,14 @@ impl Encoder {
                 self.out.push(left);
             }
             match b.as_bytes() {
-                Some(_) if left == 0 && n >= self.leave_out => {
+                // Its whole bytes: the bits behind them come as a byte of their own.
+                Some(s) if b.bit_len / 8 >= self.leave_out => {
+                    let whole = b.bit_len / 8;
                     self.left_out.push((self.out.len(), t));
-                    self.left_bytes += n;
+                    self.left_bytes += whole;
+                    if left != 0 {
+                        self.out.push(s[whole] & (0xFF << (8 - left)));
+                    }
                 }
                 Some(s) => self.out.extend(s),
                 None => self.out.extend(b.shifted()),

@@ -33,6 +33,7 @@ pub fn compile(spec: Term, dialect: Dialect) -> Option<Compiled> {
 /// What is wrong with a specification: stock's words, in order.
 pub fn lint(spec: Term, dialect: Dialect) -> Vec<String> {
     let mut c = Compiler::new(dialect);
+    c.backwards = true;
     if let Some(clauses) = c.clauses(spec) {
         c.program(&clauses);
     }
@@ -48,6 +49,9 @@ struct Compiler {
     bound: Vec<u32>,
     ops: Vec<Op>,
     builds: bool,
+    /// Operands are looked at from the last to the first, as in stock, which shows in the order of errors. What is
+    /// compiled then is of no use.
+    backwards: bool,
 }
 
 /// What is left to do of an expression.
@@ -79,6 +83,7 @@ impl Compiler {
             bound: Vec::new(),
             ops: Vec::new(),
             builds: false,
+            backwards: false,
         }
     }
 
@@ -383,7 +388,7 @@ impl Compiler {
                 [inner] if inner.is_tuple() => {
                     let e = inner.as_tuple().unwrap_or_default();
                     work.push(Work::Tuple(here, e.len()));
-                    work.extend(e.iter().rev().map(|&x| Work::Expr(x)));
+                    self.operands(e, work);
                 }
                 [f, ..] if f.is_atom() && variable(f).is_none() => self.call(t, f, &e[1..], work),
                 _ => {
@@ -412,6 +417,14 @@ impl Compiler {
         } else {
             let c = self.constant(t);
             self.ops.push(Op::Const(c));
+        }
+    }
+
+    fn operands(&self, args: &[Term], work: &mut Vec<Work>) {
+        if self.backwards {
+            work.extend(args.iter().map(|&x| Work::Expr(x)));
+        } else {
+            work.extend(args.iter().rev().map(|&x| Work::Expr(x)));
         }
     }
 
@@ -448,7 +461,7 @@ impl Compiler {
                 } else {
                     Op::Or(n)
                 }));
-                work.extend(args.iter().rev().map(|&x| Work::Expr(x)));
+                self.operands(args, work);
             }
             "andalso" | "andthen" | "orelse" => {
                 let and = name != "orelse";
@@ -508,7 +521,7 @@ impl Compiler {
             self.builds |= f.builds();
             work.push(Work::Emit(Op::Call(f, n)));
         }
-        work.extend(args.iter().rev().map(|&x| Work::Expr(x)));
+        self.operands(args, work);
     }
 
     fn action(
@@ -554,7 +567,7 @@ impl Compiler {
             ));
         }
         work.push(Work::Emit(Op::Action(a, args.len())));
-        work.extend(args.iter().rev().map(|&x| Work::Expr(x)));
+        self.operands(args, work);
     }
 }
 

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Random calls of natives and random programs, on Purlin and on the stock runtime: results, exceptions, reasons and what is
+# said about arguments must be the same, line by line.
+#
+#   scripts/generated.sh [FAMILY ...]    families of tests/generated/calls.erl, and `programs`; none: all
+#
+# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls, or a tenth as many programs, a seed.
+# PURLIN: the executable (target/release/purlin). PURLIN_GC_STRESS=1 and FLAGS="+Fregion 1" hold for Purlin alone.
+# A difference is printed and ends in status 1.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+PATH="$HOME/.cargo/bin:$PATH"
+if [ -z "${PURLIN:-}" ]; then
+  cargo build --release -q || exit 1
+  PURLIN=$PWD/target/release/purlin
+fi
+seed=${SEED:-$(date +%s)} count=${COUNT:-2000} rounds=${ROUNDS:-1}
+stress=${PURLIN_GC_STRESS:-}
+unset PURLIN_GC_STRESS
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+erlc -o "$dir" tests/generated/*.erl || exit 1
+families=${*:-$(erl -noshell -pa "$dir" -eval '[io:format("~s ", [F]) || F <- calls:families()], halt().') programs}
+lines=0 differing=0
+for round in $(seq "$rounds"); do
+  for family in $families; do
+    set -- -run calls main "$family" "$seed" "$count"
+    [ "$family" = programs ] && set -- -run programs main "$seed" "$((count / 10))"
+    timeout 300 erl -noshell -pa "$dir" "$@" >"$dir/stock" 2>&1 </dev/null
+    # shellcheck disable=SC2086
+    PURLIN_GC_STRESS=$stress timeout 600 "$PURLIN" erl ${FLAGS:-} -noshell -pa "$dir" "$@" >"$dir/purlin" 2>&1 </dev/null
+    n=$(wc -l <"$dir/stock")
+    # What stock itself calls an internal error is no example.
+    d=$(diff -a "$dir/stock" "$dir/purlin" | grep -a '^[<>]' | grep -avc 'internal_error')
+    printf '%-12s seed %s: %s lines, %s differ\n' "$family" "$seed" "$n" "$d"
+    if [ "$d" -gt 0 ]; then
+      diff -a "$dir/stock" "$dir/purlin" | grep -av internal_error | cut -c1-600 | head -20
+      differing=$((differing + d))
+    fi
+    lines=$((lines + n))
+  done
+  seed=$((seed + 1))
+done
+echo "$lines lines, $differing differ"
+[ "$differing" -eq 0 ]
