@@ -63,6 +63,15 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(Term::bool(found))
         }
+        // What is left of the heap becomes garbage, so that the next thing made needs a collection.
+        ("fill_heap", how) => {
+            let left = cx.heap.free_words();
+            if left > 1 {
+                cx.big(false, &vec![1; left - 1]);
+            }
+            cx.heap.need_fullsweep |= how == "true";
+            Ok(am::OK)
+        }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             std::thread::sleep(std::time::Duration::from_millis(ms));

@@ -192,8 +192,9 @@ pub enum Outcome {
     Long,
 }
 
-/// Most parts, and merged bytes, of a list that is written at once; a longer one is sent in parts.
-const MAX_AT_ONCE: (usize, usize) = (16 * 1024, 256 * 1024);
+/// Most parts, and merged bytes, of a list that is written at once; a longer one is sent in parts. Up to here a sender
+/// gets on as soon as its output is queued, as in stock, which programs rely on that read what they cause to be sent.
+const MAX_AT_ONCE: (usize, usize) = (16 * 1024, 2 << 20);
 /// Bytes of a long list that are sent before somebody else gets a turn.
 const TURN_BYTES: usize = 1 << 20;
 

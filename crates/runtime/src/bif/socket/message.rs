@@ -17,6 +17,10 @@ lazy_atoms! {
 /// Most parts of one message: what the system allows.
 pub const MAX_PARTS: usize = 1024;
 
+/// Control messages of one message, and values of options, take less than this many bytes, whatever room a program
+/// asks for.
+pub const MOST_CONTROL_BYTES: usize = 1 << 20;
+
 /// The system's names of flags of messages, in the order in which they are told.
 pub const FLAGS: &[(&str, i32)] = &[
     ("cmsg_cloexec", libc::MSG_CMSG_CLOEXEC),
@@ -482,6 +486,7 @@ unsafe fn recv_msg(
     control_room: usize,
     flags: i32,
 ) -> Result<(usize, Came), i32> {
+    let control_room = control_room.min(MOST_CONTROL_BYTES);
     let mut control = vec![0u64; control_room.div_ceil(8)];
     let mut vec = libc::iovec {
         iov_base: to.cast(),
@@ -524,7 +529,7 @@ pub fn recvmsg_5(cx: &mut Cx, [me, len, control, flags, r]: [Term; 5]) -> BifRes
     let Some(wanted) = size_of_term(len) else {
         return Ok(out_of_range(cx, len));
     };
-    let Some(control_wanted) = size_of_term(control).filter(|&n| n <= u32::MAX as usize) else {
+    let Some(control_wanted) = size_of_term(control) else {
         return Ok(out_of_range(cx, control));
     };
     let Some(flags) = in_range(flags, int(flags))? else {

@@ -385,10 +385,7 @@ fn assign(s: &mut State, me: Term, opt: i32, value: Term) -> Option<()> {
     match opt {
         own::DEBUG => s.debug = value.as_bool()?,
         own::IOW => s.wrap_messages = value.as_bool()?,
-        own::RCVCTRLBUF => {
-            s.receive_control_bytes =
-                buffer_size(value, state::CONTROL_BYTES).filter(|&n| n <= u32::MAX as usize)?
-        }
+        own::RCVCTRLBUF => s.receive_control_bytes = buffer_size(value, state::CONTROL_BYTES)?,
         own::SNDCTRLBUF => s.send_control_bytes = buffer_size(value, state::CONTROL_BYTES)?,
         own::RCVBUF => {
             let (buffers, bytes) = match value.as_tuple() {
@@ -514,14 +511,7 @@ pub fn getopt_4(cx: &mut Cx, [me, level, option, spec]: [Term; 4]) -> BifResult 
             let r = sys::touch_option(s.fd, l, opt);
             return done(cx, r);
         }
-        (None, Some(Ok(n))) => {
-            let mut b = Vec::new();
-            if b.try_reserve_exact(n).is_err() {
-                return Ok(errno(cx, libc::ENOMEM));
-            }
-            b.resize(n, 0);
-            b
-        }
+        (None, Some(Ok(n))) => vec![0; n.min(message::MOST_CONTROL_BYTES)],
         _ => return Ok(invalid(cx, am::VALUE)),
     };
     Ok(match sys::get_option(s.fd, l, opt, &mut b) {

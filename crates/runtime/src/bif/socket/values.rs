@@ -285,7 +285,7 @@ pub fn ask(
         }
         Get::Tos => tos_term(number()?),
         Get::Control => {
-            let (b, n) = bytes(s.receive_control_bytes)?;
+            let (b, n) = bytes(s.receive_control_bytes.min(message::MOST_CONTROL_BYTES))?;
             message::control_term(cx, &b[..n])
         }
         Get::SctpAssoc | Get::SctpInit | Get::SctpTimes => {
