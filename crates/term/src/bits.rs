@@ -11,7 +11,7 @@
 //! refc binary, while the old one stays for whoever refers to it (match contexts hold addresses of bytes).
 
 use crate::alloc::Alloc;
-use crate::arith::{self, Arith, ArithError};
+use crate::arith::{self, Arith};
 use crate::bin::RcBin;
 use crate::layout::*;
 use crate::word::{Subtag, Term};
@@ -127,9 +127,7 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
             a.uint(v)
         });
     }
-    if n > arith::MAX_DIGITS * 64 {
-        return Err(ArithError::SystemLimit);
-    }
+    // What is read is there: the field may be longer than any number can be, if the number isn't.
     let pad = n.wrapping_neg() & 7;
     let mut buf = vec![0u8; n.div_ceil(8)];
     let last = buf.len() - 1;

@@ -5,11 +5,14 @@
 
 use super::long::{is_large, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::process::EXIT_PENDING;
+use crate::signal::{self, handle};
 use purlin_term::layout;
 use purlin_term::word::Subtag;
-use purlin_term::{Alloc, Term, am, arith, atom, copy, hash, region};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, hash, region};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
@@ -30,6 +33,12 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "persistent_term" {
         let slots = Term::small(super::persistent::slots() as i64);
         return Ok(cx.flatmap(&[am::TABLE], &[slots]));
+    }
+    if word(item) == "nbalance" {
+        return Ok(cx.uint(crate::sched::balances()));
+    }
+    if word(item) == "process_info_args" {
+        return Ok(super::process_info::all_items(cx));
     }
     match item.as_tuple() {
         Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
@@ -72,6 +81,12 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
+        ("test_long_gc_sleep", _) => {
+            let ms = value.as_small().and_then(|n| u32::try_from(n).ok());
+            let ms = ms.ok_or(Fail::Badarg)?;
+            crate::trace::GC_SLEEP_MS.store(ms, Ordering::Relaxed);
+            Ok(am::TRUE)
+        }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             std::thread::sleep(std::time::Duration::from_millis(ms));
@@ -81,37 +96,139 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
     }
 }
 
-/// A debugging aid of dirty threads' own tests: `type` tells the kind of thread, `wait` takes its time, `error`
-/// raises, `copy` makes a thousand copies, `send` sends `ok`.
-fn dirty_test(cx: &mut Cx, kind: &str, what: Term, arg: Term) -> BifResult {
-    match (word(what), word(arg)) {
+/// Lets so many milliseconds pass, or time without end, and handles signals meanwhile. False: one of them ends the
+/// process.
+fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
+    let step = Duration::from_micros(200);
+    let until = ms.map(|n| Instant::now() + Duration::from_millis(n));
+    loop {
+        handle::fetch(cx);
+        if cx.process().has(EXIT_PENDING) {
+            return false;
+        }
+        match until.map(|t| t.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => return true,
+            left => std::thread::sleep(left.map_or(step, |l| l.min(step))),
+        }
+    }
+}
+
+/// Sends `{Tag, Pid}`.
+fn tell(cx: &mut Cx, to: Term, tag: &str) {
+    let me = cx.self_pid();
+    signal::send_with(to, |a| a.tuple(&[atom::intern(tag), me]));
+}
+
+/// A debugging aid of dirty threads' own tests, on a thread of that kind: `type` tells the kind of thread, `wait` takes
+/// its time, `error` raises, `copy` makes a thousand copies, `send` sends `{ok, Pid}`, `reschedule` goes from kind to
+/// kind, and the others tell that they are there and wait.
+///
+/// `call`: name and arguments of the native that was called at first, which is what errors show.
+fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> BifResult {
+    let r = match (word(what), word(arg)) {
         ("scheduler", "type") => Ok(atom::intern(kind)),
-        ("error", "notsup") => Err(Fail::Notsup),
-        ("error", "undef") => Err(Fail::Undef),
-        ("error", "badarith") => Err(Fail::Badarith),
-        ("error", "system_limit") => Err(Fail::SystemLimit),
+        ("error", "notsup") => Err(cx.error(am::NOTSUP)),
+        ("error", "undef") => Err(cx.error(am::UNDEF)),
+        ("error", "badarith") => Err(cx.error(am::BADARITH)),
+        ("error", "system_limit") => Err(cx.error(am::SYSTEM_LIMIT)),
         ("error", "noproc") => Err(cx.error(am::NOPROC)),
         ("copy", _) => {
             let copies: Vec<Term> = (0..1000).map(|_| copy::copy(arg, cx)).collect();
             Ok(cx.list(&copies))
         }
         ("send", _) => {
-            crate::signal::send(arg, am::OK);
+            tell(cx, arg, "ok");
             Ok(am::OK)
         }
-        ("wait", _) => {
-            let ms = arith::to_u64(arg).ok_or(Fail::Badarg)?;
-            std::thread::sleep(std::time::Duration::from_millis(ms));
+        ("wait", _) => match arith::to_u64(arg) {
+            Some(ms) => {
+                wait(cx, Some(ms));
+                Ok(am::OK)
+            }
+            None => Err(cx.error(am::BADARG)),
+        },
+        ("ready_wait6_done", _) => {
+            tell(cx, arg, "ready");
+            wait(cx, Some(6000));
+            tell(cx, arg, "done");
             Ok(am::OK)
         }
+        ("alive_waitexiting", _) => {
+            tell(cx, arg, "alive");
+            wait(cx, None);
+            Ok(am::OK)
+        }
+        ("reschedule", _) => match arg.as_small() {
+            Some(0) => Ok(am::OK),
+            Some(n) if n > 0 => {
+                let next = match kind {
+                    _ if n % 4 != 0 => kind,
+                    "dirty_cpu" => "dirty_io",
+                    "dirty_io" => "normal",
+                    _ => "dirty_cpu",
+                };
+                return Err(go_on(cx, next, call, what, Term::small(n - 2)));
+            }
+            _ => Err(cx.error(am::BADARG)),
+        },
+        _ => Err(cx.error(am::BADARG)),
+    };
+    r.map_err(|e| {
+        cx.exc.native = Some((atom::intern("erts_debug"), atom::intern(call.0)));
+        super::errors::with_args(cx, e, call.1)
+    })
+}
+
+/// Goes on in a thread of another kind.
+fn go_on(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> Fail {
+    let args = cx.list(call.1);
+    let name = atom::intern(call.0);
+    let state = cx.tuple(&[name, args, what, arg]);
+    let f = atom::intern(kind);
+    let target = crate::code::export(atom::intern("purlin"), f, 1);
+    cx.trap(target, &[state])
+}
+
+fn resumed(cx: &mut Cx, kind: &str, state: Term) -> BifResult {
+    let Some(&[name, args, what, arg]) = state.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    let args = args.list_to_vec().ok_or(Fail::Badarg)?;
+    dirty_test(cx, kind, (word(name), &args), what, arg)
+}
+
+fn dirty_cpu_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
+    dirty_test(cx, "dirty_cpu", ("dirty_cpu", &[what, arg]), what, arg)
+}
+fn dirty_io_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
+    dirty_test(cx, "dirty_io", ("dirty_io", &[what, arg]), what, arg)
+}
+fn dirty_3(cx: &mut Cx, [kind, what, arg]: [Term; 3]) -> BifResult {
+    let call = ("dirty", &[kind, what, arg][..]);
+    match word(kind) {
+        "normal" => dirty_test(cx, "normal", call, what, arg),
+        k @ ("dirty_cpu" | "dirty_io") => Err(go_on(cx, k, call, what, arg)),
         _ => Err(Fail::Badarg),
     }
 }
-fn dirty_cpu_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
-    dirty_test(cx, "dirty_cpu", what, arg)
+fn resumed_normal(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
+    resumed(cx, "normal", state)
 }
-fn dirty_io_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
-    dirty_test(cx, "dirty_io", what, arg)
+fn resumed_cpu(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
+    resumed(cx, "dirty_cpu", state)
+}
+fn resumed_io(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
+    resumed(cx, "dirty_io", state)
+}
+
+/// The names of the instructions that run.
+fn instructions_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let mut l = NIL;
+    for op in purlin_isa::ops::OPS.iter().rev() {
+        let s = cx.string(op.name);
+        l = cx.cons(s, l);
+    }
+    Ok(l)
 }
 
 /// Words of the boxed object at `t`, and the terms in it.
@@ -146,7 +263,9 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     leave_if(cx, "erts_debug", "size_shared", &[t], || is_large(t))?;
     let mut seen = HashSet::new();
     let mut counts = |p: *mut Term| {
-        let literal = region::is_region_ptr(p) && !region::is_counted_ptr(p);
+        let literal = region::is_region_ptr(p)
+            && !region::is_counted_ptr(p)
+            && !super::persistent::is_retired(p);
         !literal && seen.insert(p)
     };
     let mut words = 0;
@@ -248,6 +367,11 @@ fn dt_restore_tag_1(_cx: &mut Cx, [_]: [Term; 1]) -> BifResult {
 crate::bifs! {
     Plain "erts_debug":"get_internal_state"/1 = get_internal_state_1;
     Plain "erts_debug":"set_internal_state"/2 = set_internal_state_2;
+    Plain "erts_debug":"dirty"/3 = dirty_3;
+    Plain "erts_debug":"instructions"/0 = instructions_0;
+    Plain "purlin":"normal"/1 = resumed_normal;
+    DirtyCpu "purlin":"dirty_cpu"/1 = resumed_cpu;
+    DirtyIo "purlin":"dirty_io"/1 = resumed_io;
     DirtyCpu "erts_debug":"dirty_cpu"/2 = dirty_cpu_2;
     DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
     Plain "erts_debug":"size_shared"/1 = size_shared_1;

@@ -80,6 +80,7 @@ fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
+    monitor::wanted();
     let before = monitor::set(w);
     Ok(term(cx, before))
 }

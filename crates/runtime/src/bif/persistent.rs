@@ -7,12 +7,13 @@
 //! again unless nothing was moved meanwhile.
 //!
 //! What was replaced or erased is retired: its memory is kept for the life of the runtime, since any process may
-//! still point into it.
+//! still point into it. It is no literal any more, though: those who hold it are told its size.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::heap::OffHeap;
 use purlin_term::region::Builder;
 use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -23,6 +24,9 @@ struct Entry {
     value: AtomicU64,
     /// Bytes that key and value take.
     bytes: AtomicUsize,
+    /// Where the value lies: first address and the one behind it. Changed by writers only.
+    from: AtomicUsize,
+    to: AtomicUsize,
 }
 
 type Slots = Box<[AtomicPtr<Entry>]>;
@@ -208,22 +212,56 @@ pub fn slots() -> usize {
     table().slots().len()
 }
 
-/// Puts a term where all processes may point into, for good: the copy, and the bytes that it takes. Literals are
-/// copied too: their module may be purged.
-fn publish(w: &mut Writer, t: Term) -> (Term, usize) {
+/// Where values lay that were replaced or erased: first address, and the one behind it.
+static RETIRED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+impl Entry {
+    /// The value is about to be replaced or erased.
+    fn retire(&self) {
+        let (from, to) = (
+            self.from.load(Ordering::Relaxed),
+            self.to.load(Ordering::Relaxed),
+        );
+        if from < to {
+            let mut r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
+            r.insert(from, to);
+        }
+    }
+}
+
+/// Whether `p` points into a value that was replaced or erased.
+pub fn is_retired(p: *const Term) -> bool {
+    let r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
+    let at = p as usize;
+    r.range(..=at).next_back().is_some_and(|(_, &to)| at < to)
+}
+
+/// A term that was put where all may point into.
+struct Published {
+    term: Term,
+    from: usize,
+    bytes: usize,
+}
+
+/// Puts a term where all processes may point into, for good. Literals are copied too: their module may be purged.
+fn publish(w: &mut Writer, t: Term) -> Published {
     let words = copy::size_whole(t);
-    let t = if words == 0 {
-        t
+    let (term, from) = if words == 0 {
+        (t, 0)
     } else if words < ARENA_WORDS / 4 {
         w.arena.reserve(words);
-        copy::copy_whole(t, &mut w.arena)
+        let from = w.arena.at as usize;
+        (copy::copy_whole(t, &mut w.arena), from)
     } else {
         let mut b = Builder::new(words);
         let t = copy::copy_whole(t, &mut b);
-        b.finish();
-        t
+        (t, b.finish().base as usize)
     };
-    (t, words * 8)
+    Published {
+        term,
+        from,
+        bytes: words * 8,
+    }
 }
 
 fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
@@ -231,10 +269,13 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let mut w = t.lock();
     if let Some((e, old)) = t.find(key) {
         if !compare::eq_exact(old, value) {
-            let (v, bytes) = publish(&mut w, value);
+            let v = publish(&mut w, value);
             let key_bytes = copy::size_whole(e.key) * 8;
-            e.bytes.store(key_bytes + bytes, Ordering::Relaxed);
-            e.value.store(v.raw(), Ordering::Release);
+            e.retire();
+            e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
+            e.from.store(v.from, Ordering::Relaxed);
+            e.to.store(v.from + v.bytes, Ordering::Relaxed);
+            e.value.store(v.term.raw(), Ordering::Release);
         }
         return Ok(am::OK);
     }
@@ -244,13 +285,15 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
         let size = if w.live * 4 >= size { size * 2 } else { size };
         t.resize(&mut w, size);
     }
-    let (key, key_bytes) = publish(&mut w, key);
-    let (value, value_bytes) = publish(&mut w, value);
+    let k = publish(&mut w, key);
+    let v = publish(&mut w, value);
     let e: &'static Entry = Box::leak(Box::new(Entry {
-        key,
-        hash: hash::internal(key),
-        value: AtomicU64::new(value.raw()),
-        bytes: AtomicUsize::new(key_bytes + value_bytes),
+        key: k.term,
+        hash: hash::internal(k.term),
+        value: AtomicU64::new(v.term.raw()),
+        bytes: AtomicUsize::new(k.bytes + v.bytes),
+        from: AtomicUsize::new(v.from),
+        to: AtomicUsize::new(v.from + v.bytes),
     }));
     insert(t.slots(), e);
     w.filled += 1;
@@ -295,6 +338,7 @@ fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     let Some((e, _)) = t.find(key) else {
         return Ok(am::FALSE);
     };
+    e.retire();
     e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
     w.live -= 1;
     let mut size = t.slots().len();
@@ -310,6 +354,7 @@ fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
     let mut w = t.lock();
     for (e, _) in t.live(&w) {
+        e.retire();
         e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
     }
     w.live = 0;

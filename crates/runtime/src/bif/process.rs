@@ -189,7 +189,8 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
                     _ => return None,
                 };
             } else if k == a_scheduler() {
-                n?;
+                let n = usize::try_from(n?).ok();
+                p.o.scheduler = n.filter(|&n| n <= crate::sched::count())?;
             } else if k == a_async_dist() {
                 erl_flag(v)?;
             } else if request && k == a_reply_tag() {
@@ -232,6 +233,7 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> B
 fn default_options() -> spawn::Options {
     spawn::Options {
         off_heap_queue: process::default_off_heap_queue(),
+        scheduler: 0,
         max_heap: process::default_max_heap(),
         ..Default::default()
     }
@@ -673,10 +675,17 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
     if !target.is_pid() || (priority_of(prio).is_none() && prio != atom::intern("inherit")) {
         return Err(Fail::Badarg);
     }
-    let Some(&[kind, id, arg]) = request.as_tuple() else {
-        return Err(Fail::Badarg);
+    let (kind, id, arg) = match request.as_tuple() {
+        Some(&[kind, id, arg]) => (kind, id, arg),
+        // Work that is nothing but its answer, for trying the order of such work.
+        Some(&[kind, id]) if kind == atom::intern("system_task_test") => (kind, id, NIL),
+        _ => return Err(Fail::Badarg),
     };
-    if kind != a_garbage_collect() && kind != a_check_process_code() && kind != a_copy_literals() {
+    if arg != NIL
+        && kind != a_garbage_collect()
+        && kind != a_check_process_code()
+        && kind != a_copy_literals()
+    {
         return Err(Fail::Badarg);
     }
     if !target.is_local_pid() {
@@ -689,8 +698,10 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
             b.tuple(&[kind, id, res])
         });
     };
-    send::run_in(
+    let at = priority_of(prio).unwrap_or_else(crate::sched::running_priority);
+    send::run_in_at(
         target,
+        at,
         Box::new(move |cx| {
             let Some(cx) = cx else {
                 answer(if kind == a_garbage_collect() {
@@ -718,8 +729,10 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                     } else {
                         am::FALSE
                     });
-                } else {
+                } else if kind == a_copy_literals() {
                     answer(am::OK);
+                } else {
+                    answer(am::TRUE);
                 }
             });
             cx.process().ext_mut().deferred.push(work);
@@ -851,6 +864,17 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let e = cx.process().ext_mut();
         let old = std::mem::replace(&mut e.save_calls, n as u32);
         return Ok(Term::small(i64::from(old)));
+    }
+    if flag == a_scheduler() {
+        let n = value
+            .as_small()
+            .and_then(|n| usize::try_from(n).ok())
+            .filter(|&n| n <= crate::sched::count())
+            .ok_or(Fail::Badarg)?;
+        let before = crate::sched::bind_until_exit(cx.proc, n);
+        // What follows is to run there.
+        cx.reds = 0;
+        return Ok(Term::small(before as i64));
     }
     if flag == a_monitor_nodes()
         || flag

@@ -227,6 +227,9 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             "running"
         }),
         "message_queue_len" => int(cx.process().queued_messages()),
+        // A sensitive process shows what it is, not what it holds.
+        "messages" | "dictionary" if cx.process().has(process::SENSITIVE) => NIL,
+        "backtrace" if cx.process().has(process::SENSITIVE) => to.binary(&[]),
         "messages" => {
             let p: *const process::Process = cx.process();
             // SAFETY: owned by this thread.
@@ -532,6 +535,12 @@ pub fn gc_info(to: &mut Fragment, h: &purlin_term::heap::Heap) -> Term {
     pairs(to, &items)
 }
 
+/// The names of all items.
+pub fn all_items(cx: &mut Cx) -> Term {
+    let names: Vec<Term> = ITEMS.iter().map(|n| atom::intern(n)).collect();
+    cx.list(&names)
+}
+
 fn known(k: Term) -> bool {
     k.is_atom() && ITEMS.contains(&atom::name(k))
 }
@@ -598,7 +607,11 @@ fn process_display_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
     if !what.is_atom() || atom::name(what) != "backtrace" {
         return Ok(am::BADOPT);
     }
-    let show = |cx: &mut Cx| crate::report::to_stderr(&backtrace(cx));
+    let show = |cx: &mut Cx| {
+        if !cx.process().has(process::SENSITIVE) {
+            crate::report::to_stderr(&backtrace(cx));
+        }
+    };
     if pid == cx.self_pid() {
         show(cx);
         return Ok(am::TRUE);

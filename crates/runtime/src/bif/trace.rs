@@ -181,9 +181,7 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
                 if name == "all" || name == "processes" {
                     trace::change_new(on, r.flags, r.tracer);
                 }
-                let mut all = process::table().pids();
-                all.retain(|&p| p != r.tracer || !on);
-                all
+                process::table().pids()
             }
             _ => return Err(Fail::Badarg),
         }
@@ -343,7 +341,7 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
                 (Some("false"), _) => None,
                 (Some("pause"), c) => c.map(|c| (c.0, false)),
                 (Some("restart"), c) => c.map(|_| (0, true)),
-                (_, c) => Some((c.map_or(0, |c| c.0), true)),
+                _ => Some((0, true)),
             };
         }
         if k.time {
@@ -351,12 +349,12 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
                 (Some("false"), _) => None,
                 (Some("pause"), t) => t.map(|t| (t.0, false)),
                 (Some("restart"), t) => t.map(|_| (Default::default(), true)),
-                (_, t) => Some((t.map(|t| t.0).unwrap_or_default(), true)),
+                _ => Some((Default::default(), true)),
             };
         }
     };
     if on_load {
-        calls::on_load((spec != am::FALSE).then(|| {
+        calls::on_load((!off).then(|| {
             let how: Box<dyn Fn(&mut Wanted) + Send> = Box::new(how);
             (how, global)
         }));
@@ -394,21 +392,35 @@ fn function_info(cx: &mut Cx, [m, f, a]: [Term; 3], item: Term) -> BifResult {
     let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), arity) else {
         return Err(cx.badarg_cause(am::BADOPT));
     };
-    const ITEMS: [&str; 6] = [
-        "traced",
-        "match_spec",
-        "meta",
-        "meta_match_spec",
-        "call_time",
-        "call_count",
-    ];
-    let name = item.is_atom().then(|| atom::name(item));
-    if !name.is_some_and(|n| n == "all" || ITEMS.contains(&n)) {
+    if !is_item(item) {
         return Err(cx.badarg_cause(am::BADOPT));
     }
-    let Some(w) = calls::wanted(m, f, arity) else {
-        return Ok(cx.tuple(&[item, am::UNDEFINED]));
-    };
+    match calls::wanted(m, f, arity) {
+        Some(w) => shown(cx, item, &w),
+        None => Ok(cx.tuple(&[item, am::UNDEFINED])),
+    }
+}
+
+/// What can be asked about a function, besides `all`.
+const ITEMS: [&str; 6] = [
+    "traced",
+    "match_spec",
+    "meta",
+    "meta_match_spec",
+    "call_time",
+    "call_count",
+];
+
+fn is_item(item: Term) -> bool {
+    item.is_atom() && (atom::name(item) == "all" || ITEMS.contains(&atom::name(item)))
+}
+
+/// What is wanted of the calls of a function.
+fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
+    if !is_item(item) {
+        return Err(cx.badarg_cause(am::BADOPT));
+    }
+    let name = Some(atom::name(item));
     let untraced = w.call.is_none() && w.meta.is_none() && w.count.is_none() && w.time.is_none();
     if untraced {
         return Ok(cx.tuple(&[item, am::FALSE]));
@@ -468,7 +480,7 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
     }
     if what.is_local_pid() {
         if what == cx.self_pid() {
-            let s = trace::state(cx.process());
+            let s = trace::live_state(cx.process());
             return process_info(cx, item, s);
         }
         let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
@@ -479,7 +491,7 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
             let Some(cx) = cx else {
                 return OwnedTerm::copy_of(am::UNDEFINED);
             };
-            let (flags, tracer) = trace::state(cx.process());
+            let (flags, tracer) = trace::live_state(cx.process());
             let mut f = Fragment::new();
             let t = f.tuple(&[Term::small(flags.into()), tracer]);
             OwnedTerm::from_parts(t, f)
@@ -493,18 +505,23 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
         };
     }
     let spec = item.is_atom() && atom::name(item) == "match_spec";
+    let all = item.is_atom() && atom::name(item) == "all";
     match what.is_atom().then(|| atom::name(what)) {
         Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
         Some("new_ports") => process_info(cx, item, (0, NIL)),
-        Some("on_load") if !calls::traces_loaded() => Ok(cx.tuple(&[item, am::FALSE])),
-        Some("on_load") => Err(Fail::Notsup),
-        Some(name @ ("send" | "receive")) if spec => {
+        Some("on_load") => shown(cx, item, &calls::wanted_of_loaded()),
+        Some(name @ ("send" | "receive")) if spec || all => {
             let pattern = match messages::pattern(name == "receive") {
                 Pattern::All => am::TRUE,
                 Pattern::Nothing => am::FALSE,
                 Pattern::Matching(s) => copy::copy(s.text.term(), cx),
             };
-            Ok(cx.tuple(&[item, pattern]))
+            if spec {
+                return Ok(cx.tuple(&[item, pattern]));
+            }
+            let t = cx.tuple(&[atom::intern("match_spec"), pattern]);
+            let l = cx.list(&[t]);
+            Ok(cx.tuple(&[item, l]))
         }
         _ => Err(cx.badarg_cause(am::BADOPT)),
     }

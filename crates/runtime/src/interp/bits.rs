@@ -289,7 +289,8 @@ unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
         little(g.flags),
     ) {
         Ok(t) => got(cx, &g, n, t),
-        Err(_) => exc::error(cx, pc, am::SYSTEM_LIMIT),
+        // A number too large for any doesn't match.
+        Err(_) => pc.offset(g.to),
     }
 }
 unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -505,7 +506,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 let signed = flags & SIGNED != 0;
                 match bits::get_integer(&mut cx.heap, c.base(), pos, size, signed, little(flags)) {
                     Ok(t) => set_source(cx, e, d, t),
-                    Err(_) => return exc::error(cx, pc, am::SYSTEM_LIMIT),
+                    Err(_) => return pc.offset(to),
                 }
                 pos += size;
                 i += 5;

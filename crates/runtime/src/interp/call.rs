@@ -452,6 +452,43 @@ unsafe fn detour(pc: *const u64) -> Option<*const u64> {
     super::traced::traced_native(&*(q(pc, 1) as *const Export)).filter(|&s| s != pc)
 }
 
+/// As [`detour`] for a native that is called last: as it would be if it weren't traced, the frame of the function that
+/// calls it stays. The instruction itself is what is returned to, and finds then that the call has been made.
+#[inline(always)]
+unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
+    if !crate::trace::calls::natives() {
+        return None;
+    }
+    last_detour_slow(cx, pc, framed)
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
+    let made = (pc as usize, cx.heap.stack_words());
+    if let Some(e) = cx.process().ext() {
+        if e.detours.last() == Some(&made) {
+            e.detours.pop();
+            if !framed {
+                cx.heap.stop = cx.heap.stop.add(1);
+            }
+            return Some(After::Value);
+        }
+    }
+    let to = detour(pc)?;
+    if !framed {
+        let live = h(pc, 9);
+        if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
+            super::collect(cx, 1 + live, live);
+        }
+        cx.heap.stop = cx.heap.stop.sub(1);
+    }
+    (cx.heap.stop as *mut u64).write(pc as u64);
+    let made = (pc as usize, cx.heap.stack_words());
+    cx.process().ext_mut().detours.push(made);
+    Some(After::Jump(to))
+}
+
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if let Some(to) = detour(pc) {
         (cx.heap.stop as *mut u64).write(pc.add(words(9)) as u64);
@@ -499,11 +536,11 @@ unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     to as *const u64
 }
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    if let Some(to) = detour(pc) {
-        cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
-        return to;
-    }
-    match native(cx, pc, h(pc, 10)) {
+    let after = match last_detour(cx, pc, true) {
+        Some(a) => a,
+        None => native(cx, pc, h(pc, 10)),
+    };
+    match after {
         After::Value => {
             cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
             do_return(cx)
@@ -516,10 +553,11 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    if let Some(to) = detour(pc) {
-        return to;
-    }
-    match native(cx, pc, h(pc, 9)) {
+    let after = match last_detour(cx, pc, false) {
+        Some(a) => a,
+        None => native(cx, pc, h(pc, 9)),
+    };
+    match after {
         After::Value => do_return(cx),
         After::Jump(to) | After::Trap(to) => to,
     }

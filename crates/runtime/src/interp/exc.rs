@@ -231,8 +231,35 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     cx.list(&entries)
 }
 
+/// Whether anything on the stack catches exceptions.
+unsafe fn is_caught(cx: &Cx) -> bool {
+    let mut p = cx.heap.stop;
+    let stub = code::stubs().return_trace.as_ptr() as u64;
+    while p < cx.heap.hend {
+        if (*p).raw() == stub {
+            p = p.add(FRAME_WORDS);
+            continue;
+        }
+        if (*p).is_catch() {
+            return true;
+        }
+        p = p.add(1);
+    }
+    false
+}
+
 /// Goes to the innermost handler with the exception in the context.
 unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
+    let mut trace = trace;
+    if cx.exc.class == Class::Throw && calls::any() && !is_caught(cx) {
+        // Those who are told of the exceptions that end calls hear of what the process ends by.
+        let st = build_trace(cx, trace);
+        let v = cx.tuple(&[am::NOCATCH, cx.exc.value]);
+        cx.exc.class = Class::Error;
+        cx.exc.value = v;
+        let block = address_block(cx, &[0]);
+        trace = cx.tuple(&[am::ERROR, Term::small(3), st, NIL, block]);
+    }
     let mut p = cx.heap.stop;
     let mut frame = p;
     // Where the frame that is searched goes on, if the call from it is one whose end is to be told.
@@ -260,6 +287,13 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
             }
             cx.heap.stop = frame;
             (frame as *mut u64).write(0);
+            if calls::natives() {
+                // Calls of natives that the exception has ended.
+                let words = cx.heap.stack_words();
+                if let Some(e) = cx.process().ext() {
+                    e.detours.retain(|d| d.1 < words);
+                }
+            }
             cx.x[0] = Term::NON_VALUE;
             cx.x[1] = cx.exc.class.atom();
             cx.x[2] = cx.exc.value;

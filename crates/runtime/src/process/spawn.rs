@@ -23,6 +23,8 @@ pub struct Options {
     pub settings: Settings,
     pub max_heap: Option<MaxHeap>,
     pub off_heap_queue: bool,
+    /// Number of the only scheduler that runs it; 0: any may.
+    pub scheduler: usize,
     pub system: bool,
 }
 
@@ -125,6 +127,9 @@ pub unsafe fn spawn(
     }
     if o.off_heap_queue {
         me.flags |= OFF_HEAP_QUEUE;
+    }
+    if o.scheduler != 0 {
+        crate::sched::bind_until_exit(p, o.scheduler);
     }
     if let Some(q) = parent.as_mut() {
         if o.link {

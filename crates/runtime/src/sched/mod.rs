@@ -12,7 +12,7 @@ pub mod wheel;
 use crate::process::state::Priority;
 use crate::process::{Process, table};
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex, OnceLock};
 
@@ -34,6 +34,17 @@ impl Queues {
     fn push(&mut self, cell: u32, p: Priority) {
         self.levels[p as usize].push_back(cell);
         self.len += 1;
+    }
+    /// Moves a process up, if it is here at a lower priority.
+    fn raise(&mut self, cell: u32, to: Priority) -> bool {
+        for l in 0..to as usize {
+            if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
+                self.levels[l].remove(i);
+                self.levels[to as usize].push_back(cell);
+                return true;
+            }
+        }
+        false
     }
     fn pop(&mut self) -> Option<u32> {
         if self.len == 0 {
@@ -84,6 +95,8 @@ struct Worker {
     unpark: Condvar,
     idle: AtomicBool,
     rest: Rest,
+    /// Looks for a process, by this worker only.
+    picks: AtomicUsize,
 }
 
 /// For how long a thread had nothing to do.
@@ -131,6 +144,7 @@ impl Worker {
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
+            picks: AtomicUsize::new(0),
             rest: Rest::new(),
         }
     }
@@ -195,6 +209,8 @@ pub static CONTEXT_SWITCHES: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     /// This thread's worker plus one; 0 on other threads.
     static ME: Cell<usize> = const { Cell::new(0) };
+    /// See [`running_priority`].
+    static RUNS: Cell<Priority> = const { Cell::new(Priority::Low) };
 }
 
 fn schedulers() -> &'static Schedulers {
@@ -278,12 +294,85 @@ pub fn dirty_work() -> [(usize, u64); 2] {
     })
 }
 
+/// Cells of processes that run on one scheduler only, with its number.
+static BOUND: Mutex<Option<HashMap<u32, usize>>> = Mutex::new(None);
+static ANY_BOUND: AtomicUsize = AtomicUsize::new(0);
+
+/// Has a process that the caller owns run on that scheduler only from its next time slice on (0: on any); what was set
+/// before.
+pub fn bind(p: *mut Process, scheduler: usize) -> usize {
+    if scheduler == 0 && ANY_BOUND.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    let cell = table().index(p);
+    let mut b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    let all = b.get_or_insert_default();
+    let before = match scheduler {
+        0 => all.remove(&cell),
+        n => all.insert(cell, n),
+    };
+    ANY_BOUND.store(all.len(), Ordering::Relaxed);
+    before.unwrap_or(0)
+}
+
+/// As [`bind`], and until the process ends: its cell may be another's then.
+pub fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
+    let before = bind(p, scheduler);
+    if before == 0 && scheduler != 0 {
+        let at = p as usize;
+        let undo = Box::new(move || {
+            bind(at as *mut Process, 0);
+        });
+        // SAFETY: the caller owns the process.
+        unsafe { (*p).ext_mut().on_exit.push(undo) };
+    }
+    before
+}
+
+/// The scheduler that a process is bound to; 0 if to none.
+fn bound(cell: u32) -> usize {
+    if ANY_BOUND.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    let b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    b.as_ref()
+        .and_then(|all| all.get(&cell).copied())
+        .unwrap_or(0)
+}
+
+/// A process that waits in a run queue for its turn comes there at a higher priority, once.
+pub fn raise(p: *mut Process, prio: Priority) {
+    let cell = table().index(p);
+    let s = schedulers();
+    for w in &s.workers[..count()] {
+        if w.len.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
+        if q.raise(cell, prio) {
+            return;
+        }
+    }
+}
+
+/// The priority of the process that this thread runs; the lowest where it runs none.
+pub fn running_priority() -> Priority {
+    RUNS.with(|r| r.get())
+}
+
+/// This thread runs a process of that priority.
+pub(super) fn set_running_priority(p: Priority) {
+    RUNS.with(|r| r.set(p));
+}
+
 /// Puts a process, whose `QUEUED` bit the caller has set, into a run queue.
 pub fn enqueue(p: *mut Process, prio: Priority) {
     let s = schedulers();
     let online = s.online.load(Ordering::Relaxed);
     let me = current();
-    let at = if me != 0 && me <= online {
+    let at = if let n @ 1.. = bound(table().index(p)) {
+        (n - 1) % online
+    } else if me != 0 && me <= online {
         me - 1
     } else {
         // From a thread that runs no processes: spread.
@@ -322,9 +411,77 @@ fn wake_one(s: &Schedulers) {
     }
 }
 
+/// Times that schedulers have compared their queues.
+static BALANCES: AtomicU64 = AtomicU64::new(0);
+
+/// See [`BALANCES`].
+pub fn balances() -> u64 {
+    BALANCES.load(Ordering::Relaxed)
+}
+
+/// Processes that a scheduler takes from its queue between two looks at the others'.
+const PICKS_PER_BALANCE: usize = 128;
+
+/// Worker `i`, which has enough to do, takes processes over from one that has more of the same priority: schedulers
+/// that never rest would otherwise go on with what they happened to get.
+#[cold]
+#[inline(never)]
+fn balance(i: usize) {
+    BALANCES.fetch_add(1, Ordering::Relaxed);
+    let s = schedulers();
+    let w = &s.workers[i];
+    let len = |k: usize| s.workers[k].len.load(Ordering::Relaxed);
+    let online = s.online.load(Ordering::Relaxed);
+    let Some(other) = (0..online).filter(|&k| k != i).max_by_key(|&k| len(k)) else {
+        return;
+    };
+    let lock = |w: &'static Worker| w.queue.lock().unwrap_or_else(|e| e.into_inner());
+    let mine: [usize; LEVELS] = {
+        let q = lock(w);
+        std::array::from_fn(|l| q.levels[l].len())
+    };
+    let mut got: Vec<(u32, usize)> = Vec::new();
+    {
+        let v = &s.workers[other];
+        let mut q = lock(v);
+        for (l, &mine) in mine.iter().enumerate() {
+            let theirs = q.levels[l].len();
+            for _ in 0..theirs.saturating_sub(mine) / 2 {
+                // From the end, which waits longest.
+                match q.levels[l].pop_back() {
+                    Some(c) if bound(c) == 0 => {
+                        q.len -= 1;
+                        got.push((c, l));
+                    }
+                    Some(c) => {
+                        q.levels[l].push_back(c);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+        }
+        v.len.store(q.len, Ordering::Relaxed);
+    }
+    if !got.is_empty() {
+        let mut q = lock(w);
+        for (c, l) in got.into_iter().rev() {
+            q.levels[l].push_back(c);
+            q.len += 1;
+        }
+        w.len.store(q.len, Ordering::Relaxed);
+    }
+}
+
 /// The next process for worker `i`: of its own queue, or of another's.
 fn next(i: usize) -> Option<u32> {
     let s = schedulers();
+    if s.workers[i].picks.fetch_add(1, Ordering::Relaxed) % PICKS_PER_BALANCE == 0
+        && i < s.online.load(Ordering::Relaxed)
+        && s.workers[i].len.load(Ordering::Relaxed) != 0
+    {
+        balance(i);
+    }
     let take = |w: &Worker| {
         if w.len.load(Ordering::Relaxed) == 0 {
             return None;
@@ -349,6 +506,7 @@ fn next(i: usize) -> Option<u32> {
         }
         // Half of what is there, so that thieves don't come again at once.
         let mut got: Vec<(u32, Priority)> = Vec::new();
+        let v_online = (i + k) % n < online();
         {
             let mut q = v.queue.lock().unwrap_or_else(|e| e.into_inner());
             let want = q.len.div_ceil(2);
@@ -358,14 +516,20 @@ fn next(i: usize) -> Option<u32> {
                 Priority::Normal,
                 Priority::Low,
             ] {
+                let mut stay = Vec::new();
                 while got.len() < want {
                     match q.levels[p as usize].pop_front() {
+                        // Those of schedulers that are offline run where they can.
+                        Some(c) if v_online && bound(c) != 0 => stay.push(c),
                         Some(c) => {
                             q.len -= 1;
                             got.push((c, p));
                         }
                         None => break,
                     }
+                }
+                for c in stay.into_iter().rev() {
+                    q.levels[p as usize].push_front(c);
                 }
             }
             v.len.store(q.len, Ordering::Relaxed);

@@ -21,6 +21,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
     // SAFETY: the process was queued, so that nobody else owns it.
     unsafe {
         (*p).state.start_running();
+        super::set_running_priority((*p).state.priority());
         cx.enter(p);
         cx.reds = SLICE;
         let watched = watch(p);
@@ -50,6 +51,7 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
     // SAFETY: as in `normal`.
     unsafe {
         (*p).state.start_running();
+        super::set_running_priority((*p).state.priority());
         cx.enter(p);
         cx.reds = SLICE;
         let pc = (*p).pc;

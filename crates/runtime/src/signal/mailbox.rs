@@ -243,6 +243,7 @@ pub fn timeout(cx: &mut Cx) {
     unsafe {
         let p = &mut *cx.proc;
         stop_timer(p);
+        crate::trace::timed_out(p);
         if let Some(m) = p.mailbox.as_mut() {
             m.save = &mut m.first;
         }

@@ -2,7 +2,7 @@
 
 use super::{Kind, Signal, Task};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::state::{SIGNALS, Wake};
+use crate::process::state::{Priority, SIGNALS, Wake};
 use crate::process::{self, registry};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
@@ -73,11 +73,24 @@ pub fn send_with(to: Term, f: impl FnOnce(&mut dyn purlin_term::Alloc) -> Term) 
 /// Makes a local process run `task` as soon as it handles signals. Where there is no such process, the task is run
 /// here, with `None`.
 pub fn run_in(to: Term, task: Task) {
+    run_in_at(to, crate::sched::running_priority(), task);
+}
+
+/// As [`run_in`], at that priority if it is higher than the process's own: whoever asked may wait for the answer, and
+/// then not for those that are between the two.
+pub fn run_in_at(to: Term, prio: Priority, task: Task) {
     let s = Signal::task(task);
-    // SAFETY: a fresh signal, which stays ours where it isn't delivered.
+    // SAFETY: a fresh signal, which stays ours where it isn't delivered. Cells are never unmapped; the state word is an
+    // atomic.
     unsafe {
         if !push(to, s) {
             Signal::into_task(s)(None);
+            return;
+        }
+        if let Some(p) = process::table().find(to) {
+            if prio > (*p).state.priority() {
+                crate::sched::raise(p, prio);
+            }
         }
     }
 }

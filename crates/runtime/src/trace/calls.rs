@@ -58,6 +58,12 @@ pub fn natives() -> bool {
     NATIVES.load(Ordering::Relaxed)
 }
 
+/// Whether any function has ever been traced.
+#[inline]
+pub fn any() -> bool {
+    COUNT.load(Ordering::Relaxed) != 0
+}
+
 /// Whether the code at `pc` begins with a breakpoint.
 ///
 /// # Safety
@@ -361,6 +367,16 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
     })
 }
 
+/// What is wanted of the calls of functions that are loaded from now on.
+pub fn wanted_of_loaded() -> Wanted {
+    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let mut w = Wanted::default();
+    for (how, _) in all.iter() {
+        how(&mut w);
+    }
+    w
+}
+
 /// What a body asks for while it runs.
 pub(super) struct Effects {
     returns: i64,
@@ -622,7 +638,9 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     };
     let me = cx.self_pid();
     let sensitive = cx.process().has(process::SENSITIVE);
-    let traced = !sensitive && cx.process().has(TRACED) && state(cx.process()).0 & flag::CALL != 0;
+    let traced = !sensitive
+        && cx.process().has(TRACED)
+        && super::live_state(cx.process()).0 & flag::CALL != 0;
     let mut timed = false;
     let (call_spec, meta) = {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
@@ -676,10 +694,6 @@ fn pass_traced(
 ) {
     // The body may change both.
     let (_, tracer) = state(cx.process());
-    if process::table().find(tracer).is_none() {
-        super::change(cx.process(), false, u32::MAX, NIL);
-        return;
-    }
     let mut fx = Effects { returns: 0, caller };
     let Some(m) = matches(cx, spec, args, &mut fx) else {
         return;

@@ -165,15 +165,19 @@ pub fn state(p: &mut Process) -> (u32, Term) {
     p.ext().map_or((0, NIL), |e| (e.trace_flags, e.tracer))
 }
 
+/// As [`state`]; where the tracer has gone the process is not traced any more.
+pub fn live_state(p: &mut Process) -> (u32, Term) {
+    let (_, tracer) = state(p);
+    if tracer != NIL && process::table().find(tracer).is_none() {
+        change(p, false, u32::MAX, NIL);
+    }
+    state(p)
+}
+
 /// A time as the flags want it; None if they want none.
 fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
-    if flags & flag::STRICT_MONOTONIC != 0 {
-        let t = a.int(clock::monotonic());
-        let n = a.int(crate::ids::unique_monotonic());
-        Some(a.tuple(&[t, n]))
-    } else if flags & flag::MONOTONIC != 0 {
-        Some(a.int(clock::monotonic()))
-    } else if flags & flag::TIMESTAMP != 0 {
+    // Where several are asked for, the first of these.
+    if flags & flag::TIMESTAMP != 0 {
         let us = clock::system().div_euclid(1000);
         let v = [
             Term::small(us / 1_000_000_000_000),
@@ -181,6 +185,12 @@ fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
             Term::small(us % 1_000_000),
         ];
         Some(a.tuple(&v))
+    } else if flags & flag::STRICT_MONOTONIC != 0 {
+        let t = a.int(clock::monotonic());
+        let n = a.int(crate::ids::unique_monotonic());
+        Some(a.tuple(&[t, n]))
+    } else if flags & flag::MONOTONIC != 0 {
+        Some(a.int(clock::monotonic()))
     } else {
         None
     }
@@ -228,6 +238,14 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     }
 }
 
+/// The receive of a process that the caller owns has ended by its timeout.
+#[inline]
+pub fn timed_out(p: &mut Process) {
+    if p.has(TRACED) {
+        event(p, flag::RECEIVE, &[receive(), am::TIMEOUT]);
+    }
+}
+
 /// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
 ///
 /// # Safety
@@ -240,7 +258,7 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     let parent = parent.as_mut().filter(|p| p.has(TRACED));
     let mut both = None;
     if let Some(p) = parent {
-        let (f, t) = state(p);
+        let (f, t) = live_state(p);
         let first = flag::SET_ON_FIRST_SPAWN | flag::SET_ON_FIRST_LINK;
         if f & (flag::SET_ON_SPAWN | flag::SET_ON_FIRST_SPAWN) != 0
             || linked && f & (flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) != 0
@@ -343,6 +361,9 @@ pub struct Collecting {
     began: i64,
 }
 
+/// Milliseconds that collections which somebody watches take longer than they need, for trying what is told of them.
+pub static GC_SLEEP_MS: AtomicU32 = AtomicU32::new(0);
+
 /// A collection begins.
 #[inline]
 pub fn gc_begin(cx: &mut Cx) -> Option<Collecting> {
@@ -361,11 +382,12 @@ fn gc_note(cx: &mut Cx) -> Option<Collecting> {
     }
     let mut frag = purlin_term::frag::Fragment::new();
     let info = crate::bif::process_info::gc_info(&mut frag, &cx.heap);
-    Some(Collecting {
-        info,
-        frag,
-        began: clock::elapsed(),
-    })
+    let began = clock::elapsed();
+    let ms = GC_SLEEP_MS.load(Ordering::Relaxed);
+    if ms != 0 {
+        std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+    }
+    Some(Collecting { info, frag, began })
 }
 
 /// The collection is over. Whether it was a full sweep is known only now, so both events are told now.

@@ -45,7 +45,17 @@ pub static LONG_SCHEDULE: AtomicU64 = AtomicU64::new(0);
 
 /// What is asked for now.
 pub fn wanted() -> Wanted {
-    *WANTED.lock().unwrap_or_else(|e| e.into_inner())
+    let w = *WANTED.lock().unwrap_or_else(|e| e.into_inner());
+    // SAFETY: the word of a local pid.
+    let gone = w.to != 0
+        && process::table()
+            .find(unsafe { Term::from_raw(w.to) })
+            .is_none();
+    if gone {
+        set(Wanted::default());
+        return Wanted::default();
+    }
+    w
 }
 
 /// Asks for something else; what it was before.
