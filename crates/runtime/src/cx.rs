@@ -47,6 +47,8 @@ pub enum Fail {
     Again,
     /// The process waits: it is called again, same arguments, when a signal has arrived.
     Wait,
+    /// The value is the first of [`Trap::args`], and the time slice ends.
+    Yield,
     /// The process has ended (it exited itself); nothing follows.
     Exited,
 }
@@ -193,6 +195,12 @@ impl Cx {
         self.trap.argc = args.len();
         self.trap.args[..args.len()].copy_from_slice(args);
         Fail::Trap
+    }
+    /// The native's value, which an immediate is; others run before the process goes on.
+    pub fn yield_with(&mut self, value: Term) -> Fail {
+        self.trap.args[0] = value;
+        self.reds = self.reds.min(0);
+        Fail::Yield
     }
     /// Counts `n` reductions of work done.
     #[inline]

@@ -284,7 +284,13 @@ fn create(l: &mut Lower, a: &[Operand]) {
             _ => seg::INTEGER,
         };
         let unit = l.u(s[2]);
-        let f = flags(l, s[3]);
+        // The number of the segment as it is in the source, for those that fail: the compiler joins constant ones.
+        let number = match s[1] {
+            Operand::U(n) => n,
+            Operand::Int(n) => n as u64,
+            o => l.u(o),
+        };
+        let f = flags(l, s[3]) | (number & 0xFFFF_FFFF) << 32;
         words.extend([Arg::Q(kind), Arg::Q(unit), Arg::Q(f)]);
         if kind == seg::STRING {
             let offset = match s[4] {

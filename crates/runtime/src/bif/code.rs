@@ -9,7 +9,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms, report};
 use purlin_loader::{BeamFile, Fault};
 use purlin_term::fun::Export;
-use purlin_term::{Alloc, NIL, Term, am, atom, etf};
+use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
 use std::sync::{Mutex, OnceLock};
 
 lazy_atoms! {
@@ -101,16 +101,20 @@ fn finish_loading_1(cx: &mut Cx, [list]: [Term; 1]) -> BifResult {
     if on_load && items.len() > 1 {
         return Err(Fail::SystemLimit);
     }
+    // The modules of references that are there twice.
+    let mut twice = Vec::new();
+    for (i, &t) in items.iter().enumerate() {
+        if items[..i].iter().any(|&s| compare::eq_exact(s, t)) {
+            let h = handle(t)?;
+            twice.push(h.as_ref().map_or(NIL, Prepared::name));
+        }
+    }
+    if !twice.is_empty() {
+        return pair(cx, duplicated(), &twice);
+    }
     let mut prepared = Vec::with_capacity(items.len());
     for &t in &items {
-        match handle(t)?.take() {
-            Some(p) => prepared.push(p),
-            // The same reference twice.
-            None => {
-                let m = prepared.last().map_or(NIL, Prepared::name);
-                return pair(cx, duplicated(), &[m]);
-            }
-        }
+        prepared.push(handle(t)?.take().ok_or(Fail::Badarg)?);
     }
     match code::finish_all(prepared) {
         Ok(()) => Ok(am::OK),

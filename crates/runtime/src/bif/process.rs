@@ -830,6 +830,9 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     if flag == a_max_heap_size() {
         let old = cx.process().ext().and_then(|e| e.max_heap);
         let new = max_heap(value, old).ok_or(Fail::Badarg)?;
+        if new.words != 0 && new.words < process::reported_min_heap(cx.process()) {
+            return Err(Fail::Badarg);
+        }
         let t = max_heap_term(cx, old);
         cx.process().ext_mut().max_heap = Some(new);
         return Ok(t);
@@ -873,8 +876,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .ok_or(Fail::Badarg)?;
         let before = crate::sched::bind_until_exit(cx.proc, n);
         // What follows is to run there.
-        cx.reds = 0;
-        return Ok(Term::small(before as i64));
+        return Err(cx.yield_with(Term::small(before as i64)));
     }
     if flag == a_monitor_nodes()
         || flag
@@ -1023,8 +1025,7 @@ fn make_ref_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 
 /// The time slice ends with the next call.
 fn yield_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
-    cx.reds = 0;
-    Ok(am::TRUE)
+    Err(cx.yield_with(am::TRUE))
 }
 
 bifs! {

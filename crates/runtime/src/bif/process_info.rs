@@ -314,7 +314,12 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             }
         }
         "total_heap_size" => {
-            int(cx.heap.block_words() + cx.heap.old_block_words() + cx.heap.frag_words)
+            // Messages in the queue are part of the heap, where they aren't to be kept apart.
+            let queued = match cx.process().has(OFF_HEAP_QUEUE) {
+                true => 0,
+                false => cx.process().queued_words(),
+            };
+            int(cx.heap.block_words() + cx.heap.old_block_words() + cx.heap.frag_words + queued)
         }
         "heap_size" => int(cx.heap.block_words()),
         "stack_size" => int(cx.heap.stack_words()),

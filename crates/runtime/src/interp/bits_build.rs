@@ -153,6 +153,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = r.h() as usize;
     let list = r.end();
     let e = cx.heap.stop;
+    let number = |k: usize| (*list.add(k + 2) >> 32) as usize;
     // First the sizes: nothing is made before all segments are known to fit.
     let mut total = 0usize;
     let mut appends = false;
@@ -181,10 +182,10 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         match bits {
             Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
             Ok(b) => total += b,
-            Err(bad) => return create_failed(cx, pc, to, i + 1, kind, bad),
+            Err(bad) => return create_failed(cx, pc, to, number(k), kind, bad),
         }
         if total > MAX_BITS {
-            return create_failed(cx, pc, to, i + 1, kind, Bad::Limit);
+            return create_failed(cx, pc, to, number(k), kind, Bad::Limit);
         }
     }
     let (term, dst, mut pos) = if appends {
@@ -218,7 +219,8 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         if appends && i == 0 {
             continue;
         }
-        let (kind, unit, flags) = (*list.add(k), *list.add(k + 1), *list.add(k + 2));
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        let flags = *list.add(k + 2) & 0xFFFF_FFFF;
         if kind == seg::STRING {
             let bits = *list.add(k + 4) as usize * 8;
             bits::copy_bits(*list.add(k + 3) as *const u8, 0, dst, pos, bits);
@@ -242,14 +244,19 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
             continue;
         }
         if !write(dst, pos, b, kind, flags, v) {
-            return create_failed(cx, pc, to, i + 1, kind, Bad::Arg("no_float", v));
+            return create_failed(cx, pc, to, number(k), kind, Bad::Arg("no_float", v));
         }
         pos += b;
     }
+    // What is copied costs time.
+    cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
     set_dst(cx, e, d, term);
     after_build(cx, heap, live, d);
     list.add(n)
 }
+
+/// Bits that are written at the price of one reduction, as in stock.
+const COPIED_BITS_PER_REDUCTION: usize = 8 * 1024;
 
 /// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
 #[inline(always)]

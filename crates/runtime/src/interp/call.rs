@@ -259,7 +259,8 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 return std::ptr::null();
             }
             // The module of the fun is gone: the error handler may load it again.
-            let target = code::export(am::ERROR_HANDLER, am::UNDEFINED_LAMBDA, 3);
+            let handler = cx.process_error_handler();
+            let target = code::export(handler, am::UNDEFINED_LAMBDA, 3);
             cx.x[0] = module;
             cx.x[1] = f;
             cx.x[2] = args;
@@ -382,6 +383,8 @@ enum After {
     Jump(*const u64),
     /// As [`After::Jump`], and the frame is to be dropped where the call was a tail call.
     Trap(*const u64),
+    /// Its value is in x0, and the time slice ends.
+    Yield,
 }
 
 #[inline(always)]
@@ -433,6 +436,10 @@ unsafe fn native_failed(
         Fail::Exited => {
             cx.interp.exit = Exit::Exited;
             After::Jump(std::ptr::null())
+        }
+        Fail::Yield => {
+            cx.x[0] = cx.trap.args[0];
+            After::Yield
         }
         _ => {
             let args: SmallVec<[Term; 8]> = cx.x[..n].into();
@@ -501,7 +508,15 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
             (cx.heap.stop as *mut u64).write(pc.add(words(9)) as u64);
             to
         }
+        After::Yield => go_on_later(cx, pc.add(words(9))),
     }
+}
+/// The time slice ends before the instruction at `pc`, to which a native has returned.
+unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    cx.interp.pc = pc;
+    cx.interp.live = 1;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
 }
 /// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -518,7 +533,7 @@ unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
         return std::ptr::null();
     }
     let (next, live) = match native(cx, pc, n) {
-        After::Value => (do_return(cx), 1),
+        After::Value | After::Yield => (do_return(cx), 1),
         After::Trap(to) => (to, cx.trap.argc),
         After::Jump(to) if to.is_null() => return to,
         // A handler: class, reason and trace stand in x1 to x3.
@@ -550,6 +565,11 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
             to
         }
+        After::Yield => {
+            cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
+            let to = do_return(cx);
+            go_on_later(cx, to)
+        }
     }
 }
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -560,6 +580,10 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match after {
         After::Value => do_return(cx),
         After::Jump(to) | After::Trap(to) => to,
+        After::Yield => {
+            let to = do_return(cx);
+            go_on_later(cx, to)
+        }
     }
 }
 
@@ -808,6 +832,11 @@ pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
     let Some(n) = spread(cx, args) else {
+        if m.is_atom() && f.is_atom() && args.list_to_vec().is_some() {
+            // More arguments than any function has.
+            let first = First::Native(am::ERLANG, am::APPLY, &[m, f, args]);
+            return exc::raise(cx, pc, Fail::SystemLimit, first);
+        }
         return bad_apply(cx, pc, m, f, args);
     };
     if let Some(next) = raise_here(cx, pc, m, f, n) {

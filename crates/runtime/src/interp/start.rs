@@ -73,7 +73,13 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if !m.is_atom() || !f.is_atom() || !it.tail().is_nil() || n > crate::cx::MAX_ARGS {
         let name = purlin_term::atom::intern("hibernate");
         let first = exc::First::Native(am::ERLANG, name, &[m, f, args]);
-        return exc::raise(cx, pc, crate::cx::Fail::Badarg, first);
+        let fail = match args.list_to_vec() {
+            Some(v) if m.is_atom() && f.is_atom() && v.len() > crate::cx::MAX_ARGS => {
+                crate::cx::Fail::SystemLimit
+            }
+            _ => crate::cx::Fail::Badarg,
+        };
+        return exc::raise(cx, pc, fail, first);
     }
     cx.reds -= 1;
     push_bottom(&mut cx.heap);

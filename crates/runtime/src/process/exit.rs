@@ -31,7 +31,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     if let Some(e) = (*p).ext() {
         if e.name != NIL {
-            registry::unregister(e.name);
+            registry::unregister_of(e.name, me);
             e.name = NIL;
         }
     }

@@ -226,6 +226,12 @@ impl Process {
         unsafe { self.mailbox.as_ref().map_or(0, |m| m.len()) }
     }
 
+    /// Words of the messages in its queue.
+    pub fn queued_words(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.mailbox.as_ref().map_or(0, |m| m.bytes() / 8) }
+    }
+
     /// Makes the fields of a cell that the spawner owns.
     ///
     /// # Safety

@@ -32,6 +32,16 @@ pub fn unregister(name: Term) -> Option<Term> {
     Some(unsafe { Term::from_raw(w) })
 }
 
+/// Takes a name away from `who`, who ends; if another has got it meanwhile it stays theirs.
+pub fn unregister_of(name: Term, who: Term) {
+    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
+    if let Some(m) = n.map.as_mut() {
+        if m.get(&name.raw()) == Some(&who.raw()) {
+            m.remove(&name.raw());
+        }
+    }
+}
+
 /// Who has the name.
 pub fn whereis(name: Term) -> Option<Term> {
     let n = NAMES.read().unwrap_or_else(|e| e.into_inner());

@@ -30,6 +30,9 @@ struct Queues {
     len: usize,
 }
 
+/// Normal processes that go before a low one that waits.
+const NORMAL_PER_LOW: u32 = 8;
+
 impl Queues {
     fn push(&mut self, cell: u32, p: Priority) {
         self.levels[p as usize].push_back(cell);
@@ -51,13 +54,8 @@ impl Queues {
             return None;
         }
         let l = |p: Priority| p as usize;
-        let low_first = {
-            let waiting = !self.levels[l(Priority::Low)].is_empty();
-            if waiting {
-                self.low_skipped += 1;
-            }
-            waiting && self.low_skipped > 8
-        };
+        let low_waits = !self.levels[l(Priority::Low)].is_empty();
+        let low_first = low_waits && self.low_skipped >= NORMAL_PER_LOW;
         let order = if low_first {
             [
                 Priority::Max,
@@ -75,8 +73,10 @@ impl Queues {
         };
         for p in order {
             if let Some(c) = self.levels[l(p)].pop_front() {
-                if p == Priority::Low {
-                    self.low_skipped = 0;
+                match p {
+                    Priority::Low => self.low_skipped = 0,
+                    Priority::Normal if low_waits => self.low_skipped += 1,
+                    _ => {}
                 }
                 self.len -= 1;
                 return Some(c);

@@ -271,7 +271,11 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
     fn creation(&mut self, short: bool) -> Result<u32, DecodeError> {
         if short {
-            Ok(self.u8()? as u32)
+            // The old formats have two bits for it.
+            match self.u8()? {
+                c @ 0..=3 => Ok(c as u32),
+                _ => self.bad(),
+            }
         } else {
             self.u32()
         }
