@@ -558,7 +558,7 @@ unsafe fn new_writable<A: Alloc + ?Sized>(
     capacity: usize,
 ) -> (Term, *mut u8) {
     let size = bits.div_ceil(8);
-    let b = RcBin::alloc(capacity.max(size).max(MIN_WRITABLE));
+    let b = RcBin::alloc(capacity.max(size));
     (*b).used.store(size, Ordering::Relaxed);
     let whole = a.refc_bin(b, size);
     (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
@@ -571,7 +571,7 @@ unsafe fn writable_sub<A: Alloc + ?Sized>(a: &mut A, whole: Term, bits: usize) -
     t
 }
 
-/// An empty writable binary with room for `capacity` bytes (at least 256).
+/// An empty writable binary with room for `capacity` bytes. A compiler that knows the size asks for just that.
 pub fn init_writable<A: Alloc + ?Sized>(a: &mut A, capacity: usize) -> Term {
     // SAFETY: no bits to fill.
     unsafe { new_writable(a, 0, capacity).0 }
@@ -608,7 +608,7 @@ pub fn append<A: Alloc + ?Sized>(
                 return Ok((writable_sub(a, whole, new), RcBin::bytes(block), old));
             }
         }
-        let (t, dst) = new_writable(a, new, size.saturating_mul(2));
+        let (t, dst) = new_writable(a, new, size.saturating_mul(2).max(MIN_WRITABLE));
         copy_bits(bits.base, bits.bit_offset as usize, dst, 0, old);
         Ok((t, dst, old))
     }

@@ -495,8 +495,14 @@ impl Walk<'_> {
         let code = self.code;
         let a = code.args(ins);
         let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
+        // Whether a word is this immediate can be asked of any word. The compiler does so where a guard's native has
+        // failed, and the register has its value on another way only.
+        let word_test = matches!(ins.op, g::IS_EQ_EXACT | g::IS_NE_EXACT)
+            && a.iter()
+                .any(|o| matches!(o, Operand::Atom(_) | Operand::Nil));
         for (&k, &o) in kinds.iter().zip(a) {
             match k {
+                Kind::Src if word_test && matches!(o.untyped(), Operand::X(_)) => {}
                 Kind::Src | Kind::Reg | Kind::Size | Kind::FSrc => self.read(s, o)?,
                 Kind::SrcList | Kind::PairList | Kind::EnvList | Kind::UpdateList => {
                     for &m in code.list(o) {

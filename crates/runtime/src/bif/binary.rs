@@ -3,6 +3,7 @@
 //! Several patterns are searched for as stock does: the earliest match, and of those that start together the longest.
 
 use super::iolist::{self, part_range};
+use super::long::{self, leave_if};
 use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
@@ -161,29 +162,41 @@ fn search(
     Ok(found)
 }
 
+/// Leaves for a dirty thread where `size` bytes are too many to work on here.
+fn leave_if_long(cx: &mut Cx, f: &str, args: &[Term], size: usize) -> Result<(), Fail> {
+    leave_if(cx, "binary", f, args, || long::BINARY.exceeded(size))
+}
+
 fn match_3(cx: &mut Cx, [s, p, o]: [Term; 3]) -> BifResult {
-    let o = options(o, bytes(s)?.len(), false)?;
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "match", &[s, p, o], size)?;
+    let o = options(o, size, false)?;
     Ok(match search(cx, s, p, &o, false)?.first() {
         Some(&m) => pair(cx, m),
         None => nomatch(),
     })
 }
 fn match_2(cx: &mut Cx, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "match", &[s, p], bytes(s)?.len())?;
     match_3(cx, [s, p, NIL])
 }
 
 fn matches_3(cx: &mut Cx, [s, p, o]: [Term; 3]) -> BifResult {
-    let o = options(o, bytes(s)?.len(), false)?;
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "matches", &[s, p, o], size)?;
+    let o = options(o, size, false)?;
     let found = search(cx, s, p, &o, true)?;
     let v: Vec<Term> = found.into_iter().map(|m| pair(cx, m)).collect();
     Ok(cx.list(&v))
 }
 fn matches_2(cx: &mut Cx, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "matches", &[s, p], bytes(s)?.len())?;
     matches_3(cx, [s, p, NIL])
 }
 
 fn split_3(cx: &mut Cx, [s, p, o]: [Term; 3]) -> BifResult {
     let size = bytes(s)?.len();
+    leave_if_long(cx, "split", &[s, p, o], size)?;
     let o = options(o, size, true)?;
     let found = search(cx, s, p, &o, o.global)?;
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
@@ -207,6 +220,7 @@ fn split_3(cx: &mut Cx, [s, p, o]: [Term; 3]) -> BifResult {
     Ok(cx.list(&v))
 }
 fn split_2(cx: &mut Cx, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "split", &[s, p], bytes(s)?.len())?;
     split_3(cx, [s, p, NIL])
 }
 
@@ -248,15 +262,16 @@ fn last_1(_: &mut Cx, [s]: [Term; 1]) -> BifResult {
 
 fn copy_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     let b = bytes(s)?;
-    let n = n
+    let times = n
         .as_small()
         .and_then(|n| usize::try_from(n).ok())
         .ok_or(Fail::Badarg)?;
     let total = b
         .len()
-        .checked_mul(n)
+        .checked_mul(times)
         .filter(|&t| Vec::<u8>::new().try_reserve_exact(t).is_ok())
         .ok_or(Fail::SystemLimit)?;
+    leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);
     Ok(iolist::build_binary(cx, total, |out| {
         if let [one] = *b {
@@ -269,6 +284,7 @@ fn copy_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     }))
 }
 fn copy_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
+    leave_if_long(cx, "copy", &[s], bytes(s)?.len())?;
     copy_2(cx, [s, Term::small(1)])
 }
 
@@ -331,6 +347,13 @@ fn encode_unsigned_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
 fn common(cx: &mut Cx, t: Term, suffix: bool) -> BifResult {
     let items = t.list_to_vec().ok_or(Fail::Badarg)?;
     let all: Vec<Cow<[u8]>> = items.iter().map(|&t| bytes(t)).collect::<Result<_, _>>()?;
+    let f = if suffix {
+        "longest_common_suffix"
+    } else {
+        "longest_common_prefix"
+    };
+    let shortest = all.iter().map(|b| b.len()).min().unwrap_or(0);
+    leave_if_long(cx, f, &[t], shortest.saturating_mul(all.len()))?;
     let (first, rest) = all.split_first().ok_or(Fail::Badarg)?;
     let mut n = first.len();
     for b in rest {

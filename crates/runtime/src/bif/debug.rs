@@ -3,10 +3,12 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
-use super::long::{is_large, leave_if};
+use super::long::{self, is_large, leave_if};
+use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::EXIT_PENDING;
 use crate::signal::{self, handle};
+use purlin_term::bin::RcBin;
 use purlin_term::layout;
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, hash, region};
@@ -41,8 +43,33 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         return Ok(super::process_info::all_items(cx));
     }
     match item.as_tuple() {
+        Some(&[k, t]) if word(k) == "binary_info" && t.as_bits().is_some() => {
+            Ok(binary_info(cx, t))
+        }
         Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
         _ => Err(Fail::Badarg),
+    }
+}
+
+/// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Room}, Flags}`.
+fn binary_info(cx: &mut Cx, t: Term) -> Term {
+    let mut whole = t;
+    // SAFETY: layouts of sub-binaries and refc binaries; the block lives as long as the term.
+    unsafe {
+        if whole.subtag() == Some(Subtag::SubBin) {
+            whole = *whole.ptr().add(4);
+        }
+        if whole.subtag() != Some(Subtag::RefcBin) {
+            return atom::intern("heap_binary");
+        }
+        let p = whole.ptr();
+        let (size, flags) = ((*p.add(1)).raw(), (*p.add(5)).raw());
+        let block = (*p.add(3)).raw() as *const RcBin;
+        let room = cx.uint((*block).capacity as u64);
+        let room = cx.tuple(&[am::BINARY, room]);
+        let size = cx.uint(size);
+        let flags = cx.uint(flags);
+        cx.tuple(&[atom::intern("refc_binary"), size, room, flags])
     }
 }
 
@@ -63,6 +90,19 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
         }
         // Memory is given back at once, and no work is put off between threads.
         ("wait", "deallocations" | "thread_progress" | "aux_work") => Ok(am::OK),
+        ("binary_loop_limit" | "unicode_loop_limit", _) => {
+            let limit = match word(item) {
+                "binary_loop_limit" => &long::BINARY,
+                _ => &long::UNICODE,
+            };
+            let n = match word(value) {
+                "default" => 0,
+                _ => arith::to_u64(value).ok_or(Fail::Badarg)?,
+            };
+            Ok(cx.uint(limit.set(n as usize) as u64))
+        }
+        // Natives of tables leave off by reductions only, and a tree is never split.
+        ("ets_force_trap" | "ets_force_split" | "ets_debug_random_split_join", _) => Ok(am::NOTSUP),
         // The process named is looked for; it is the caller that collects.
         ("force_gc", _) => {
             let found = value.is_local_pid() && crate::process::table().find(value).is_some();
@@ -94,6 +134,33 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
         }
         _ => Err(Fail::Badarg),
     }
+}
+
+/// `disassemble({M, F, A})`, or of the address of an instruction: `{NextAddress, Text, {M, F, A}}`, the text being that
+/// of one specific instruction. `undef` if there is no such function, `false` if no instruction is there.
+fn disassemble_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
+    let pc = match what.as_tuple() {
+        Some(&[m, f, a]) if m.is_atom() && f.is_atom() => {
+            let arity = a.as_small().ok_or(Fail::Badarg)?;
+            let found = code::current(m).and_then(|v| {
+                let mut all = v.functions.iter();
+                let one = all.find(|x| x.name == f.raw() && i64::from(x.arity) == arity)?;
+                Some(v.at(one.start))
+            });
+            match found {
+                Some(pc) => pc,
+                None => return Ok(am::UNDEF),
+            }
+        }
+        _ => arith::to_u64(what).ok_or(Fail::Badarg)? as *const u64,
+    };
+    let Some(d) = code::disasm_at(pc) else {
+        return Ok(am::FALSE);
+    };
+    let next = cx.uint(d.next as u64);
+    let text = cx.binary(format!("{pc:016p}: {}", d.text.trim_start()).as_bytes());
+    let mfa = cx.tuple(&[d.module, d.function, Term::small(i64::from(d.arity))]);
+    Ok(cx.tuple(&[next, text, mfa]))
 }
 
 /// Lets so many milliseconds pass, or time without end, and handles signals meanwhile. False: one of them ends the
@@ -372,6 +439,7 @@ crate::bifs! {
     Plain "purlin":"normal"/1 = resumed_normal;
     DirtyCpu "purlin":"dirty_cpu"/1 = resumed_cpu;
     DirtyIo "purlin":"dirty_io"/1 = resumed_io;
+    Plain "erts_debug":"disassemble"/1 = disassemble_1;
     DirtyCpu "erts_debug":"dirty_cpu"/2 = dirty_cpu_2;
     DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
     Plain "erts_debug":"size_shared"/1 = size_shared_1;

@@ -50,7 +50,7 @@ fn nif_error_2(cx: &mut Cx, [value, _]: [Term; 2]) -> BifResult {
 
 /// A stack trace as `raise/3` takes it, cut to the depth that traces have; `None` if an entry is no entry.
 fn given_trace(cx: &mut Cx, t: Term) -> Option<Term> {
-    let depth = crate::interp::exc::DEPTH.load(std::sync::atomic::Ordering::Relaxed);
+    let depth = crate::interp::exc::depth();
     let mut out = Vec::new();
     let mut changed = false;
     let mut it = t.list_iter();

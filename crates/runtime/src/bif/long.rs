@@ -9,13 +9,57 @@ use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::{Alloc, Term, am, atom, layout};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Parts of data (cells, elements, cache lines of bytes) that a native may work on where it is called: a few
 /// milliseconds.
 pub const MANY: usize = 100_000;
 
+/// How much a family of natives works on where it is called, in a unit of its own. Tests of what happens to longer
+/// calls lower it (`erts_debug:set_internal_state/2`).
+pub struct Limit {
+    default: usize,
+    /// 0: the default.
+    set: AtomicUsize,
+}
+
+/// Bytes that natives of module `binary` search, compare or copy.
+pub static BINARY: Limit = Limit::new(MANY * 64);
+/// Bytes and list cells that natives of module `unicode` convert.
+pub static UNICODE: Limit = Limit::new(MANY * 4);
+
+impl Limit {
+    const fn new(default: usize) -> Limit {
+        Limit {
+            default,
+            set: AtomicUsize::new(0),
+        }
+    }
+    /// Whether so much is too long.
+    pub fn exceeded(&self, n: usize) -> bool {
+        match self.set.load(Ordering::Relaxed) {
+            0 => n > self.default,
+            limit => n > limit,
+        }
+    }
+    /// Sets the limit (0: the default) and returns what was set.
+    pub fn set(&self, n: usize) -> usize {
+        self.set.swap(n, Ordering::Relaxed)
+    }
+}
+
 /// The natives that may be called on a dirty thread.
 const NATIVES: &[(&str, &str, usize)] = &[
+    ("binary", "copy", 1),
+    ("binary", "copy", 2),
+    ("binary", "longest_common_prefix", 1),
+    ("binary", "longest_common_suffix", 1),
+    ("binary", "match", 2),
+    ("binary", "match", 3),
+    ("binary", "matches", 2),
+    ("binary", "matches", 3),
+    ("binary", "split", 2),
+    ("binary", "split", 3),
     ("erlang", "++", 2),
     ("erlang", "--", 2),
     ("erlang", "append", 2),
@@ -57,6 +101,8 @@ const NATIVES: &[(&str, &str, usize)] = &[
     ("maps", "keys", 1),
     ("maps", "merge", 2),
     ("maps", "values", 1),
+    ("unicode", "characters_to_binary", 2),
+    ("unicode", "characters_to_list", 2),
 ];
 
 /// Leaves for a dirty thread if `long` says so and this isn't one. `long` is not asked where there is no choice.

@@ -2,6 +2,7 @@
 //!
 //! Data is walked with an explicit stack that keeps every tail, for what an error returns must nest as the input did.
 
+use super::long::{self, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_term::layout::Bits;
@@ -56,12 +57,14 @@ fn char_bytes(b0: u8) -> usize {
     }
 }
 
-/// Whether `t` is character data at all: integers, binaries and lists of them. What fails this is `badarg`, before
+/// Cells and bytes of character data: integers, binaries and lists of them. What is none (None) is `badarg`, before
 /// anything is converted.
-fn is_chardata(t: Term) -> bool {
+fn chardata_size(t: Term) -> Option<usize> {
     let mut at = t;
     let mut stack = Vec::new();
+    let mut size = 0;
     loop {
+        size += at.as_bits().map_or(1, |b| b.bit_len / 8);
         if let Some((h, t)) = at.as_cons() {
             at = t;
             if h.is_list_ptr() {
@@ -70,15 +73,17 @@ fn is_chardata(t: Term) -> bool {
                 }
                 at = h;
             } else if !(h.is_nil() || h.is_integer() || h.is_binary()) {
-                return false;
+                return None;
+            } else {
+                size += h.as_bits().map_or(0, |b| b.bit_len / 8);
             }
         } else if at.is_nil() || at.is_binary() {
             match stack.pop() {
                 Some(t) => at = t,
-                None => return true,
+                None => return Some(size),
             }
         } else {
-            return false;
+            return None;
         }
     }
 }
@@ -292,17 +297,19 @@ fn convert<S: Sink + Default>(
     cx: &mut Cx,
     data: Term,
     enc: Term,
+    name: &str,
     finish: fn(&mut Cx, &S) -> Term,
-    others: &str,
 ) -> BifResult {
     let Some(latin1) = encoding(enc) else {
-        // Module `unicode` knows the others.
-        let to = crate::code::export(am::UNICODE, atom::intern(others), 2);
-        return Err(cx.trap(to, &[data, enc]));
+        // The other encodings are the module's own work, and so is the error if there is no such encoding.
+        let other = atom::intern(&format!("{name}_int"));
+        let target = crate::code::export(atom::intern("unicode"), other, 2);
+        return Err(cx.trap(target, &[data, enc]));
     };
-    if !is_chardata(data) {
-        return Err(Fail::Badarg);
-    }
+    let size = chardata_size(data).ok_or(Fail::Badarg)?;
+    leave_if(cx, "unicode", name, &[data, enc], || {
+        long::UNICODE.exceeded(size)
+    })?;
     let mut out = S::default();
     let end = Conv {
         cx,
@@ -324,17 +331,11 @@ fn convert<S: Sink + Default>(
 }
 
 fn characters_to_binary_2(cx: &mut Cx, [data, enc]: [Term; 2]) -> BifResult {
-    convert::<Vec<u8>>(
-        cx,
-        data,
-        enc,
-        |cx, v| cx.binary(v),
-        "characters_to_binary_int",
-    )
+    convert::<Vec<u8>>(cx, data, enc, "characters_to_binary", |cx, v| cx.binary(v))
 }
 
 fn characters_to_list_2(cx: &mut Cx, [data, enc]: [Term; 2]) -> BifResult {
-    convert::<Vec<Term>>(cx, data, enc, |cx, v| cx.list(v), "characters_to_list_int")
+    convert::<Vec<Term>>(cx, data, enc, "characters_to_list", |cx, v| cx.list(v))
 }
 
 fn bin_is_7bit_1(cx: &mut Cx, [b]: [Term; 1]) -> BifResult {

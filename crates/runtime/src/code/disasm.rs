@@ -4,7 +4,7 @@
 //! members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
-use purlin_isa::ops::{Form, Opnd, lookup, words};
+use purlin_isa::ops::{Form, Opnd, SpecOp, lookup, words};
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
@@ -30,6 +30,64 @@ pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
         }
     }
     Ok(out)
+}
+
+/// One instruction of loaded code.
+pub struct Disassembled {
+    pub text: String,
+    /// The address behind it.
+    pub next: *const u64,
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+}
+
+/// The instruction at an address; None if none starts there.
+pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
+    let m = super::module_at(pc)?;
+    let f = m.function_at(pc)?;
+    let wanted = (pc as usize).checked_sub(m.code.as_ptr() as usize)?;
+    let mut at = f.start as usize;
+    // What lies between instructions may look like one, with operands that are no addresses.
+    while at * 8 < wanted {
+        at += size(&m.code, at);
+    }
+    if at * 8 != wanted {
+        return None;
+    }
+    let mut text = String::new();
+    let n = instruction(&mut text, &m.code, at);
+    Some(Disassembled {
+        text,
+        next: m.at((at + n) as u32),
+        module: m.name,
+        // SAFETY: the word of an atom.
+        function: unsafe { Term::from_raw(f.name) },
+        arity: f.arity,
+    })
+}
+
+/// Words that the instruction at word `at` takes.
+fn size(code: &[u64], at: usize) -> usize {
+    let Some((row, variant)) = lookup(unit(code, at * 4) as u16) else {
+        return 1;
+    };
+    let forms = row.forms(variant);
+    let before: usize = forms.iter().rev().skip(1).map(|f| f.units()).sum();
+    let last = forms.last().map_or(0, |f| {
+        let from = at * 4 + 1 + before;
+        (0..f.units()).fold(0, |v, k| v | unit(code, from + k) << (16 * k))
+    });
+    words(&forms) + list_words(row, last as usize)
+}
+
+/// Words of the list behind an instruction whose last operand is `count`.
+fn list_words(row: &SpecOp, count: usize) -> usize {
+    match row.name {
+        _ if row.operands.last() != Some(&Opnd::List) => 0,
+        "select_val" | "update_record" => 2 * count,
+        _ => count,
+    }
 }
 
 fn unit(code: &[u64], i: usize) -> u64 {
@@ -84,10 +142,7 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
         out.push('\n');
         return fixed;
     }
-    let n = match row.name {
-        "select_val" | "update_record" => 2 * count,
-        _ => count,
-    };
+    let n = list_words(row, count);
     out.push_str(" [");
     for (i, &w) in code[at + fixed..].iter().take(n).enumerate() {
         out.push_str(if i == 0 { "" } else { ", " });

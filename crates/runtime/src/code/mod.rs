@@ -13,7 +13,7 @@ mod load;
 pub mod purge;
 mod versions;
 
-pub use disasm::disasm_specific;
+pub use disasm::{disasm_at, disasm_specific};
 pub use load::{LoadFailure, Prepared, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, Place, Versions, current, delete, find, finish_all, finish_on_load,

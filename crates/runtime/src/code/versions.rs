@@ -92,7 +92,7 @@ impl Module {
             .collect()
     }
     /// The function that holds an address.
-    fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
+    pub(super) fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self
             .functions

@@ -32,6 +32,11 @@ pub enum First<'a> {
 /// Most entries of a stack trace (`backtrace_depth`).
 pub static DEPTH: AtomicUsize = AtomicUsize::new(8);
 
+/// Most entries of a stack trace: where it starts is told even if the flag is 0.
+pub fn depth() -> usize {
+    DEPTH.load(Ordering::Relaxed).max(1)
+}
+
 /// The module that formats errors of natives of `m`.
 fn format_module(m: Term) -> Option<Term> {
     Some(atom::intern(match atom::name(m) {
@@ -135,7 +140,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             (2, cx.tuple(&[m, f, a]), extra)
         }
     };
-    let depth = DEPTH.load(Ordering::Relaxed).max(1);
+    let depth = depth();
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     let mut p = cx.heap.stop;
     let traced = code::stubs().return_trace.as_ptr() as u64;
@@ -186,7 +191,7 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         return parts[2];
     }
     let mut entries = Vec::new();
-    let depth = DEPTH.load(Ordering::Relaxed);
+    let depth = depth();
     if kind == 2 {
         if let Some(&[m, f, a]) = parts[2].as_tuple() {
             let e = cx.tuple(&[m, f, a, parts[3]]);

@@ -46,6 +46,10 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::Message => message(cx, s),
         Kind::AliasMessage => alias_message(cx, s),
         Kind::LinkExit | Kind::Exit => exit(cx, s),
+        // Behind the signal that ends it nobody finds the process any more.
+        Kind::Link | Kind::Monitor if p.has(EXIT_PENDING) => {
+            drain_dead(p.pid(), s as *mut super::queue::Link)
+        }
         Kind::Link => {
             crate::trace::tie(p, Tie::GettingLinked, (*s).term);
             link(p, (*s).term);
