@@ -23,8 +23,9 @@ lazy_atoms! {
     prepare_on_load = "prepare_on_load";
 }
 
-/// Modules whose native library is part of stock's emulator.
+/// Modules whose native library is part of stock's emulator, and `crypto`, of whose library this one has a part.
 const STATIC_LIBRARIES: &[&str] = &[
+    "crypto",
     "erl_tracer",
     "prim_buffer",
     "prim_file",

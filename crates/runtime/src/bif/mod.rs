@@ -7,6 +7,7 @@ pub mod binary;
 pub mod checksum;
 pub mod code;
 pub mod convert;
+pub mod crypto;
 pub mod debug;
 pub mod decode_packet;
 pub mod erl_ddll;
@@ -114,6 +115,7 @@ pub const TABLES: &[&[Bif]] = &[
     checksum::BIFS,
     code::BIFS,
     convert::BIFS,
+    crypto::BIFS,
     debug::BIFS,
     decode_packet::BIFS,
     erl_ddll::BIFS,
