@@ -9,7 +9,7 @@
 //! `@stress`: run once more on Purlin with a collection at every allocation. `@seconds N`: the limit, otherwise 60.
 //! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
-//! Settings: `PROGRAMS_STRESS=1` adds the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! Settings: `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
 //!
@@ -206,7 +206,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
     let jobs = number("PROGRAMS_JOBS")
         .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
         .unwrap_or(2);
-    let with_stress = number("PROGRAMS_STRESS").unwrap_or(0) != 0 && setup.purlin.is_some();
+    let with_stress = number("PROGRAMS_STRESS").unwrap_or(1) != 0 && setup.purlin.is_some();
     let next = AtomicUsize::new(0);
     let counts = Mutex::new([0; 3]);
     let report = |name: &str, verdict: Verdict| {
@@ -220,14 +220,14 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         print!("test {name} ... {word}\n{detail}");
         let _ = std::io::stdout().flush();
     };
-    let examine = |program: &Program, stress: bool| {
+    let on_stock = |program: &Program| execute(setup, program, "s", None, false);
+    let examine = |program: &Program, stress: bool, stock: &Outcome| {
         let name = match stress {
             true => format!("{}+stress", program.name),
             false => program.name.clone(),
         };
-        let stock = execute(setup, program, "s", None, false);
         let ours = execute(setup, program, "p", setup.purlin.as_deref(), stress);
-        let verdict = match (difference(&stock, &ours), setup.known.get(&name)) {
+        let verdict = match (difference(stock, &ours), setup.known.get(&name)) {
             (None, None) => Verdict::Agrees,
             (None, Some(_)) => {
                 println!("note: {name} agrees now, and is in known_failures.txt");
@@ -244,12 +244,13 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let stock = on_stock(program);
                     for stress in [false, true] {
                         if stress && !(with_stress && program.stress) {
                             continue;
                         }
                         let begun = Instant::now();
-                        let (name, verdict) = examine(program, stress);
+                        let (name, verdict) = examine(program, stress, &stock);
                         if begun.elapsed() > Duration::from_secs(20) {
                             println!("note: {name} took {:.0?}", begun.elapsed());
                         }
@@ -266,7 +267,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         }
     });
     for (program, stress) in again.into_inner().expect("no thread panicked") {
-        let (name, verdict) = examine(program, stress);
+        let (name, verdict) = examine(program, stress, &on_stock(program));
         if matches!(verdict, Verdict::Agrees) {
             println!("note: {name} agrees when it runs alone");
         }
