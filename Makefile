@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench bench-http bench-doom conformance selfbuild setup
+.PHONY: all demo test check bench bench-http bench-doom conformance generated soak selfbuild setup
 all:
 	cargo build --release
 
@@ -39,3 +39,11 @@ conformance: setup
 selfbuild: setup
 	@sh scripts/compile-otp.sh
 	@sh scripts/compile-elixir.sh
+
+# Random calls and programs, compared with stock. ROUNDS=100 make generated goes on for long.
+generated: setup
+	@sh scripts/generated.sh $(FAMILIES)
+
+# A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory.
+soak: setup
+	@sh scripts/soak.sh $(SECONDS)

@@ -66,6 +66,8 @@ plain(T) when is_port(T) -> 'PORT';
 plain(T) when is_reference(T) -> 'REF';
 plain(T) when is_function(T) -> {'FUN', erlang:fun_info(T, arity)};
 plain([H | T]) -> [plain(H) | plain(T)];
+%% How the rest of character data is nested depends on the reductions that were left in stock.
+plain({E, B, R}) when is_binary(B), (E =:= error orelse E =:= incomplete) -> {E, B, try lists:flatten([R]) catch _:_ -> R end};
 plain({re_pattern, A, B, C, Code}) when is_binary(Code) -> {re_pattern, A, B, C};
 plain(T) when is_tuple(T), tuple_size(T) < 1000 -> list_to_tuple(plain(tuple_to_list(T)));
 plain(T) when is_map(T), map_size(T) =< 32 -> maps:map(fun(_, V) -> plain(V) end, T);
