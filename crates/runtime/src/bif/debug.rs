@@ -3,7 +3,7 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
-use super::long::{self, is_large, leave_if};
+use super::long::{self, leave_large};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::EXIT_PENDING;
@@ -327,7 +327,7 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 
 /// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erts_debug", "size_shared", &[t], || is_large(t))?;
+    leave_large(cx, "erts_debug", "size_shared", &[t], t)?;
     let mut seen = HashSet::new();
     let mut counts = |p: *mut Term| {
         let literal = region::is_region_ptr(p)
@@ -363,12 +363,12 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 /// A copy in which what was shared is shared. Literals are copied if asked for.
 fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
-    leave_if(
+    leave_large(
         cx,
         "erts_debug",
         "copy_shared",
         &[t, Term::bool(literals)],
-        || is_large(t),
+        t,
     )?;
     let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
     let mut root = t;

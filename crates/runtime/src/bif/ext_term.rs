@@ -1,7 +1,7 @@
 //! Natives of module `erlang` on the external term format.
 
 use super::errors::with_args;
-use super::long::{MANY, is_large, leave_if};
+use super::long::{MANY, is_large, leave_if, leave_large};
 use crate::code::CodeHooks;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::etf::decode::{self, DecodeError, decode};
@@ -38,7 +38,7 @@ fn encode_options(list: Term) -> Result<encode::Options, Fail> {
 }
 
 fn term_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "term_to_binary", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "term_to_binary", &[t], t)?;
     to_binary(cx, t, encode::Options::default())
 }
 fn term_to_binary_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
@@ -55,12 +55,12 @@ fn to_binary(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
 }
 
 fn term_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "term_to_iovec", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "term_to_iovec", &[t], t)?;
     to_iovec(cx, t, encode::Options::default())
 }
 fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
-    leave_if(cx, "erlang", "term_to_iovec", &[t, options], || is_large(t))?;
+    leave_large(cx, "erlang", "term_to_iovec", &[t, options], t)?;
     if o.compressed > 0 {
         let b = to_binary(cx, t, o)?;
         return Ok(cx.list(&[b]));
@@ -89,7 +89,7 @@ fn to_iovec(cx: &mut Cx, t: Term, o: encode::Options) -> BifResult {
 }
 
 fn external_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "external_size", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "external_size", &[t], t)?;
     external_size_2(cx, [t, NIL])
 }
 fn external_size_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
@@ -109,7 +109,7 @@ fn external_size_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    leave_if(cx, "erlang", "external_size", &[t, options], || is_large(t))?;
+    leave_large(cx, "erlang", "external_size", &[t, options], t)?;
     let n = external_size(t, o);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))

@@ -2,7 +2,7 @@
 //! debugging.
 
 use super::errors::badmap;
-use super::long::{is_large, leave_if};
+use super::long::leave_large;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
@@ -19,18 +19,18 @@ fn range(t: Term) -> Result<u64, Fail> {
 }
 fn phash_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    leave_if(cx, "erlang", "phash", &[t, n], || is_large(t))?;
+    leave_large(cx, "erlang", "phash", &[t, n], t)?;
     let n = modulus;
     let h = u64::from(hash::phash(t));
     Ok(cx.uint(h % n + 1))
 }
 fn phash2_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "phash2", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "phash2", &[t], t)?;
     Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
 }
 fn phash2_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    leave_if(cx, "erlang", "phash2", &[t, n], || is_large(t))?;
+    leave_large(cx, "erlang", "phash2", &[t, n], t)?;
     let n = modulus;
     Ok(Term::small((u64::from(hash::phash2(t)) % n) as i64))
 }
@@ -165,7 +165,7 @@ fn sub_binary_words(t: Term) -> usize {
 }
 
 fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erts_debug", "flat_size", &[t], || is_large(t))?;
+    leave_large(cx, "erts_debug", "flat_size", &[t], t)?;
     let n = flat_words(t);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))

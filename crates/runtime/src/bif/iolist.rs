@@ -5,7 +5,7 @@
 //! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
 use super::gather::{scratch_bytes, small_limit};
-use super::long::{MANY, is_large, leave_if};
+use super::long::{MANY, leave_if, leave_large};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::bin::RcBin;
@@ -426,12 +426,12 @@ fn iolist_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    leave_if(cx, "erlang", "iolist_to_binary", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "iolist_to_binary", &[t], t)?;
     to_binary(cx, t).map_err(bad)
 }
 
 fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "list_to_binary", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "list_to_binary", &[t], t)?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
@@ -456,7 +456,7 @@ fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_bitstring_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_if(cx, "erlang", "list_to_bitstring", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "list_to_bitstring", &[t], t)?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
@@ -583,7 +583,7 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             _ => Err(Fail::Badarg),
         };
     }
-    leave_if(cx, "erlang", "iolist_to_iovec", &[t], || is_large(t))?;
+    leave_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
     let limit = small_limit();
     let mut out: Vec<Term> = Vec::new();
     let mut scratch: Vec<u8> = Vec::new();

@@ -148,8 +148,30 @@ fn leave(cx: &mut Cx, m: &str, f: &str, args: &[Term]) -> Fail {
     cx.trap(target, &[call])
 }
 
+/// Parts that are worth a reduction.
+const PARTS_PER_REDUCTION: usize = 16;
+
+/// Leaves for a dirty thread if `t`, which the native is to walk through, has more than [`MANY`] parts; counts
+/// reductions for the walk otherwise.
+pub fn leave_large(cx: &mut Cx, m: &str, f: &str, args: &[Term], t: Term) -> Result<(), Fail> {
+    if cx.dirty || cx.proc.is_null() || t.is_immed() {
+        return Ok(());
+    }
+    let n = parts(t);
+    if n > MANY {
+        return Err(leave(cx, m, f, args));
+    }
+    cx.bump(n / PARTS_PER_REDUCTION);
+    Ok(())
+}
+
 /// Whether a term has more than [`MANY`] parts.
 pub fn is_large(t: Term) -> bool {
+    parts(t) > MANY
+}
+
+/// Parts of a term; a number above [`MANY`] where they are more than that.
+fn parts(t: Term) -> usize {
     let mut n = 0usize;
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
     todo.push(t);
@@ -157,7 +179,7 @@ pub fn is_large(t: Term) -> bool {
         while let Some((h, tl)) = t.as_cons() {
             n += 1;
             if n > MANY {
-                return true;
+                return n;
             }
             if !h.is_immed() {
                 todo.push(h);
@@ -181,10 +203,10 @@ pub fn is_large(t: Term) -> bool {
             }
         }
         if n > MANY {
-            return true;
+            return n;
         }
     }
-    false
+    n
 }
 
 /// `purlin:long({Module, Function, Argument, …})`: where long calls trap to.
