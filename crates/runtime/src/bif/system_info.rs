@@ -377,10 +377,17 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         "wordsize" => Term::small(8),
         // What the atomics of modules `atomics` and `counters` are made of.
         "ethread_info" => {
-            let native = cx.string("64-bit native atomics");
-            let yes = cx.string("yes");
-            let row = cx.tuple(&[native, yes, NIL]);
-            cx.list(&[row])
+            // What the runtime uses, of what processors have.
+            let rows = [
+                ("32-bit native atomics", "yes"),
+                ("64-bit native atomics", "yes"),
+                ("Double word native atomics", "no"),
+            ]
+            .map(|(what, used)| {
+                let (what, used) = (cx.string(what), cx.string(used));
+                cx.tuple(&[what, used, NIL])
+            });
+            cx.list(&rows)
         }
         "c_compiler_used" => cx.tuple(&[am::UNDEFINED, am::UNDEFINED]),
         "compile_info" => NIL,

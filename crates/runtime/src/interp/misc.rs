@@ -220,7 +220,12 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx.interp.exit = Exit::Wait;
             return std::ptr::null();
         }
-        _ => return exc::error(cx, pc, am::TIMEOUT_VALUE),
+        _ => {
+            if let Some(f) = receive() {
+                (f.restart)(cx);
+            }
+            return exc::error(cx, pc, am::TIMEOUT_VALUE);
+        }
     };
     cx.interp.pc = again;
     cx.interp.live = 0;

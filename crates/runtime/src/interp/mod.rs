@@ -121,6 +121,7 @@ pub struct Receive {
     pub loop_rec_end: fn(&mut Cx),
     pub remove_message: fn(&mut Cx),
     pub timeout: fn(&mut Cx),
+    pub restart: fn(&mut Cx),
     pub send: fn(&mut Cx, Term, Term) -> BifResult,
     pub marker_reserve: fn(&mut Cx) -> Term,
     pub marker_bind: fn(&mut Cx, Term, Term),

@@ -38,6 +38,8 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     crate::owner_exit(me);
     let left = (*p).in_transit.close();
     drain_dead(me, left);
+    // Whoever hears of its end finds it gone.
+    table().withdraw(p);
     if let Some(e) = (*p).ext() {
         // Work that was put off: whoever asked for it hears that the process has gone.
         for task in std::mem::take(&mut e.deferred) {
@@ -58,7 +60,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     crate::sched::count_exit(me_mut.reductions);
     cx.proc = std::ptr::null_mut();
     me_mut.state.set_free();
-    table().remove(p);
+    table().release(p);
 }
 
 /// Tells links and watchers, and those who are watched.

@@ -181,18 +181,25 @@ impl Table {
             size = now;
         }
     }
-    /// Ends a process: its pid leads nowhere from now on, and its cell may be handed out again.
+    /// A process ends: its pid leads nowhere from now on.
     ///
     /// # Safety
-    /// The caller owns the process, has closed its queue and emptied the cell, and forgets it.
-    pub unsafe fn remove(&self, p: *mut Process) {
-        let mut free = self.free.lock().unwrap_or_else(|e| e.into_inner());
-        let c = self.index(p) + 1;
+    /// The caller owns the process and has closed its queue.
+    pub unsafe fn withdraw(&self, p: *mut Process) {
+        let _free = self.free.lock().unwrap_or_else(|e| e.into_inner());
         let data = (*p).id.swap(super::NO_ID, Ordering::AcqRel) as usize;
         let size = self.size.load(Ordering::Relaxed);
         self.slot(data & (size - 1)).store(0, Ordering::Release);
-        free.list.push(c - 1);
         self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+    /// The cell of a process that was withdrawn may be handed out again.
+    ///
+    /// # Safety
+    /// The caller owns the process, has emptied the cell, and forgets it.
+    pub unsafe fn release(&self, p: *mut Process) {
+        let mut free = self.free.lock().unwrap_or_else(|e| e.into_inner());
+        let c = self.index(p);
+        free.list.push(c);
     }
     /// All pids alive, in no particular order.
     pub fn pids(&self) -> Vec<Term> {
@@ -234,7 +241,10 @@ mod tests {
             if i % 3 == 0 {
                 let (pid, p) = alive.swap_remove(i * 7919 % alive.len());
                 // SAFETY: nobody else uses the cell.
-                unsafe { t.remove(p) };
+                unsafe {
+                    t.withdraw(p);
+                    t.release(p);
+                }
                 gone.push(pid);
             }
         }
@@ -260,7 +270,10 @@ mod tests {
         }
         assert_eq!(t.reserve().err(), Some(Full));
         // SAFETY: nobody else uses the cell.
-        unsafe { t.remove(first.1) };
+        unsafe {
+            t.withdraw(first.1);
+            t.release(first.1);
+        }
         assert!(t.reserve().is_ok());
     }
 }

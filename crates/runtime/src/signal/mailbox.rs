@@ -250,6 +250,16 @@ pub fn timeout(cx: &mut Cx) {
     }
 }
 
+/// The receive has raised an exception: the next one starts at the first message.
+pub fn restart(cx: &mut Cx) {
+    // SAFETY: as in `loop_rec`.
+    unsafe {
+        if let Some(m) = (*cx.proc).mailbox.as_mut() {
+            m.save = &mut m.first;
+        }
+    }
+}
+
 fn key_of(t: Term) -> Option<RefKey> {
     t.as_ref_view().and_then(|r| r.local_nums())
 }
@@ -310,6 +320,7 @@ pub fn receive_table() -> crate::interp::Receive {
         loop_rec_end,
         remove_message,
         timeout,
+        restart,
         send: super::send::deliver,
         marker_reserve,
         marker_bind,
