@@ -23,6 +23,8 @@ pub enum LoadFailure {
     Literal(u32),
     /// An atom is too long, or the atom table is full.
     Atom,
+    /// The attributes or the compilation information don't decode.
+    Attributes,
 }
 
 impl From<LoadError> for LoadFailure {
@@ -37,6 +39,7 @@ impl fmt::Display for LoadFailure {
             LoadFailure::File(e) => write!(f, "{e}"),
             LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
             LoadFailure::Atom => write!(f, "too many or too long atoms"),
+            LoadFailure::Attributes => write!(f, "attributes do not decode"),
         }
     }
 }
@@ -239,6 +242,14 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             stub: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     });
+    for bytes in [file.attributes(), file.compile_info()]
+        .into_iter()
+        .flatten()
+    {
+        let mut f = purlin_term::frag::Fragment::new();
+        etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default())
+            .map_err(|_| LoadFailure::Attributes)?;
+    }
     Ok(Prepared {
         module: Box::new(Module {
             name,

@@ -42,7 +42,7 @@ fn utf16_bits(c: u32) -> usize {
 /// Why a segment can't be: the reason for `error_info` and the value it concerns.
 enum Bad {
     Arg(&'static str, Term),
-    Limit,
+    Limit(Term),
 }
 
 fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
@@ -50,9 +50,9 @@ fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
         Some(n) if n >= 0 => (n as usize)
             .checked_mul(unit as usize)
             .filter(|&b| b <= MAX_BITS)
-            .ok_or(Bad::Limit),
+            .ok_or(Bad::Limit(size)),
         // A bignum that is not negative is a size that no memory holds.
-        None if size.as_big().is_some_and(|b| !b.0) => Err(Bad::Limit),
+        None if size.as_big().is_some_and(|b| !b.0) => Err(Bad::Limit(size)),
         _ => Err(Bad::Arg("size", size)),
     }
 }
@@ -131,7 +131,7 @@ unsafe fn create_failed(
         return pc.offset(to);
     }
     let (value, reason, about) = match bad {
-        Bad::Limit => (am::SYSTEM_LIMIT, "size", am::SYSTEM_LIMIT),
+        Bad::Limit(size) => (am::SYSTEM_LIMIT, "size", size),
         Bad::Arg(why, t) => (am::BADARG, why, t),
     };
     let cause = cx.tuple(&[
@@ -185,7 +185,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
             Err(bad) => return create_failed(cx, pc, to, number(k), kind, bad),
         }
         if total > MAX_BITS {
-            return create_failed(cx, pc, to, number(k), kind, Bad::Limit);
+            return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
         }
     }
     let (term, dst, mut pos) = if appends {
@@ -198,7 +198,10 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         };
         match made {
             Ok(m) => m,
-            Err(AppendError::Size) => return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit),
+            Err(AppendError::Size) => {
+                let size = source(cx, e, *list.add(4));
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit(size));
+            }
             Err(AppendError::Unit) => {
                 return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("unit", bin));
             }
@@ -329,7 +332,7 @@ unsafe fn failed(cx: &mut Cx, pc: *const u64, to: isize, value: Term) -> *const 
 }
 fn value_of(bad: Bad) -> Term {
     match bad {
-        Bad::Limit => am::SYSTEM_LIMIT,
+        Bad::Limit(_) => am::SYSTEM_LIMIT,
         Bad::Arg(..) => am::BADARG,
     }
 }
@@ -427,7 +430,7 @@ unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
             cx.interp.build.1 = pos + n;
             r.end()
         }
-        Err(Bad::Limit) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(Bad::Limit(_)) => failed(cx, pc, to, am::SYSTEM_LIMIT),
         _ => failed(cx, pc, to, am::BADARG),
     }
 }
