@@ -199,7 +199,6 @@ impl Cx {
     /// The native's value, which an immediate is; others run before the process goes on.
     pub fn yield_with(&mut self, value: Term) -> Fail {
         self.trap.args[0] = value;
-        self.reds = self.reds.min(0);
         Fail::Yield
     }
     /// Counts `n` reductions of work done.

@@ -36,6 +36,10 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         let slots = Term::small(super::persistent::slots() as i64);
         return Ok(cx.flatmap(&[am::TABLE], &[slots]));
     }
+    // What natives make is put where there is room.
+    if word(item) == "force_heap_frags" {
+        return Ok(am::FALSE);
+    }
     if word(item) == "nbalance" {
         return Ok(cx.uint(crate::sched::balances()));
     }

@@ -164,6 +164,8 @@ struct Pool {
     /// Threads that run a process, and nanoseconds for which they have.
     busy: AtomicUsize,
     worked: AtomicU64,
+    /// Sum of the times at which those that are at work began, in nanoseconds.
+    started: AtomicU64,
 }
 
 impl Pool {
@@ -175,6 +177,7 @@ impl Pool {
             online: AtomicUsize::new(usize::MAX),
             busy: AtomicUsize::new(0),
             worked: AtomicU64::new(0),
+            started: AtomicU64::new(0),
         }
     }
     /// There is something in the queue.
@@ -286,11 +289,12 @@ pub fn idle_nanoseconds() -> Vec<u64> {
 
 /// Of the dirty pools (processor, input and output): threads that are at work, and nanoseconds of work of all threads.
 pub fn dirty_work() -> [(usize, u64); 2] {
+    let now = crate::clock::elapsed().max(0) as u64;
     [&DIRTY_CPU, &DIRTY_IO].map(|p| {
-        (
-            p.busy.load(Ordering::Relaxed),
-            p.worked.load(Ordering::Relaxed),
-        )
+        let busy = p.busy.load(Ordering::Relaxed);
+        // What is under way counts as far as it has come.
+        let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));
+        (busy, p.worked.load(Ordering::Relaxed) + under_way)
     })
 }
 
@@ -689,12 +693,14 @@ fn start_dirty(pool: &'static Pool, name: String) {
                     c
                 });
                 rest_if_stopped();
-                let start = crate::clock::elapsed();
+                let start = crate::clock::elapsed().max(0) as u64;
+                pool.started.fetch_add(start, Ordering::Relaxed);
                 pool.busy.fetch_add(1, Ordering::Relaxed);
                 // SAFETY: the cell was in the queue of this pool.
                 unsafe { run::dirty(cx, table().cell(cell)) };
                 pool.busy.fetch_sub(1, Ordering::Relaxed);
-                let took = (crate::clock::elapsed() - start).max(0) as u64;
+                pool.started.fetch_sub(start, Ordering::Relaxed);
+                let took = (crate::clock::elapsed() as u64).saturating_sub(start);
                 pool.worked.fetch_add(took, Ordering::Relaxed);
             }
         });

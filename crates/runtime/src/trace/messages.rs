@@ -10,7 +10,7 @@
 use super::calls::{Effects, Spec, matches};
 use super::{event, flag, send_to_non_existing_process, state};
 use crate::cx::Cx;
-use crate::process::{self, registry};
+use crate::process;
 use purlin_term::{NIL, Term, am, copy};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
@@ -102,7 +102,8 @@ pub fn sending(cx: &mut Cx, to: Term, msg: Term) {
     let there = if to.is_local_pid() {
         process::table().find(to).is_some()
     } else {
-        !to.is_atom() || registry::whereis(to).is_some()
+        // A name that nobody has is an error of the sender's.
+        true
     };
     let tag = if there {
         am::SEND

@@ -178,7 +178,8 @@ pub fn live_state(p: &mut Process) -> (u32, Term) {
 fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
     // Where several are asked for, the first of these.
     if flags & flag::TIMESTAMP != 0 {
-        let us = clock::system().div_euclid(1000);
+        // As `erlang:now/0`: no two are the same.
+        let us = clock::now_micros();
         let v = [
             Term::small(us / 1_000_000_000_000),
             Term::small(us / 1_000_000 % 1_000_000),
