@@ -241,6 +241,157 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     root
 }
 
+/// Nesting and number of the parts that [`parts`] tells apart.
+const PART_LEVELS: usize = 4;
+const PARTS: usize = 64;
+/// Elements of a tuple, values of a closure or cells of a list that is looked into.
+const PART_WIDTH: usize = 8;
+
+/// `t` with its parts replaced: what is small around large things (tuples, closures and lists of few elements, some levels
+/// of them) is made anew in `to`, and `f` says what stands for each of the parts, in an order that depends on `t` only.
+/// What `f` gives is put there as it is: nothing is copied or held.
+pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
+    let mut left = PARTS;
+    parts_at(t, to, f, PART_LEVELS, &mut left)
+}
+
+fn parts_at<A: Alloc>(
+    t: Term,
+    to: &mut A,
+    f: &mut dyn FnMut(Term) -> Term,
+    levels: usize,
+    left: &mut usize,
+) -> Term {
+    if t.is_immed() {
+        return t;
+    }
+    if levels == 0 || *left < PART_WIDTH || is_shared(t) {
+        *left = left.saturating_sub(1);
+        return f(t);
+    }
+    if t.is_list_ptr() {
+        let mut v: SmallVec<[Term; PART_WIDTH]> = SmallVec::new();
+        let mut l = t;
+        while let Some((h, tl)) = l.as_cons() {
+            if is_shared(l) {
+                break;
+            }
+            if v.len() == PART_WIDTH {
+                *left = left.saturating_sub(1);
+                return f(t);
+            }
+            v.push(h);
+            l = tl;
+        }
+        // A tail in a region stays, such as that of `[Fun | [[]]]` in `spawn/1`.
+        if !is_shared(l) {
+            *left = left.saturating_sub(1);
+            return f(t);
+        }
+        for e in &mut v {
+            *e = parts_at(*e, to, f, levels - 1, left);
+        }
+        return to.list_tail(&v, l);
+    }
+    let p = t.ptr();
+    // SAFETY: a boxed term in hand is well formed; the object made is of its kind and size.
+    unsafe {
+        let n = layout::object_words(p);
+        let wide = n > layout::FUN_WORDS + PART_WIDTH;
+        match header_subtag((*p).raw()) {
+            Subtag::Tuple | Subtag::Fun if !wide => {}
+            _ => {
+                *left = left.saturating_sub(1);
+                return f(t);
+            }
+        }
+        let c = copy_object(p, to);
+        let (a, b) = layout::term_range(p);
+        for i in a..b {
+            c.ptr()
+                .add(i)
+                .write(parts_at(*p.add(i), to, f, levels - 1, left));
+        }
+        c
+    }
+}
+
+/// Words of all objects in `t`, those reached twice counted once; None if there are more than `limit` objects.
+pub fn size_distinct(t: Term, limit: usize) -> Option<usize> {
+    let mut seen = std::collections::HashSet::new();
+    let mut todo = vec![t];
+    let mut words = 0;
+    while let Some(t) = todo.pop() {
+        if is_shared(t) || !seen.insert(t.raw()) {
+            continue;
+        }
+        if seen.len() > limit {
+            return None;
+        }
+        let p = t.ptr();
+        // SAFETY: a term in hand is well formed.
+        unsafe {
+            let (a, b) = if t.is_list_ptr() {
+                words += 2;
+                (0, 2)
+            } else if matches!(
+                header_subtag((*p).raw()),
+                Subtag::SubBin | Subtag::MatchContext
+            ) {
+                words += bits_words::<true>(t);
+                (0, 0)
+            } else {
+                words += layout::object_words(p);
+                layout::term_range(p)
+            };
+            todo.extend((a..b).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
+        }
+    }
+    Some(words)
+}
+
+/// As [`copy`], but what is reached twice is copied once: needs as many words as [`size_distinct`] says.
+pub fn copy_distinct<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    let mut made: std::collections::HashMap<u64, Term> = Default::default();
+    let mut root = t;
+    let mut todo: Vec<*mut Term> = vec![&mut root];
+    while let Some(slot) = todo.pop() {
+        // SAFETY: as in `copy_in`.
+        unsafe {
+            let t = *slot;
+            if is_shared(t) {
+                hold(t, to);
+                continue;
+            }
+            if let Some(&c) = made.get(&t.raw()) {
+                *slot = c;
+                continue;
+            }
+            let p = t.ptr();
+            let c = if t.is_list_ptr() {
+                let q = to.alloc(2);
+                q.write(*p);
+                q.add(1).write(*p.add(1));
+                todo.extend([q, q.add(1)]);
+                Term::cons_at(q)
+            } else if matches!(
+                header_subtag((*p).raw()),
+                Subtag::SubBin | Subtag::MatchContext
+            ) {
+                copy(t, to)
+            } else {
+                let c = copy_object(p, to);
+                let (a, b) = layout::term_range(p);
+                todo.extend((a..b).map(|i| c.ptr().add(i)));
+                c
+            };
+            made.insert(t.raw(), c);
+            *slot = c;
+        }
+    }
+    root
+}
+
 unsafe fn bits_base(orig: Term) -> *const u8 {
     let p = orig.ptr();
     match header_subtag((*p).raw()) {

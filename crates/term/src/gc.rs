@@ -19,11 +19,11 @@
 use crate::bin::RcBin;
 use crate::copy::retain_object;
 use crate::fun::FunEntry;
-use crate::heap::{Heap, OffHeap};
+use crate::heap::{Heap, OffHeap, Sent};
 use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
 use crate::node::Node;
-use crate::region::{self, Region, RegionSet, is_counted_ptr};
+use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header_arity, header_subtag};
 use std::collections::HashMap;
@@ -172,7 +172,7 @@ pub unsafe fn collect(
 ) -> usize {
     let need = need_words + heap.stack_reserve;
     let check = stress();
-    if check && !heap.frozen {
+    if check {
         crate::verify::check(heap, roots, "before a collection");
     }
     let before = all_words(heap);
@@ -225,115 +225,17 @@ pub unsafe fn collect_literals_out(
 pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     absorb_fragment_lists(heap);
     let bound = all_words(heap) + heap.stack_words() + heap.stack_reserve;
-    let mut moved = pass(heap, bound, roots, Kind::Full, &[]);
+    let mut seen = Vec::new();
+    let mut moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+    moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
     after_full(heap);
     let exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
     if exact < heap.block_words() {
-        moved += pass(heap, exact, roots, Kind::Resize, &[]);
+        moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
     }
     heap.grow_next = false;
     finish(heap);
     moved
-}
-
-/// Moves what is reachable from `t` out of the heap into a new region, forwarding marks left behind: `t` as it lies in
-/// the region, and the region, which the heap holds. Sharing inside the term is kept. The next collection is a full
-/// sweep, which makes the heap's own references point into the region.
-///
-/// # Safety
-/// `t` lies on this heap. No term of the heap is looked at before it is collected.
-pub unsafe fn freeze(heap: &mut Heap, t: Term) -> (Term, &'static Region) {
-    absorb_fragment_lists(heap);
-    let bound = all_words(heap);
-    let mut b = region::Builder::counted(bound);
-    let (_, base, _) = b.filled();
-    let mut frags: Vec<(usize, usize)> = Vec::new();
-    for f in &heap.frags {
-        frags.extend(
-            f.areas()
-                .filter(|a| a.1 > 0)
-                .map(|(p, n)| (p as usize, p as usize + n * 8)),
-        );
-    }
-    frags.sort_unstable();
-    let mut m = Mover {
-        young: heap.heap as usize,
-        young_len: heap.htop as usize - heap.heap as usize,
-        promote_len: 0,
-        old: heap.old_heap as usize,
-        old_len: heap.old_htop as usize - heap.old_heap as usize,
-        frags: &frags,
-        literals: &[],
-        copied: HashMap::new(),
-        copied_off_heap: OffHeap::default(),
-        see: true,
-        seen: RegionSet::default(),
-        top: base,
-        old_top: std::ptr::null_mut(),
-    };
-    let mut root = t;
-    m.forward(&mut root);
-    m.scan_young(base);
-    let (top, mut seen) = (m.top, std::mem::take(&mut m.seen));
-    let words = words_between(base, top);
-    *b.filled().0 = words;
-    crate::Alloc::off_heap(&mut b).regions.append(&mut seen);
-    let mut writable = moved_objects(&mut heap.off_heap, &mut b);
-    writable |= moved_objects(&mut heap.old_off_heap, &mut b);
-    if writable {
-        clear_writable(base, words);
-    }
-    let r = b.finish();
-    heap.off_heap.regions.adopt(r);
-    heap.frozen = true;
-    heap.need_fullsweep = true;
-    heap.gc_wanted = true;
-    (root, r)
-}
-
-/// Puts those objects of a list that were moved on the list of the region. True if one of them could be written to.
-unsafe fn moved_objects(list: &mut OffHeap, b: &mut region::Builder) -> bool {
-    let to = crate::Alloc::off_heap(b);
-    let mut writable = false;
-    let mut p = std::mem::replace(&mut list.first, std::ptr::null_mut());
-    list.bytes = 0;
-    while !p.is_null() {
-        let next = (*p.add(NEXT)).raw() as *mut Term;
-        let fwd = *p;
-        let (q, l) = if fwd.is_boxed() {
-            (fwd.ptr(), &mut *to)
-        } else {
-            (p, &mut *list)
-        };
-        l.link(q);
-        if matches!(header_subtag((*q).raw()), Subtag::RefcBin) {
-            l.bytes += (*q.add(1)).raw() as usize;
-            writable |= q != p && (*q.add(5)).raw() != 0;
-        }
-        p = next;
-    }
-    writable
-}
-
-/// Makes all binaries in an area read only.
-unsafe fn clear_writable(p: *mut Term, words: usize) {
-    let mut i = 0;
-    while i < words {
-        let q = p.add(i);
-        if (*q).raw() & 3 != TAG_HEADER {
-            i += 1;
-            continue;
-        }
-        match header_subtag((*q).raw()) {
-            Subtag::RefcBin => (q.add(5) as *mut u64).write(0),
-            Subtag::SubBin => {
-                let w = q.add(3) as *mut u64;
-                w.write(w.read() & 0xFFFF);
-            }
-            _ => {}
-        }
-        i += layout::object_words(q);
-    }
 }
 
 /// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
@@ -342,6 +244,7 @@ unsafe fn clear_writable(p: *mut Term, words: usize) {
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     absorb_fragment_lists(heap);
+    heap.sent = None;
     release_off_heap(&mut heap.off_heap);
     release_off_heap(&mut heap.old_off_heap);
     heap.frags = Vec::new();
@@ -393,7 +296,7 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     if size < bound {
         size = heap_size_for(bound);
     }
-    let mut moved = pass(heap, size, roots, Kind::Minor, &[]);
+    let mut moved = pass(heap, size, roots, Kind::Minor, &[], &mut Vec::new());
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     if heap.old_htop == heap.old_heap && !heap.old_heap.is_null() {
         free_block(heap.old_heap, heap.old_block_words());
@@ -404,13 +307,20 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     let size = heap.block_words();
     heap.grow_next = false;
     if want > size {
-        moved += pass(heap, heap_size_for(want), roots, Kind::Resize, &[]);
+        moved += pass(
+            heap,
+            heap_size_for(want),
+            roots,
+            Kind::Resize,
+            &[],
+            &mut Vec::new(),
+        );
     } else if size > 8000 && want < size / 4 {
         // A small new generation in front of a large old one would be collected too often.
         let target = (3 * want).max(heap.old_block_words() / 8);
         let target = heap_size_for(target.max(heap.min_heap_words));
         if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[]);
+            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
     } else {
         heap.grow_next = want > size / 4 * 3;
@@ -428,13 +338,16 @@ unsafe fn full_sweep(
     let lit_words: usize = literals.iter().map(|(a, b)| (b - a) >> 3).sum();
     let bound = all_words(heap) + lit_words + heap.stack_words() + need;
     let min = heap_size_for(heap.min_heap_words);
+    let mut seen = Vec::new();
     let mut moved = pass(
         heap,
         heap_size_for(bound).max(min),
         roots,
         Kind::Full,
         literals,
+        &mut seen,
     );
+    moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
@@ -442,7 +355,7 @@ unsafe fn full_sweep(
     if want < size / 4 && size > min {
         let target = heap_size_for((2 * want).max(heap.min_heap_words));
         if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[]);
+            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
     } else {
         heap.grow_next = want > size / 4 * 3;
@@ -452,9 +365,7 @@ unsafe fn full_sweep(
 }
 
 unsafe fn after_full(heap: &mut Heap) {
-    heap.frozen = false;
-    heap.region_bytes = 0;
-    heap.region_bytes_kept = heap.off_heap.regions.iter().map(|r| r.words * 8).sum();
+    heap.region_bytes_kept = heap.off_heap.regions.bytes();
     heap.minor_gcs = 0;
     heap.need_fullsweep = false;
     heap.gc_wanted = false;
@@ -467,6 +378,12 @@ unsafe fn after_full(heap: &mut Heap) {
 
 fn finish(heap: &mut Heap) {
     heap.gc_wanted = false;
+    heap.region_bytes = 0;
+    // Regions that only dead terms of the old generation refer to go with a full sweep.
+    let old = heap.old_off_heap.regions.bytes();
+    if old > REGION_SLACK_BYTES + 2 * heap.region_bytes_kept + all_words(heap) * 4 {
+        heap.need_fullsweep = true;
+    }
     heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
 }
 
@@ -480,6 +397,121 @@ enum Kind {
     Resize,
 }
 
+/// Leaves the regions of which the heap uses little: copies that little out. `seen` is what the full sweep that was just
+/// made has met. Gives the words moved.
+///
+/// Bounded: nothing is done unless the regions left are larger than the heap, which is copied once more for it, and at
+/// most a sixteenth of each region is copied out, and no more than [`LEAVE_AT_MOST_WORDS`].
+unsafe fn leave_regions(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    seen: &[SeenRegion],
+) -> usize {
+    let mut areas = Vec::new();
+    let (mut kept, mut left) = (0, 0);
+    for s in seen {
+        if s.many || s.region.words < LEAVE_ABOVE_WORDS {
+            continue;
+        }
+        let limit = (s.region.words / 16).min(LEAVE_AT_MOST_WORDS);
+        let mut n = 0;
+        for &t in &s.terms {
+            match words_inside(t, s.region, limit - n) {
+                Some(k) => n += k,
+                None => {
+                    n = usize::MAX;
+                    break;
+                }
+            }
+        }
+        if n != usize::MAX {
+            let (p, words) = s.region.area();
+            areas.push((p as usize, p as usize + words * 8));
+            kept += n;
+            left += words;
+        }
+    }
+    if areas.is_empty() || left < heap.used_words() {
+        return 0;
+    }
+    areas.sort_unstable();
+    let bound = heap.used_words() + kept + heap.stack_words() + need;
+    let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
+    pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
+}
+
+/// Words of `t` that lie in a region, terms reached twice counted twice; None if more than `limit`.
+unsafe fn words_inside(t: Term, r: &Region, limit: usize) -> Option<usize> {
+    let (base, words) = r.area();
+    let inside = |t: &Term| {
+        !t.is_immed() && (t.ptr() as usize).wrapping_sub(base as usize) < words * 8
+    };
+    let mut n = 0;
+    let mut todo = vec![t];
+    while let Some(t) = todo.pop() {
+        let p = t.ptr();
+        let (a, b) = if t.is_list_ptr() {
+            n += 2;
+            (0, 2)
+        } else {
+            n += layout::object_words(p);
+            layout::term_range(p)
+        };
+        if n > limit {
+            return None;
+        }
+        todo.extend((a..b).map(|i| *p.add(i)).filter(inside));
+    }
+    Some(n)
+}
+
+/// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
+/// the heap's own references lead to the region from now on. The result is what still has its own memory.
+unsafe fn mark_sent(m: &mut Mover, sent: &mut Option<Box<Sent>>) -> Option<Box<Sent>> {
+    let mut s = sent.take()?;
+    let mut marked = Sent::default();
+    for i in (0..s.entries.len()).rev() {
+        let e = &s.entries[i];
+        let p = e.term.ptr();
+        if !m.mine(p as usize) {
+            // The old generation stays where it is: its references will follow with the next full sweep.
+            continue;
+        }
+        if e.term.is_list_ptr() {
+            p.write(Term::NON_VALUE);
+            p.add(1).write(e.shared);
+        } else {
+            p.write(e.shared);
+        }
+        marked.entries.push(s.entries.remove(i));
+    }
+    if !s.entries.is_empty() {
+        *sent = Some(s);
+    }
+    (!marked.entries.is_empty()).then(|| Box::new(marked))
+}
+
+/// A counted region that a full sweep met, and the terms in it that the heap refers to.
+struct SeenRegion {
+    region: &'static Region,
+    terms: Vec<Term>,
+    /// More than are worth keeping.
+    many: bool,
+}
+
+/// Terms noted for each region.
+const SEEN_TERMS: usize = 64;
+
+/// Regions of fewer words than this are not worth leaving.
+const LEAVE_ABOVE_WORDS: usize = 4096;
+
+/// Words copied out of a region to leave it.
+const LEAVE_AT_MOST_WORDS: usize = 1 << 18;
+
+/// Bytes of regions that a heap may hold on to before it is pressed to look for dead ones.
+pub(crate) const REGION_SLACK_BYTES: usize = 4 << 20;
+
 /// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
 unsafe fn pass(
     heap: &mut Heap,
@@ -487,6 +519,7 @@ unsafe fn pass(
     roots: &mut [&mut [Term]],
     kind: Kind,
     literals: &[(usize, usize)],
+    seen: &mut Vec<SeenRegion>,
 ) -> usize {
     let block = alloc_block(size);
     let hend = block.add(size);
@@ -523,10 +556,21 @@ unsafe fn pass(
         literals,
         copied: HashMap::new(),
         copied_off_heap: OffHeap::default(),
-        see: kind == Kind::Full,
+        see: kind != Kind::Resize,
         seen: RegionSet::default(),
+        seen_old: RegionSet::default(),
+        in_old: false,
+        list: if kind == Kind::Full { Some(seen) } else { None },
+        last: (0, 0),
+        last_index: usize::MAX,
         top: block,
         old_top: heap.old_htop,
+    };
+    // Kept until the copy is done: only it may be what keeps the regions alive.
+    let marked = if kind == Kind::Resize {
+        None
+    } else {
+        mark_sent(&mut m, &mut heap.sent)
     };
     for r in roots.iter_mut() {
         for t in r.iter_mut() {
@@ -549,10 +593,20 @@ unsafe fn pass(
     let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
     let mut young = std::mem::take(&mut m.copied_off_heap);
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
-    regions.append(&mut heap.old_off_heap.regions);
-    if kind == Kind::Full {
-        regions.keep_only(std::mem::take(&mut m.seen));
+    let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
+    match kind {
+        Kind::Resize => {}
+        // All that is young and live was looked at. What old objects refer to came before them.
+        Kind::Minor => {
+            regions.keep_only(std::mem::take(&mut m.seen));
+            old_regions.append(&mut m.seen_old);
+        }
+        Kind::Full => {
+            regions.keep_only(std::mem::take(&mut m.seen));
+            old_regions.release_all();
+        }
     }
+    drop(marked);
     let (old_lo, old_hi) = (old_start as usize, m.old_top as usize);
     let (top, old_top) = (m.top, m.old_top);
     sweep(
@@ -567,6 +621,7 @@ unsafe fn pass(
     }
     heap.off_heap = young;
     heap.off_heap.regions.append(&mut regions);
+    heap.old_off_heap.regions.append(&mut old_regions);
 
     if stress() {
         poison(heap.heap, heap.used_words());
@@ -641,9 +696,18 @@ struct Mover<'a> {
     literals: &'a [(usize, usize)],
     copied: HashMap<u64, Term>,
     copied_off_heap: OffHeap,
-    /// Whether to note the counted regions that are pointed into.
+    /// Whether to note the counted regions that are pointed into: from what will be young, and from what is old.
     see: bool,
     seen: RegionSet,
+    seen_old: RegionSet,
+    /// Whether it is the old block that is being looked through.
+    in_old: bool,
+    /// Where to note the terms that are referred to, too.
+    list: Option<&'a mut Vec<SeenRegion>>,
+    /// Addresses (start, length) of the region met last, which is noted; and its place in `list` if more of it is
+    /// wanted.
+    last: (usize, usize),
+    last_index: usize,
     top: *mut Term,
     old_top: *mut Term,
 }
@@ -663,22 +727,15 @@ impl Mover<'_> {
                 let p = t.ptr();
                 let a = p as usize;
                 if !self.mine(a) {
-                    if self.see && is_counted_ptr(p) {
-                        self.seen.hold_pointer(p);
-                    }
-                    if !self.literals.is_empty() {
-                        self.forward_literal(slot);
-                    }
+                    self.outside(slot);
                     return;
                 }
                 let h = *p;
                 let tl = *p.add(1);
                 if h == Term::NON_VALUE {
                     *slot = tl;
-                    // Moved to a region by `freeze`.
-                    if self.see && is_counted_ptr(tl.ptr()) {
-                        self.seen.hold_pointer(tl.ptr());
-                    }
+                    // Marked by `mark_sent`.
+                    self.note(tl);
                     return;
                 }
                 let q = self.take(a, 2);
@@ -693,20 +750,13 @@ impl Mover<'_> {
                 let p = t.ptr();
                 let a = p as usize;
                 if !self.mine(a) {
-                    if self.see && is_counted_ptr(p) {
-                        self.seen.hold_pointer(p);
-                    }
-                    if !self.literals.is_empty() {
-                        self.forward_literal(slot);
-                    }
+                    self.outside(slot);
                     return;
                 }
                 let h = *p;
                 if h.is_boxed() {
                     *slot = h;
-                    if self.see && is_counted_ptr(h.ptr()) {
-                        self.seen.hold_pointer(h.ptr());
-                    }
+                    self.note(h);
                     return;
                 }
                 let n = layout::object_words(p);
@@ -744,16 +794,74 @@ impl Mover<'_> {
         }
     }
 
+    /// A pointer that leads out of the heap.
+    #[inline(always)]
+    unsafe fn outside(&mut self, slot: *mut Term) {
+        if !self.literals.is_empty() && self.forward_literal(slot) {
+            return;
+        }
+        self.note(*slot);
+    }
+
+    /// Notes the counted region that `t` lies in, if it does.
+    #[inline(always)]
+    fn note(&mut self, t: Term) {
+        if self.see && is_counted_ptr(t.ptr()) {
+            self.note_region(t);
+        }
+    }
+
+    #[inline(never)]
+    fn note_region(&mut self, t: Term) {
+        if (t.ptr() as usize).wrapping_sub(self.last.0) >= self.last.1 {
+            let Some(r) = region_of(t.ptr()) else { return };
+            match self.in_old {
+                true => self.seen_old.hold(r),
+                false => self.seen.hold(r),
+            }
+            self.last = (r.base as usize, r.words * 8);
+            self.last_index = usize::MAX;
+            if let Some(l) = self.list.as_mut() {
+                self.last_index = match l.iter().rposition(|s| std::ptr::eq(s.region, r)) {
+                    Some(i) => i,
+                    None if l.len() < SEEN_TERMS => {
+                        l.push(SeenRegion {
+                            region: r,
+                            terms: Vec::new(),
+                            many: false,
+                        });
+                        l.len() - 1
+                    }
+                    None => usize::MAX,
+                };
+            }
+        }
+        if self.last_index == usize::MAX {
+            return;
+        }
+        if let Some(s) = self.list.as_mut().and_then(|l| l.get_mut(self.last_index)) {
+            if s.terms.last() == Some(&t) {
+                return;
+            }
+            s.terms.push(t);
+            if s.terms.len() > SEEN_TERMS {
+                s.many = true;
+                self.last_index = usize::MAX;
+            }
+        }
+    }
+
+    /// Copies out what lies among the literals that are to be left. True if `slot` did.
     #[cold]
-    unsafe fn forward_literal(&mut self, slot: *mut Term) {
+    unsafe fn forward_literal(&mut self, slot: *mut Term) -> bool {
         let t = *slot;
         let p = t.ptr();
         if !within(self.literals, p as usize) {
-            return;
+            return false;
         }
         if let Some(&c) = self.copied.get(&t.raw()) {
             *slot = c;
-            return;
+            return true;
         }
         let q = self.top;
         let c = if t.is_list_ptr() {
@@ -769,6 +877,7 @@ impl Mover<'_> {
         };
         self.copied.insert(t.raw(), c);
         *slot = c;
+        true
     }
 
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
@@ -778,9 +887,15 @@ impl Mover<'_> {
         p
     }
     unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
+        if p == self.old_top {
+            return p;
+        }
+        // A region is noted anew for each generation.
+        (self.in_old, self.last) = (true, (0, 0));
         while p < self.old_top {
             p = self.scan_at(p);
         }
+        (self.in_old, self.last) = (false, (0, 0));
         p
     }
 

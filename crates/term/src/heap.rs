@@ -21,7 +21,7 @@
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
 use crate::layout::NEXT;
-use crate::region::RegionSet;
+use crate::region::{Region, RegionSet};
 use crate::word::Term;
 
 /// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
@@ -120,14 +120,39 @@ pub struct Heap {
     pub stack_reserve: usize,
     /// The young block is part of the process's control cell: the collector leaves it and does not free it.
     pub inline_block: bool,
-    /// Terms have been moved to a region and left forwarding marks: nothing is read before the next collection.
-    pub frozen: bool,
-    /// Bytes of regions that came since the last full sweep, and that were held after it: large messages press for a
-    /// sweep as large heaps do.
+    /// Terms of this heap that were copied to regions.
+    pub sent: Option<Box<Sent>>,
+    /// Bytes of regions that came since the last collection, and that were held after the last full sweep: large
+    /// messages press for a collection as large heaps do.
     pub region_bytes: usize,
     pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
+}
+
+/// Terms that a heap sent, and where they lie in regions: the same term sent again costs nothing, and collections turn
+/// references to the term into references to the region.
+#[derive(Default)]
+pub struct Sent {
+    pub(crate) entries: Vec<SentTerm>,
+}
+
+/// As many are remembered: the sender keeps that many regions alive until its next collection.
+const SENT_TERMS: usize = 2;
+
+/// One of [`Sent`]; holds its region.
+pub(crate) struct SentTerm {
+    pub term: Term,
+    pub shared: Term,
+    region: &'static Region,
+    hits: u32,
+}
+
+impl Drop for SentTerm {
+    fn drop(&mut self) {
+        // SAFETY: `shared` goes with it.
+        unsafe { self.region.release() };
+    }
 }
 
 // SAFETY: a heap belongs to one process, and a process is run by one thread at a time.
@@ -160,7 +185,7 @@ impl Heap {
             gc_wanted: false,
             stack_reserve: 0,
             inline_block: false,
-            frozen: false,
+            sent: None,
             region_bytes: 0,
             region_bytes_kept: 0,
             grow_next: false,
@@ -168,12 +193,79 @@ impl Heap {
     }
     /// Holds the regions of a message that was received.
     pub fn receive_regions(&mut self, set: &mut RegionSet) {
-        self.region_bytes += set.iter().map(|r| r.words * 8).sum::<usize>();
+        if set.is_empty() {
+            return;
+        }
+        self.region_bytes += set.bytes();
         self.off_heap.regions.append(set);
-        if self.region_bytes > (4 << 20) + 2 * self.region_bytes_kept {
-            self.need_fullsweep = true;
+        self.press();
+    }
+    /// Asks for a collection if many bytes of regions came since the last one. Regions that are dead by then are young:
+    /// a minor collection frees them.
+    pub fn press(&mut self) {
+        if self.region_bytes > crate::gc::REGION_SLACK_BYTES + self.used_words() * 4 {
             self.gc_wanted = true;
         }
+    }
+    /// Whether `p` points into this heap: what lies there stays until a collection.
+    pub fn owns(&self, p: *const Term) -> bool {
+        let a = p as usize;
+        (a >= self.heap as usize && a < self.htop as usize)
+            || (a >= self.old_heap as usize && a < self.old_htop as usize)
+            || self.frags.iter().any(|f| {
+                f.areas()
+                    .any(|(q, n)| a >= q as usize && a < q as usize + n * 8)
+            })
+    }
+    /// Words of terms in both generations and the fragments.
+    pub fn all_words(&self) -> usize {
+        self.used_words()
+            + ((self.old_htop as usize - self.old_heap as usize) >> 3)
+            + self.frag_words
+    }
+    /// What stands in a region for the term `t` of this heap, if it was sent not long ago.
+    pub fn sent_as(&mut self, t: Term) -> Option<Term> {
+        let s = self.sent.as_mut()?;
+        let e = s.entries.iter_mut().find(|e| e.term == t)?;
+        e.hits += 1;
+        let (shared, again) = (e.shared, e.hits == 2);
+        if again {
+            // It lives on, and is sent again and again: let go of the copy that is private.
+            self.forget_copy(t);
+        }
+        Some(shared)
+    }
+    /// Whether [`Heap::sent_as`] knows the term.
+    pub fn knows_sent(&self, t: Term) -> bool {
+        let s = self.sent.as_ref();
+        s.is_some_and(|s| s.entries.iter().any(|e| e.term == t))
+    }
+    /// Has a collection free the term `t`, which lies in a region too.
+    pub fn forget_copy(&mut self, t: Term) {
+        self.gc_wanted = true;
+        let a = t.ptr() as usize;
+        if a >= self.old_heap as usize && a < self.old_hend as usize {
+            self.need_fullsweep = true;
+        }
+    }
+    /// Remembers that `t`, a list, tuple or map of this heap, lies in `region` as `shared`. The next collection that
+    /// moves it lets it go, and has its references lead to the region.
+    ///
+    /// # Safety
+    /// `shared` equals `t`, which nobody will ever change.
+    pub unsafe fn remember_sent(&mut self, t: Term, shared: Term, region: &'static Region) {
+        debug_assert!(self.owns(t.ptr()));
+        let s = self.sent.get_or_insert_default();
+        if s.entries.len() >= SENT_TERMS {
+            s.entries.remove(0);
+        }
+        region.retain();
+        s.entries.push(SentTerm {
+            term: t,
+            shared,
+            region,
+            hits: 0,
+        });
     }
     /// Free words between heap and stack.
     #[inline(always)]

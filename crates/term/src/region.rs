@@ -57,13 +57,54 @@ unsafe impl Sync for Space {}
 struct FreeList {
     /// Chunks never used start here.
     next: u32,
-    /// Free runs: first chunk → chunks.
-    runs: std::collections::BTreeMap<u32, u32>,
+    /// Free runs without memory behind them: first chunk → chunks.
+    cold: Runs,
+    /// Free runs whose pages are there: what is freed is used again soon, and asking the system for pages costs more
+    /// than filling them.
+    warm: Runs,
+    warm_chunks: u32,
+}
+
+#[derive(Default)]
+struct Runs(std::collections::BTreeMap<u32, u32>);
+
+/// Memory of freed regions that is kept.
+const WARM_CHUNKS: u32 = (32 << 20 >> CHUNK_SHIFT) as u32;
+
+/// Free runs looked at for one that is large enough, before fresh addresses are taken.
+const RUNS_TRIED: usize = 128;
+
+impl Runs {
+    /// Takes the first run of at least `chunks` chunks: where it starts.
+    fn take(&mut self, chunks: u32) -> Option<u32> {
+        let mut some = self.0.iter().take(RUNS_TRIED);
+        let (&a, &n) = some.find(|(_, n)| **n >= chunks)?;
+        self.0.remove(&a);
+        if n > chunks {
+            self.0.insert(a + chunks, n - chunks);
+        }
+        Some(a)
+    }
+    /// Adds a run, joined with its neighbours: what it is then.
+    fn add(&mut self, mut a: u32, mut n: u32) -> (u32, u32) {
+        if let Some((&pa, &pn)) = self.0.range(..a).next_back() {
+            if pa + pn == a {
+                (a, n) = (pa, pn + n);
+            }
+        }
+        if let Some(nn) = self.0.remove(&(a + n)) {
+            n += nn;
+        }
+        self.0.insert(a, n);
+        (a, n)
+    }
 }
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static COUNTED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn space() -> &'static Space {
     static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
@@ -78,7 +119,9 @@ fn space() -> &'static Space {
             free: [0, (COUNTED >> CHUNK_SHIFT) as u32].map(|next| {
                 Mutex::new(FreeList {
                     next,
-                    runs: Default::default(),
+                    cold: Runs::default(),
+                    warm: Runs::default(),
+                    warm_chunks: 0,
                 })
             }),
         }
@@ -123,11 +166,21 @@ pub fn totals() -> (usize, usize) {
     (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
 }
 
+/// Bytes in the counted regions alive, and how many there are.
+pub fn counted_totals() -> (usize, usize) {
+    (
+        COUNTED_BYTES.load(Ordering::Relaxed),
+        COUNTED_COUNT.load(Ordering::Relaxed),
+    )
+}
+
 /// A region being filled: room for a number of words known beforehand.
 pub struct Builder {
     region: Box<Region>,
     used: usize,
     capacity: usize,
+    /// The pages are there.
+    warm: bool,
 }
 
 impl Builder {
@@ -142,25 +195,20 @@ impl Builder {
     fn in_half(words: usize, half: usize) -> Builder {
         let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         let s = space();
-        let first = {
+        let (first, warm) = {
             let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
-            let fit = f
-                .runs
-                .iter()
-                .find(|(_, n)| **n >= chunks)
-                .map(|(&a, &n)| (a, n));
-            match fit {
-                Some((a, n)) => {
-                    f.runs.remove(&a);
-                    if n > chunks {
-                        f.runs.insert(a + chunks, n - chunks);
-                    }
-                    a
+            match f.warm.take(chunks) {
+                Some(a) => {
+                    f.warm_chunks -= chunks;
+                    (a, true)
                 }
                 None => {
-                    let a = f.next;
-                    f.next += chunks;
-                    a
+                    let a = f.cold.take(chunks).unwrap_or_else(|| {
+                        let a = f.next;
+                        f.next += chunks;
+                        a
+                    });
+                    (a, false)
                 }
             }
         };
@@ -179,6 +227,7 @@ impl Builder {
             }),
             used: 0,
             capacity: words,
+            warm,
         }
     }
     /// Publishes the region, with a count of 1 for the caller.
@@ -187,12 +236,16 @@ impl Builder {
         let used = (self.used.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         if used < self.region.chunks {
             let first = self.region.first_chunk;
-            give_back(first + used, self.region.chunks - used);
+            give_back(first + used, self.region.chunks - used, self.warm);
             self.region.chunks = used;
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
         BYTES.fetch_add(n, Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Relaxed);
+        if is_counted_ptr(self.region.base) {
+            COUNTED_BYTES.fetch_add(n, Ordering::Relaxed);
+            COUNTED_COUNT.fetch_add(1, Ordering::Relaxed);
+        }
         let r: &'static Region = Box::leak(self.region);
         let s = space();
         for i in 0..r.chunks {
@@ -203,10 +256,6 @@ impl Builder {
             };
         }
         r
-    }
-    /// First word and words made so far: the collector fills the region itself when it moves terms to it.
-    pub(crate) fn filled(&mut self) -> (&mut usize, *mut Term, usize) {
-        (&mut self.used, self.region.base, self.capacity)
     }
     /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
     pub fn from_term(t: Term) -> (Term, &'static Region) {
@@ -242,12 +291,22 @@ impl Region {
     /// # Safety
     /// The caller held a count; none of its terms points into the region afterwards.
     pub unsafe fn release(&'static self) {
+        if self.refc.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        if self.chunks as usize > FREED_ELSEWHERE_BYTES >> CHUNK_SHIFT && freed_elsewhere(self) {
+            return;
+        }
+        self.free();
+    }
+    /// Frees it, and those that only it held.
+    ///
+    /// # Safety
+    /// Nobody holds it.
+    unsafe fn free(&'static self) {
         let mut todo = vec![self];
         while let Some(r) = todo.pop() {
-            if r.refc.fetch_sub(1, Ordering::Release) != 1 {
-                continue;
-            }
-            fence(Ordering::Acquire);
             let s = space();
             for i in 0..r.chunks {
                 (*s.table.add((r.first_chunk + i) as usize))
@@ -255,14 +314,21 @@ impl Region {
             }
             let mut b = Box::from_raw(r as *const Region as *mut Region);
             let held = std::mem::take(&mut b.off_heap.regions);
-            todo.extend(held.iter());
-            std::mem::forget(held);
+            for h in held.into_iter() {
+                if h.refc.fetch_sub(1, Ordering::Release) == 1 {
+                    fence(Ordering::Acquire);
+                    todo.push(h);
+                }
+            }
             crate::gc::release_off_heap(&mut b.off_heap);
             let n = (b.chunks as usize) << CHUNK_SHIFT;
-            crate::sys::decommit(b.base as usize, n);
             BYTES.fetch_sub(n, Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
-            give_back(b.first_chunk, b.chunks);
+            if is_counted_ptr(b.base) {
+                COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);
+                COUNTED_COUNT.fetch_sub(1, Ordering::Relaxed);
+            }
+            give_back(b.first_chunk, b.chunks, true);
         }
     }
     /// The words of the region.
@@ -271,26 +337,54 @@ impl Region {
     }
 }
 
-/// Puts a run of chunks on its free list.
-fn give_back(first: u32, chunks: u32) {
+/// Regions of more bytes than this are freed by a thread that does nothing else: giving pages back to the system takes
+/// long enough for a scheduler's processes to feel it.
+const FREED_ELSEWHERE_BYTES: usize = 8 << 20;
+
+/// Has another thread free a region. False if there is none.
+fn freed_elsewhere(r: &'static Region) -> bool {
+    type Sender = Mutex<std::sync::mpsc::Sender<&'static Region>>;
+    static FREER: std::sync::OnceLock<Option<Sender>> = std::sync::OnceLock::new();
+    let freer = FREER.get_or_init(|| {
+        let (tx, rx) = std::sync::mpsc::channel::<&'static Region>();
+        let run = move || {
+            for r in rx {
+                // SAFETY: the sender had the last count.
+                unsafe { r.free() };
+            }
+        };
+        let thread = std::thread::Builder::new().name("regions".into()).spawn(run);
+        thread.is_ok().then_some(Mutex::new(tx))
+    });
+    match freer {
+        Some(tx) => tx.lock().unwrap_or_else(|e| e.into_inner()).send(r).is_ok(),
+        None => false,
+    }
+}
+
+/// Puts a run of chunks on a free list. `warm`: its pages are there.
+fn give_back(first: u32, chunks: u32, warm: bool) {
     let s = space();
     let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
-    let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
-    let (mut a, mut n) = (first, chunks);
-    if let Some((&pa, &pn)) = f.runs.range(..a).next_back() {
-        if pa + pn == a {
-            f.runs.remove(&pa);
-            (a, n) = (pa, pn + n);
+    let lock = || s.free[half].lock().unwrap_or_else(|e| e.into_inner());
+    if warm {
+        let mut f = lock();
+        if f.warm_chunks + chunks <= WARM_CHUNKS {
+            f.warm_chunks += chunks;
+            f.warm.add(first, chunks);
+            return;
         }
+        drop(f);
+        crate::sys::decommit(
+            s.base + ((first as usize) << CHUNK_SHIFT),
+            (chunks as usize) << CHUNK_SHIFT,
+        );
     }
-    if let Some(&nn) = f.runs.get(&(a + n)) {
-        f.runs.remove(&(a + n));
-        n += nn;
-    }
+    let mut f = lock();
+    let (a, n) = f.cold.add(first, chunks);
     if a + n == f.next {
+        f.cold.0.remove(&a);
         f.next = a;
-    } else {
-        f.runs.insert(a, n);
     }
 }
 
@@ -311,6 +405,14 @@ impl RegionSet {
     /// The regions.
     pub fn iter(&self) -> impl Iterator<Item = &'static Region> + '_ {
         self.held.iter().flat_map(|v| v.iter().copied())
+    }
+    /// Bytes of terms in the regions.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(|r| r.words * 8).sum()
+    }
+    /// The regions, with the counts of them.
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = &'static Region> {
+        self.held.into_iter().flat_map(|v| v.into_iter())
     }
     fn place(&self, r: &'static Region) -> Result<usize, usize> {
         match &self.held {

@@ -287,7 +287,7 @@ impl Process {
             bytes: self.off_heap_bytes as usize,
             regions: Default::default(),
         };
-        h.frozen = false;
+        h.sent = None;
         h.region_bytes = 0;
         h.region_bytes_kept = 0;
         h.old_off_heap = OffHeap::default();
@@ -312,6 +312,8 @@ impl Process {
             && h.frags.is_empty()
             && h.old_off_heap.first.is_null()
             && h.off_heap.regions.is_empty()
+            && h.old_off_heap.regions.is_empty()
+            && h.sent.is_none()
             && h.off_heap.bytes <= u32::MAX as usize
             && h.block_words() <= u32::MAX as usize
             && h.minor_gcs <= u32::from(u16::MAX)

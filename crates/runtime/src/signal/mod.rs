@@ -141,7 +141,10 @@ impl Signal {
         if t.is_immed() {
             return Self::build_with(kind, 0, |_| t);
         }
-        let n = copy::size_of(t);
+        Self::copy_sized(kind, t, copy::size_of(t))
+    }
+    /// A signal that holds a copy of `t`, which takes `n` words.
+    pub fn copy_sized(kind: Kind, t: Term, n: usize) -> *mut Signal {
         share::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
         Self::build_with(kind, n, |b| copy::copy(t, b))
     }

@@ -202,24 +202,15 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
-    // The alias is copied first: sharing may move it.
-    let alias = alias.map(OwnedTerm::copy_of);
     let (msg, held) = super::share::share(cx, msg);
-    let me = cx.self_pid();
-    match alias {
-        None => {
-            send_from(me, to, msg);
-        }
-        Some(a) if crate::trace::messages::by_sender() => {
-            let s = Signal::sent(Some(a.term()), me, msg);
-            // SAFETY: a fresh signal.
-            unsafe { push_or_free(to, s) };
-        }
-        // SAFETY: a fresh signal.
-        Some(a) => unsafe {
-            push_or_free(to, Signal::pair_of(Kind::AliasMessage, a.term(), msg));
-        },
-    }
+    let signal = match (alias, held.words()) {
+        _ if crate::trace::messages::by_sender() => Signal::sent(alias, cx.self_pid(), msg),
+        (None, Some(n)) => Signal::copy_sized(Kind::Message, msg, n),
+        (None, None) => Signal::copy_of(Kind::Message, msg),
+        (Some(a), _) => Signal::pair_of(Kind::AliasMessage, a, msg),
+    };
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, signal) };
     drop(held);
 }
 

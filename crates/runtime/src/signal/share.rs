@@ -1,15 +1,20 @@
-//! Large terms go from process to process without being copied.
+//! Large terms go from process to process, and to tables, without being copied again and again.
 //!
-//! A term above the threshold becomes a region of its own: where it is a fair part of the sender's heap it is moved
-//! there, so that the sender's references point into the region too and sending it again costs nothing; else it is
-//! copied there once. The walk that decides is bounded by the larger of the threshold and a quarter of the heap.
+//! A message is small things around large ones: `{Reference, {ok, Map}}`, a closure with a list in it. Each part above the
+//! threshold is copied once to a region of its own, which the message refers to; the small things are copied with the
+//! message. The sender remembers where the part lies (`Heap::sent`): sending it again costs nothing, and the sender's next
+//! collection, in place of copying the part, has the sender's references lead to the region. So nothing is paid beyond
+//! what a plain copy costs, and there is one copy in memory however many processes hold it.
 
 use crate::cx::Cx;
-use purlin_term::region::{Builder, Region};
-use purlin_term::{Term, copy, gc};
+use purlin_term::frag::Fragment;
+use purlin_term::heap::Heap;
+use purlin_term::region::{Builder, Region, RegionSet, is_region_ptr, region_of};
+use purlin_term::{Term, copy};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Words from which on a term is shared. `usize::MAX`: never.
+/// Words from which on a part of a term is shared. `usize::MAX`: never.
 pub static THRESHOLD: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 
 /// 64 KiB: copying less than that costs about as much as making a region.
@@ -19,43 +24,163 @@ pub const DEFAULT_THRESHOLD: usize = 8192;
 pub static COPIED: AtomicU64 = AtomicU64::new(0);
 /// See [`COPIED`].
 pub static SHARED: AtomicU64 = AtomicU64::new(0);
+/// Words that were copied to regions, which is done once.
+pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Holds a region that was made for a term until the term has been handed on.
-pub struct Held(Option<&'static Region>);
+/// Trees of more words than this are looked at for parts that are reached again and again: what is small as a graph can
+/// be without end as a tree.
+const GRAPH_ABOVE_WORDS: usize = 16 << 20;
+/// Objects of such a graph.
+const GRAPH_OBJECTS: usize = 1 << 18;
+
+/// A part of at least so many words, if it is most of the sender's heap, is worth a collection at once.
+const FORGET_ABOVE_WORDS: usize = 1 << 18;
+
+/// What a shared term needs until it has been handed on.
+#[derive(Default)]
+pub struct Held {
+    frag: Option<Fragment>,
+    words: Option<usize>,
+}
+
+impl Held {
+    /// Words that a copy of the term takes, where they are known.
+    pub fn words(&self) -> Option<usize> {
+        self.words
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(r) = self.0.take() {
-            // SAFETY: whoever uses the term holds the region by a count of its own.
-            unsafe { r.release() };
+        if let Some(f) = self.frag.take() {
+            // SAFETY: whoever uses the term has a copy, which holds the regions.
+            unsafe { f.destroy() };
         }
     }
 }
 
-/// `t`, or what stands for it in a region if it is large. The caller copies it to where it goes (which holds the
-/// region), drops the second part, and makes no other use of the process's terms before it returns to the interpreter,
-/// which collects then.
+/// `t`, or what stands for it with its large parts in regions. The caller copies it to where it goes (which holds the
+/// regions) and then drops the second part.
 pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     let threshold = THRESHOLD.load(Ordering::Relaxed);
-    if t.is_immed() || threshold == usize::MAX {
-        return (t, Held(None));
+    if t.is_immed() || threshold == usize::MAX || is_region_ptr(t.ptr()) {
+        return (t, Held::default());
     }
-    let h = &cx.heap;
-    let all = h.used_words() + h.frag_words + (h.old_htop as usize - h.old_heap as usize) / 8;
-    let limit = threshold.max(all / 4);
-    match copy::size_within(t, limit) {
-        Some(n) if n < threshold => (t, Held(None)),
-        Some(n) => {
-            let mut b = Builder::counted(n);
-            let c = copy::copy(t, &mut b);
-            SHARED.fetch_add(n as u64, Ordering::Relaxed);
-            (c, Held(Some(b.finish())))
+    let h = &mut cx.heap;
+    let mut frag = Fragment::new();
+    let mut hit = false;
+    if h.sent.is_some() {
+        copy::parts(t, &mut frag, &mut |p| {
+            hit |= h.knows_sent(p);
+            p
+        });
+    }
+    if !hit {
+        if let Some(n) = copy::size_within(t, threshold.saturating_sub(1)) {
+            destroy(frag);
+            let words = Some(n);
+            return (t, Held { frag: None, words });
         }
-        None => {
-            // SAFETY: by what the caller promises.
-            let (c, r) = unsafe { gc::freeze(&mut cx.heap, t) };
-            SHARED.fetch_add(r.words as u64, Ordering::Relaxed);
-            (c, Held(None))
+    }
+    let mut stand_ins: SmallVec<[Term; 8]> = SmallVec::new();
+    let mut any = false;
+    let mut held = RegionSet::default();
+    copy::parts(t, &mut frag, &mut |p| {
+        let s = part(h, &mut held, p, threshold);
+        any |= s.is_some();
+        stand_ins.push(s.unwrap_or(p));
+        p
+    });
+    destroy(frag);
+    let mut frag = Fragment::new();
+    let term = if any {
+        let mut next = stand_ins.into_iter();
+        copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p))
+    } else {
+        // Many things, none of them large.
+        let n = measure(h, t);
+        region_for(h, &mut held, t, n)
+    };
+    frag.off_heap.regions.append(&mut held);
+    let frag = Some(frag);
+    (term, Held { frag, words: None })
+}
+
+fn destroy(f: Fragment) {
+    // SAFETY: its terms are not used.
+    unsafe { f.destroy() };
+}
+
+/// What stands for a part in a region, if it is large.
+fn part(h: &mut Heap, held: &mut RegionSet, t: Term, threshold: usize) -> Option<Term> {
+    if is_region_ptr(t.ptr()) {
+        return None;
+    }
+    if let Some(s) = h.sent_as(t) {
+        held.hold_pointer(s.ptr());
+        SHARED.fetch_add(words_of(s) as u64, Ordering::Relaxed);
+        return Some(s);
+    }
+    let n = measure(h, t);
+    match n {
+        Size::Tree(n) if n < threshold => None,
+        n => Some(region_for(h, held, t, n)),
+    }
+}
+
+/// Words of the region that a term starts, which is the measure of what was not copied.
+fn words_of(t: Term) -> usize {
+    region_of(t.ptr()).map_or(0, |r| r.words)
+}
+
+#[derive(Clone, Copy)]
+enum Size {
+    Tree(usize),
+    /// With things that are reached more than once.
+    Graph(usize),
+}
+
+fn measure(h: &Heap, t: Term) -> Size {
+    if let Some(n) = copy::size_within(t, GRAPH_ABOVE_WORDS) {
+        return Size::Tree(n);
+    }
+    if let Some(n) = copy::size_distinct(t, GRAPH_OBJECTS) {
+        return Size::Graph(n);
+    }
+    // A tree of more words than there are must reach something twice.
+    match copy::size_within(t, h.all_words().max(GRAPH_ABOVE_WORDS)) {
+        Some(n) => Size::Tree(n),
+        None => Size::Graph(copy::size_distinct(t, usize::MAX).unwrap_or(0)),
+    }
+}
+
+/// Copies `t` to a region, of which `held` gets a count.
+fn region_for(h: &mut Heap, held: &mut RegionSet, t: Term, n: Size) -> Term {
+    let (s, r) = to_region(t, n);
+    let (Size::Tree(n) | Size::Graph(n)) = n;
+    MOVED.fetch_add(n as u64, Ordering::Relaxed);
+    if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {
+        // SAFETY: terms do not change, and `s` is a copy of `t`.
+        unsafe { h.remember_sent(t, s, r) };
+        if n >= FORGET_ABOVE_WORDS && n >= h.all_words() / 2 {
+            h.forget_copy(t);
+        }
+    }
+    held.adopt(r);
+    s
+}
+
+fn to_region(t: Term, n: Size) -> (Term, &'static Region) {
+    match n {
+        Size::Tree(n) => {
+            let mut b = Builder::counted(n);
+            let s = copy::copy(t, &mut b);
+            (s, b.finish())
+        }
+        Size::Graph(n) => {
+            let mut b = Builder::counted(n);
+            let s = copy::copy_distinct(t, &mut b);
+            (s, b.finish())
         }
     }
 }

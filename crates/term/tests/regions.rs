@@ -1,0 +1,255 @@
+//! Regions: who holds them, and when they go.
+
+use purlin_term::heap::Heap;
+use purlin_term::region::{self, Builder, Region, is_region_ptr};
+use purlin_term::verify::{verify, verify_region};
+use purlin_term::{Alloc, NIL, Term, compare, copy, gc};
+use std::sync::atomic::Ordering;
+
+fn numbers(h: &mut impl Alloc, n: i64) -> Term {
+    let v: Vec<Term> = (0..n).map(Term::small).collect();
+    h.list(&v)
+}
+
+fn in_region(t: Term) -> (Term, &'static Region) {
+    let mut b = Builder::counted(copy::size_of(t));
+    let s = copy::copy(t, &mut b);
+    (s, b.finish())
+}
+
+fn holders(r: &Region) -> u64 {
+    r.refc.load(Ordering::Relaxed)
+}
+
+fn sound(h: &Heap, roots: &[Term]) {
+    // SAFETY: the heap's own pointers are right.
+    unsafe { verify(h, &[roots]) }.unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn what_was_sent_is_left_to_the_region_by_the_next_collection() {
+    region::init();
+    for full in [false, true] {
+        let mut h = Heap::empty();
+        let mut roots = [NIL, NIL];
+        let l = numbers(&mut h, 10_000);
+        roots[0] = h.tuple(&[l, Term::small(1)]);
+        roots[1] = l;
+        let (s, r) = in_region(l);
+        // SAFETY: the roots are all that is used.
+        unsafe {
+            verify_region(r).unwrap_or_else(|e| panic!("{e}"));
+            h.remember_sent(l, s, r);
+            assert_eq!(h.sent_as(l), Some(s));
+            gc::collect(&mut h, 0, &mut [&mut roots], full);
+            sound(&h, &roots);
+            assert!(roots[1] == s && roots[0].as_tuple().unwrap_or(&[])[0] == s);
+            assert!(h.all_words() < 100 && h.sent_as(l).is_none());
+            // Ours, and the heap's.
+            assert_eq!(holders(r), 2);
+            roots = [NIL, NIL];
+            gc::collect(&mut h, 0, &mut [&mut roots], full);
+            assert_eq!(holders(r), 1);
+            gc::destroy(&mut h);
+            r.release();
+        }
+    }
+}
+
+#[test]
+fn a_term_of_the_old_generation_is_left_by_a_full_sweep() {
+    region::init();
+    let mut h = Heap::empty();
+    let mut roots = [numbers(&mut h, 10_000)];
+    // SAFETY: the roots are all that is used.
+    unsafe {
+        // Survives twice, so it is old.
+        gc::collect(&mut h, 0, &mut [&mut roots], false);
+        gc::collect(&mut h, 0, &mut [&mut roots], false);
+        let stress = gc::stress();
+        let (s, r) = in_region(roots[0]);
+        h.remember_sent(roots[0], s, r);
+        gc::collect(&mut h, 0, &mut [&mut roots], false);
+        assert!(stress || h.sent_as(roots[0]) == Some(s));
+        assert_eq!(holders(r), 2);
+        gc::collect(&mut h, 0, &mut [&mut roots], true);
+        sound(&h, &roots);
+        assert!(roots[0] == s && h.all_words() == 0);
+        gc::destroy(&mut h);
+        assert_eq!(holders(r), 1);
+        r.release();
+    }
+}
+
+#[test]
+fn minor_collections_release_what_only_young_terms_referred_to() {
+    region::init();
+    let mut h = Heap::empty();
+    let mut f = purlin_term::frag::Fragment::new();
+    let l = numbers(&mut f, 5000);
+    let (s, r) = in_region(l);
+    let (s2, r2) = in_region(l);
+    h.off_heap.regions.hold(r);
+    h.off_heap.regions.hold(r2);
+    let mut roots = [h.tuple(&[s]), h.tuple(&[s2])];
+    // SAFETY: the roots are all that is used.
+    unsafe {
+        for _ in 0..3 {
+            gc::collect(&mut h, 0, &mut [&mut roots], false);
+            sound(&h, &roots);
+            assert_eq!((holders(r), holders(r2) > 1), (2, true));
+        }
+        roots[1] = NIL;
+        gc::collect(&mut h, 0, &mut [&mut roots], true);
+        assert_eq!((holders(r), holders(r2)), (2, 1));
+        h.off_heap.regions.hold(r2);
+        gc::collect(&mut h, 0, &mut [&mut roots], false);
+        assert_eq!((holders(r), holders(r2)), (2, 1));
+        gc::destroy(&mut h);
+        assert_eq!(holders(r), 1);
+        r.release();
+        r2.release();
+        f.destroy();
+    }
+}
+
+#[test]
+fn a_small_part_is_copied_out_of_a_large_region() {
+    region::init();
+    let mut f = purlin_term::frag::Fragment::new();
+    let parts: Vec<Term> = (0..20_000)
+        .map(|i| {
+            let b = f.binary(&[7; 100]);
+            f.tuple(&[Term::small(i), b])
+        })
+        .collect();
+    let t = f.list(&parts);
+    let (s, r) = in_region(t);
+    let mut h = Heap::empty();
+    h.off_heap.regions.hold(r);
+    let third = s.list_iter().nth(2).unwrap_or(NIL);
+    let mut roots = [third, h.tuple(&[third, third])];
+    // SAFETY: the roots are all that is used.
+    unsafe {
+        gc::collect(&mut h, 0, &mut [&mut roots], true);
+        sound(&h, &roots);
+        assert_eq!(holders(r), 1);
+        assert!(!is_region_ptr(roots[0].ptr()));
+        assert!(compare::eq_exact(roots[0], third));
+        // Once.
+        let e = roots[1].as_tuple().unwrap_or(&[]);
+        assert!(e[0] == roots[0] && e[1] == roots[0]);
+        // The whole of it stays.
+        h.off_heap.regions.hold(r);
+        let mut roots = [s];
+        gc::collect(&mut h, 0, &mut [&mut roots], true);
+        assert!(roots[0] == s && holders(r) == 2);
+        gc::destroy(&mut h);
+        assert_eq!(holders(r), 1);
+        r.release();
+        f.destroy();
+    }
+}
+
+#[test]
+fn what_is_reached_twice_is_copied_once() {
+    region::init();
+    let mut f = purlin_term::frag::Fragment::new();
+    let mut t = NIL;
+    for _ in 0..40 {
+        t = f.cons(t, t);
+    }
+    let n = copy::size_distinct(t, 1000);
+    assert_eq!(n, Some(80));
+    assert_eq!(copy::size_distinct(t, 39), None);
+    let mut b = Builder::counted(80);
+    let s = copy::copy_distinct(t, &mut b);
+    let r = b.finish();
+    let mut depth = 0;
+    let mut c = s;
+    while let Some((a, d)) = c.as_cons() {
+        assert!(a == d);
+        c = a;
+        depth += 1;
+    }
+    assert_eq!(depth, 40);
+    // SAFETY: not used after.
+    unsafe {
+        verify_region(r).unwrap_or_else(|e| panic!("{e}"));
+        r.release();
+        f.destroy();
+    }
+}
+
+#[test]
+fn counts_return_to_where_they_were() {
+    region::init();
+    let threads: Vec<_> = (0..4u64)
+        .map(|seed| {
+            std::thread::spawn(move || {
+                // A generator of numbers, so that the run is the same each time.
+                let mut x = seed * 7919 + 1;
+                let mut next = |n: u64| {
+                    x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    (x >> 33) % n
+                };
+                let mut heaps: Vec<(Heap, [Term; 4])> =
+                    (0..4).map(|_| (Heap::empty(), [NIL; 4])).collect();
+                for _ in 0..2000 {
+                    let (from, to) = (next(4) as usize, next(4) as usize);
+                    let slot = next(4) as usize;
+                    match next(4) {
+                        0 => {
+                            let (h, roots) = &mut heaps[from];
+                            let n = 1 + next(3000) as i64;
+                            let l = numbers(h, n);
+                            roots[slot] = h.tuple(&[l, roots[next(4) as usize]]);
+                            if next(8) == 0 {
+                                *roots = [roots[slot], NIL, NIL, NIL];
+                            }
+                        }
+                        // "Sends" one of the heap's terms.
+                        1 => {
+                            let t = heaps[from].1[slot];
+                            if t.is_immed() || copy::size_within(t, 1 << 16).is_none() {
+                                continue;
+                            }
+                            let (h, _) = &mut heaps[from];
+                            let mut f = purlin_term::frag::Fragment::new();
+                            let s = match h.sent_as(t) {
+                                Some(s) => s,
+                                None if h.owns(t.ptr()) => {
+                                    let (s, r) = in_region(t);
+                                    f.off_heap.regions.adopt(r);
+                                    // SAFETY: a copy.
+                                    unsafe { h.remember_sent(t, s, r) };
+                                    s
+                                }
+                                None => t,
+                            };
+                            let m = copy::copy(s, &mut f);
+                            let (h, roots) = &mut heaps[to];
+                            h.receive_regions(&mut f.off_heap.regions);
+                            h.frags.push(f);
+                            roots[next(4) as usize] = m;
+                        }
+                        _ => {
+                            let full = next(3) == 0;
+                            let (h, roots) = &mut heaps[from];
+                            // SAFETY: the roots are all that is used.
+                            unsafe { gc::collect(h, 0, &mut [&mut roots[..]], full) };
+                            sound(h, &roots[..]);
+                        }
+                    }
+                }
+                for (mut h, _) in heaps {
+                    // SAFETY: not used after.
+                    unsafe { gc::destroy(&mut h) };
+                }
+            })
+        })
+        .collect();
+    for t in threads {
+        t.join().unwrap_or_else(|_| panic!("a thread died"));
+    }
+}
