@@ -228,8 +228,8 @@ impl Heap {
         let s = self.sent.as_mut()?;
         let e = s.entries.iter_mut().find(|e| e.term == t)?;
         e.hits += 1;
-        let (shared, again) = (e.shared, e.hits == 2);
-        if again {
+        let (shared, again, words) = (e.shared, e.hits == 2, e.region.words);
+        if again && words >= self.all_words() / 4 {
             // It lives on, and is sent again and again: let go of the copy that is private.
             self.forget_copy(t);
         }
@@ -244,7 +244,11 @@ impl Heap {
     pub fn forget_copy(&mut self, t: Term) {
         self.gc_wanted = true;
         let a = t.ptr() as usize;
-        if a >= self.old_heap as usize && a < self.old_hend as usize {
+        let old = self.old_htop as usize - self.old_heap as usize;
+        // A list that was built while the heap was collected may have its first cells in the young generation and all
+        // others in the old one.
+        let here = a.wrapping_sub(self.old_heap as usize) < old;
+        if here || old > self.all_words() * 4 {
             self.need_fullsweep = true;
         }
     }
