@@ -29,7 +29,7 @@ turn() {
 
 line() { printf '%-24s %12s %12s %8s\n' "$@"; }
 echo "Best of $rounds x $repeats runs, the runtimes in turn. Ratio: time of Purlin / time of stock; below 1 Purlin is faster."
-for module in sequential processes; do
+for module in sequential processes sharing; do
   echo
   line "$module" "Purlin ms" "stock ms" ratio
   for name in $(erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [N]) || N <- $module:names()], halt()."); do

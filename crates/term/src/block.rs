@@ -1,12 +1,15 @@
 //! Terms laid out without gaps in one block of memory, as native tables keep them.
 //!
-//! A block is filled by [`fill`], so every pointer in it points into it, and it refers to no region. It can then be copied anywhere by moving words and shifting pointers ([`copy_out`]), without
-//! following the term. What its objects own outside is on the off-heap list that the filler gave.
+//! A block is filled by [`fill`], so every pointer in it points into it, save for the elements of its first object that
+//! were to be kept: those point into counted regions. It can then be copied anywhere by moving words and shifting
+//! pointers ([`copy_out`]), without following the term. What its objects own outside is on the off-heap list that the
+//! filler gave.
 
 use crate::alloc::Alloc;
 use crate::copy::{copy_whole, retain_object};
 use crate::heap::OffHeap;
 use crate::layout;
+use crate::region::is_counted_ptr;
 use crate::word::{Subtag, Term, header_subtag};
 
 /// An [`Alloc`] over memory that is just large enough.
@@ -34,14 +37,16 @@ impl Alloc for Filler {
 }
 
 /// Copies `t`, which is no immediate, to the `words` words at `p`, as many as [`crate::copy::size_whole`] says: the
-/// object of `t` comes first. The result is the list of objects made that own something outside.
+/// object of `t` comes first. The result is the list of objects made that own something outside, and the regions
+/// referred to: terms of the first object that are among `keep`, terms in counted regions, are not copied (nor counted in
+/// `words`).
 ///
 /// Objects that were copied are looked through in the order in which they lie, so that no stack is needed. A list is
 /// copied cell after cell.
 ///
 /// # Safety
 /// The words are the caller's to write, and stay while what is made in them is used.
-pub unsafe fn fill(t: Term, p: *mut Term, words: usize) -> OffHeap {
+pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHeap {
     let mut f = Filler {
         at: p,
         end: p.add(words),
@@ -49,6 +54,18 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize) -> OffHeap {
     };
     copy_object(t, &mut f);
     let mut scan = p;
+    if !keep.is_empty() && t.is_boxed() {
+        let (a, b) = layout::term_range(p);
+        for i in a..b {
+            let e = *p.add(i);
+            if keep.contains(&e) {
+                f.off_heap.regions.hold_pointer(e.ptr());
+            } else {
+                copy_slot(p.add(i), p, &mut f);
+            }
+        }
+        scan = p.add(layout::object_words(p));
+    }
     while scan < f.at {
         let t = *scan;
         if t.is_header() {
@@ -118,11 +135,11 @@ unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
 }
 
 /// Copies the block of `words` words at `from` to `to`; the result is where it lies now. A term of the old block
-/// becomes one of the new by the same shift.
+/// becomes one of the new by the same shift. `KEPT`: it may refer to counted regions, which `to` holds.
 ///
 /// # Safety
 /// `from` is a block made as the module head says, and alive.
-pub unsafe fn copy_out<A: Alloc + ?Sized>(
+pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
     from: *const Term,
     words: usize,
     to: &mut A,
@@ -143,6 +160,10 @@ pub unsafe fn copy_out<A: Alloc + ?Sized>(
                 retain_object(p, to.off_heap());
             }
             for k in a..b {
+                if KEPT && !(*p.add(k)).is_immed() && is_counted_ptr((*p.add(k)).ptr()) {
+                    to.off_heap().regions.hold_pointer((*p.add(k)).ptr());
+                    continue;
+                }
                 shift_word(p.add(k), shift);
             }
             i += n;
@@ -192,9 +213,9 @@ mod tests {
         // SAFETY: the memory is large enough and outlives what is made in it.
         unsafe {
             let p = mem.as_mut_ptr() as *mut Term;
-            let mut off_heap = fill(t, p, words);
+            let mut off_heap = fill(t, p, words, &[]);
             let mut out = Fragment::new();
-            let copy = Term::boxed_at(copy_out(p, words, &mut out));
+            let copy = Term::boxed_at(copy_out::<false, _>(p, words, &mut out));
             crate::gc::release_off_heap(&mut off_heap);
             mem.fill(0);
             assert!(compare::eq_exact(copy, t));

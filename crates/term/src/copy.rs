@@ -115,7 +115,16 @@ fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
 
 /// Words that [`copy`] needs for `t`, if they are at most `limit`: looks at little more than that many.
 pub fn size_within(t: Term, limit: usize) -> Option<usize> {
-    if is_shared(t) {
+    bounded::<true>(t, limit)
+}
+
+/// Words that [`copy_whole`] needs for `t`, if they are at most `limit`.
+pub fn size_whole_within(t: Term, limit: usize) -> Option<usize> {
+    bounded::<false>(t, limit)
+}
+
+fn bounded<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
+    if stays::<SHARE>(t) {
         return Some(0);
     }
     let mut words = 0;
@@ -126,7 +135,7 @@ pub fn size_within(t: Term, limit: usize) -> Option<usize> {
             if words > limit {
                 return None;
             }
-            if is_shared(t) {
+            if stays::<SHARE>(t) {
                 break;
             }
             if let Some((h, tl)) = t.as_cons() {
@@ -141,7 +150,7 @@ pub fn size_within(t: Term, limit: usize) -> Option<usize> {
             // SAFETY: a boxed term in hand is well formed.
             unsafe {
                 match header_subtag((*p).raw()) {
-                    Subtag::SubBin | Subtag::MatchContext => words += bits_words::<true>(t),
+                    Subtag::SubBin | Subtag::MatchContext => words += bits_words::<SHARE>(t),
                     _ => {
                         words += layout::object_words(p);
                         let (a, b) = layout::term_range(p);

@@ -444,9 +444,8 @@ unsafe fn leave_regions(
 /// Words of `t` that lie in a region, terms reached twice counted twice; None if more than `limit`.
 unsafe fn words_inside(t: Term, r: &Region, limit: usize) -> Option<usize> {
     let (base, words) = r.area();
-    let inside = |t: &Term| {
-        !t.is_immed() && (t.ptr() as usize).wrapping_sub(base as usize) < words * 8
-    };
+    let inside =
+        |t: &Term| !t.is_immed() && (t.ptr() as usize).wrapping_sub(base as usize) < words * 8;
     let mut n = 0;
     let mut todo = vec![t];
     while let Some(t) = todo.pop() {

@@ -15,7 +15,7 @@ use crate::frag::Fragment;
 use crate::heap::OffHeap;
 use crate::word::Term;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
@@ -35,6 +35,8 @@ pub struct Region {
     pub words: usize,
     chunks: u32,
     first_chunk: u32,
+    /// It counts as a literal at this time.
+    literal: AtomicBool,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
 }
@@ -223,6 +225,7 @@ impl Builder {
                 words: 0,
                 chunks,
                 first_chunk: first,
+                literal: AtomicBool::new(false),
                 off_heap: OffHeap::default(),
             }),
             used: 0,
@@ -331,6 +334,18 @@ impl Region {
             give_back(b.first_chunk, b.chunks, true);
         }
     }
+    /// Whether its terms count as literals in the sizes of terms. Uncounted regions are not asked.
+    pub fn is_literal(&self) -> bool {
+        self.literal.load(Ordering::Relaxed)
+    }
+    /// Sets [`Region::is_literal`].
+    pub fn set_literal(&self, on: bool) {
+        self.literal.store(on, Ordering::Relaxed);
+    }
+    /// Whether it refers to no other counted region.
+    pub fn is_leaf(&self) -> bool {
+        self.off_heap.regions.is_empty()
+    }
     /// The words of the region.
     pub fn area(&self) -> (*mut Term, usize) {
         (self.base, self.words)
@@ -353,7 +368,9 @@ fn freed_elsewhere(r: &'static Region) -> bool {
                 unsafe { r.free() };
             }
         };
-        let thread = std::thread::Builder::new().name("regions".into()).spawn(run);
+        let thread = std::thread::Builder::new()
+            .name("regions".into())
+            .spawn(run);
         thread.is_ok().then_some(Mutex::new(tx))
     });
     match freer {
@@ -443,6 +460,13 @@ impl RegionSet {
         if let Some(r) = region_of(p) {
             self.hold(r);
         }
+    }
+    /// Whether a region that `p` points into is among the first few.
+    pub fn covers(&self, p: *const Term) -> bool {
+        let a = p as usize;
+        self.iter()
+            .take(16)
+            .any(|r| a.wrapping_sub(r.base as usize) < r.words * 8)
     }
     /// Moves what `other` holds to this set.
     pub fn append(&mut self, other: &mut RegionSet) {

@@ -190,7 +190,9 @@ fn counts_return_to_where_they_were() {
                 // A generator of numbers, so that the run is the same each time.
                 let mut x = seed * 7919 + 1;
                 let mut next = |n: u64| {
-                    x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    x = x
+                        .wrapping_mul(6364136223846793005)
+                        .wrapping_add(1442695040888963407);
                     (x >> 33) % n
                 };
                 let mut heaps: Vec<(Heap, [Term; 4])> =

@@ -334,9 +334,7 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     leave_large(cx, "erts_debug", "size_shared", &[t], t)?;
     let mut seen = HashSet::new();
     let mut counts = |p: *mut Term| {
-        let literal = region::is_region_ptr(p)
-            && !region::is_counted_ptr(p)
-            && !super::persistent::is_retired(p);
+        let literal = region::is_region_ptr(p) && super::persistent::is_literal(p);
         !literal && seen.insert(p)
     };
     let mut words = 0;

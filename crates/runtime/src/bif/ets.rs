@@ -288,8 +288,8 @@ fn put(t: &Table, o: Owned, new_only: bool) -> Result<bool, Gone> {
 fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fail> {
     let t = table(cx, tab, Want::Write)?;
     if is_object(t, what) {
-        let o = Owned::new(what);
-        cx.bump(o.words() / 256);
+        let o = Owned::new_shared(cx, what);
+        cx.bump(o.copied_words() / 256);
         return Ok(there!(cx, put(t, o, new_only)));
     }
     let mut objects = Vec::new();
@@ -311,7 +311,10 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     if t.options.kind == Kind::Bag {
         objects.reverse();
     }
-    let objects = objects.into_iter().map(Owned::new).collect();
+    let objects = objects
+        .into_iter()
+        .map(|o| Owned::new_shared(cx, o))
+        .collect();
     Ok(there!(
         cx,
         match &t.store {
@@ -334,7 +337,7 @@ fn copies(cx: &mut Cx, m: Matches) -> Term {
     let mut l = NIL;
     for o in m {
         let t = o.copy_to(cx);
-        cx.bump(o.words() / 256);
+        cx.bump(o.copied_words() / 256);
         l = cx.cons(t, l);
     }
     l
@@ -342,7 +345,7 @@ fn copies(cx: &mut Cx, m: Matches) -> Term {
 fn copy_one(cx: &mut Cx, o: Option<&Object>) -> Term {
     match o {
         Some(o) => {
-            cx.bump(o.words() / 256);
+            cx.bump(o.copied_words() / 256);
             let t = o.copy_to(cx);
             cx.cons(t, NIL)
         }

@@ -6,12 +6,18 @@
 //! reader may be looking at one that is being filled: what it finds there is an entry, but what it misses it looks for
 //! again unless nothing was moved meanwhile.
 //!
-//! What was replaced or erased is retired: its memory is kept for the life of the runtime, since any process may
-//! still point into it. It is no literal any more, though: those who hold it are told its size.
+//! A large value is a counted region: the entry holds it, and so does each process that has got it, until a collection
+//! finds that the process doesn't refer to it any more. So replacing and erasing look at no process, and the memory goes
+//! with the last holder. A process that holds the region reads without a lock; one that doesn't takes the lock of
+//! the entry's shard, since the value may be given up at that moment.
+//!
+//! Small values that were replaced or erased are retired: their memory is kept for the life of the runtime, since any
+//! process may still point into it. It is no literal any more,
+//! though: those who hold it are told its size.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::heap::OffHeap;
-use purlin_term::region::Builder;
+use purlin_term::region::{Builder, is_counted_ptr, region_of};
 use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
@@ -181,9 +187,47 @@ fn insert(slots: &Slots, e: &'static Entry) {
 
 impl Entry {
     fn get(&self) -> Option<Term> {
-        // SAFETY: only words of terms in regions that stay are stored.
+        // SAFETY: only words of terms in regions are stored, or immediates.
         let t = unsafe { Term::from_raw(self.value.load(Ordering::Acquire)) };
         (t != Term::NON_VALUE).then_some(t)
+    }
+    fn shard(&self) -> MutexGuard<'static, ()> {
+        static SHARDS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
+        SHARDS[self.hash as usize % 16]
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+    }
+    /// The value, held by the process that gets it; None if it was erased meanwhile.
+    fn hold(&self, cx: &mut Cx, v: Term) -> Option<Term> {
+        if v.is_immed() || !is_counted_ptr(v.ptr()) {
+            return Some(v);
+        }
+        let h = &mut cx.heap;
+        // What covers the address is the value's region: no other can lie there while this one is held.
+        if h.off_heap.regions.covers(v.ptr()) || h.old_off_heap.regions.covers(v.ptr()) {
+            return Some(v);
+        }
+        let _lock = self.shard();
+        let v = self.get()?;
+        if !v.is_immed() && is_counted_ptr(v.ptr()) {
+            h.off_heap.regions.hold_pointer(v.ptr());
+        }
+        Some(v)
+    }
+    /// Gives it another value, or none, and gives up the old one.
+    fn set(&self, value: Term) {
+        let lock = self.shard();
+        let old = self.value.swap(value.raw(), Ordering::AcqRel);
+        drop(lock);
+        // SAFETY: what was stored is a term.
+        let old = unsafe { Term::from_raw(old) };
+        if !old.is_immed() && is_counted_ptr(old.ptr()) {
+            if let Some(r) = region_of(old.ptr()) {
+                r.set_literal(false);
+                // SAFETY: the count was the entry's, and the entry doesn't refer to it any more.
+                unsafe { r.release() };
+            }
+        }
     }
 }
 
@@ -222,15 +266,24 @@ impl Entry {
             self.from.load(Ordering::Relaxed),
             self.to.load(Ordering::Relaxed),
         );
-        if from < to {
+        // Counted regions say themselves what they are, and their addresses are used again.
+        if from < to && !is_counted_ptr(from as *const Term) {
             let mut r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
             r.insert(from, to);
         }
     }
 }
 
+/// Whether `p`, which points into a region, points into a literal: of a module, or a value that is in the table.
+pub fn is_literal(p: *const Term) -> bool {
+    if is_counted_ptr(p) {
+        return region_of(p).is_some_and(|r| r.is_literal());
+    }
+    !is_retired(p)
+}
+
 /// Whether `p` points into a value that was replaced or erased.
-pub fn is_retired(p: *const Term) -> bool {
+fn is_retired(p: *const Term) -> bool {
     let r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
     let at = p as usize;
     r.range(..=at).next_back().is_some_and(|(_, &to)| at < to)
@@ -243,8 +296,9 @@ struct Published {
     bytes: usize,
 }
 
-/// Puts a term where all processes may point into, for good. Literals are copied too: their module may be purged.
-fn publish(w: &mut Writer, t: Term) -> Published {
+/// Puts a term where all processes may point into. Literals are copied too: their module may be purged. For good, unless
+/// it is large and `counted`: then the caller gets a count of its region.
+fn publish(w: &mut Writer, t: Term, counted: bool) -> Published {
     let words = copy::size_whole(t);
     let (term, from) = if words == 0 {
         (t, 0)
@@ -253,9 +307,14 @@ fn publish(w: &mut Writer, t: Term) -> Published {
         let from = w.arena.at as usize;
         (copy::copy_whole(t, &mut w.arena), from)
     } else {
-        let mut b = Builder::new(words);
+        let mut b = match counted {
+            true => Builder::counted(words),
+            false => Builder::new(words),
+        };
         let t = copy::copy_whole(t, &mut b);
-        (t, b.finish().base as usize)
+        let r = b.finish();
+        r.set_literal(true);
+        (t, r.base as usize)
     };
     Published {
         term,
@@ -269,13 +328,13 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let mut w = t.lock();
     if let Some((e, old)) = t.find(key) {
         if !compare::eq_exact(old, value) {
-            let v = publish(&mut w, value);
+            let v = publish(&mut w, value, true);
             let key_bytes = copy::size_whole(e.key) * 8;
             e.retire();
             e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
             e.from.store(v.from, Ordering::Relaxed);
             e.to.store(v.from + v.bytes, Ordering::Relaxed);
-            e.value.store(v.term.raw(), Ordering::Release);
+            e.set(v.term);
         }
         return Ok(am::OK);
     }
@@ -285,8 +344,8 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
         let size = if w.live * 4 >= size { size * 2 } else { size };
         t.resize(&mut w, size);
     }
-    let k = publish(&mut w, key);
-    let v = publish(&mut w, value);
+    let k = publish(&mut w, key, false);
+    let v = publish(&mut w, value, true);
     let e: &'static Entry = Box::leak(Box::new(Entry {
         key: k.term,
         hash: hash::internal(k.term),
@@ -301,17 +360,23 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
-fn get_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
-    table().find(key).map(|(_, v)| v).ok_or(Fail::Badarg)
+fn get(cx: &mut Cx, key: Term) -> Option<Term> {
+    let (e, v) = table().find(key)?;
+    // An entry that was erased stays so: the key may have another one by now.
+    e.hold(cx, v).or_else(|| get(cx, key))
 }
-fn get_2(_cx: &mut Cx, [key, default]: [Term; 2]) -> BifResult {
-    Ok(table().find(key).map_or(default, |(_, v)| v))
+fn get_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
+    get(cx, key).ok_or(Fail::Badarg)
+}
+fn get_2(cx: &mut Cx, [key, default]: [Term; 2]) -> BifResult {
+    Ok(get(cx, key).unwrap_or(default))
 }
 fn get_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
     let w = t.lock();
     let mut l = purlin_term::NIL;
     for (e, v) in t.live(&w) {
+        let Some(v) = e.hold(cx, v) else { continue };
         let pair = cx.tuple(&[e.key, v]);
         l = cx.cons(pair, l);
     }
@@ -339,7 +404,7 @@ fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
         return Ok(am::FALSE);
     };
     e.retire();
-    e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
+    e.set(Term::NON_VALUE);
     w.live -= 1;
     let mut size = t.slots().len();
     while size > FIRST_SIZE && w.live * 4 < size {
@@ -355,7 +420,7 @@ fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let mut w = t.lock();
     for (e, _) in t.live(&w) {
         e.retire();
-        e.value.store(Term::NON_VALUE.raw(), Ordering::Release);
+        e.set(Term::NON_VALUE);
     }
     w.live = 0;
     t.resize(&mut w, FIRST_SIZE);

@@ -3,6 +3,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::MaxHeap;
+use crate::signal::share;
 use crate::{bifs, code, lazy_atoms, process, report, sched};
 use purlin_term::sync::Ordering as TableOrdering;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, gc};
@@ -246,6 +247,13 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             }
             process::set_default_max_heap(Some(new));
             Ok(max_heap(cx, before))
+        }
+        "sharing_threshold" => {
+            let words = match value {
+                v if v == am::INFINITY => usize::MAX,
+                v => v.as_small().filter(|&n| n > 0).ok_or(Fail::Badarg)? as usize,
+            };
+            Ok(share::threshold_term(share::set_threshold(words)))
         }
         "debug_flags" => Ok(am::TRUE),
         "backtrace_depth" => {

@@ -4,10 +4,12 @@
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions};
+use crate::signal::share;
 use crate::{bifs, clock, code, hooks, lazy_atoms, process, sched};
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, am, atom, gc, node};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
 
 lazy_atoms! {
     enabled = "enabled";
@@ -374,6 +376,8 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
                 am::LITTLE
             }
         }
+        "sharing_threshold" => share::threshold_term(share::THRESHOLD.load(Relaxed)),
+        "sharing" => share::info(cx),
         "wordsize" => Term::small(8),
         // What the atomics of modules `atomics` and `counters` are made of.
         "ethread_info" => {

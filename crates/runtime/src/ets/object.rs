@@ -3,14 +3,22 @@
 //! ```text
 //!   next | hash, flags | words | first off-heap object | tuple header, elements, what they refer to…
 //! ```
+//! Elements above the sharing threshold are not in it: they lie in counted regions, which the object holds, and whoever
+//! looks the object up refers to them too.
+//!
 //! An object is immutable once it is in a table, save for `next`, `hash` and the mark of deletion, which whoever holds
 //! the lock of its bucket may write. Its terms are good while that lock is held: what leaves the table is copied.
 
+use crate::cx::Cx;
+use crate::signal::share;
 use purlin_term::block;
-use purlin_term::copy::{copy_whole, size_whole};
+use purlin_term::copy::{self, size_whole};
+use purlin_term::frag::Fragment;
 use purlin_term::heap::OffHeap;
+use purlin_term::region::{RegionSet, is_counted_ptr, region_of};
 use purlin_term::word::header_arity;
 use purlin_term::{Alloc, Term, gc};
+use smallvec::SmallVec;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
@@ -23,11 +31,33 @@ pub struct Object {
     pub hash: u32,
     /// Deleted while the table is fixed: kept for traversals only.
     pub deleted: bool,
-    /// No word of it is a pointer or owns anything.
-    flat: bool,
-    /// Words of tuple and contents.
+    form: Form,
+    /// Words that follow: tuple and contents.
     words: usize,
-    off_heap: *mut Term,
+    off_heap: Outside,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// No word of it is a pointer or owns anything.
+    Flat,
+    /// All of it is in the block.
+    Whole,
+    /// Some elements lie in regions.
+    Shared,
+}
+
+/// What an object has outside its block, by its form.
+union Outside {
+    /// The first of the objects in the block that own something.
+    first: *mut Term,
+    shared: *mut Shared,
+}
+
+struct Shared {
+    off_heap: OffHeap,
+    /// Words that the elements in regions would take.
+    words: usize,
 }
 
 /// Words of the head, as far as memory is accounted for: what stock's objects have.
@@ -51,38 +81,131 @@ fn layout(words: usize) -> Layout {
 }
 
 impl Owned {
-    /// A copy of the tuple `t`, which has at least one element.
+    /// A copy of the tuple `t`, which has at least one element. Elements that lie in regions already stay there.
     pub fn new(t: Term) -> Owned {
+        Self::make(t, None)
+    }
+    /// As [`Owned::new`], with large elements of the process's own put into regions.
+    pub fn new_shared(cx: &mut Cx, t: Term) -> Owned {
+        Self::make(t, Some(cx))
+    }
+    fn make(t: Term, mut cx: Option<&mut Cx>) -> Owned {
         let elements = t.as_tuple().unwrap_or_default();
-        let flat = elements.iter().all(|e| e.is_immed());
-        let words = if flat {
-            1 + elements.len()
+        if elements.iter().all(|e| e.is_immed()) {
+            let outside = Outside {
+                first: std::ptr::null_mut(),
+            };
+            return Self::with(1 + elements.len(), Form::Flat, outside, |at, words| {
+                // SAFETY: as many words as the tuple has.
+                unsafe { std::ptr::copy_nonoverlapping(t.ptr(), at, words) };
+                None
+            });
+        }
+        let mut words = 1 + elements.len();
+        let mut kept: SmallVec<[Term; 4]> = SmallVec::new();
+        let mut kept_words = 0;
+        // What stands for elements that were put into regions just now.
+        let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
+        let mut held = RegionSet::default();
+        for (i, &e) in elements.iter().enumerate() {
+            if e.is_immed() {
+                continue;
+            }
+            if is_counted_ptr(e.ptr()) && worth_keeping(e) {
+                kept.push(e);
+                kept_words += region_words(e);
+                continue;
+            }
+            let n = size_whole(e);
+            if let Some(cx) = cx.as_deref_mut() {
+                if let Some(s) = share::large_part(cx, &mut held, e, n) {
+                    kept.push(s);
+                    new.push((i, s));
+                    kept_words += n;
+                    continue;
+                }
+            }
+            words += n;
+        }
+        let mut f = Fragment::new();
+        let t = if new.is_empty() {
+            t
         } else {
-            size_whole(t)
+            let mut e = elements.to_vec();
+            for (i, s) in new {
+                e[i] = s;
+            }
+            f.tuple(&e)
         };
-        // SAFETY: the layout is not of size 0; the head and all words are written below.
+        let outside = Outside {
+            first: std::ptr::null_mut(),
+        };
+        let form = match kept.is_empty() {
+            true => Form::Whole,
+            false => Form::Shared,
+        };
+        let o = Self::with(words, form, outside, |at, words| {
+            // SAFETY: as many words as were just counted.
+            let off_heap = unsafe { block::fill(t, at, words, &kept) };
+            Some(match form {
+                Form::Shared => Outside {
+                    shared: Box::into_raw(Box::new(Shared {
+                        off_heap,
+                        words: kept_words,
+                    })),
+                },
+                _ => Outside {
+                    first: off_heap.first,
+                },
+            })
+        });
+        // SAFETY: the object holds what it refers to.
+        unsafe { held.release_all() };
+        o
+    }
+    /// An object of so many words, which `fill` writes.
+    fn with(
+        words: usize,
+        form: Form,
+        outside: Outside,
+        fill: impl FnOnce(*mut Term, usize) -> Option<Outside>,
+    ) -> Owned {
+        // SAFETY: the layout is not of size 0; the head is written below, all words by `fill`.
         unsafe {
             let p = std::alloc::alloc(layout(words)) as *mut Object;
             let Some(p) = NonNull::new(p) else {
                 std::alloc::handle_alloc_error(layout(words))
             };
             let at = (p.as_ptr() as *mut Term).byte_add(HEAD_BYTES);
-            let mut off_heap = std::ptr::null_mut();
-            if flat {
-                std::ptr::copy_nonoverlapping(t.ptr(), at, words);
-            } else {
-                off_heap = block::fill(t, at, words).first;
-            }
+            let off_heap = fill(at, words).unwrap_or(outside);
             p.write(Object {
                 next: None,
                 hash: 0,
                 deleted: false,
-                flat,
+                form,
                 words,
                 off_heap,
             });
             Owned(p)
         }
+    }
+}
+
+/// Whether an object refers to `t`, which lies in a counted region, in place of copying it: it is all of the region, or
+/// a fair part.
+fn worth_keeping(t: Term) -> bool {
+    let Some(r) = region_of(t.ptr()) else {
+        return false;
+    };
+    let (base, words) = r.area();
+    std::ptr::eq(base, t.ptr()) || copy::size_whole_within(t, words / 16).is_none()
+}
+
+/// Words that a copy of `t`, which lies in a counted region, would take.
+fn region_words(t: Term) -> usize {
+    match region_of(t.ptr()) {
+        Some(r) if std::ptr::eq(r.area().0, t.ptr()) && r.is_leaf() => r.words,
+        _ => size_whole(t),
     }
 }
 
@@ -113,9 +236,12 @@ impl Drop for Owned {
         // SAFETY: owned; nothing refers to its terms any more (module head).
         unsafe {
             let words = self.words;
-            if !self.off_heap.is_null() {
+            if self.form == Form::Shared {
+                let mut s = Box::from_raw(self.off_heap.shared);
+                gc::release_off_heap(&mut s.off_heap);
+            } else if !self.off_heap.first.is_null() {
                 let mut l = OffHeap {
-                    first: self.off_heap,
+                    first: self.off_heap.first,
                     bytes: 0,
                     regions: Default::default(),
                 };
@@ -154,6 +280,14 @@ impl Object {
     /// Words of the object: as stock counts them, but for the head of its kind of table.
     #[inline(always)]
     pub fn words(&self) -> usize {
+        match self.form {
+            // SAFETY: by the form.
+            Form::Shared => self.words + unsafe { (*self.off_heap.shared).words },
+            _ => self.words,
+        }
+    }
+    /// Words that a copy of it takes.
+    pub fn copied_words(&self) -> usize {
         self.words
     }
     /// A copy of the tuple on another heap.
@@ -161,17 +295,20 @@ impl Object {
     pub fn copy_to<A: Alloc + ?Sized>(&self, to: &mut A) -> Term {
         // SAFETY: the block is whole and alive.
         unsafe {
-            if self.flat {
+            if self.form == Form::Flat {
                 let q = to.alloc(self.words);
                 std::ptr::copy_nonoverlapping(self.base(), q, self.words);
                 return Term::boxed_at(q);
             }
-            Term::boxed_at(block::copy_out(self.base(), self.words, to))
+            if self.form == Form::Shared {
+                return Term::boxed_at(block::copy_out::<true, A>(self.base(), self.words, to));
+            }
+            Term::boxed_at(block::copy_out::<false, A>(self.base(), self.words, to))
         }
     }
     /// A copy of element `pos` on another heap.
     pub fn copy_element<A: Alloc + ?Sized>(&self, pos: usize, to: &mut A) -> Term {
-        copy_whole(self.element(pos), to)
+        copy::copy(self.element(pos), to)
     }
 }
 

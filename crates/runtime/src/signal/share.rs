@@ -9,13 +9,19 @@
 use crate::cx::Cx;
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
-use purlin_term::region::{Builder, Region, RegionSet, is_region_ptr, region_of};
-use purlin_term::{Term, copy};
+use purlin_term::region::{self, Builder, Region, RegionSet, is_region_ptr, region_of};
+use purlin_term::{Term, am, atom, copy, map};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Words from which on a part of a term is shared. `usize::MAX`: never.
 pub static THRESHOLD: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
+
+/// Sets [`THRESHOLD`]: words; 0 and `usize::MAX` are for never. Gives what it was.
+pub fn set_threshold(words: usize) -> usize {
+    let n = if words == 0 { usize::MAX } else { words };
+    THRESHOLD.swap(n, Ordering::Relaxed)
+}
 
 /// 64 KiB: copying less than that costs about as much as making a region.
 pub const DEFAULT_THRESHOLD: usize = 8192;
@@ -104,6 +110,40 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     frag.off_heap.regions.append(&mut held);
     let frag = Some(frag);
     (term, Held { frag, words: None })
+}
+
+/// A value of [`THRESHOLD`] as programs see it: words, or `infinity`.
+pub fn threshold_term(words: usize) -> Term {
+    if words == usize::MAX {
+        return am::INFINITY;
+    }
+    Term::small(words.min(i64::MAX as usize >> 5) as i64)
+}
+
+/// The value of `system_info(sharing)`: a map of counts. Words copied from process to process with their messages; words
+/// copied to regions; words that were sent or stored again without being copied; regions alive and bytes in them.
+pub fn info(cx: &mut Cx) -> Term {
+    let count = |n: u64| Term::small(n.min(i64::MAX as u64 >> 5) as i64);
+    let (bytes, regions) = region::counted_totals();
+    let pairs = [
+        ("words_copied", COPIED.load(Ordering::Relaxed)),
+        ("words_moved", MOVED.load(Ordering::Relaxed)),
+        ("words_shared", SHARED.load(Ordering::Relaxed)),
+        ("regions", regions as u64),
+        ("region_bytes", bytes as u64),
+    ]
+    .map(|(k, n)| (atom::intern(k), count(n)));
+    map::from_pairs(cx, &pairs)
+}
+
+/// What stands in a region for a part of `n` words of an object that goes to a table, if it is large; `held` gets a
+/// count of the region.
+pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term, n: usize) -> Option<Term> {
+    let threshold = THRESHOLD.load(Ordering::Relaxed);
+    if n < threshold || threshold == usize::MAX {
+        return None;
+    }
+    part(&mut cx.heap, held, t, threshold)
 }
 
 fn destroy(f: Fragment) {

@@ -3,7 +3,7 @@
 use super::super::object::Object;
 use super::{Action, Code, Op, Place, Program, Test, WHOLE};
 use crate::cx::Cx;
-use purlin_term::copy::copy_whole;
+use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
 
 /// What a program is run against.
@@ -170,11 +170,11 @@ impl Runner {
         if v < 64 {
             if *copied >> v & 1 == 0 {
                 *copied |= 1 << v;
-                self.vars[v] = copy_whole(t, cx);
+                self.vars[v] = copy::copy(t, cx);
             }
             return self.vars[v];
         }
-        copy_whole(t, cx)
+        copy::copy(t, cx)
     }
 
     /// Runs a guard, whose result says nothing, or a body. `copy`: what is taken of the subject is copied.
