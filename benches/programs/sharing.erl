@@ -51,7 +51,7 @@ in_processes(Fs) ->
 
 %% A hundred processes whose closure has a list of a million in it.
 closures() ->
-    L = numbers(1000000, 1, []),
+    L = lists:seq(1, 1000000),
     Self = self(),
     [spawn(fun() -> Self ! length(L) end) || _ <- lists:seq(1, 100)],
     lists:sum([receive N -> N end || _ <- lists:seq(1, 100)]).
