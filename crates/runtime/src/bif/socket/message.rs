@@ -562,3 +562,38 @@ pub fn recvmsg_5(cx: &mut Cx, [me, len, control, flags, r]: [Term; 5]) -> BifRes
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_messages_go_there_and_back() {
+        let cx = &mut *Cx::boxed(0);
+        let message = |cx: &mut Cx, name: &str, value: Term| {
+            let pairs = [
+                (level_atom(), Term::small(libc::IPPROTO_IP.into())),
+                (type_atom(), atom::intern(name)),
+                (am::VALUE, value),
+            ];
+            map::from_pairs(cx, &pairs)
+        };
+        let tos = message(cx, "tos", tos_term(libc::IPTOS_LOWDELAY.into()));
+        let ttl = message(cx, "ttl", Term::small(9));
+        let list = cx.list(&[tos, ttl]);
+        let bytes = control_bytes(list, 1024).expect("control messages");
+        let back = control_term(cx, &bytes).list_to_vec().expect("a list");
+        for (given, told) in [tos, ttl].into_iter().zip(back) {
+            for key in [level_atom(), type_atom(), am::VALUE] {
+                assert_eq!(map::get(given, key), map::get(told, key));
+            }
+        }
+        assert!(control_bytes(list, bytes.len() - 1).is_none());
+        // One that says to be longer than all there is.
+        let cut = control_term(cx, &bytes[..bytes.len() - 8]);
+        assert_eq!(cut.list_to_vec().expect("a list")[1], bad_data());
+        let foreign = message(cx, "none", Term::small(1));
+        let list = cx.list(&[foreign]);
+        assert!(control_bytes(list, 1024).is_none());
+    }
+}

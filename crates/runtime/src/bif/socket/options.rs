@@ -522,3 +522,19 @@ pub fn getopt_4(cx: &mut Cx, [me, level, option, spec]: [Term; 4]) -> BifResult 
         Err(e) => errno(cx, e),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_sorted_and_found_by_number() {
+        for level in LEVELS {
+            assert!(level.1.is_sorted_by(|a, b| a.0 < b.0), "level {}", level.0);
+            for o in level.1.iter().filter(|o| o.1 != 0) {
+                assert_eq!(find(level.0, o.1).map(|f| f.0), Some(o.0));
+            }
+        }
+        assert!(find(libc::SOL_SOCKET, 0).is_none());
+    }
+}
