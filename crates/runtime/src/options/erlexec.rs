@@ -193,7 +193,10 @@ pub fn parse_erl(
                 otp.erts_version
             )));
         }
-        Err(Stop::Refused(message)) => return Err(CliError::new(message).with_usage()),
+        // The emulator ends what it prints on standard error with a carriage return too, whatever is there to read it.
+        Err(Stop::Refused(message)) => {
+            return Err(CliError::new(format!("{message}\r")).with_usage());
+        }
     };
     let options = EmulatorOptions {
         otp: otp.clone(),
