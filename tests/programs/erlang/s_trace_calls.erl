@@ -1,11 +1,12 @@
 %% Call trace: returns, where calls return to, natives, meta trace, what bodies of match specifications do.
 -module(s_trace_calls).
--export([main/0, wrap/1, outer/1, inner/1, big/1, fails/1, last/1, slave/1]).
+-export([main/0, only/1, wrap/1, outer/1, inner/1, big/1, fails/1, last/1, slave/1]).
 
 main() ->
     once_per_call(),
     return_to(),
     natives(),
+    entry_is_native(),
     meta(),
     bodies(),
     exceptions(),
@@ -43,6 +44,22 @@ natives() ->
     catch call(P, last, [1]),
     show(natives, P),
     off(P).
+
+%% The first instruction of a function is the call of a native, and both are traced.
+entry_is_native() ->
+    P = slave(),
+    1 = erlang:trace(P, true, [call]),
+    1 = erlang:trace_pattern({erlang, integer_to_binary, 1}, true, [local, call_time]),
+    1 = erlang:trace_pattern({?MODULE, only, 1}, true, [local, call_time]),
+    call(P, only, [7]),
+    call(P, only, [8]),
+    show(entry_is_native, P),
+    [begin {call_time, [{P, N, _, _}]} = erlang:trace_info(F, call_time), io:format("~p ~p~n", [F, N]) end
+     || F <- [{erlang, integer_to_binary, 1}, {?MODULE, only, 1}]],
+    erlang:trace_pattern({'_', '_', '_'}, false, [local, call_time]),
+    off(P).
+
+only(X) -> integer_to_binary(X).
 
 meta() ->
     P = slave(),
