@@ -89,6 +89,7 @@ pub const fn header_arity(hdr: u64) -> usize {
 }
 
 /// The subtag of a header word.
+#[inline]
 pub const fn header_subtag(hdr: u64) -> Subtag {
     // All sixteen values are declared.
     match (hdr >> 2) & 0xF {

@@ -5,7 +5,7 @@
 //! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
 //! wasn't gathered yet taken up again later ([`Gather::rest`]). So memory for writing is bounded, however long the list.
 
-use super::iolist::{BadIoList, IoSlice, IoVec, IoWalk, Piece};
+use super::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
 use purlin_term::layout::Bits;
 use purlin_term::{Alloc, Term};
 use std::cell::Cell;
@@ -137,23 +137,21 @@ impl Gather {
         let small = small_limit();
         let max_parts = max_parts.max(2) - 1;
         while self.room.parts.len() < max_parts && self.room.scratch.len() < max_scratch {
-            let (term, bits) = match self.held.take() {
-                Some(h) => {
-                    self.shift(h, max_scratch);
-                    continue;
-                }
-                None => match self.walk.next_piece()? {
-                    None => {
-                        self.ended = true;
-                        break;
-                    }
-                    Some(Piece::Byte(b)) => {
-                        self.merge(&[b]);
-                        continue;
-                    }
-                    Some(Piece::Bits(t, b)) => (t, b),
-                },
-            };
+            if let Some(h) = self.held.take() {
+                self.shift(h, max_scratch);
+                continue;
+            }
+            let term = self.walk.next_item()?;
+            if let Some(n) = term.as_small() {
+                self.merge(&[n as u8]);
+                continue;
+            }
+            if term.is_nil() {
+                self.ended = true;
+                break;
+            }
+            let bits = term.as_bits().filter(|b| b.bit_len & 7 == 0);
+            let bits = bits.ok_or(BadIoList)?;
             match bits.as_bytes() {
                 Some([]) => {}
                 Some(s) if s.len() < small => self.merge(s),

@@ -77,35 +77,49 @@ impl IoWalk {
             _ => Err(BadIoList),
         }
     }
-    /// The next element; None at the end.
+    /// The next element: a byte, or what should be a bitstring; nil at the end.
     #[inline]
-    pub fn next_piece(&mut self) -> Result<Option<Piece>, BadIoList> {
+    pub fn next_item(&mut self) -> Result<Term, BadIoList> {
         loop {
             if let Some((h, t)) = self.at.as_cons() {
                 self.at = t;
-                if let Some(n) = h.as_small() {
-                    return u8::try_from(n)
-                        .map(|b| Some(Piece::Byte(b)))
-                        .map_err(|_| BadIoList);
-                }
                 if h.is_list_ptr() {
                     if !t.is_nil() {
                         self.stack.push(t);
                     }
                     self.at = h;
+                } else if let Some(n) = h.as_small() {
+                    return match n {
+                        0..=255 => Ok(h),
+                        _ => Err(BadIoList),
+                    };
                 } else if !h.is_nil() {
-                    return self.piece(h).map(Some);
+                    return Ok(h);
                 }
             } else if self.at.is_nil() {
                 match self.stack.pop() {
                     Some(t) => self.at = t,
-                    None => return Ok(None),
+                    None => return Ok(NIL),
                 }
             } else {
-                let p = self.piece(self.at)?;
-                self.at = NIL;
-                return Ok(Some(p));
+                // Neither a whole list nor the end of one is a byte.
+                if self.at.as_small().is_some() {
+                    return Err(BadIoList);
+                }
+                return Ok(std::mem::replace(&mut self.at, NIL));
             }
+        }
+    }
+    /// The next element; None at the end.
+    #[inline]
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, BadIoList> {
+        let t = self.next_item()?;
+        if let Some(n) = t.as_small() {
+            return Ok(Some(Piece::Byte(n as u8)));
+        }
+        match t.is_nil() {
+            true => Ok(None),
+            false => self.piece(t).map(Some),
         }
     }
 }
