@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench bench-http bench-doom conformance generated soak selfbuild setup
+.PHONY: all demo test check bench bench-http bench-sockets bench-doom conformance generated soak selfbuild setup
 all:
 	cargo build --release
 
@@ -26,6 +26,10 @@ bench: setup
 # The servers of examples/http on both runtimes, in turn, under 400 connections. PAGES names some: make bench-http PAGES="whole split"
 bench-http: setup
 	@sh scripts/bench-http.sh $(PAGES)
+
+# Connections on both runtimes, in turn: what an idle one costs, how many are accepted and answered per second.
+bench-sockets: setup
+	@sh scripts/bench-sockets.sh
 
 # A page of 30 GB, rendered to an I/O list and sent: takes two minutes and 5 GB of memory.
 bench-doom: setup

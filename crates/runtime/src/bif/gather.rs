@@ -11,8 +11,8 @@ use purlin_term::{Alloc, Term};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Default of [`small_limit`].
-pub const SMALL_LIMIT: usize = 256;
+/// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
+pub const SMALL_LIMIT: usize = 128;
 /// Default of [`max_parts`]: what one system call takes (`IOV_MAX`).
 pub const MAX_PARTS: usize = 1024;
 /// Default of [`scratch_bytes`].
@@ -75,6 +75,18 @@ pub enum Origin {
     Reference,
     /// Left over from an earlier write.
     Queued,
+}
+
+impl Origin {
+    /// Its name in Erlang.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Merged => "merged",
+            Origin::Heap => "heap",
+            Origin::Reference => "reference",
+            Origin::Queued => "queued",
+        }
+    }
 }
 
 /// A bitstring that is being shifted into the scratch block.

@@ -301,6 +301,23 @@ fn port_get_data_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
         .ok_or(Fail::Badarg)
 }
 
+/// `purlin:watch_writes(Who, Tracer)`: see [`port::watch`].
+fn watch_writes_2(_: &mut Cx, [who, tracer]: [Term; 2]) -> BifResult {
+    let who = match who {
+        w if w.is_local_pid() || w.is_local_port() => w,
+        w if w.is_atom() && atom::name(w) == "all" => NIL,
+        _ => return Err(Fail::Badarg),
+    };
+    let to = match tracer {
+        am::FALSE => None,
+        // A tracer that watches itself would write about writing.
+        t if t.is_local_pid() && t != who => Some(t),
+        _ => return Err(Fail::Badarg),
+    };
+    port::watch::set(who, to);
+    Ok(am::TRUE)
+}
+
 fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let v = port::all();
     Ok(cx.list(&v))
@@ -309,6 +326,7 @@ fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 bifs! {
     Plain "erts_internal":"open_port"/2 = open_port_2;
     Plain "erts_internal":"port_command"/3 = port_command_3;
+    Plain "purlin":"watch_writes"/2 = watch_writes_2;
     Plain "purlin":"measure_output"/4 = measure_output_4;
     Plain "purlin":"begin_output"/3 = begin_output_3;
     Plain "purlin":"continue_output"/2 = continue_output_2;

@@ -11,6 +11,7 @@
 use super::gather::{Gather, Parts, max_parts, scratch_bytes};
 use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::{bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
@@ -510,7 +511,7 @@ fn is_iovec(t: Term) -> bool {
 }
 
 /// Writes all of a list of binaries, batch by batch; where, if `at` is given.
-fn write_all(fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
+fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
     let mut gather = Gather::new(iovec);
     let mut pos = at.unwrap_or(0);
     let mut parts: Vec<libc::iovec> = Vec::new();
@@ -523,10 +524,15 @@ fn write_all(fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
         let mut i = 0;
         while i < parts.len() {
             let rest = &parts[i..];
-            let mut n = retry(|| write_some(fd, rest, at.map(|_| pos)))?;
+            let r = retry(|| write_some(fd, rest, at.map(|_| pos)));
+            if watch::is_on() {
+                watch::wrote(&[me], &gather, r.as_ref().ok().copied());
+            }
+            let mut n = r?;
             if n == 0 {
                 return Err(libc::EIO);
             }
+            gather.advance(n);
             pos = pos.saturating_add(n as i64);
             while i < parts.len() && n >= parts[i].iov_len {
                 n -= parts[i].iov_len;
@@ -569,7 +575,8 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
         if !is_iovec(iovec) {
             return Err(Fail::Badarg);
         }
-        let r = write_all(fd, iovec, None);
+        let me = cx.self_pid();
+        let r = write_all(me, fd, iovec, None);
         done(cx, r)
     })
 }
@@ -580,7 +587,8 @@ fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
         if !is_iovec(iovec) {
             return Err(Fail::Badarg);
         }
-        let r = at.and_then(|at| write_all(fd, iovec, Some(at)));
+        let me = cx.self_pid();
+        let r = at.and_then(|at| write_all(me, fd, iovec, Some(at)));
         done(cx, r)
     })
 }

@@ -8,7 +8,7 @@
 
 use super::open::Options;
 use super::sys::{self, FileKind};
-use super::{Base, Driver, End, Reply, spawn};
+use super::{Base, Driver, End, Reply, spawn, watch};
 use crate::bif::gather::{Gather, Parts};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::poll;
@@ -151,9 +151,9 @@ impl Output {
         Ok(())
     }
     /// Writes everything, blocking, but not for longer than until then.
-    pub fn write_all(&self, queue: &mut IoVec, until: Option<Instant>) {
+    pub fn write_all(&self, base: &Base, queue: &mut IoVec, until: Option<Instant>) {
         while queue.bytes > 0 {
-            match self.write(queue) {
+            match self.write(base, queue) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let ms = until.map_or(-1, |u| {
@@ -176,13 +176,18 @@ impl Output {
         drop(self.own);
     }
     /// Writes what the descriptor takes.
-    pub fn write(&self, queue: &mut impl Parts) -> io::Result<()> {
+    pub fn write(&self, base: &Base, queue: &mut impl Parts) -> io::Result<()> {
         let mut turn = TURN_BYTES;
         while queue.bytes() > 0 && turn > 0 {
             if self.piece.is_some() && !sys::poll_one(self.fd, true, 0) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let n = sys::write(self.fd, queue.parts(), self.piece.unwrap_or(TURN_BYTES))?;
+            let r = sys::write(self.fd, queue.parts(), self.piece.unwrap_or(TURN_BYTES));
+            if watch::is_on() {
+                let who = [base.id, base.connected, base.caller];
+                watch::wrote(&who, queue, r.as_ref().ok().copied());
+            }
+            let n = r?;
             queue.advance(n);
             turn = turn.saturating_sub(n.max(1));
         }
@@ -360,7 +365,7 @@ impl Fd {
             b.fail(libc::EINVAL);
             return;
         };
-        match o.write(&mut self.queue) {
+        match o.write(b, &mut self.queue) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
@@ -419,7 +424,7 @@ impl Driver for Fd {
             && let Some(o) = &self.output
         {
             // What is taken at once needs no place in the queue. An error comes again when the rest is written.
-            let _ = o.write(data);
+            let _ = o.write(b, data);
         }
         data.keep(&mut self.queue);
         if idle && self.queue.bytes > 0 || b.busy() {
@@ -457,9 +462,9 @@ impl Driver for Fd {
         self.queue.bytes
     }
 
-    fn write_out(&mut self, _: &mut Base, until: Option<Instant>) {
+    fn write_out(&mut self, b: &mut Base, until: Option<Instant>) {
         if let Some(o) = &self.output {
-            o.write_all(&mut self.queue, until);
+            o.write_all(b, &mut self.queue, until);
         }
     }
     fn on_terminal(&self) -> bool {

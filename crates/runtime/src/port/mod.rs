@@ -34,6 +34,7 @@ pub(crate) mod sys;
 #[cfg(test)]
 mod tests;
 pub mod tty;
+pub mod watch;
 
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};

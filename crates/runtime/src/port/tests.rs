@@ -117,6 +117,36 @@ fn packets_go_to_cat_and_come_back() {
 }
 
 #[test]
+fn those_who_watch_writes_are_told_the_vector() {
+    let (me, tracer) = (owner(), owner());
+    let p = shell(me, "cat >/dev/null", "binary", &[]);
+    watch::set(p.id, Some(tracer));
+    let mut m = Maker::new();
+    // Small pieces are copied together, a counted block is referred to, what is between is written where it is.
+    let (small, large) = (m.bytes(b"small"), m.bytes(&[1; 1000]));
+    let list = m.0.list(&[Term::small(65), small, large, large, small]);
+    assert_eq!(p.output(me, me, list, How::default()), Ok(Outcome::Done));
+    watch::set(p.id, None);
+    assert_eq!(write(&p, me, b"unseen"), Ok(Outcome::Done));
+    let told = plain(&p, taken(tracer));
+    let (head, parts) = told[0].split_at("{write,P,2011,[".len());
+    assert_eq!((told.len(), head), (1, "{write,P,2011,["));
+    let parts: Vec<Vec<&str>> = parts
+        .trim_end_matches("}]}")
+        .split("},")
+        .map(|p| p.trim_start_matches('{').split(',').collect())
+        .collect();
+    let plain: Vec<(&str, &str)> = parts.iter().map(|p| (p[1], p[2])).collect();
+    let reference = ("1000", "reference");
+    assert_eq!(
+        plain,
+        [("6", "merged"), reference, reference, ("5", "merged")]
+    );
+    assert_eq!(parts[1][0], parts[2][0]);
+    assert_eq!(exit(&p, me, am::NORMAL), Outcome::Done);
+}
+
+#[test]
 fn a_busy_port_makes_its_sender_wait_and_wakes_it() {
     let me = owner();
     let p = shell(me, "sh -c 'sleep 0.2; cat | wc -c'", "binary", &[]);

@@ -223,7 +223,7 @@ impl Tty {
     }
     fn write(&mut self, b: &mut Base) {
         let Some(out) = &mut self.out else { return };
-        match out.write(&mut self.queue) {
+        match out.write(b, &mut self.queue) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
@@ -369,9 +369,9 @@ impl Driver for Tty {
     fn queued(&self) -> usize {
         self.queue.bytes
     }
-    fn write_out(&mut self, _: &mut Base, until: Option<Instant>) {
+    fn write_out(&mut self, b: &mut Base, until: Option<Instant>) {
         if let Some(o) = &self.out {
-            o.write_all(&mut self.queue, until);
+            o.write_all(b, &mut self.queue, until);
         }
     }
     fn on_terminal(&self) -> bool {

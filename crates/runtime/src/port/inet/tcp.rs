@@ -23,13 +23,12 @@ use crate::bif::iolist::{IoSlice, IoVec};
 use crate::lazy_atoms;
 use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
-use crate::port::{Base, Driver, Reply, open};
+use crate::port::{Base, Driver, Reply, open, watch};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -157,7 +156,8 @@ type Flow<T> = Result<T, Over>;
 pub struct Tcp {
     s: Sock,
     o: StreamOpts,
-    ops: VecDeque<Op>,
+    /// Oldest first. There is seldom more than one.
+    ops: SmallVec<[Op; 1]>,
     input: Input,
     /// Whether the headers of an HTTP message are under way.
     in_headers: bool,
@@ -193,7 +193,7 @@ impl Tcp {
         Tcp {
             s,
             o,
-            ops: VecDeque::new(),
+            ops: SmallVec::new(),
             input: Input::default(),
             in_headers: false,
             queue: IoVec::default(),
@@ -305,7 +305,7 @@ impl Tcp {
         let number = self.s.new_async();
         let timer =
             (timeout != NO_TIMEOUT).then(|| base.after(timeout as u64, token(what, number)));
-        self.ops.push_back(Op {
+        self.ops.push(Op {
             number,
             caller: base.caller,
             timer,
@@ -314,7 +314,10 @@ impl Tcp {
     }
     /// The oldest request, which is over.
     fn take_op(&mut self, base: &Base) -> Option<Op> {
-        let mut op = self.ops.pop_front()?;
+        if self.ops.is_empty() {
+            return None;
+        }
+        let mut op = self.ops.remove(0);
         if let Some(t) = op.timer.take() {
             base.cancel(t);
         }
@@ -428,10 +431,10 @@ impl Tcp {
     fn accept_ready(&mut self, base: &mut Base) {
         loop {
             // A caller that has ended accepts nothing.
-            while self.ops.front().is_some_and(|op| !base.is_alive(op.caller)) {
+            while self.ops.first().is_some_and(|op| !base.is_alive(op.caller)) {
                 self.take_op(base);
             }
-            let Some(owner) = self.ops.front().map(|op| op.caller) else {
+            let Some(owner) = self.ops.first().map(|op| op.caller) else {
                 break;
             };
             let r = match self.s.fd() {
@@ -485,7 +488,7 @@ impl Tcp {
             if timeout == 0 {
                 self.op_error(base, am::TIMEOUT);
             } else {
-                if let Some(op) = self.ops.front_mut().filter(|_| timeout != NO_TIMEOUT) {
+                if let Some(op) = self.ops.first_mut().filter(|_| timeout != NO_TIMEOUT) {
                     op.timer = Some(base.after(timeout as u64, token(timers::RECV, op.number)));
                 }
                 self.s.select(base, Some(true), None);
@@ -847,7 +850,7 @@ impl Tcp {
         }
         if !behind
             && !later
-            && let Err(e) = self.push(data)
+            && let Err(e) = self.push(base, data)
         {
             self.send_failed(base, e);
             return true;
@@ -884,11 +887,15 @@ impl Tcp {
         self.answer(base, Err(am::TIMEOUT));
     }
     /// Sends what the kernel takes of `data`, within a turn.
-    fn push(&self, data: &mut impl Parts) -> Result<(), i32> {
+    fn push(&self, base: &Base, data: &mut impl Parts) -> Result<(), i32> {
         let fd = self.s.fd().map_err(|_| libc::EBADF)?;
         let mut turn = TURN_BYTES;
         while data.bytes() > 0 && turn > 0 {
-            match sys::send_msg(fd, data.parts(), None, &[]) {
+            let r = sys::send_msg(fd, data.parts(), None, &[]);
+            if watch::is_on() {
+                watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
+            }
+            match r {
                 Ok(n) => {
                     data.advance(n);
                     turn = turn.saturating_sub(n.max(1));
@@ -947,7 +954,7 @@ impl Tcp {
             return;
         }
         let mut queue = std::mem::take(&mut self.queue);
-        let r = self.push(&mut queue);
+        let r = self.push(base, &mut queue);
         self.queue = queue;
         if let Err(e) = r {
             self.send_failed(base, e);
@@ -965,6 +972,7 @@ impl Tcp {
         if self.queue.bytes > 0 {
             return;
         }
+        self.queue = IoVec::default();
         self.s.select(base, None, Some(false));
         self.s.tell_empty_queue(base);
         if let Some(how) = self.shutdown_later.take() {
@@ -1194,18 +1202,17 @@ impl Driver for Tcp {
         let Some(i) = self.ops.iter().position(|op| op.number == number) else {
             return;
         };
-        if let Some(op) = self.ops.remove(i) {
-            match what {
-                timers::CONNECT => self.close(base),
-                timers::ACCEPT if self.ops.is_empty() => self.stop_accepting(base),
-                timers::RECV => {
-                    self.input.missing = 0;
-                    self.s.select(base, Some(false), None);
-                }
-                _ => {}
+        let op = self.ops.remove(i);
+        match what {
+            timers::CONNECT => self.close(base),
+            timers::ACCEPT if self.ops.is_empty() => self.stop_accepting(base),
+            timers::RECV => {
+                self.input.missing = 0;
+                self.s.select(base, Some(false), None);
             }
-            sock::async_error(base, op.caller, op.number, am::TIMEOUT);
+            _ => {}
         }
+        sock::async_error(base, op.caller, op.number, am::TIMEOUT);
     }
 
     fn control(&mut self, base: &mut Base, op: u32, data: &[u8]) -> Option<Reply> {
@@ -1227,9 +1234,9 @@ impl Driver for Tcp {
         }
         self.s.select(base, Some(false), None);
     }
-    fn write_out(&mut self, _: &mut Base, _: Option<std::time::Instant>) {
+    fn write_out(&mut self, base: &mut Base, _: Option<std::time::Instant>) {
         let mut queue = std::mem::take(&mut self.queue);
-        let _ = self.push(&mut queue);
+        let _ = self.push(base, &mut queue);
         self.queue = queue;
     }
     fn stop(&mut self, base: &mut Base) {
