@@ -203,6 +203,9 @@ pub fn start(options: EmulatorOptions) -> ! {
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
     let s = &o.flags.schedulers;
+    if s.count_given {
+        sched::upkeep::count_chosen();
+    }
     sched::start(
         s.online as usize,
         s.dirty_cpu_online as usize,

@@ -49,6 +49,12 @@ fn map(bytes: usize, prot: i32) -> usize {
     }
     p as usize
 }
+/// Bytes of a page.
+pub fn page_bytes() -> usize {
+    static PAGE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    // SAFETY: reads a constant of the system.
+    *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize)
+}
 /// Makes reserved addresses usable.
 pub fn commit(addr: usize, bytes: usize) {
     // SAFETY: inside a range made by `reserve`.

@@ -374,7 +374,7 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
     let Some(e) = cx.process().ext() else {
         return Ok(am::FALSE);
     };
-    if e.aliases.remove(&k).is_some() {
+    if e.rare().is_some_and(|r| r.aliases.remove(&k).is_some()) {
         return Ok(am::TRUE);
     }
     Ok(match e.monitors.get_mut(&k) {

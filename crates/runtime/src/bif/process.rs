@@ -25,7 +25,7 @@ lazy_atoms! {
     a_major = "major"; a_garbage_collect = "garbage_collect";
     a_check_process_code = "check_process_code"; a_copy_literals = "copy_literals"; a_trap_exit = "trap_exit";
     a_error_handler = "error_handler"; a_sensitive = "sensitive"; a_save_calls = "save_calls";
-    a_monitor_nodes = "monitor_nodes"; a_async_dist = "async_dist"; a_scheduler = "scheduler";
+    a_monitor_nodes = "monitor_nodes"; a_async_dist = "async_dist"; a_scheduler = "scheduler"; a_thread = "thread"; a_own = "own";
     a_spawn_reply = "spawn_reply"; a_reply = "reply";
     a_reply_tag = "reply_tag"; a_yes = "yes"; a_no = "no"; a_error_only = "error_only";
     a_success_only = "success_only"; a_unless_suspending = "unless_suspending"; a_asynchronous = "asynchronous";
@@ -191,6 +191,12 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
             } else if k == a_scheduler() {
                 let n = usize::try_from(n?).ok();
                 p.o.scheduler = n.filter(|&n| n <= crate::sched::count())?;
+            } else if k == a_thread() {
+                // Stock knows no such option, and refuses it as any that is unknown.
+                if v != a_own() {
+                    return None;
+                }
+                p.o.own_thread = true;
             } else if k == a_async_dist() {
                 erl_flag(v)?;
             } else if request && k == a_reply_tag() {
@@ -548,15 +554,15 @@ fn processes_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 // The dictionary.
 
 fn put_2(cx: &mut Cx, [k, v]: [Term; 2]) -> BifResult {
-    let d = cx.process().ext_mut().dict.get_or_insert_default();
+    let d = &mut cx.process().ext_mut().dict;
     Ok(d.put(k, v).unwrap_or(am::UNDEFINED))
 }
 fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
-    let d = cx.process().ext().and_then(|e| e.dict.as_ref());
+    let d = cx.process().ext().map(|e| &e.dict);
     Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
 }
 fn dict_list(cx: &mut Cx) -> Vec<(Term, Term)> {
-    match cx.process().ext().and_then(|e| e.dict.as_ref()) {
+    match cx.process().ext().map(|e| &e.dict) {
         Some(d) => d.iter().collect(),
         None => Vec::new(),
     }
@@ -584,12 +590,12 @@ fn get_keys_1(cx: &mut Cx, [value]: [Term; 1]) -> BifResult {
 fn erase_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     let l = get_0(cx, [])?;
     if let Some(e) = cx.process().ext() {
-        e.dict = None;
+        e.dict = Default::default();
     }
     Ok(l)
 }
 fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
-    let d = cx.process().ext().and_then(|e| e.dict.as_mut());
+    let d = cx.process().ext().map(|e| &mut e.dict);
     Ok(d.and_then(|d| d.erase(k)).unwrap_or(am::UNDEFINED))
 }
 

@@ -166,15 +166,7 @@ pub fn memory(cx: &mut Cx) -> usize {
         n += size_of::<crate::signal::mailbox::Mailbox>() + m.bytes();
     }
     if let Some(e) = p.ext() {
-        n += size_of::<process::Ext>()
-            + e.links.bytes()
-            + e.monitors.bytes()
-            + e.watchers.bytes()
-            + e.aliases.bytes()
-            + e.dict.as_ref().map_or(0, |d| d.words() * 8)
-            + e.heap
-                .as_ref()
-                .map_or(0, |_| size_of::<purlin_term::heap::Heap>());
+        n += e.bytes();
     }
     n
 }
@@ -277,7 +269,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             to.list(&v)
         }
         "dictionary" => {
-            let v: Vec<(Term, Term)> = match cx.process().ext().and_then(|e| e.dict.as_ref()) {
+            let v: Vec<(Term, Term)> = match cx.process().ext().map(|e| &e.dict) {
                 Some(d) => d.iter().collect(),
                 None => Vec::new(),
             };

@@ -99,6 +99,17 @@ fn unblock_where(gone: impl Fn(Term) -> bool) {
     settle(&mut b);
 }
 
+/// The processors that may be used have become `n`: as many schedulers run from now on, or as soon as nobody blocks
+/// multi-scheduling.
+pub fn follow(n: usize) {
+    let mut b = blockers();
+    if b.online != 0 {
+        b.online = n;
+    } else {
+        sched::set_online(n);
+    }
+}
+
 fn settle(b: &mut Blockers) {
     let any = !b.all.is_empty() || !b.normal.is_empty();
     ANY_BLOCKER.store(any, Ordering::Release);
@@ -200,9 +211,11 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         },
         "schedulers_online" => {
             let n = value.as_small().ok_or(Fail::Badarg)?;
-            if n < 1 || n as usize > super::system_info::schedulers() {
+            // Beyond what the runtime started with, too: threads are made as they are asked for.
+            if n < 1 || n as usize > sched::MAX_SCHEDULERS {
                 return bad;
             }
+            sched::upkeep::count_chosen();
             let mut b = blockers();
             let before = if b.online != 0 {
                 std::mem::replace(&mut b.online, n as usize)

@@ -9,7 +9,7 @@
 mod terms;
 
 use crate::cx::Cx;
-use crate::process::state::{EXITING, FREE, QUEUED, RUNNING, SUSPENDED};
+use crate::process::state::{ALIVE, EXITING, QUEUED, RUNNING, SUSPENDED};
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{bif, code, sched};
@@ -175,7 +175,7 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
         // SAFETY: cells are never unmapped; the state word is an atomic.
         let state = unsafe { (*p).state.load() };
         let name = match state {
-            s if s & FREE != 0 => "Non Existing",
+            s if s & ALIVE == 0 => "Non Existing",
             s if s & EXITING != 0 => "Exiting",
             s if s & RUNNING != 0 => "Running",
             s if s & SUSPENDED != 0 => "Suspended",
@@ -184,7 +184,7 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
         };
         writeln!(w, "State: {name}")?;
         if let Some(heaps) = heaps.as_deref_mut() {
-            if state & (RUNNING | EXITING | FREE) == 0 {
+            if state & (RUNNING | EXITING | ALIVE) == ALIVE {
                 // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
                 unsafe { owned_process(w, heaps, &mut cx, p)? };
             }
@@ -280,11 +280,7 @@ unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -
             writeln!(w, ":N")?;
         }
     }
-    if let Some(d) = (*p)
-        .ext()
-        .and_then(|e| e.dict.as_ref())
-        .filter(|d| !d.is_empty())
-    {
+    if let Some(d) = (*p).ext().map(|e| &e.dict).filter(|d| !d.is_empty()) {
         writeln!(w, "=proc_dictionary:{pid}")?;
         // Pairs are made for the dump: they are where the process would have them.
         let pairs: Vec<(Term, Term)> = d.iter().collect();

@@ -55,7 +55,8 @@ fn affinity() -> Option<u32> {
     // that it is told.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+        // Of the main thread, whose mask is the one that others set for the process.
+        if libc::sched_getaffinity(libc::getpid(), size_of::<libc::cpu_set_t>(), &mut set) != 0 {
             return None;
         }
         u32::try_from(libc::CPU_COUNT(&set)).ok()

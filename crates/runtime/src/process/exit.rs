@@ -24,12 +24,12 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     mailbox::stop_timer(&mut *p);
     let _ = (*p).state.take(super::state::TIMEOUT);
-    if let Some(e) = (*p).ext() {
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
         for f in std::mem::take(&mut e.on_exit) {
             f();
         }
     }
-    if let Some(e) = (*p).ext() {
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
         if e.name != NIL {
             registry::unregister_of(e.name, me);
             e.name = NIL;
@@ -42,8 +42,10 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     table().withdraw(p);
     if let Some(e) = (*p).ext() {
         // Work that was put off: whoever asked for it hears that the process has gone.
-        for task in std::mem::take(&mut e.deferred) {
-            task(None);
+        if let Some(r) = e.rare() {
+            for task in std::mem::take(&mut r.deferred) {
+                task(None);
+            }
         }
         tell(me, e, reason);
     }
@@ -59,6 +61,9 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     crate::sched::count_exit(me_mut.reductions);
     cx.proc = std::ptr::null_mut();
+    if me_mut.state.load() & super::state::OWN_THREAD != 0 {
+        crate::sched::own::ended(table().index(p));
+    }
     me_mut.state.set_free();
     table().release(p);
 }
@@ -88,9 +93,11 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
             send_demonitor(me, to, r.term());
         }
     }
-    for (pid, n) in std::mem::take(&mut e.suspending) {
-        for _ in 0..n {
-            super::spawn::resume(me, pid);
+    if let Some(r) = e.rare() {
+        for (pid, n) in std::mem::take(&mut r.suspending) {
+            for _ in 0..n {
+                super::spawn::resume(me, pid);
+            }
         }
     }
 }
@@ -103,6 +110,7 @@ pub fn is_crash(reason: Term) -> bool {
 impl Process {
     /// Why a signal has ended it, taken from it.
     pub fn take_exit_reason(&mut self) -> Option<OwnedTerm> {
-        self.ext().and_then(|e| e.exit_reason.take()).map(|b| *b)
+        let r = self.ext()?.rare()?;
+        r.exit_reason.take().map(|b| *b)
     }
 }

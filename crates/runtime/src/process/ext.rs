@@ -11,91 +11,207 @@ use std::collections::HashMap;
 /// Numbers of a reference, as a key.
 pub type RefKey = [u32; 3];
 
-/// Small sets of things, looked up by key: a vector up to a size, a hash map beyond.
-pub struct Set<K, V> {
-    few: Vec<(K, V)>,
-    many: Option<Box<HashMap<K, V>>>,
+/// Small sets of things, looked up by key: one in place, a vector up to a size, a hash map beyond.
+pub struct Set<K, V>(Repr<K, V>);
+
+// Nearly every process has one link, or one monitor, or none: those cost no block of memory.
+enum Repr<K, V> {
+    None,
+    One(K, V),
+    Few(Box<Vec<(K, V)>>),
+    Many(Box<HashMap<K, V, Hashing>>),
 }
 
 const FEW: usize = 16;
 
+type Hashing = std::hash::BuildHasherDefault<Mix>;
+
+/// A hash of numbers that the runtime itself has given out, which nobody can choose.
+#[derive(Default)]
+struct Mix(u64);
+
+impl std::hash::Hasher for Mix {
+    fn finish(&self) -> u64 {
+        // The map takes its control bits from the top and its bucket from the bottom.
+        self.0 ^ (self.0 >> 32)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for c in bytes.chunks(8) {
+            let mut w = [0; 8];
+            w[..c.len()].copy_from_slice(c);
+            self.write_u64(u64::from_le_bytes(w));
+        }
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(n.into());
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(29) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+}
+
 impl<K: Eq + std::hash::Hash + Copy, V> Default for Set<K, V> {
     fn default() -> Self {
-        Set {
-            few: Vec::new(),
-            many: None,
-        }
+        Set(Repr::None)
     }
 }
 
 impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
     pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
-        match &mut self.many {
-            Some(m) => m.get_mut(k),
-            None => self.few.iter_mut().find(|e| e.0 == *k).map(|e| &mut e.1),
+        match &mut self.0 {
+            Repr::None => None,
+            Repr::One(key, v) => (key == k).then_some(v),
+            Repr::Few(f) => f.iter_mut().find(|e| e.0 == *k).map(|e| &mut e.1),
+            Repr::Many(m) => m.get_mut(k),
         }
     }
     pub fn contains(&mut self, k: &K) -> bool {
         self.get_mut(k).is_some()
     }
     pub fn insert(&mut self, k: K, v: V) {
-        if let Some(m) = &mut self.many {
-            m.insert(k, v);
+        if let Some(e) = self.get_mut(&k) {
+            *e = v;
             return;
         }
-        if let Some(e) = self.few.iter_mut().find(|e| e.0 == k) {
-            e.1 = v;
-            return;
+        match &mut self.0 {
+            Repr::Few(f) if f.len() < FEW => f.push((k, v)),
+            Repr::Many(m) => {
+                m.insert(k, v);
+            }
+            old => {
+                self.0 = match std::mem::replace(old, Repr::None) {
+                    Repr::One(k0, v0) => Repr::Few(Box::new(vec![(k0, v0), (k, v)])),
+                    Repr::Few(f) => {
+                        let mut m: HashMap<K, V, Hashing> = f.into_iter().collect();
+                        m.insert(k, v);
+                        Repr::Many(Box::new(m))
+                    }
+                    _ => Repr::One(k, v),
+                };
+            }
         }
-        if self.few.len() < FEW {
-            // One at a time: most processes have one or two.
-            self.few.reserve_exact(1);
-            self.few.push((k, v));
-            return;
-        }
-        let mut m: HashMap<K, V> = std::mem::take(&mut self.few).into_iter().collect();
-        m.insert(k, v);
-        self.many = Some(Box::new(m));
     }
     pub fn remove(&mut self, k: &K) -> Option<V> {
-        if let Some(m) = &mut self.many {
-            let v = m.remove(k);
-            if m.is_empty() {
-                self.many = None;
-            } else if m.len() * 8 < m.capacity() {
-                m.shrink_to_fit();
+        match &mut self.0 {
+            Repr::None => None,
+            Repr::One(key, _) => {
+                if key != k {
+                    return None;
+                }
+                match std::mem::replace(&mut self.0, Repr::None) {
+                    Repr::One(_, v) => Some(v),
+                    _ => None,
+                }
             }
-            return v;
+            // The order of what is left is kept: it shows in process_info.
+            Repr::Few(f) => {
+                let i = f.iter().position(|e| e.0 == *k)?;
+                let v = f.remove(i).1;
+                if f.is_empty() {
+                    self.0 = Repr::None;
+                }
+                Some(v)
+            }
+            Repr::Many(m) => {
+                let v = m.remove(k);
+                if m.is_empty() {
+                    self.0 = Repr::None;
+                } else if m.len() * 8 < m.capacity() {
+                    m.shrink_to_fit();
+                }
+                v
+            }
         }
-        let i = self.few.iter().position(|e| e.0 == *k)?;
-        // The order of what is left is kept: it shows in process_info.
-        Some(self.few.remove(i).1)
     }
     pub fn len(&self) -> usize {
-        self.many.as_ref().map_or(self.few.len(), |m| m.len())
+        match &self.0 {
+            Repr::None => 0,
+            Repr::One(..) => 1,
+            Repr::Few(f) => f.len(),
+            Repr::Many(m) => m.len(),
+        }
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
     pub fn iter(&self) -> Box<dyn Iterator<Item = (&K, &V)> + '_> {
-        match &self.many {
-            Some(m) => Box::new(m.iter()),
-            None => Box::new(self.few.iter().map(|e| (&e.0, &e.1))),
+        match &self.0 {
+            Repr::None => Box::new(std::iter::empty()),
+            Repr::One(k, v) => Box::new(std::iter::once((k, v))),
+            Repr::Few(f) => Box::new(f.iter().map(|e| (&e.0, &e.1))),
+            Repr::Many(m) => Box::new(m.iter()),
         }
     }
     /// Empties it.
     pub fn drain(&mut self) -> Vec<(K, V)> {
-        match self.many.take() {
-            Some(m) => m.into_iter().collect(),
-            None => std::mem::take(&mut self.few),
+        match std::mem::replace(&mut self.0, Repr::None) {
+            Repr::None => Vec::new(),
+            Repr::One(k, v) => vec![(k, v)],
+            Repr::Few(f) => *f,
+            Repr::Many(m) => m.into_iter().collect(),
         }
     }
-    /// Bytes it takes.
+    /// Bytes that it takes outside itself.
     pub fn bytes(&self) -> usize {
-        self.many
+        let entry = size_of::<(K, V)>();
+        match &self.0 {
+            Repr::None | Repr::One(..) => 0,
+            Repr::Few(f) => size_of::<Vec<(K, V)>>() + f.capacity() * entry,
+            // Buckets are a power of two, at most seven eighths full, with a control byte each.
+            Repr::Many(m) => {
+                size_of::<HashMap<K, V, Hashing>>()
+                    + (m.capacity() * 8 / 7).next_power_of_two() * (entry + 1)
+            }
+        }
+    }
+}
+
+/// A [`Set`] behind a pointer, for what is large or hardly ever there.
+pub struct Lazy<K, V>(Option<Box<Set<K, V>>>);
+
+impl<K, V> Default for Lazy<K, V> {
+    fn default() -> Self {
+        Lazy(None)
+    }
+}
+
+impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
+    pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
+        self.0.as_mut()?.get_mut(k)
+    }
+    pub fn contains(&mut self, k: &K) -> bool {
+        self.get_mut(k).is_some()
+    }
+    pub fn insert(&mut self, k: K, v: V) {
+        self.0.get_or_insert_default().insert(k, v);
+    }
+    pub fn remove(&mut self, k: &K) -> Option<V> {
+        self.0.as_mut()?.remove(k)
+    }
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|s| s.is_empty())
+    }
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> + '_ {
+        self.0.iter().flat_map(|s| s.iter())
+    }
+    /// Empties it.
+    pub fn drain(&mut self) -> Vec<(K, V)> {
+        self.0.take().map_or_else(Vec::new, |mut s| s.drain())
+    }
+    /// Bytes that it takes outside itself.
+    pub fn bytes(&self) -> usize {
+        self.0
             .as_ref()
-            .map_or(self.few.capacity(), |m| m.capacity() * 8 / 7)
-            * (size_of::<(K, V)>() + 1)
+            .map_or(0, |s| size_of::<Set<K, V>>() + s.bytes())
+    }
+    /// Gives back what it takes where it is empty.
+    pub fn compact(&mut self) {
+        if self.is_empty() {
+            self.0 = None;
+        }
     }
 }
 
@@ -165,16 +281,23 @@ pub struct MaxHeap {
     pub include_shared_binaries: bool,
 }
 
-/// See the module head.
+/// See the module head. What is seldom even here is in [`Rare`], whose fields read as those of this structure; writing to
+/// one makes the block.
+#[derive(Default)]
 pub struct Ext {
     pub heap: Option<Box<Heap>>,
-    pub regs: Vec<Term>,
-    pub dict: Option<Box<Dict>>,
+    pub dict: Dict,
     /// By the word of the other end's pid or port.
     pub links: Set<u64, Link>,
     /// By reference.
-    pub monitors: Set<RefKey, Monitor>,
+    pub monitors: Lazy<RefKey, Monitor>,
     pub watchers: Set<RefKey, Watcher>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What hardly any process has.
+pub struct Rare {
+    pub regs: Vec<Term>,
     /// Aliases that are not monitors; true: ends with the first message.
     pub aliases: Set<RefKey, bool>,
     /// Registered name, or nil.
@@ -208,26 +331,27 @@ pub struct Ext {
     /// Timers and things that natives keep for it, dropped at exit.
     pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
     pub gc_count: u64,
+    /// Words of its heap after it was compacted for the last time.
+    pub compacted_words: usize,
     /// Work to be done between time slices, when the live registers are known.
     pub deferred: Vec<crate::signal::Task>,
     pub save_calls: u32,
     pub async_dist: bool,
 }
 
-impl Ext {
-    pub fn new() -> Ext {
-        Ext {
-            heap: None,
+impl Rare {
+    const fn new() -> Rare {
+        Rare {
             regs: Vec::new(),
-            dict: None,
-            links: Set::default(),
-            monitors: Set::default(),
-            watchers: Set::default(),
-            aliases: Set::default(),
+            aliases: Set(Repr::None),
             name: NIL,
             group_leader: None,
             error_handler: NIL,
-            settings: Settings::default(),
+            settings: Settings {
+                min_heap_words: None,
+                min_vheap_words: None,
+                fullsweep_after: None,
+            },
             max_heap: None,
             exit_reason: None,
             bif_state: None,
@@ -241,29 +365,103 @@ impl Ext {
             detours: Vec::new(),
             on_exit: Vec::new(),
             gc_count: 0,
+            compacted_words: 0,
             deferred: Vec::new(),
             save_calls: 0,
             async_dist: false,
         }
     }
+}
+
+/// What a process without a [`Rare`] reads.
+struct Nothing(Rare);
+// SAFETY: it holds no closures and no boxes, and is never written to.
+unsafe impl Sync for Nothing {}
+static NOTHING: Nothing = Nothing(Rare::new());
+
+impl std::ops::Deref for Ext {
+    type Target = Rare;
+    fn deref(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NOTHING.0)
+    }
+}
+impl std::ops::DerefMut for Ext {
+    fn deref_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(|| Box::new(Rare::new()))
+    }
+}
+
+impl Ext {
+    /// What is seldom even here, if there is any.
+    pub fn rare(&mut self) -> Option<&mut Rare> {
+        self.rare.as_deref_mut()
+    }
+    /// Bytes that it takes with all that hangs off it, heaps excepted.
+    pub fn bytes(&self) -> usize {
+        let mut n = size_of::<Ext>()
+            + self.links.bytes()
+            + self.monitors.bytes()
+            + self.watchers.bytes()
+            + self.dict.words() * 8;
+        if self.heap.is_some() {
+            n += size_of::<Heap>();
+        }
+        if let Some(r) = &self.rare {
+            n += size_of::<Rare>() + r.aliases.bytes() + r.regs.capacity() * 8;
+        }
+        n
+    }
     /// Puts the settings of this process into its heap.
     pub fn apply_settings(&self, h: &mut Heap) {
-        if let Some(w) = self.settings.min_heap_words {
+        let Some(r) = &self.rare else { return };
+        if let Some(w) = r.settings.min_heap_words {
             h.min_heap_words = w as usize;
         }
-        if let Some(w) = self.settings.min_vheap_words {
+        if let Some(w) = r.settings.min_vheap_words {
             h.min_vheap_words = w as usize;
             h.vheap_bytes = w as usize * 8;
             h.old_vheap_bytes = w as usize * 8;
         }
-        if let Some(n) = self.settings.fullsweep_after {
+        if let Some(n) = r.settings.fullsweep_after {
             h.fullsweep_after = n;
         }
     }
 }
 
-impl Default for Ext {
-    fn default() -> Self {
-        Self::new()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_behaves_as_a_map() {
+        let mut s: Set<u64, u64> = Set::default();
+        let mut m: HashMap<u64, u64> = HashMap::new();
+        let mut r = 1u64;
+        for i in 0..50_000u64 {
+            r = r
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            // Grows past every form, and shrinks again.
+            let most = if (i / 5000) % 2 == 0 { 3 } else { 40 };
+            let k = (r >> 40) % most;
+            if r & 3 == 0 {
+                assert_eq!(s.remove(&k), m.remove(&k));
+            } else {
+                s.insert(k, i);
+                m.insert(k, i);
+            }
+            assert_eq!(s.len(), m.len());
+            assert_eq!(s.get_mut(&k).copied(), m.get(&k).copied());
+        }
+        let got: HashMap<u64, u64> = s.drain().into_iter().collect();
+        assert!(s.is_empty() && got == m);
+    }
+
+    #[test]
+    fn what_is_not_there_reads_as_nothing() {
+        let mut e = Ext::default();
+        assert!(e.max_heap.is_none() && e.name == NIL && e.rare().is_none());
+        e.trace_flags = 1;
+        assert!(e.rare().is_some_and(|r| r.trace_flags == 1));
     }
 }

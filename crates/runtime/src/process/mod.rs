@@ -10,6 +10,7 @@
 //! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
+pub mod compact;
 pub mod dict;
 pub mod exit;
 pub mod ext;
@@ -194,7 +195,7 @@ impl Process {
     /// What it seldom has, made if need be.
     pub fn ext_mut(&mut self) -> &mut Ext {
         if self.ext.is_null() {
-            self.ext = Box::into_raw(Box::new(Ext::new()));
+            self.ext = Box::into_raw(Box::default());
         }
         // SAFETY: as in `ext`.
         unsafe { &mut *self.ext }
@@ -393,9 +394,9 @@ impl Cx {
         }
         // SAFETY: the running process is owned by this thread; the slice is used for one collection.
         unsafe {
-            match (*self.proc).ext.as_mut().and_then(|e| e.dict.as_mut()) {
-                Some(d) => {
-                    let s = d.slots_mut();
+            match (*self.proc).ext.as_mut() {
+                Some(e) => {
+                    let s = e.dict.slots_mut();
                     std::slice::from_raw_parts_mut(s.as_mut_ptr(), s.len())
                 }
                 None => &mut [],

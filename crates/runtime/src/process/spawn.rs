@@ -1,7 +1,7 @@
 //! Making processes.
 
 use super::ext::{AliasMode, Link, MaxHeap, Monitor, RefKey, Settings, Target, Watcher};
-use super::state::Priority;
+use super::state::{OWN_THREAD, Priority};
 use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
 use crate::code;
 use crate::cx::MAX_ARGS;
@@ -26,12 +26,14 @@ pub struct Options {
     /// Number of the only scheduler that runs it; 0: any may.
     pub scheduler: usize,
     pub system: bool,
+    /// `{thread, own}`
+    pub own_thread: bool,
 }
 
 /// Why there is no new process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpawnError {
-    /// The process table is full.
+    /// The process table is full, or the system has no thread for it.
     SystemLimit,
 }
 
@@ -100,6 +102,10 @@ pub unsafe fn spawn(
     mut o: Options,
 ) -> Result<Term, SpawnError> {
     let (p, pid) = table().reserve().map_err(|_| SpawnError::SystemLimit)?;
+    if o.own_thread && !crate::sched::own::start(table().index(p)) {
+        table().remove(p);
+        return Err(SpawnError::SystemLimit);
+    }
     SPAWNED.fetch_add(1, Ordering::Relaxed);
     let (gl, parent_data) = match parent.as_ref() {
         Some(q) => (q.group_leader, q.pid().pid_data()),
@@ -162,8 +168,9 @@ pub unsafe fn spawn(
     }
     let prio = o.priority.unwrap_or(Priority::Normal);
     me.in_transit.open();
-    me.state.publish_queued(prio);
-    crate::sched::enqueue(p, prio);
+    let own = if o.own_thread { OWN_THREAD } else { 0 };
+    me.state.publish_queued(prio, own);
+    crate::sched::enqueue_last(p, prio);
     Ok(pid)
 }
 

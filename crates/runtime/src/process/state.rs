@@ -9,8 +9,13 @@
 //! | `TIMEOUT` | its receive timer has fired | the timer service | the owner |
 //! | `SUSPENDED` | it does not run Erlang code, but handles signals | the owner | the owner |
 //! | `EXITING` | it handles nothing any more | the owner | never (the cell is made anew) |
-//! | `FREE` | the cell holds no process | the owner, at the very end | spawn |
+//! | `ALIVE` | the cell holds a process | spawn | the owner, at the very end |
+//! | `GREW` | it waits, and compacting it may give memory back | the owner, as it begins to wait | whoever takes it next |
+//! | `AGED` | it has waited with `GREW` since the last round of upkeep | upkeep | whoever takes it next |
+//! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
+//!
+//! A word of zeros is a free cell: the memory behind cells that are free may be given back to the system.
 //!
 //! # Rules
 //! 1. Fields of a cell other than this word, the queue in transit and the id are touched by the owner alone: the
@@ -30,7 +35,10 @@ pub const SIGNALS: u32 = 1 << 2;
 pub const TIMEOUT: u32 = 1 << 3;
 pub const SUSPENDED: u32 = 1 << 4;
 pub const EXITING: u32 = 1 << 5;
-pub const FREE: u32 = 1 << 6;
+pub const ALIVE: u32 = 1 << 6;
+const GREW: u32 = 1 << 10;
+const AGED: u32 = 1 << 11;
+pub const OWN_THREAD: u32 = 1 << 12;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -73,13 +81,25 @@ pub enum Wait {
     Awake,
 }
 
+/// What upkeep found when it came by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Age {
+    /// Nothing to be done about this one.
+    Nothing,
+    /// It has been seen waiting for the first time.
+    First,
+    /// It has waited since it was last seen: the caller owns it now.
+    Owned,
+}
+
 /// See the module head.
 pub struct State(AtomicU32);
 
 impl State {
     /// A cell without a process.
     pub fn free() -> State {
-        State(AtomicU32::new(FREE))
+        State(AtomicU32::new(0))
     }
     fn bits(&self) -> u32 {
         self.0.load(Ordering::Acquire)
@@ -104,16 +124,21 @@ impl State {
             s = now;
         }
     }
-    /// Spawner: makes a free cell a process that is queued. The spawner puts it into a run queue.
-    pub fn publish_queued(&self, p: Priority) {
-        self.0
-            .store(QUEUED | (p as u32) << PRIO_SHIFT, Ordering::Release);
+    /// Spawner: makes a free cell a process that is queued (`bits`: 0 or `OWN_THREAD`). The spawner puts it into a run
+    /// queue.
+    pub fn publish_queued(&self, p: Priority, bits: u32) {
+        let new = QUEUED | ALIVE | bits | (p as u32) << PRIO_SHIFT;
+        let before = self.0.swap(new, Ordering::AcqRel);
+        // Somebody who knew the pid already has sent it something.
+        if before & SIGNALS != 0 {
+            self.set(SIGNALS);
+        }
     }
     /// Any thread, after it has pushed a signal (`SIGNALS`) or as the timer service (`TIMEOUT`).
     pub fn wake(&self, bit: u32) -> Wake {
         let mut s = self.0.fetch_or(bit, Ordering::AcqRel) | bit;
         loop {
-            if s & (RUNNING | QUEUED | FREE) != 0 {
+            if s & (RUNNING | QUEUED | ALIVE) != ALIVE {
                 return Wake::Seen;
             }
             match self
@@ -132,7 +157,7 @@ impl State {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
             s,
-            (s & !QUEUED) | RUNNING,
+            (s & !(QUEUED | GREW | AGED)) | RUNNING,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
@@ -153,20 +178,40 @@ impl State {
         }
         Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]
     }
-    /// Owner: waits, unless a signal or timeout is there.
-    pub fn try_wait(&self) -> Wait {
+    /// Owner: waits, unless a signal or timeout is there. `grew`: upkeep is to compact it if it waits for long.
+    pub fn try_wait(&self, grew: bool) -> Wait {
         let mut s = self.bits();
         loop {
             if s & (SIGNALS | TIMEOUT) != 0 {
                 return Wait::Awake;
             }
+            let new = (s & !RUNNING) | if grew { GREW } else { 0 };
             match self
                 .0
-                .compare_exchange_weak(s, s & !RUNNING, Ordering::AcqRel, Ordering::Acquire)
+                .compare_exchange_weak(s, new, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => return Wait::Waiting,
                 Err(now) => s = now,
             }
+        }
+    }
+    /// Upkeep: marks a process that waits with `GREW`, or takes one that was marked.
+    pub fn age(&self) -> Age {
+        let s = self.0.load(Ordering::Relaxed);
+        if s & (ALIVE | GREW | RUNNING | QUEUED | SUSPENDED | EXITING) != ALIVE | GREW {
+            return Age::Nothing;
+        }
+        let (new, age) = if s & AGED == 0 {
+            (s | AGED, Age::First)
+        } else {
+            ((s & !(GREW | AGED)) | RUNNING, Age::Owned)
+        };
+        match self
+            .0
+            .compare_exchange(s, new, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            Ok(_) => age,
+            Err(_) => Age::Nothing,
         }
     }
     /// Owner: clears a bit; tells whether it was set.
@@ -180,7 +225,7 @@ impl State {
     }
     /// Owner: the process has ended and the cell is empty.
     pub fn set_free(&self) {
-        self.0.store(FREE, Ordering::Release);
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -191,20 +236,20 @@ mod tests {
     #[test]
     fn a_wake_up_while_running_is_seen_before_waiting() {
         let s = State::free();
-        s.publish_queued(Priority::Normal);
+        s.publish_queued(Priority::Normal, 0);
         s.start_running();
         assert_eq!(s.wake(SIGNALS), Wake::Seen);
-        assert_eq!(s.try_wait(), Wait::Awake);
+        assert_eq!(s.try_wait(false), Wait::Awake);
         assert!(s.take(SIGNALS) && !s.take(SIGNALS));
-        assert_eq!(s.try_wait(), Wait::Waiting);
+        assert_eq!(s.try_wait(false), Wait::Waiting);
     }
 
     #[test]
     fn exactly_one_waker_queues_a_waiting_process() {
         let s = State::free();
-        s.publish_queued(Priority::High);
+        s.publish_queued(Priority::High, 0);
         s.start_running();
-        assert_eq!(s.try_wait(), Wait::Waiting);
+        assert_eq!(s.try_wait(false), Wait::Waiting);
         assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::High));
         assert_eq!(s.wake(TIMEOUT), Wake::Seen);
         s.start_running();
@@ -212,10 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn upkeep_takes_what_has_waited_since_it_was_seen() {
+        let s = State::free();
+        assert_eq!(s.age(), Age::Nothing);
+        s.publish_queued(Priority::Normal, 0);
+        s.start_running();
+        assert_eq!(s.age(), Age::Nothing);
+        assert_eq!(s.try_wait(true), Wait::Waiting);
+        assert_eq!(s.age(), Age::First);
+        assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::Normal));
+        assert_eq!(s.age(), Age::Nothing);
+        s.start_running();
+        assert!(s.take(SIGNALS));
+        assert_eq!(s.try_wait(true), Wait::Waiting);
+        assert_eq!((s.age(), s.age()), (Age::First, Age::Owned));
+        assert_eq!(s.wake(SIGNALS), Wake::Seen);
+        assert_eq!(s.try_wait(false), Wait::Awake);
+    }
+
+    #[test]
     fn a_free_cell_is_never_queued() {
         let s = State::free();
         assert_eq!(s.wake(SIGNALS), Wake::Seen);
-        s.publish_queued(Priority::Low);
+        s.publish_queued(Priority::Low, 0);
         assert_eq!(s.priority(), Priority::Low);
     }
 }

@@ -91,6 +91,36 @@ impl Table {
         let fresh = self.free.lock().unwrap_or_else(|e| e.into_inner()).fresh as usize;
         (fresh * CELL_BYTES, self.size.load(Ordering::Relaxed) * 4)
     }
+    /// Cells that are or were in use: those with lower indices than this.
+    pub fn used_cells(&self) -> u32 {
+        self.free.lock().unwrap_or_else(|e| e.into_inner()).fresh
+    }
+    /// Gives the memory behind free cells back to the system, where whole pages of them lie together. Those read as
+    /// zero from then on, which is a free cell with a closed queue to anybody who comes late: no pid but that of the
+    /// very first process, whose cell is never free, has the data 0.
+    pub fn release_free_cells(&self) {
+        // Whoever wants a cell meanwhile gets one that was never used, or was freed since.
+        let mut list = {
+            let mut free = self.free.lock().unwrap_or_else(|e| e.into_inner());
+            std::mem::take(&mut free.list)
+        };
+        crate::signal::queue::forget_epochs();
+        list.sort_unstable_by(|a, b| b.cmp(a));
+        let page = purlin_term::sys::page_bytes();
+        for run in list.chunk_by(|a, b| *a == *b + 1) {
+            let (last, first) = (run[0], run[run.len() - 1]);
+            let from = (self.cell(first) as usize).next_multiple_of(page);
+            let to = self.cell(last + 1) as usize / page * page;
+            if from < to {
+                purlin_term::sys::decommit(from, to - from);
+            }
+            crate::timer::release_nodes(first, last + 1);
+        }
+        let mut free = self.free.lock().unwrap_or_else(|e| e.into_inner());
+        // The lowest go first, so that living processes draw together.
+        list.append(&mut free.list);
+        free.list = list;
+    }
     /// Processes alive.
     pub fn live(&self) -> usize {
         self.live.load(Ordering::Relaxed)

@@ -1,15 +1,23 @@
 //! Schedulers: worker threads that run processes, each from a run queue of its own, stealing from others when it is
 //! empty; and pools of threads for natives that block or compute long.
 //!
+//! # Who goes first
+//! Among processes of normal priority those that were woken go before those that have used up a time slice (and those
+//! that were just made, which queue behind their parents' other children); but after [`WOKEN_IN_A_ROW`] of them one of
+//! the others has its turn. So a process that answers a message or a timer need not wait until each of a thousand busy
+//! ones has had its slice, and none of these starves.
+//!
 //! # Invariants
 //! * A process that is `QUEUED` is in exactly one run queue; whoever set the bit puts it there.
 //! * A worker parks only after it has published that it is idle and then found every queue empty; whoever queues a
 //!   process looks at the idle workers after that. So no process waits while a worker sleeps.
 
+pub mod own;
 pub mod run;
+pub mod upkeep;
 pub mod wheel;
 
-use crate::process::state::Priority;
+use crate::process::state::{OWN_THREAD, Priority};
 use crate::process::{Process, table};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -19,12 +27,25 @@ use std::sync::{Condvar, Mutex, OnceLock};
 /// Most schedulers.
 pub const MAX_SCHEDULERS: usize = 1024;
 
-/// Levels of a run queue: max, high, and normal with low.
-const LEVELS: usize = 4;
+/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken.
+const LEVELS: usize = 5;
+const WOKEN: usize = 4;
+/// The order in which a worker without work takes from another's levels.
+const STEAL_ORDER: [usize; LEVELS] = [
+    Priority::Max as usize,
+    Priority::High as usize,
+    WOKEN,
+    Priority::Normal as usize,
+    Priority::Low as usize,
+];
+
+/// Woken processes that go before one that has used up its slice.
+const WOKEN_IN_A_ROW: u32 = 16;
 
 #[derive(Default)]
 struct Queues {
     levels: [VecDeque<u32>; LEVELS],
+    woken_in_a_row: u32,
     /// Times that normal processes went before waiting low ones.
     low_skipped: u32,
     len: usize,
@@ -34,13 +55,18 @@ struct Queues {
 const NORMAL_PER_LOW: u32 = 8;
 
 impl Queues {
-    fn push(&mut self, cell: u32, p: Priority) {
-        self.levels[p as usize].push_back(cell);
+    fn push(&mut self, cell: u32, p: Priority, woken: bool) {
+        let l = match p {
+            Priority::Normal if woken => WOKEN,
+            _ => p as usize,
+        };
+        self.levels[l].push_back(cell);
         self.len += 1;
     }
     /// Moves a process up, if it is here at a lower priority.
     fn raise(&mut self, cell: u32, to: Priority) -> bool {
-        for l in 0..to as usize {
+        let lower = (0..to as usize).chain((to > Priority::Normal).then_some(WOKEN));
+        for l in lower {
             if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
                 self.levels[l].remove(i);
                 self.levels[to as usize].push_back(cell);
@@ -48,6 +74,23 @@ impl Queues {
             }
         }
         false
+    }
+    fn pop_normal(&mut self) -> Option<u32> {
+        if self.woken_in_a_row < WOKEN_IN_A_ROW || self.levels[Priority::Normal as usize].is_empty()
+        {
+            if let Some(c) = self.levels[WOKEN].pop_front() {
+                self.woken_in_a_row += 1;
+                return Some(c);
+            }
+        }
+        self.woken_in_a_row = 0;
+        self.levels[Priority::Normal as usize].pop_front()
+    }
+    fn pop_level(&mut self, p: Priority) -> Option<u32> {
+        match p {
+            Priority::Normal => self.pop_normal(),
+            _ => self.levels[p as usize].pop_front(),
+        }
     }
     fn pop(&mut self) -> Option<u32> {
         if self.len == 0 {
@@ -72,7 +115,7 @@ impl Queues {
             ]
         };
         for p in order {
-            if let Some(c) = self.levels[l(p)].pop_front() {
+            if let Some(c) = self.pop_level(p) {
                 match p {
                     Priority::Low => self.low_skipped = 0,
                     Priority::Normal if low_waits => self.low_skipped += 1,
@@ -369,8 +412,21 @@ pub(super) fn set_running_priority(p: Priority) {
     RUNS.with(|r| r.set(p));
 }
 
-/// Puts a process, whose `QUEUED` bit the caller has set, into a run queue.
+/// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
 pub fn enqueue(p: *mut Process, prio: Priority) {
+    put(p, prio, true);
+}
+
+/// As [`enqueue`], for a process that has used up its time slice or has just been made.
+pub fn enqueue_last(p: *mut Process, prio: Priority) {
+    put(p, prio, false);
+}
+
+fn put(p: *mut Process, prio: Priority, woken: bool) {
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    if unsafe { (*p).state.load() } & OWN_THREAD != 0 {
+        return own::ring(table().index(p));
+    }
     let s = schedulers();
     let online = s.online.load(Ordering::Relaxed);
     let me = current();
@@ -385,7 +441,7 @@ pub fn enqueue(p: *mut Process, prio: Priority) {
     let w = &s.workers[at];
     let len = {
         let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
-        q.push(table().index(p), prio);
+        q.push(table().index(p), prio, woken);
         w.len.store(q.len, Ordering::Relaxed);
         q.len
     };
@@ -509,31 +565,26 @@ fn next(i: usize) -> Option<u32> {
             continue;
         }
         // Half of what is there, so that thieves don't come again at once.
-        let mut got: Vec<(u32, Priority)> = Vec::new();
+        let mut got: Vec<(u32, usize)> = Vec::new();
         let v_online = (i + k) % n < online();
         {
             let mut q = v.queue.lock().unwrap_or_else(|e| e.into_inner());
             let want = q.len.div_ceil(2);
-            for p in [
-                Priority::Max,
-                Priority::High,
-                Priority::Normal,
-                Priority::Low,
-            ] {
+            for l in STEAL_ORDER {
                 let mut stay = Vec::new();
                 while got.len() < want {
-                    match q.levels[p as usize].pop_front() {
+                    match q.levels[l].pop_front() {
                         // Those of schedulers that are offline run where they can.
                         Some(c) if v_online && bound(c) != 0 => stay.push(c),
                         Some(c) => {
                             q.len -= 1;
-                            got.push((c, p));
+                            got.push((c, l));
                         }
                         None => break,
                     }
                 }
                 for c in stay.into_iter().rev() {
-                    q.levels[p as usize].push_front(c);
+                    q.levels[l].push_front(c);
                 }
             }
             v.len.store(q.len, Ordering::Relaxed);
@@ -544,8 +595,9 @@ fn next(i: usize) -> Option<u32> {
         };
         let w = &s.workers[i];
         let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
-        for (c, p) in it {
-            q.push(c, p);
+        for (c, l) in it {
+            q.levels[l].push_back(c);
+            q.len += 1;
         }
         w.len.store(q.len, Ordering::Relaxed);
         return Some(first);
@@ -586,6 +638,7 @@ fn next_or_park(i: usize) -> u32 {
             w.idle.store(true, Ordering::SeqCst);
             rest_if_stopped();
         }
+        crate::timer::poll();
         if let Some(c) = next(i) {
             return c;
         }
@@ -612,6 +665,7 @@ fn next_or_park(i: usize) -> u32 {
         }
         w.idle.store(false, Ordering::Relaxed);
         w.rest.end();
+        upkeep::stir();
         s.idle.fetch_sub(1, Ordering::Relaxed);
         if let Some(c) = found.filter(|_| !STOPPED.load(Ordering::Relaxed)) {
             return c;
@@ -641,6 +695,7 @@ pub fn start(n: usize, dirty_cpu: usize, dirty_io: usize) {
     for i in 0..dirty_io.max(1) {
         start_dirty(&DIRTY_IO, format!("dio{}", i + 1));
     }
+    upkeep::start();
 }
 
 /// Dirty threads: (processor, input and output).

@@ -33,11 +33,44 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
             After::Gone => {}
             After::Requeue => {
                 let prio = (*p).state.requeue();
-                super::enqueue(p, prio);
+                super::enqueue_last(p, prio);
             }
             After::Dirty(io) => {
                 let _ = (*p).state.requeue();
                 super::enqueue_dirty(p, io);
+            }
+        }
+    }
+}
+
+/// Runs a process that has this thread to itself until it waits, ends or goes to a dirty pool.
+///
+/// # Safety
+/// As for [`normal`]; the process was queued by [`super::own::ring`].
+pub unsafe fn own(cx: &mut Cx, p: *mut Process) {
+    loop {
+        super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as in `normal`.
+        unsafe {
+            (*p).state.start_running();
+            cx.enter(p);
+            cx.reds = SLICE;
+            let watched = watch(p);
+            let slice = run(cx);
+            if let Some(w) = watched {
+                unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+            }
+            match slice {
+                After::Gone => return,
+                After::Requeue => {
+                    let _ = (*p).state.requeue();
+                    super::rest_if_stopped();
+                }
+                After::Dirty(io) => {
+                    let _ = (*p).state.requeue();
+                    super::enqueue_dirty(p, io);
+                    return;
+                }
             }
         }
     }
@@ -150,7 +183,7 @@ unsafe fn run(cx: &mut Cx) -> After {
                 end(cx);
                 return After::Gone;
             }
-            if let Some(e) = (*p).ext() {
+            if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
                 for t in std::mem::take(&mut e.deferred) {
                     t(Some(cx));
                 }
@@ -159,7 +192,7 @@ unsafe fn run(cx: &mut Cx) -> After {
         if (*p).state.load() & SUSPENDED != 0 {
             let live = (*p).live as usize;
             cx.leave(pc, live);
-            match (*p).state.try_wait() {
+            match (*p).state.try_wait(false) {
                 Wait::Waiting => return After::Gone,
                 Wait::Awake => return After::Requeue,
             }
@@ -198,7 +231,8 @@ unsafe fn run(cx: &mut Cx) -> After {
                 if traced {
                     crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }
-                match (*p).state.try_wait() {
+                let grew = process::compact::pays(p);
+                match (*p).state.try_wait(grew) {
                     Wait::Waiting => return After::Gone,
                     Wait::Awake => {
                         if traced {

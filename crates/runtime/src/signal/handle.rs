@@ -127,10 +127,14 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     let active = match p.ext() {
         None => false,
         Some(e) => {
-            if let Some(once) = e.aliases.get_mut(&k).copied() {
+            let alias = e.rare().and_then(|r| {
+                let once = r.aliases.get_mut(&k).copied()?;
                 if once {
-                    e.aliases.remove(&k);
+                    r.aliases.remove(&k);
                 }
+                Some(())
+            });
+            if alias.is_some() {
                 true
             } else if let Some(m) = e.monitors.get_mut(&k) {
                 match m.alias {

@@ -39,10 +39,19 @@ pub struct Mailbox {
     /// The link that leads to the current message.
     save: *mut *mut Link,
     len: usize,
-    /// The current message as copied to the heap; where the heap's top was before and after.
-    copied: Option<(*mut Term, *mut Term)>,
-    markers: Vec<Marker>,
-    next_marker: i64,
+    /// The current message was copied to the heap, whose top was this afterwards; else null.
+    copied_end: *mut Term,
+    /// Words of that copy.
+    copied_words: u32,
+    /// Null until the process uses markers.
+    markers: Option<Box<Markers>>,
+}
+
+#[derive(Default)]
+struct Markers {
+    list: Vec<Marker>,
+    /// The last number that was given.
+    last: i64,
 }
 
 impl Mailbox {
@@ -53,9 +62,9 @@ impl Mailbox {
             last: std::ptr::null_mut(),
             save: std::ptr::null_mut(),
             len: 0,
-            copied: None,
-            markers: Vec::new(),
-            next_marker: 0,
+            copied_end: std::ptr::null_mut(),
+            copied_words: 0,
+            markers: None,
         }));
         // SAFETY: just made; the box doesn't move.
         unsafe {
@@ -63,6 +72,13 @@ impl Mailbox {
             (*b).save = &mut (*b).first;
         }
         b
+    }
+    /// Whether it says no more than no mailbox would.
+    pub fn is_unused(&self) -> bool {
+        self.len == 0 && self.markers.as_ref().is_none_or(|m| m.list.is_empty())
+    }
+    fn markers(&mut self) -> &mut [Marker] {
+        self.markers.as_deref_mut().map_or(&mut [], |m| &mut m.list)
     }
     /// Messages in it.
     pub fn len(&self) -> usize {
@@ -124,9 +140,10 @@ impl Mailbox {
         if self.last == next {
             self.last = self.save;
         }
-        for m in &mut self.markers {
+        let save = self.save;
+        for m in self.markers() {
             if m.at == next {
-                m.at = self.save;
+                m.at = save;
             }
         }
         self.len -= 1;
@@ -158,7 +175,7 @@ pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
 
 /// The term of message `s`, in a place where code may use it.
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
-    m.copied = None;
+    m.copied_end = std::ptr::null_mut();
     let t = (*s).term;
     if t.is_immed() {
         return t;
@@ -170,7 +187,8 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     }
     let before = cx.heap.htop;
     let c = copy::copy(t, &mut cx.heap);
-    m.copied = Some((before, cx.heap.htop));
+    m.copied_end = cx.heap.htop;
+    m.copied_words = cx.heap.htop.offset_from(before) as u32;
     c
 }
 
@@ -181,11 +199,10 @@ pub fn loop_rec_end(cx: &mut Cx) {
         let Some(m) = (*cx.proc).mailbox.as_mut() else {
             return;
         };
-        if let Some((before, after)) = m.copied.take() {
-            // Nothing was made since, and no register that is read later holds it: the receive loop starts anew.
-            if cx.heap.htop == after {
-                cx.heap.htop = before;
-            }
+        let end = std::mem::replace(&mut m.copied_end, std::ptr::null_mut());
+        // Nothing was made since, and no register that is read later holds it: the receive loop starts anew.
+        if !end.is_null() && cx.heap.htop == end {
+            cx.heap.htop = end.sub(m.copied_words as usize);
         }
         let s = *m.save;
         if !s.is_null() {
@@ -204,7 +221,7 @@ pub fn remove_message(cx: &mut Cx) {
         if (*m.save).is_null() {
             return;
         }
-        let copied = m.copied.take().is_some();
+        let copied = !std::mem::replace(&mut m.copied_end, std::ptr::null_mut()).is_null();
         let s = m.unlink_current();
         if copied || (*s).term.is_immed() {
             Signal::free(s);
@@ -267,15 +284,17 @@ fn key_of(t: Term) -> Option<RefKey> {
 /// A new marker at the end of the queue.
 pub fn marker_reserve(cx: &mut Cx) -> Term {
     let m = cx.process().mailbox_mut();
-    if m.markers.len() == MARKERS {
-        m.markers.remove(0);
+    let at = m.last;
+    let m = m.markers.get_or_insert_default();
+    if m.list.len() == MARKERS {
+        m.list.remove(0);
     }
-    m.next_marker += 1;
-    let id = m.next_marker;
-    m.markers.push(Marker {
+    m.last += 1;
+    let id = m.last;
+    m.list.push(Marker {
         id,
         reference: None,
-        at: m.last,
+        at,
     });
     Term::small(id)
 }
@@ -286,18 +305,20 @@ pub fn marker_bind(cx: &mut Cx, marker: Term, reference: Term) {
         return;
     };
     let m = cx.process().mailbox_mut();
-    if let Some(x) = m.markers.iter_mut().find(|x| x.id == id) {
+    if let Some(x) = m.markers().iter_mut().find(|x| x.id == id) {
         x.reference = Some(k);
     }
 }
 
 /// No receive will use the marker of `reference` any more.
 pub fn marker_clear(cx: &mut Cx, reference: Term) {
-    let m = cx.process().mailbox_mut();
+    let Some(m) = cx.process().mailbox_mut().markers.as_mut() else {
+        return;
+    };
     if let Some(id) = reference.as_small() {
-        m.markers.retain(|x| x.id != id);
+        m.list.retain(|x| x.id != id);
     } else if let Some(k) = key_of(reference) {
-        m.markers.retain(|x| x.reference != Some(k));
+        m.list.retain(|x| x.reference != Some(k));
     }
 }
 
@@ -307,8 +328,9 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
     let Some(k) = key_of(reference) else { return };
     // A receive that was under way (woken by a message) goes on where it was.
     if std::ptr::eq(m.save, &m.first) {
-        if let Some(x) = m.markers.iter().find(|x| x.reference == Some(k)) {
-            m.save = x.at;
+        let at = m.markers().iter().find(|x| x.reference == Some(k));
+        if let Some(at) = at.map(|x| x.at) {
+            m.save = at;
         }
     }
 }

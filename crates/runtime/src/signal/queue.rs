@@ -24,6 +24,16 @@ const EPOCH: u64 = 1 << PTR_BITS;
 /// In place of an address: nobody receives here.
 const CLOSED: u64 = 1;
 
+/// The epoch that zeroed cells start with, in its place in the word.
+static FIRST_EPOCH: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// To be called before the memory of free cells is given back: cells that start anew get epochs that they have not
+/// had lately, so that a sender which has slept since then fails as it would have before.
+pub fn forget_epochs() {
+    // An odd number of epochs, far from the few that a cell gets through in the meantime.
+    FIRST_EPOCH.fetch_add(EPOCH.wrapping_mul(0x2F35), Ordering::Relaxed);
+}
+
 /// See the module head.
 pub struct InTransit(AtomicU64);
 
@@ -38,9 +48,12 @@ impl InTransit {
     }
     /// Spawner: opens the queue for a new process in the cell.
     pub fn open(&self) {
-        let w = self.0.load(Ordering::Relaxed);
-        // A cell that was never used is zeroed memory.
+        let mut w = self.0.load(Ordering::Relaxed);
+        // A cell that was never used, or whose memory was given back, is zeroed.
         debug_assert!(w == 0 || w & PTR_MASK == CLOSED);
+        if w == 0 {
+            w = FIRST_EPOCH.load(Ordering::Relaxed);
+        }
         self.0
             .store((w & !PTR_MASK).wrapping_add(EPOCH), Ordering::Release);
     }

@@ -1,6 +1,6 @@
 //! The timer service: everything that happens at a later time.
 //!
-//! One thread sleeps until the next deadline and fires what is due. Timers are started and stopped from any thread, in
+//! One thread sleeps until the next deadline and fires what is due; where it is late, schedulers fire receive timers. Timers are started and stopped from any thread, in
 //! constant time, under the lock of one of several shards; a new timer wakes the thread only if it is due earlier than
 //! everything else. There are three kinds:
 //! * receive timers ([`arm_receive`]): the timeout of a process's `receive`. A process has one; its 16 bytes lie in an
@@ -130,6 +130,28 @@ fn run_due() -> u64 {
     next.min(run_calls(now)).min(message::run_due(now))
 }
 
+/// Fires the receive timers that are due where the thread has not come to it in time, since other threads have the
+/// processors. Called by schedulers between time slices.
+#[inline]
+pub fn poll() {
+    if ALARM.load(Ordering::Relaxed) <= now_tick() {
+        fire_late();
+    }
+}
+
+#[cold]
+fn fire_late() {
+    let now = now_tick();
+    for shard in receive_timers() {
+        if shard.next.load(Ordering::Relaxed) <= now {
+            // Whoever holds it now may be firing it.
+            if let Ok(mut g) = shard.inner.try_lock() {
+                shard.fire_in(&mut g, now);
+            }
+        }
+    }
+}
+
 // ---- receive timers ----
 
 /// What firing a receive timer does: given the index of the process's cell.
@@ -145,12 +167,26 @@ pub fn set_receive_hook(hook: ReceiveHook) {
 /// The nodes of all cells, in memory that takes no room until it is used.
 struct CellNodes;
 
+fn nodes_base() -> usize {
+    static BASE: OnceLock<usize> = OnceLock::new();
+    *BASE.get_or_init(|| purlin_term::sys::reserve_rw((MAX_PROCESSES + 1) * size_of::<Node>()))
+}
+
+/// Gives the memory of the nodes of cells `from..to`, all free and kept so by the caller, back to the system: they
+/// read as zero, idle, from then on.
+pub fn release_nodes(from: u32, to: u32) {
+    let page = purlin_term::sys::page_bytes();
+    let at = |i: u32| nodes_base() + i as usize * size_of::<Node>();
+    let (from, to) = (at(from).next_multiple_of(page), at(to) / page * page);
+    if from < to {
+        purlin_term::sys::decommit(from, to - from);
+    }
+}
+
 impl Nodes for CellNodes {
     #[inline]
     fn node(&mut self, id: u32) -> &mut Node {
-        static BASE: OnceLock<usize> = OnceLock::new();
-        let base = *BASE
-            .get_or_init(|| purlin_term::sys::reserve_rw((MAX_PROCESSES + 1) * size_of::<Node>()));
+        let base = nodes_base();
         assert!(id as usize <= MAX_PROCESSES);
         // SAFETY: within the mapping, which starts as zero, an idle node; a cell's node is only touched under the lock
         // of its shard, which the `&mut self` of the one `CellNodes` in there stands for.
@@ -166,8 +202,10 @@ struct ReceiveShard {
 
 impl ReceiveShard {
     fn fire(&self, now: u64) {
-        let mut g = locked(&self.inner);
-        let (wheel, nodes) = &mut *g;
+        self.fire_in(&mut locked(&self.inner), now);
+    }
+    fn fire_in(&self, inner: &mut (Wheel, CellNodes), now: u64) {
+        let (wheel, nodes) = inner;
         let hook = RECEIVE_HOOK.get();
         wheel.advance(nodes, now, |_, id| {
             if let Some(hook) = hook {

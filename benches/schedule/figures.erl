@@ -1,0 +1,216 @@
+%% Figures of schedulers and of memory that a time alone doesn't show. `erl -noshell -pa DIR -run figures main NAME`
+%% prints lines "NAME UNIT NUMBER"; scripts/schedule.sh runs them on both runtimes in turn.
+-module(figures).
+-export([main/1, names/0]).
+
+names() ->
+    [latency, compaction, after_exit, fresh_reference, long_scan, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
+
+main([Name]) ->
+    lists:foreach(fun({What, Unit, N}) -> io:format("~s ~s ~.3f~n", [What, Unit, float(N)]) end, run(list_to_atom(Name))),
+    halt(0).
+
+%% A process woken each millisecond beside 1,000 that compute: how late it runs, on one scheduler.
+run(latency) ->
+    erlang:system_flag(schedulers_online, 1),
+    Busy = [spawn(fun() -> busy(0) end) || _ <- lists:seq(1, 1000)],
+    timer:sleep(200),
+    Late = lists:sort(late(500, [])),
+    [exit(P, kill) || P <- Busy],
+    [{latency_median, "ms", lists:nth(250, Late) / 1000}, {latency_p99, "ms", lists:nth(495, Late) / 1000}];
+
+%% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it after two seconds.
+run(compaction) ->
+    N = 200,
+    Before = resident(),
+    Self = self(),
+    Ps = [begin
+              P = spawn(fun() -> grow(Self) end),
+              receive {P, grown} -> P end
+          end || _ <- lists:seq(1, N)],
+    Grown = resident(),
+    timer:sleep(2500),
+    After = resident(),
+    [P ! stop || P <- Ps],
+    [{compaction_grown, "MiB", (Grown - Before) / 1024}, {compaction_left, "MiB", (After - Before) / 1024}];
+
+%% Resident memory after 200,000 processes have come and gone, against the start.
+run(after_exit) ->
+    Before = resident(),
+    Self = self(),
+    {Peak, _} = {begin
+         Ps = [spawn(fun() -> receive stop -> Self ! done end end) || _ <- lists:seq(1, 200000)],
+         R = resident(),
+         [P ! stop || P <- Ps],
+         [receive done -> ok end || _ <- Ps],
+         R
+     end, erlang:garbage_collect()},
+    erlang:garbage_collect(),
+    timer:sleep(3000),
+    [{after_exit_peak, "MiB", (Peak - Before) / 1024}, {after_exit_left, "MiB", (resident() - Before) / 1024}];
+
+%% Calls answered with a fresh reference while a million messages that nobody wants wait.
+run(fresh_reference) ->
+    Echo = spawn(fun echo/0),
+    fill(1000000),
+    {T, ok} = timer:tc(fun() -> calls(Echo, 20000) end),
+    [{fresh_reference, "us", T / 20000}];
+
+%% A receive that looks at every one of a million messages.
+run(long_scan) ->
+    fill(1000000),
+    receive none -> ok after 0 -> ok end,
+    {T, ok} = timer:tc(fun() -> receive none -> ok after 0 -> ok end end),
+    [{long_scan_per_message, "ns", T / 1000}];
+
+run(spawn_10k) -> spawns(spawn_10k, 10000);
+run(spawn_120k) -> spawns(spawn_120k, 120000);
+
+%% 61 pieces of integer work by workers x jobs, with a reporter and a reader of standard input beside them.
+run(matrix) ->
+    lists:append([begin
+        set_online(W),
+        {T, ok} = timer:tc(fun() -> matrix(J, Yield) end),
+        Name = io_lib:format("matrix_~bx~b~s", [W, J, if Yield -> "_yield"; true -> "" end]),
+        [{lists:flatten(Name), "ms", T / 1000}]
+    end || W <- [20, 4, 1], J <- [20, 4, 1], Yield <- [false, true]])
+    ++ [{matrix_peak, "MiB", status("VmHWM") / 1024}];
+
+%% 16 independent pieces on two schedulers against one.
+run(speed_up) ->
+    Time = fun(S) ->
+        erlang:system_flag(schedulers_online, S),
+        {T, ok} = timer:tc(fun() -> pieces(16) end),
+        T
+    end,
+    Time(2),
+    {One, Two} = {Time(1), Time(2)},
+    [{speed_up, "x", One / Two}];
+
+%% The longest that a ticking process on the only scheduler is held up by one call of a native on ten million elements.
+run(Name) ->
+    Make = proplists:get_value(Name, natives()),
+    erlang:system_flag(schedulers_online, 1),
+    Call = Make(),
+    Self = self(),
+    Ticker = spawn(fun() -> ticks(Self, 0, erlang:monotonic_time(microsecond)) end),
+    timer:sleep(100),
+    Ticker ! reset,
+    {T, _} = timer:tc(Call),
+    Ticker ! {stop, Self},
+    Worst = receive {worst, W} -> W end,
+    [{Name, "ms", T / 1000}, {atom_to_list(Name) ++ "_pause", "ms", Worst / 1000}].
+
+natives() ->
+    Seq = fun() -> lists:seq(1, 10000000) end,
+    [{n_length, fun() -> L = Seq(), fun() -> length(L) end end},
+     {n_reverse, fun() -> L = Seq(), fun() -> hd(lists:reverse(L)) end end},
+     {n_append, fun() -> L = Seq(), fun() -> hd(L ++ [x]) end end},
+     {n_member, fun() -> L = Seq(), fun() -> lists:member(x, L) end end},
+     {n_keyfind, fun() -> L = [{N} || N <- lists:seq(1, 5000000)], fun() -> lists:keyfind(x, 1, L) end end},
+     {n_list_to_binary, fun() -> L = lists:duplicate(10000000, $a), fun() -> byte_size(list_to_binary(L)) end end},
+     {n_iolist, fun() -> L = lists:duplicate(2000000, <<"ab">>), fun() -> iolist_size(L) + byte_size(iolist_to_binary(L)) end end},
+     {n_term_to_binary, fun() -> L = Seq(), fun() -> byte_size(term_to_binary(L)) end end},
+     {n_binary_to_list, fun() -> B = binary:copy(<<"a">>, 10000000), fun() -> length(binary_to_list(B)) end end},
+     {n_list_to_tuple, fun() -> L = Seq(), fun() -> tuple_size(list_to_tuple(L)) end end},
+     {n_regular_expression, fun() -> B = binary:copy(<<"abcdefghij">>, 2000000),
+         fun() -> re:run(B, <<"(a|b|c)*x">>, [{match_limit, 200000000}]) end end},
+     {n_ets_select, fun() -> T = ets:new(t, []), [ets:insert(T, {N, N}) || N <- lists:seq(1, 1000000)],
+         fun() -> length(ets:select(T, [{{'$1', '$2'}, [{'>', '$2', 999990}], ['$1']}])) end end}].
+
+busy(N) -> busy(N + 1).
+
+late(0, A) -> A;
+late(N, A) ->
+    T0 = erlang:monotonic_time(microsecond),
+    receive after 1 -> ok end,
+    late(N - 1, [max(0, erlang:monotonic_time(microsecond) - T0 - 1000) | A]).
+
+ticks(To, Worst, Last) ->
+    receive
+        reset -> ticks(To, 0, erlang:monotonic_time(microsecond));
+        {stop, P} -> P ! {worst, max(Worst, erlang:monotonic_time(microsecond) - Last)}
+    after 1 ->
+        Now = erlang:monotonic_time(microsecond),
+        ticks(To, max(Worst, Now - Last - 1000), Now)
+    end.
+
+grow(To) ->
+    garbage(),
+    To ! {self(), grown},
+    receive stop -> ok end.
+garbage() -> length(lists:seq(1, 600000)).
+
+echo() -> receive {P, R} -> P ! R, echo() end.
+calls(_, 0) -> ok;
+calls(P, N) ->
+    R = make_ref(),
+    P ! {self(), R},
+    receive R -> calls(P, N - 1) end.
+
+fill(0) -> ok;
+fill(N) -> self() ! {unwanted, N}, fill(N - 1).
+
+spawns(Name, Waiting) ->
+    fill(Waiting),
+    {T, ok} = timer:tc(fun() -> spawn_exit(50000) end),
+    [{Name, "per_s", 50000 * 1.0e6 / T}].
+spawn_exit(0) -> ok;
+spawn_exit(N) ->
+    Self = self(),
+    spawn(fun() -> Self ! {unwanted, N} end),
+    spawn_exit(N - 1).
+
+%% Stock takes no more than it was started with.
+set_online(N) ->
+    try erlang:system_flag(schedulers_online, N)
+    catch error:badarg -> erlang:system_flag(schedulers_online, erlang:system_info(schedulers))
+    end.
+
+matrix(Jobs, Yield) ->
+    Self = self(),
+    Reader = spawn(fun() -> io:get_line(""), receive stop -> ok end end),
+    Progress = spawn(fun() -> progress(0) end),
+    Work = [I || I <- lists:seq(1, 61)],
+    Queue = spawn(fun() -> queue(Work) end),
+    Ws = [spawn_monitor(fun() -> worker(Queue, Progress, Yield) end) || _ <- lists:seq(1, Jobs)],
+    [receive {'DOWN', R, process, P, normal} -> ok end || {P, R} <- Ws],
+    Progress ! {count, Self},
+    receive {count, 610} -> ok end,
+    exit(Reader, kill),
+    exit(Queue, kill),
+    ok.
+queue(Work) ->
+    receive {P, next} ->
+        case Work of
+            [W | Rest] -> P ! {work, W}, queue(Rest);
+            [] -> P ! done, queue([])
+        end
+    end.
+worker(Queue, Progress, Yield) ->
+    Queue ! {self(), next},
+    receive
+        done -> ok;
+        {work, _} ->
+            [begin
+                 piece(20000, 1),
+                 Progress ! step,
+                 Yield andalso erlang:yield()
+             end || _ <- lists:seq(1, 10)],
+            worker(Queue, Progress, Yield)
+    end.
+progress(N) -> receive step -> progress(N + 1); {count, P} -> P ! {count, N} end.
+
+piece(0, A) -> A;
+piece(N, A) -> piece(N - 1, (A * 1103515245 + 12345 + (A bsr 7)) band 16#3fffffff).
+
+pieces(N) ->
+    Rs = [element(2, spawn_monitor(fun() -> piece(2000000, I) end)) || I <- lists:seq(1, N)],
+    [receive {'DOWN', R, process, _, _} -> ok end || R <- Rs],
+    ok.
+
+resident() -> status("VmRSS").
+status(Key) ->
+    {ok, B} = file:read_file("/proc/self/status"),
+    {match, [N]} = re:run(B, Key ++ ":\\s*([0-9]+) kB", [{capture, all_but_first, list}]),
+    list_to_integer(N).

@@ -1,0 +1,93 @@
+//! Idle compaction: a process that has waited for a while gives back what it doesn't use.
+//!
+//! The owner says as its process begins to wait whether compacting may pay ([`pays`]: a few comparisons). Upkeep
+//! ([`crate::sched::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
+//! held after that is remembered, so that one which is all in use is not copied again and again.
+
+use super::{HEAP_IN_EXT, INLINE_WORDS, Process, TRACED};
+use crate::cx::Cx;
+use crate::signal::mailbox::Mailbox;
+use purlin_term::gc;
+
+/// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
+const SMALL_WORDS: usize = 4096;
+/// Free words in a small heap that are left to it.
+const SLACK_WORDS: usize = 8;
+
+/// Whether a process that waits, and is packed, might give memory back. The caller owns it.
+#[inline]
+pub unsafe fn pays(p: *mut Process) -> bool {
+    let me = &mut *p;
+    if me.has(TRACED) || me.live != 0 {
+        return false;
+    }
+    if me.has(HEAP_IN_EXT) {
+        return pays_expanded(me);
+    }
+    let free = (me.stop - me.htop) as usize;
+    let block = me.block_words as usize;
+    if block > INLINE_WORDS && free > SLACK_WORDS {
+        return block < SMALL_WORDS || grown(me, block - free);
+    }
+    me.mailbox.as_ref().is_some_and(|m| m.is_unused())
+}
+
+#[cold]
+unsafe fn pays_expanded(me: &mut Process) -> bool {
+    let Some(h) = me.ext().and_then(|e| e.heap.as_ref()) else {
+        return false;
+    };
+    let old = (h.old_htop as usize - h.old_heap as usize) / 8;
+    let used = h.used_words() + h.stack_words() + old + h.frag_words;
+    let blocks = h.block_words() + h.old_block_words() + h.frag_words;
+    if blocks < SMALL_WORDS {
+        return blocks > used + SLACK_WORDS || !h.frags.is_empty() || old > 0;
+    }
+    grown(me, used)
+}
+
+/// Whether the heap holds much more than it did after it was last compacted.
+fn grown(me: &mut Process, used: usize) -> bool {
+    let before = me.ext().map_or(0, |e| e.compacted_words);
+    used > before + before / 2
+}
+
+/// Compacts a process that waits: a full sweep into a block of just the words in use. The memory that its blocks took
+/// less, in bytes. It is left as it was found: packed, and the caller's.
+pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
+    if !pays(p) {
+        return 0;
+    }
+    cx.enter(p);
+    let blocks = |cx: &Cx| {
+        let h = &cx.heap;
+        let inline = if h.inline_block { h.block_words() } else { 0 };
+        h.block_words() - inline + h.old_block_words() + h.frag_words
+    };
+    let before = blocks(cx);
+    if before > 0 {
+        let extra = cx.extra_roots();
+        gc::shrink_to_fit(&mut cx.heap, &mut [extra]);
+        cx.count_collection(true);
+    }
+    let after = blocks(cx);
+    cx.leave((*p).pc, 0);
+    let me = &mut *p;
+    if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
+        Mailbox::destroy(me.mailbox);
+        me.mailbox = std::ptr::null_mut();
+    }
+    let expanded = me.has(HEAP_IN_EXT);
+    if let Some(e) = me.ext() {
+        if !expanded {
+            e.heap = None;
+        }
+        e.monitors.compact();
+        if after >= SMALL_WORDS || e.compacted_words != 0 {
+            e.compacted_words = after;
+        }
+    } else if after >= SMALL_WORDS {
+        me.ext_mut().compacted_words = after;
+    }
+    before.saturating_sub(after) * 8
+}

@@ -1,0 +1,183 @@
+//! Upkeep: what the runtime does for itself beside the programs, on one thread that sleeps while nothing happens.
+//!
+//! Each round ([`ROUND`]) it
+//! * compacts processes that have waited since the round before (`process::compact`);
+//! * gives the memory behind free process cells back to the system after many processes have ended, and has the C
+//!   library give back what it holds free;
+//! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
+//!   schedulers it wants.
+
+use super::{CONTEXT_SWITCHES, reductions, rest_if_stopped};
+use crate::cx::Cx;
+use crate::process::state::{Age, Wait};
+use crate::process::{compact, spawn, table};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+const ROUND: Duration = Duration::from_millis(500);
+/// A round that takes long is followed by a pause of so many times its own length, but none longer than this.
+const REST: u32 = 20;
+const LONGEST: Duration = Duration::from_millis(1500);
+/// Ended processes after which it is time to give memory back, even when programs are busy.
+const MANY_ENDED: usize = 50_000;
+/// Bytes of resident memory worth a look at what the C library holds free.
+const WORTH_BYTES: usize = 16 << 20;
+/// Reductions in a round below which programs do as good as nothing.
+const QUIET_REDUCTIONS: u64 = 5_000_000;
+
+/// The thread sleeps until something happens.
+static ASLEEP: AtomicBool = AtomicBool::new(false);
+static AWAKE: Mutex<bool> = Mutex::new(true);
+static BELL: Condvar = Condvar::new();
+/// The number of schedulers is the program's choice (or its user's).
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// Something happens again: called by a scheduler that has found work after a rest.
+#[inline]
+pub fn stir() {
+    if ASLEEP.load(Ordering::Relaxed) {
+        *AWAKE.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        BELL.notify_one();
+    }
+}
+
+/// The number of schedulers was asked for: what the machine offers no longer decides it.
+pub fn count_chosen() {
+    CHOSEN.store(true, Ordering::Relaxed);
+}
+
+/// Starts the thread.
+pub fn start() {
+    let made = std::thread::Builder::new()
+        .name("upkeep".into())
+        .stack_size(super::stack_size())
+        .spawn(serve);
+    if let Err(e) = made {
+        eprintln!("purlin: cannot start the upkeep thread: {e}");
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    switches: u64,
+    reductions: u64,
+    /// Processes that had ended when free cells, and free memory of the C library, were last given back.
+    ended_cells: usize,
+    ended_trim: usize,
+    /// Resident bytes after that.
+    resident: usize,
+    /// Bytes given back by compaction since then.
+    compacted: usize,
+    processors: u32,
+}
+
+fn serve() {
+    let mut cx = Cx::boxed(super::MAX_SCHEDULERS);
+    let mut seen = Seen {
+        processors: crate::options().flags.schedulers.cpus.usable(),
+        ..Seen::default()
+    };
+    let mut pause = ROUND;
+    loop {
+        std::thread::sleep(pause);
+        rest_if_stopped();
+        let begun = Instant::now();
+        let switches = CONTEXT_SWITCHES.load(Ordering::Relaxed);
+        let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
+        seen.reductions = reductions();
+        let waiting = compact_all(&mut cx, &mut seen);
+        let left = give_back(&mut seen, quiet);
+        follow_processors(&mut seen);
+        pause = (begun.elapsed() * REST).clamp(ROUND, LONGEST);
+        if switches == seen.switches && !waiting && !left {
+            sleep(switches);
+        }
+        seen.switches = switches;
+    }
+}
+
+/// Sleeps until a scheduler finds work.
+fn sleep(switches: u64) {
+    let mut awake = AWAKE.lock().unwrap_or_else(|e| e.into_inner());
+    *awake = false;
+    ASLEEP.store(true, Ordering::SeqCst);
+    // Whoever began to work before this was seen counts.
+    while !*awake && CONTEXT_SWITCHES.load(Ordering::SeqCst) == switches {
+        awake = BELL.wait(awake).unwrap_or_else(|e| e.into_inner());
+    }
+    ASLEEP.store(false, Ordering::SeqCst);
+}
+
+/// Compacts what has waited since the last round; true if there is more that might be due in the next.
+fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
+    let mut more = false;
+    for i in 0..table().used_cells() {
+        let p = table().cell(i);
+        // SAFETY: cells are never unmapped; the state word is an atomic. Once it says so the process is ours.
+        unsafe {
+            match (*p).state.age() {
+                Age::Nothing => {}
+                Age::First => more = true,
+                Age::Owned => {
+                    rest_if_stopped();
+                    seen.compacted += compact::compact(cx, p);
+                    if (*p).state.try_wait(false) == Wait::Awake {
+                        let prio = (*p).state.requeue();
+                        super::enqueue(p, prio);
+                    }
+                }
+            }
+        }
+    }
+    cx.proc = std::ptr::null_mut();
+    more
+}
+
+/// Gives free memory back to the system; true if there is some left to be given in a later round.
+fn give_back(seen: &mut Seen, quiet: bool) -> bool {
+    let spawned = spawn::SPAWNED.load(Ordering::Relaxed) as usize;
+    let ended = spawned.saturating_sub(table().live());
+    if ended - seen.ended_cells.min(ended) > MANY_ENDED {
+        table().release_free_cells();
+        seen.ended_cells = ended;
+    }
+    let now = resident();
+    seen.resident = seen.resident.min(now);
+    let more = now > seen.resident + WORTH_BYTES;
+    let many = ended - seen.ended_trim.min(ended) > MANY_ENDED || seen.compacted > 4 * WORTH_BYTES;
+    if more && (quiet || many) {
+        trim();
+        seen.resident = resident();
+        seen.ended_trim = ended;
+        seen.compacted = 0;
+        return false;
+    }
+    more
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn trim() {
+    // SAFETY: may be called at any time.
+    unsafe { libc::malloc_trim(0) };
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn trim() {}
+
+/// Bytes of resident memory; 0 where the system doesn't tell.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok());
+    pages.unwrap_or(0) * purlin_term::sys::page_bytes()
+}
+
+fn follow_processors(seen: &mut Seen) {
+    if CHOSEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let n = crate::options::CpuCounts::detect().usable();
+    if n != seen.processors {
+        seen.processors = n;
+        crate::bif::system_flag::follow(n as usize);
+    }
+}
