@@ -103,7 +103,8 @@ pub unsafe fn spawn(
 ) -> Result<Term, SpawnError> {
     let (p, pid) = table().reserve().map_err(|_| SpawnError::SystemLimit)?;
     if o.own_thread && !crate::sched::own::start(table().index(p)) {
-        table().remove(p);
+        table().withdraw(p);
+        table().release(p);
         return Err(SpawnError::SystemLimit);
     }
     SPAWNED.fetch_add(1, Ordering::Relaxed);
