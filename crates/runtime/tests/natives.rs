@@ -129,7 +129,7 @@ fixed() ->
         {iolist_to_iovec, [[]]}, {iolist_to_iovec, [[1, <<2>> | <<3>>]]}, {iolist_to_iovec, [<<>>]}, {iolist_to_iovec, [1]},
         {iolist_to_iovec, [<<1:1>>]}, {list_to_binary, [<<1>>]}, {list_to_bitstring, [<<1:1>>]}, {iolist_size, [<<1:1>>]}]] ++
     [{unicode, characters_to_binary, [A, E]} || {A, E} <- [
-        {a, utf8}, {[a], utf8}, {[16#d800, a], utf8}, {[1 | a], utf8}, {[1.0], utf8}, {[1 bsl 70], utf8}, {[-1], latin1}, {[1], foo},
+        {a, utf8}, {[a], utf8}, {[16#d800, a], utf8}, {[1 | a], utf8}, {[1.0], utf8}, {[1 bsl 70], utf8}, {[-1], latin1},
         {<<16#f4, 16#90>>, utf8}, {<<16#ed, 16#a0>>, utf8}, {<<16#e0, 16#80>>, utf8}, {<<16#c0>>, utf8}, {<<16#f8>>, utf8},
         {[<<16#f0>>, <<16#a0>>, <<16#80>>, <<0, 65>>, 3], utf8}, {[<<195>>, [], <<>>], utf8}, {[[[<<195>>]], [], 5], utf8}]].
 "#;

@@ -2,11 +2,13 @@
 # What is compared is the screen, without the banner. Needs tmux; without it there is nothing to see on either side.
 command -v tmux >/dev/null || exit 0
 export HOME="$PWD" LC_ALL=C.UTF-8
-s="tmux -L purlin-$$ -f /dev/null"
+n=0
+# A server of its own for each part: one that is ending still answers to its name.
+server() { n=$((n + 1)); s="tmux -L purlin-$$-$n -f /dev/null"; }
 screen() { $s capture-pane -p -e 2>/dev/null | sed -e '1,/^Eshell/d' | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'; }
 # start COLUMNS: the shell is up
 start() {
-  $s kill-server 2>/dev/null
+  server
   $s new-session -d -x "$1" -y 40 erl
   for i in $(seq 100); do $s capture-pane -p 2>/dev/null | grep -q '^1>' && return; sleep 0.1; done
 }
@@ -37,6 +39,7 @@ $s resize-window -x 40 -y 40 2>/dev/null
 keys 'io:columns().' Enter
 end
 echo "-- the terminal afterwards"
+server
 $s new-session -d -x 80 -y 40 "sh -c 'stty -a >before; erl; stty -a >after; sleep 30'"
 for i in $(seq 100); do $s capture-pane -p 2>/dev/null | grep -q '^1>' && break; sleep 0.1; done
 keys 'halt().' Enter

@@ -504,24 +504,20 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
             _ => Ok(am::UNDEFINED),
         };
     }
-    let spec = item.is_atom() && atom::name(item) == "match_spec";
-    let all = item.is_atom() && atom::name(item) == "all";
     match what.is_atom().then(|| atom::name(what)) {
         Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
         Some("new_ports") => process_info(cx, item, (0, NIL)),
         Some("on_load") => shown(cx, item, &calls::wanted_of_loaded()),
-        Some(name @ ("send" | "receive")) if spec || all => {
+        Some(name @ ("send" | "receive")) => {
+            if !item.is_atom() || atom::name(item) != "match_spec" {
+                return Err(Fail::Badarg);
+            }
             let pattern = match messages::pattern(name == "receive") {
                 Pattern::All => am::TRUE,
                 Pattern::Nothing => am::FALSE,
                 Pattern::Matching(s) => copy::copy(s.text.term(), cx),
             };
-            if spec {
-                return Ok(cx.tuple(&[item, pattern]));
-            }
-            let t = cx.tuple(&[atom::intern("match_spec"), pattern]);
-            let l = cx.list(&[t]);
-            Ok(cx.tuple(&[item, l]))
+            Ok(cx.tuple(&[item, pattern]))
         }
         _ => Err(cx.badarg_cause(am::BADOPT)),
     }
