@@ -222,9 +222,9 @@ impl Code {
             // PCRE notices a back reference to a group that is not there when it has read the whole pattern.
             let conditional = src.text.windows(3).any(|w| w == b"(?(");
             let late = err == sys::PCRE2_ERROR_BAD_SUBPATTERN_REFERENCE as c_int && !conditional;
-            // Where PCRE2 stands behind the character that PCRE stands at: a verb, a name given twice, an option letter.
+            // Where PCRE2 stands behind the character that PCRE stands at: a name given twice.
             let at = match err {
-                111 | 143 | 160 => at.saturating_sub(1),
+                143 => at.saturating_sub(1),
                 128 => at + 1,
                 _ if late => src.text.len(),
                 _ => at,
