@@ -1,6 +1,6 @@
 %% Call trace: returns, where calls return to, natives, meta trace, what bodies of match specifications do.
 -module(s_trace_calls).
--export([main/0, only/1, wrap/1, outer/1, inner/1, big/1, fails/1, last/1, slave/1]).
+-export([main/0, only/1, wrap/1, outer/1, inner/1, big/1, fails/1, last/1, replace/1, slave/1]).
 
 main() ->
     once_per_call(),
@@ -42,6 +42,10 @@ natives() ->
     call(P, last, [b]),
     show(natives, P),
     catch call(P, last, [1]),
+    show(natives, P),
+    %% One that has an instruction of its own.
+    1 = erlang:trace_pattern({erlang, setelement, 3}, true, [global]),
+    call(P, replace, [{a, b}]),
     show(natives, P),
     off(P).
 
@@ -159,6 +163,8 @@ inner(X) -> [X].
 
 big(0) -> [];
 big(N) -> [lists:seq(1, 50) | big(N - 1)].
+
+replace(T) -> setelement(1, T, c).
 
 last(X) ->
     put(hash, erlang:phash2(1, 1)),

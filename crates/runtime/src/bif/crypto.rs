@@ -1,7 +1,7 @@
-//! Natives of module `crypto`: digests, keyed digests, random bytes.
+//! Natives of module `crypto`: digests, keyed digests, random bytes. Its ciphers are in `crypto_cipher.rs`.
 //!
-//! Stock's are in a native library on OpenSSL, which is not loaded here. What this file lacks (ciphers, public keys,
-//! curves, engines) the lists of algorithms don't name, and its functions raise what stock's raise without the library.
+//! Stock's are in a native library on OpenSSL, which is not loaded here. What these files lack (public keys, curves,
+//! engines) the lists of algorithms don't name, and its functions raise what stock's raise without the library.
 //!
 //! A state is the value of a magic reference. One of a digest never changes, since programs go on from any of them; one of
 //! a keyed digest is the same through all of its updates, as in stock.
@@ -17,14 +17,11 @@ use std::sync::Mutex;
 use subtle::ConstantTimeEq;
 
 lazy_atoms! {
-    size = "size";
     block_size = "block_size";
-    type_ = "type";
     hmac_ = "hmac";
     cmac = "cmac";
     poly1305 = "poly1305";
     not_supported = "not_supported";
-    notsup = "notsup";
     c_file_name = "c_file_name";
     c_file_line_num = "c_file_line_num";
     c_function_arg_num = "c_function_arg_num";
@@ -136,7 +133,7 @@ fn algorithm(t: Term) -> Option<&'static Algorithm> {
 }
 
 /// The error `{Kind, Place, Text}` from which the module makes its own; `line` is in this file, `arg` counts from 0.
-fn fail(cx: &mut Cx, kind: Term, line: u32, arg: i64, text: &str) -> Fail {
+pub(super) fn fail(cx: &mut Cx, kind: Term, line: u32, arg: i64, text: &str) -> Fail {
     let file = cx.string("crypto.rs");
     let place = map::from_pairs(
         cx,
@@ -158,7 +155,7 @@ macro_rules! refuse {
 }
 
 /// The bytes of an I/O list; work is counted.
-fn bytes<'a>(cx: &mut Cx, t: Term) -> Option<Cow<'a, [u8]>> {
+pub(super) fn bytes<'a>(cx: &mut Cx, t: Term) -> Option<Cow<'a, [u8]>> {
     let b = match t.as_binary() {
         Some(b) => b,
         None => Cow::Owned(iolist::to_vec(t).ok()?),
@@ -170,9 +167,9 @@ fn bytes<'a>(cx: &mut Cx, t: Term) -> Option<Cow<'a, [u8]>> {
 fn hash_info_1(cx: &mut Cx, [kind]: [Term; 1]) -> BifResult {
     let a = algorithm(kind).ok_or(Fail::Badarg)?;
     let pairs = [
-        (size(), Term::small(a.size)),
+        (am::SIZE, Term::small(a.size)),
         (block_size(), Term::small(a.block)),
-        (type_(), Term::small(a.number)),
+        (am::TYPE, Term::small(a.number)),
     ];
     Ok(map::from_pairs(cx, &pairs))
 }
@@ -224,7 +221,13 @@ fn keyed_by(cx: &mut Cx, kind: Term, sub: Term, key: Term) -> Result<Box<dyn Sta
         return Err(refuse!(cx, 2, "Bad key"));
     };
     if kind == cmac() || kind == poly1305() {
-        return Err(fail(cx, notsup(), line!(), 0, "Unsupported mac algorithm"));
+        return Err(fail(
+            cx,
+            am::NOTSUP,
+            line!(),
+            0,
+            "Unsupported mac algorithm",
+        ));
     }
     if kind != hmac_() {
         return Err(refuse!(cx, 0, "Unknown mac algorithm"));
@@ -445,7 +448,6 @@ bifs! {
     Plain "crypto":"hash_algorithms"/0 = hash_algorithms_0;
     Plain "crypto":"mac_algorithms"/0 = mac_algorithms_0;
     Plain "crypto":"pubkey_algorithms"/0 = none_0;
-    Plain "crypto":"cipher_algorithms"/0 = none_0;
     Plain "crypto":"curve_algorithms"/0 = none_0;
     Plain "crypto":"rsa_opts_algorithms"/0 = none_0;
     Plain "crypto":"info_fips"/0 = info_fips_0;

@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod code;
 pub mod convert;
 pub mod crypto;
+mod crypto_cipher;
 pub mod debug;
 pub mod decode_packet;
 pub mod erl_ddll;
@@ -116,6 +117,7 @@ pub const TABLES: &[&[Bif]] = &[
     code::BIFS,
     convert::BIFS,
     crypto::BIFS,
+    crypto_cipher::BIFS,
     debug::BIFS,
     decode_packet::BIFS,
     erl_ddll::BIFS,

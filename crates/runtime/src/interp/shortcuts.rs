@@ -4,6 +4,7 @@
 use super::operands::*;
 use super::{Exit, go, stress};
 use crate::cx::Cx;
+use crate::trace::calls;
 use purlin_isa::ops::Op;
 use purlin_term::word::{Subtag, header_arity};
 use purlin_term::{Term, map};
@@ -110,7 +111,8 @@ pub unsafe fn op_fast_setelement(
 ) -> Exit {
     let x = &mut (*cx).x;
     let w = header_of(x[1]);
-    if x[0].is_small() && is_tuple_header(w) {
+    // The general call is the one that a trace of the native sees.
+    if x[0].is_small() && is_tuple_header(w) && !calls::natives() {
         let n = header_arity(w);
         let i = x[0].small_value();
         let room = (e as usize - hp as usize) >> 3;
