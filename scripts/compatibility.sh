@@ -3,8 +3,9 @@
 #
 #   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
 #                                               modules load as native functions) against the tables of this runtime
-#   scripts/compatibility.sh suites RESULTS     suites: lines `SUITE STOCK PURLIN` of scripts/conformance.sh, with today's
-#                                               date and the versions; rows of suites that RESULTS doesn't name stay
+#   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of scripts/conformance.sh, with
+#                                               today's date and the versions; rows of suites that RESULTS doesn't name
+#                                               stay. Totals by application go to README.md.
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$HOME/.cargo/bin:$PATH"
@@ -14,14 +15,15 @@ table=$(mktemp)
 page=$(mktemp)
 trap 'rm -f "$list" "$table" "$page"' EXIT
 
-# put NAME: the table, between the markers of NAME
+# put NAME [FILE]: the table, between the markers of NAME
 put() {
+  into=${2:-COMPATIBILITY.md}
   awk -v table="$table" -v name="$1" '
       $0 == "<!-- " name ": end -->" { skip = 0 }
       !skip
       $0 == "<!-- " name ": begin -->" { print ""; while ((getline line < table) > 0) print line; print ""; skip = 1 }
-  ' COMPATIBILITY.md >"$page"
-  cat "$page" >COMPATIBILITY.md
+  ' "$into" >"$page"
+  cat "$page" >"$into"
 }
 
 if [ "${1:-}" = suites ]; then
@@ -34,13 +36,27 @@ if [ "${1:-}" = suites ]; then
   awk '/^<!-- suites: begin/ { on = 1 } /^<!-- suites: end/ { on = 0 } on && /^\| `/' COMPATIBILITY.md |
     awk -F'`' 'NR == FNR { split($0, new, " "); seen[new[1]] = 1; next } !seen[$2]' "$2" - >"$list"
   awk -v measured="$measured" '{ printf "| `%s` | %d | %d | %.1f%% | %s |\n", $1, $2, $3, $2 ? 100 * $3 / $2 : 0, measured }' "$2" >>"$list"
+  sort -t'`' -k2,2 "$list" >"$page" && cp "$page" "$list"
+  # totals WIDTH: a row for each application, by the part of the suites' names before the slash, and one of all.
+  totals() {
+    awk -F'[|`/]' -v more="$1" '
+      { app = $3 == "elixir" ? "Elixir" : "OTP, " $3; if (!(app in n)) order[++apps] = app; m = split($0, f, "|"); n[app] += f[3]; k[app] += f[4]; a += f[3]; b += f[4]; suites[app]++; s++ }
+      END { for (i = 1; i <= apps; i++) { x = order[i]; printf "| %s, %d suites | %d | %d | %.1f%% |%s\n", x, suites[x], n[x], k[x], n[x] ? 100 * k[x] / n[x] : 0, more }
+            printf "| all, %d suites | %d | %d | %.1f%% |%s\n", s, a, b, a ? 100 * b / a : 0, more }' "$list"
+  }
   {
     echo '| suite | stock passes | of these, Purlin | | measured |'
     echo '|---|---|---|---|---|'
-    sort "$list"
-    awk -F'|' '{ n += $3; k += $4 } END { printf "| all | %d | %d | %.1f%% | |\n", n, k, n ? 100 * k / n : 0 }' "$list"
+    cat "$list"
+    totals ' |'
   } >"$table"
   put suites
+  {
+    echo '| test suites of | cases that stock passes | of these, Purlin | |'
+    echo '|---|---|---|---|'
+    totals ''
+  } >"$table"
+  put totals README.md
   exit
 fi
 

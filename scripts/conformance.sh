@@ -3,26 +3,52 @@
 # they differ.
 #
 #   scripts/conformance.sh [SUITE ...]      none: those listed in tests/otp/suites
+#   scripts/conformance.sh from FILE        takes what a run made elsewhere gave: lines `APP/SUITE CASE STOCK PURLIN`
 #
-# A suite is the name of one of OTP's (`lists_SUITE`), or `elixir/APP` for an application of Elixir's (`elixir/eex`).
+# A suite is one of OTP's with its application (`stdlib/lists_SUITE`) or without (`lists_SUITE`), or `elixir/APP` for an
+# application of Elixir's (`elixir/eex`); `emulator`, `stdlib`, `kernel`, `compiler` and `elixir` stand for all of theirs.
 # The sources come from the distribution (`apt-get source`) into CACHE (~/.cache/purlin/conformance); OTP_SOURCE and
 # ELIXIR_SOURCE name trees that are there already. What stock gives is measured once and kept in the cache; STOCK=again
 # measures anew. PURLIN: the executable (target/release/purlin); `PURLIN=stock` compares stock with itself.
 # SUITE_SECONDS: the limit of a suite (600, of one of Elixir's 1800). A case of OTP's that takes the runtime down counts as
 # failed, and the suite goes on without it, RESTARTS (15) times; in Elixir's, what then hasn't run has not passed.
-# TABLE=1 also writes the table in COMPATIBILITY.md, with the date and the versions.
-# The table goes to standard output, the cases that differ to CACHE/differences.txt.
+# RESUME=1 leaves out suites that have been measured with this very executable, and takes their results as they are.
+# TABLE=1 also writes the table in COMPATIBILITY.md and the totals in README.md, with the date and the versions, after each
+# suite: a run that is broken off has written what it got to. Rows of suites that a run leaves out stay.
+#
+# Failures that are known are listed in tests/otp/known-failures-APP.txt and tests/elixir/known-failures.txt, lines
+# `SUITE CASE REASON`. The table goes to standard output, the cases that differ to CACHE/differences.txt, each with
+# `unexpected` or `known` before it. Status 1 if there are unexpected ones, or known ones that pass now.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 here=$PWD
 . "$here/scripts/sources.sh"
 restarts=${RESTARTS:-15}
-mkdir -p "$cache/stock/elixir" "$cache/purlin/elixir" "$cache/suites"
-suites=${*:-$(grep -v '^#' tests/otp/suites)}
-purlin=$(purlin_executable) || exit 1
+for app in emulator stdlib kernel compiler elixir; do
+  mkdir -p "$cache/stock/$app" "$cache/purlin/$app" "$cache/measured/$app"
+done
+mkdir -p "$cache/suites"
+all=$(grep -v '^#' tests/otp/suites)
+
+# The listed suites that a word means; a word that means none of them stands for itself.
+meant() {
+  echo "$all" | awk -v w="$1" '$0 == w || index($0, w "/") == 1 || substr($0, length($0) - length(w)) == "/" w && w ~ /_SUITE$/ { print; n = 1 }
+    END { if (!n) print w }'
+}
+
+from=
+if [ "${1:-}" = from ]; then
+  from=${2:?a file of results}
+  mkdir -p "$cache/from"
+  suites=$(awk '{ print $1 }' "$from" | sort -u)
+else
+  suites=$(for w in ${*:-$all}; do meant "$w"; done)
+  purlin=$(purlin_executable) || exit 1
+fi
 
 for s in $suites; do
+  [ -z "$from" ] || break
   case $s in elixir/*) elixir=${elixir:-$(elixir_source)} || exit 1 ;; *) otp=${otp:-$(otp_source)} || exit 1 ;; esac
 done
 if [ -n "${otp:-}" ]; then
@@ -33,17 +59,18 @@ if [ -n "${otp:-}" ]; then
   erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
 fi
 
-# prepare SUITE: sets dir, where its compiled form and its data are
+# prepare APP/SUITE: sets dir, where its compiled form and its data are
 prepare() {
   case $1 in elixir/*) prepare_elixir "${1#*/}"; return ;; esac
-  file=$(ls "$otp"/lib/*/test/"$1".erl "$otp"/erts/*/test/"$1".erl 2>/dev/null | head -1)
+  app=${1%/*}
+  set -- "${1#*/}"
+  file=$(ls "$otp/lib/$app/test/$1.erl" "$otp/erts/$app/test/$1.erl" 2>/dev/null | head -1)
   [ -n "$file" ] || return 1
-  from=$(dirname "$file")
-  app=$(basename "$(dirname "$from")")
+  sources=$(dirname "$file")
   dir=$cache/suites/$app
   # Suites write beside their data, so they get a copy; helpers that they call are compiled with the first of them.
   if [ ! -d "$dir" ]; then
-    cp -r "$from" "$dir.new"
+    cp -r "$sources" "$dir.new"
     include="-I $dir.new -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test"
     for f in "$dir.new"/*.erl; do
       case $f in *_SUITE.erl) continue ;; esac
@@ -96,7 +123,7 @@ verdicts() {
   awk '/^end / { if (!seen[$2]++) { $1 = ""; print substr($0, 2) } }' "$1"
 }
 
-# suite SIDE SUITE: leaves lines `CASE VERDICT REASON` in CACHE/SIDE/SUITE
+# suite SIDE APP/SUITE: leaves lines `CASE VERDICT REASON` in CACHE/SIDE/APP/SUITE
 suite() {
   side=$1 suite=$2
   case $suite in elixir/*) elixir_suite "$side" "${suite#*/}"; return ;; esac
@@ -111,7 +138,7 @@ suite() {
     [ "$remaining" -gt 0 ] || break
     # shellcheck disable=SC2086
     (cd "$logs" && timeout -k 5 "$remaining" "$@" -noshell -pa "$cache" -pa "$dir" \
-      -run conformance main "$suite" "$dir" "$logs" "$lines" $left) >"$cache/$side/$suite.log" 2>&1 </dev/null
+      -run conformance main "${suite#*/}" "$dir" "$logs" "$lines" $left) >"$cache/$side/$suite.log" 2>&1 </dev/null
     rm -rf "$logs"
     grep -q '^done' "$lines" && break
     # The case that had begun and not ended is the one that the runtime did not survive.
@@ -124,28 +151,68 @@ suite() {
   verdicts "$lines" >"$cache/$side/$suite"
 }
 
-row() { printf '%-28s %7s %7s %7s %8s%%\n' "$1" "$2" "$3" "$4" "$(awk "BEGIN { printf \"%.1f\", $2 ? 100 * $3 / $2 : 0 }")"; }
+# measured SUITE: from the verdicts of both sides, `SUITE STOCK PURLIN` into CACHE/measured/SUITE, and the cases that
+# differ to CACHE/differences.txt. Prints a row. The measure: of the cases that stock passes, how many pass here.
+measured() {
+  s=$1 theirs=$2 ours=$3
+  case $s in elixir/*) known=tests/elixir/known-failures.txt ;; *) known=tests/otp/known-failures-${s%%/*}.txt ;; esac
+  [ -e "$known" ] || known=/dev/null
+  awk -v s="$s" -v own="${s#*/}" -v out="$cache/differences.txt" -v stale="$cache/stale.txt" -v date="$(date +%F)" -v by="$by" '
+    # A case in a group is `CASE@GROUP` or `GROUP/CASE`; a list may leave the group out.
+    function plain(c) { sub(/@.*/, "", c); sub(/^.*\//, "", c); return c }
+    FILENAME == ARGV[1] { if ($0 !~ /^#/ && $1 == own) { k = $2; $1 = $2 = ""; reason[k] = substr($0, 3) } next }
+    FILENAME == ARGV[2] { got[$1] = $2; line[$1] = $0; next }
+    { all++ }
+    $2 == "passed" {
+      n++
+      name = $1 in reason ? $1 : plain($1)
+      if (got[$1] == "passed") { passed++; if (name in reason) ok[name] = 1; next }
+      bad[name] = 1
+      if (name in reason) { known++; print "known", s, $1, reason[name] >>out }
+      else print "unexpected", s, (line[$1] ? line[$1] : $1 " did not run") >>out
+    }
+    END {
+      for (c in ok) if (!(c in bad)) print s, c >>stale
+      printf "%s %d %d %d %s %s\n", s, n, passed, all, date, by
+      printf "%-32s %7d %7d %7d %8.1f%% %8d\n", s, n, passed, all, n ? 100 * passed / n : 0, n - passed - known >"/dev/stderr"
+    }' "$known" "$ours" "$theirs" >"$cache/measured/$s" 2>"$cache/row"
+  cat "$cache/row"
+  # What stock passes none of measures nothing.
+  grep -q '^[^ ]* 0 ' "$cache/measured/$s" && { rm "$cache/measured/$s"; return; }
+  cat "$cache/measured/$s" >>"$cache/results"
+  [ -z "${TABLE:-}" ] || sh "$here/scripts/compatibility.sh" suites "$cache/measured/$s"
+}
 
 : >"$cache/differences.txt"
+: >"$cache/stale.txt"
 : >"$cache/results"
-printf '%-28s %7s %7s %7s %9s\n' suite stock Purlin "of" "per cent"
-total=0 same=0
-for s in $suites; do
-  if ! prepare "$s"; then
-    printf '%-28s %s\n' "$s" "cannot be compiled here"
-    continue
-  fi
-  { [ "${STOCK:-}" != again ] && [ -s "$cache/stock/$s" ]; } || suite stock "$s"
-  suite purlin "$s"
-  # The measure: of the cases that stock passes, how many pass here.
-  set -- $(awk 'NR == FNR { got[$1] = $2; next } { all++; if ($2 == "passed") { n++; if (got[$1] == "passed") k++ } }
-                END { print n + 0, k + 0, all + 0 }' "$cache/purlin/$s" "$cache/stock/$s")
-  row "$s" "$1" "$2" "$3"
-  echo "$s $1 $2" >>"$cache/results"
-  awk -v s="$s" 'NR == FNR { got[$1] = $0; next } $2 == "passed" && got[$1] !~ /^[^ ]+ passed/ { print s, (got[$1] ? got[$1] : $1 " did not run") }' \
-    "$cache/purlin/$s" "$cache/stock/$s" >>"$cache/differences.txt"
-  total=$((total + $1)) same=$((same + $2))
-done
-row all "$total" "$same" ""
+printf '%-32s %7s %7s %7s %9s %8s\n' suite stock Purlin "of" "per cent" unexpected
+if [ -n "$from" ]; then
+  by=elsewhere
+  for s in $suites; do
+    mkdir -p "$cache/from/${s%/*}" "$cache/measured/${s%/*}"
+    awk -v s="$s" '$1 == s { sub(/^pass$/, "passed", $3); print $2, $3 }' "$from" >"$cache/from/$s.stock"
+    awk -v s="$s" '$1 == s { sub(/^pass$/, "passed", $4); print $2, $4 }' "$from" >"$cache/from/$s.purlin"
+    measured "$s" "$cache/from/$s.stock" "$cache/from/$s.purlin"
+  done
+else
+  by=$(if [ "$purlin" = stock ]; then echo stock; else md5sum <"$(command -v "$purlin")" | cut -c1-32; fi)
+  for s in $suites; do
+    if ! prepare "$s"; then
+      printf '%-32s %s\n' "$s" "cannot be compiled here"
+      continue
+    fi
+    { [ "${STOCK:-}" != again ] && [ -s "$cache/stock/$s" ]; } || suite stock "$s"
+    if [ -z "${RESUME:-}" ] || ! grep -q " $by\$" "$cache/measured/$s" 2>/dev/null; then
+      suite purlin "$s"
+    fi
+    measured "$s" "$cache/stock/$s" "$cache/purlin/$s"
+  done
+fi
+# Totals by application, and of all.
+awk '{ split($1, p, "/"); n[p[1]] += $2; k[p[1]] += $3; n["all"] += $2; k["all"] += $3 }
+  END { for (a in n) printf "%-32s %7d %7d %7s %8.1f%%\n", a, n[a], k[a], "", n[a] ? 100 * k[a] / n[a] : 0 }' "$cache/results" |
+  awk '$1 == "all" { last = $0; next } { print | "sort" } END { close("sort"); print last }'
 echo "differences, with reasons: $cache/differences.txt"
-[ -z "${TABLE:-}" ] || sh "$here/scripts/compatibility.sh" suites "$cache/results"
+[ ! -s "$cache/stale.txt" ] || sed 's/^/passes now, and is listed as known: /' "$cache/stale.txt"
+! grep -q '^unexpected' "$cache/differences.txt" && [ ! -s "$cache/stale.txt" ]
