@@ -237,10 +237,10 @@ pub trait Alloc {
     }
     /// Bytes `offset..offset + len` of the binary `of`: copied where a heap binary holds them, else by reference.
     fn part(&mut self, of: Term, offset: usize, len: usize) -> Term {
-        if len <= HEAP_BIN_LIMIT {
-            if let Some(b) = of.as_bits().and_then(|b| b.as_bytes()) {
-                return self.binary(&b[offset..offset + len]);
-            }
+        if len <= HEAP_BIN_LIMIT
+            && let Some(b) = of.as_bits().and_then(|b| b.as_bytes())
+        {
+            return self.binary(&b[offset..offset + len]);
         }
         self.sub_binary(of, offset * 8, len * 8)
     }

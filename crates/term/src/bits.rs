@@ -600,13 +600,13 @@ pub fn append<A: Alloc + ?Sized>(
     let size = new.div_ceil(8);
     // SAFETY: a sub-binary marked writable has a refc binary as its original (see new_writable); layouts.
     unsafe {
-        if let Some((whole, block)) = writable_parts(bin) {
-            if size <= (*block).capacity {
-                let sub = bin.ptr().add(3) as *mut u64;
-                *sub &= !SUB_WRITABLE;
-                extend(a, whole, block, size);
-                return Ok((writable_sub(a, whole, new), RcBin::bytes(block), old));
-            }
+        if let Some((whole, block)) = writable_parts(bin)
+            && size <= (*block).capacity
+        {
+            let sub = bin.ptr().add(3) as *mut u64;
+            *sub &= !SUB_WRITABLE;
+            extend(a, whole, block, size);
+            return Ok((writable_sub(a, whole, new), RcBin::bytes(block), old));
         }
         let (t, dst) = new_writable(a, new, size.saturating_mul(2).max(MIN_WRITABLE));
         copy_bits(bits.base, bits.bit_offset as usize, dst, 0, old);

@@ -88,7 +88,7 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
 unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
     let t = *slot;
     // Tails of copied lists lead to the next copied cell already.
-    if !t.is_immed() && !(t.ptr() >= start && t.ptr() < f.at) {
+    if !t.is_immed() && (t.ptr() < start || t.ptr() >= f.at) {
         *slot = copy_object(t, f);
     }
 }

@@ -450,10 +450,10 @@ fn equal(a: Term, b: Term, exact: bool) -> bool {
                     if !cmp_fun_heads(a, b).is_eq() {
                         return false;
                     }
-                    if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) {
-                        if !x.env.is_empty() {
-                            todo.push((x.env.as_ptr(), y.env.as_ptr(), x.env.len(), exact));
-                        }
+                    if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
+                        && !x.env.is_empty()
+                    {
+                        todo.push((x.env.as_ptr(), y.env.as_ptr(), x.env.len(), exact));
                     }
                 }
                 // SAFETY: layout of maps; both have the same header, hence the same words.
@@ -669,16 +669,11 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
                 2 => cmp_refs(a, b),
                 3 => {
                     let o = cmp_fun_heads(a, b);
-                    if o.is_eq() {
-                        if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun()) {
-                            if !x.env.is_empty() {
-                                todo.push(Frame::Array(
-                                    x.env.as_ptr(),
-                                    y.env.as_ptr(),
-                                    x.env.len(),
-                                ));
-                            }
-                        }
+                    if o.is_eq()
+                        && let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
+                        && !x.env.is_empty()
+                    {
+                        todo.push(Frame::Array(x.env.as_ptr(), y.env.as_ptr(), x.env.len()));
                     }
                     o
                 }

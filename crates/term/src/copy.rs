@@ -434,13 +434,11 @@ pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::Off
             off_heap.link(q);
             off_heap.bytes += (*q.add(1)).raw() as usize;
         }
-        Subtag::Fun => {
-            if (*q.add(3)).raw() >> 16 & 1 == 0 {
-                (*((*q.add(1)).raw() as *const FunEntry))
-                    .refc
-                    .fetch_add(1, Ordering::Relaxed);
-                off_heap.link(q);
-            }
+        Subtag::Fun if (*q.add(3)).raw() >> 16 & 1 == 0 => {
+            (*((*q.add(1)).raw() as *const FunEntry))
+                .refc
+                .fetch_add(1, Ordering::Relaxed);
+            off_heap.link(q);
         }
         Subtag::Ref if is_magic(q) => {
             (*((*q.add(1)).raw() as *const MagicRef)).retain();

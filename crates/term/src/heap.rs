@@ -318,10 +318,10 @@ impl Heap {
     fn alloc_fragment(&mut self, words: usize) -> *mut Term {
         self.gc_wanted = true;
         self.frag_words += words;
-        if let Some(f) = self.frags.last_mut() {
-            if let Some(p) = f.bump(words) {
-                return p;
-            }
+        if let Some(f) = self.frags.last_mut()
+            && let Some(p) = f.bump(words)
+        {
+            return p;
         }
         // Doubling keeps the number of fragments logarithmic in what one native call builds.
         let size = words.max(256).max(self.frag_words.min(1 << 20));

@@ -194,10 +194,10 @@ impl Bits {
             };
             out.push(hi | lo);
         }
-        if self.bit_len & 7 != 0 {
-            if let Some(l) = out.last_mut() {
-                *l &= 0xFFu8 << (8 - (self.bit_len & 7));
-            }
+        if self.bit_len & 7 != 0
+            && let Some(l) = out.last_mut()
+        {
+            *l &= 0xFFu8 << (8 - (self.bit_len & 7));
         }
         out
     }

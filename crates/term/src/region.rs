@@ -89,10 +89,10 @@ impl Runs {
     }
     /// Adds a run, joined with its neighbours: what it is then.
     fn add(&mut self, mut a: u32, mut n: u32) -> (u32, u32) {
-        if let Some((&pa, &pn)) = self.0.range(..a).next_back() {
-            if pa + pn == a {
-                (a, n) = (pa, pn + n);
-            }
+        if let Some((&pa, &pn)) = self.0.range(..a).next_back()
+            && pa + pn == a
+        {
+            (a, n) = (pa, pn + n);
         }
         if let Some(nn) = self.0.remove(&(a + n)) {
             n += nn;

@@ -94,7 +94,7 @@ fn operators() {
     ops.push(a.float(1.5));
     ops.push(a.float(-0.0));
     ops.push(a.float(1e300));
-    ops.push(a.float(-123456789012345.675));
+    ops.push(a.float(-123_456_789_012_345.67));
     let lit: Vec<String> = ops
         .iter()
         .map(|t| match t.as_float() {

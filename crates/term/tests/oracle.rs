@@ -204,8 +204,8 @@ fn damage_is_survived() {
         x as usize
     };
     for row in r[1..].chunks_exact(8) {
-        for col in 0..4 {
-            let mut b = row[col].clone();
+        for col in &row[..4] {
+            let mut b = col.clone();
             if b.len() > 5000 {
                 continue;
             }

@@ -26,6 +26,10 @@ lazy_atoms! {
 }
 
 /// A search prepared by `compile_pattern/1`, or for one call.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each call, or behind a reference"
+)]
 enum Pattern {
     One(memmem::Finder<'static>),
     Many(AhoCorasick),

@@ -21,13 +21,11 @@ fn new_atom(name: &str) -> BifResult {
 fn atom_chars(l: Term) -> Result<String, Fail> {
     let mut s = String::new();
     let mut it = l.list_iter();
-    let mut n = 0;
-    for x in it.by_ref() {
+    for (n, x) in it.by_ref().enumerate() {
         // What follows the longest atom is not looked at.
         if n == MAX_CHARS {
             return Err(Fail::SystemLimit);
         }
-        n += 1;
         let c = x.as_small().and_then(|v| u32::try_from(v).ok());
         s.push(c.and_then(char::from_u32).ok_or(Fail::Badarg)?);
     }

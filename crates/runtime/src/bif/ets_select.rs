@@ -708,7 +708,7 @@ struct Trial {
 }
 
 impl Host for Trial {
-    fn action(&mut self, cx: &mut Cx, a: Action, args: &[Term]) -> Option<Term> {
+    fn action(&mut self, _: &mut Cx, a: Action, args: &[Term]) -> Option<Term> {
         match a {
             Action::ReturnTrace => self.return_trace = true,
             Action::ExceptionTrace => self.exception_trace = true,
@@ -720,13 +720,12 @@ impl Host for Trial {
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),
             Action::IsSeqTrace => return Some(am::FALSE),
             Action::GetSeqToken => return Some(NIL),
-            Action::GetTcw => {
+            // A trial changes nothing: it tells what was there before.
+            Action::GetTcw | Action::SetTcw => {
                 let w = super::system_flag::TRACE_CONTROL_WORD
                     .load(std::sync::atomic::Ordering::Relaxed);
                 return Some(Term::small(w.into()));
             }
-            // A trial changes nothing: it tells what was there before.
-            Action::SetTcw => return self.action(cx, Action::GetTcw, &[]),
             Action::Silent => return args.first().copied(),
             _ => return None,
         }

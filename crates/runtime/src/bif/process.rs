@@ -710,13 +710,8 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
         at,
         Box::new(move |cx| {
             let Some(cx) = cx else {
-                answer(if kind == a_garbage_collect() {
-                    am::FALSE
-                } else if kind == a_check_process_code() {
-                    am::FALSE
-                } else {
-                    am::OK
-                });
+                let told = kind == a_garbage_collect() || kind == a_check_process_code();
+                answer(if told { am::FALSE } else { am::OK });
                 return;
             };
             let work: crate::signal::Task = Box::new(move |cx| {
@@ -880,7 +875,8 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .and_then(|n| usize::try_from(n).ok())
             .filter(|&n| n <= crate::sched::count())
             .ok_or(Fail::Badarg)?;
-        let before = crate::sched::bind_until_exit(cx.proc, n);
+        // SAFETY: the running process is owned by this thread.
+        let before = unsafe { crate::sched::bind_until_exit(cx.proc, n) };
         // What follows is to run there.
         return Err(cx.yield_with(Term::small(before as i64)));
     }

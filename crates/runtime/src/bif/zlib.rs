@@ -609,7 +609,7 @@ mod tests {
     #[test]
     fn what_was_deflated_inflates_to_itself() {
         let mut cx = Cx::boxed(0);
-        let data: Vec<u8> = (0..50_000u32).map(|i| (i * i >> 7) as u8).collect();
+        let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 7) as u8).collect();
         for bits in [15, -15, 31] {
             let mut d = Stream::new(NIL);
             assert_eq!(d.start_deflate(6, 8, bits, 8, 0), z::Z_OK);

@@ -203,7 +203,10 @@ pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
 /// Whether a call of that export reaches code: a loaded function or a native.
 pub fn is_callable(e: &Export) -> bool {
     e.bif.load(Ordering::Relaxed) != 0
-        || e.address.load(Ordering::Acquire) as *const u64 != e.stub.as_ptr() as *const u64
+        || !std::ptr::eq(
+            e.address.load(Ordering::Acquire) as *const u64,
+            e.stub.as_ptr() as *const u64,
+        )
 }
 
 /// Makes an export undefined again, for unloading. What is built in stays.

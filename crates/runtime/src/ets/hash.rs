@@ -123,12 +123,14 @@ impl<'a> Iterator for Matches<'a> {
 }
 
 /// Reading locks of a walk.
+#[expect(clippy::large_enum_variant, reason = "lives on the stack, for a walk")]
 enum ReadLocks<'a> {
     All(SmallVec<[RwLockReadGuard<'a, Buckets>; 16]>),
     One(RwLockReadGuard<'a, Buckets>),
 }
 
 /// Writing locks of a walk, and whose they are.
+#[expect(clippy::large_enum_variant, reason = "as above")]
 enum WriteLocks<'a> {
     All(SmallVec<[RwLockWriteGuard<'a, Buckets>; 16]>),
     One(RwLockWriteGuard<'a, Buckets>),

@@ -99,7 +99,7 @@ handlers! {
         let c = Ctx::of(source(cx, e, quad(u.add(2))));
         let unit = (u.add(6) as *const u32).read_unaligned() as usize;
         let left = c.left();
-        if if unit == 8 { left & 7 == 0 } else { left % unit.max(1) == 0 } {
+        if if unit == 8 { left & 7 == 0 } else { left.is_multiple_of(unit.max(1)) } {
             go!(cx, pc.add(words(8)), e, hp, reds)
         }
         go!(cx, label(pc, u), e, hp, reds)
@@ -487,7 +487,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
         match word(i) {
             cmd::ENSURE_AT_LEAST => {
                 let (bits, unit) = (word(i + 1) as usize, word(i + 2).max(1) as usize);
-                if left < bits || (left - bits) % unit != 0 {
+                if left < bits || !(left - bits).is_multiple_of(unit) {
                     return pc.offset(to);
                 }
                 i += 3;

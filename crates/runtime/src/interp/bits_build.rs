@@ -82,7 +82,7 @@ fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad>
                 return Err(Bad::Arg("type", v));
             };
             if size == am::ALL {
-                return if unit > 1 && b.bit_len as u64 % unit != 0 {
+                return if unit > 1 && !(b.bit_len as u64).is_multiple_of(unit) {
                     Err(Bad::Arg("unit", v))
                 } else {
                     Ok(b.bit_len)

@@ -79,8 +79,6 @@ pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Most parts of one gathering write.
-
 /// Writes parts in one system call, at most `limit` bytes.
 pub fn write<'a>(
     fd: RawFd,

@@ -14,7 +14,10 @@ const SMALL_WORDS: usize = 4096;
 /// Free words in a small heap that are left to it.
 const SLACK_WORDS: usize = 8;
 
-/// Whether a process that waits, and is packed, might give memory back. The caller owns it.
+/// Whether a process that waits, and is packed, might give memory back.
+///
+/// # Safety
+/// The caller owns the process.
 #[inline]
 pub unsafe fn pays(p: *mut Process) -> bool {
     let me = &mut *p;
@@ -54,6 +57,9 @@ fn grown(me: &mut Process, used: usize) -> bool {
 
 /// Compacts a process that waits: a full sweep into a block of just the words in use. The memory that its blocks took
 /// less, in bytes. It is left as it was found: packed, and the caller's.
+///
+/// # Safety
+/// The caller owns the process, and `cx` runs none.
 pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
     if !pays(p) {
         return 0;

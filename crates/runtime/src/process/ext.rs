@@ -18,7 +18,12 @@ pub struct Set<K, V>(Repr<K, V>);
 enum Repr<K, V> {
     None,
     One(K, V),
+    #[expect(
+        clippy::box_collection,
+        reason = "a word in place of three in each process"
+    )]
     Few(Box<Vec<(K, V)>>),
+    #[expect(clippy::box_collection, reason = "as above")]
     Many(Box<HashMap<K, V, Hashing>>),
 }
 

@@ -363,7 +363,10 @@ pub fn bind(p: *mut Process, scheduler: usize) -> usize {
 }
 
 /// As [`bind`], and until the process ends: its cell may be another's then.
-pub fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
+///
+/// # Safety
+/// The caller owns the process.
+pub unsafe fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
     let before = bind(p, scheduler);
     if before == 0 && scheduler != 0 {
         let at = p as usize;
@@ -536,7 +539,10 @@ fn balance(i: usize) {
 /// The next process for worker `i`: of its own queue, or of another's.
 fn next(i: usize) -> Option<u32> {
     let s = schedulers();
-    if s.workers[i].picks.fetch_add(1, Ordering::Relaxed) % PICKS_PER_BALANCE == 0
+    if s.workers[i]
+        .picks
+        .fetch_add(1, Ordering::Relaxed)
+        .is_multiple_of(PICKS_PER_BALANCE)
         && i < s.online.load(Ordering::Relaxed)
         && s.workers[i].len.load(Ordering::Relaxed) != 0
     {

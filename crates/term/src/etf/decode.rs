@@ -33,6 +33,7 @@ pub trait Hooks {
     /// none yet.
     fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export>;
     /// The entry of a local fun, made if it is not known. Decoding adds one to its count.
+    #[expect(clippy::too_many_arguments, reason = "what the format has of a fun")]
     fn fun_entry(
         &self,
         module: Term,

@@ -87,6 +87,7 @@ impl Addr {
     pub fn ptr(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }
+    #[expect(clippy::len_without_is_empty, reason = "an address is never empty")]
     pub fn len(&self) -> libc::socklen_t {
         self.len
     }
