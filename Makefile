@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench bench-http bench-sockets bench-doom conformance generated soak selfbuild setup
+.PHONY: all demo test check bench bench-http bench-sockets bench-doom conformance generated fuzz soak selfbuild setup
 all:
 	cargo build --release
 
@@ -47,6 +47,10 @@ selfbuild: setup
 # Random calls and programs, compared with stock. ROUNDS=100 make generated goes on for long.
 generated: setup
 	@sh scripts/generated.sh $(FAMILIES)
+
+# Coverage-guided fuzzing of what takes bytes from outside, SECONDS (60) for each target. TARGETS="loader re" names some.
+fuzz: setup
+	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 # A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory.
 soak: setup

@@ -1,0 +1,127 @@
+//! Modules: taken apart, shown, loaded, and run. What is run are exported functions without arguments, of modules that
+//! call nothing but themselves and natives that only compute.
+
+use crate::world::World;
+use purlin_isa::genops;
+use purlin_loader::{BeamFile, GenericCode, disasm_instr};
+use purlin_runtime::bif::Kind;
+use purlin_runtime::code;
+use purlin_term::{Term, atom};
+
+/// Modules all of whose natives only compute.
+const PURE: [&str; 6] = ["binary", "lists", "maps", "math", "string", "unicode"];
+/// Functions of module `erlang` that aren't allowed in guards, and only compute all the same.
+const COMPUTE: [&str; 27] = [
+    "++",
+    "--",
+    "atom_to_binary",
+    "atom_to_list",
+    "binary_to_integer",
+    "binary_to_list",
+    "binary_to_term",
+    "bitstring_to_list",
+    "error",
+    "exit",
+    "float_to_list",
+    "get_module_info",
+    "insert_element",
+    "integer_to_binary",
+    "integer_to_list",
+    "iolist_to_binary",
+    "iolist_to_iovec",
+    "list_to_binary",
+    "list_to_bitstring",
+    "list_to_tuple",
+    "make_tuple",
+    "phash2",
+    "raise",
+    "setelement",
+    "term_to_binary",
+    "throw",
+    "tuple_to_list",
+];
+/// Instructions that need a process that others know, or that call what is only known when they run.
+const NOT_RUN: [&str; 14] = [
+    "send",
+    "loop_rec",
+    "loop_rec_end",
+    "wait",
+    "wait_timeout",
+    "remove_message",
+    "timeout",
+    "recv_marker_reserve",
+    "recv_marker_bind",
+    "recv_marker_clear",
+    "recv_marker_use",
+    "apply",
+    "apply_last",
+    "on_load",
+];
+
+pub fn run(data: &[u8]) {
+    let Ok(file) = BeamFile::parse(data) else {
+        return;
+    };
+    let _ = (
+        file.md5(),
+        file.locals(),
+        file.line(1),
+        file.attributes(),
+        file.compile_info(),
+    );
+    let Ok(generic) = GenericCode::decode(&file) else {
+        return;
+    };
+    let mut out = String::new();
+    for instr in &generic.instrs {
+        disasm_instr(&mut out, &file, &generic, instr);
+    }
+    let runs = only_computes(&file, &generic);
+    purlin_term::region::init();
+    let Ok(prepared) = code::prepare(data) else {
+        return;
+    };
+    let name = prepared.name();
+    if prepared.has_on_load() {
+        return;
+    }
+    let module = code::finish(prepared);
+    if runs {
+        let functions: Vec<Term> = module
+            .function_names()
+            .filter(|&(f, arity)| arity == 0 && module.exports_function(f, 0))
+            .map(|(f, _)| f)
+            .collect();
+        for f in functions {
+            let mut w = World::new();
+            let _ = w.call(name, f, &[], 20);
+        }
+    }
+    drop(module);
+    assert_eq!(code::delete(name), Some(true));
+    assert_eq!(code::purge::prepare(name, false), Some(true));
+    // SAFETY: nothing runs.
+    assert_eq!(unsafe { code::purge::complete(name) }, Some(true));
+}
+
+/// Whether whatever the module does stays in its own heap.
+fn only_computes(file: &BeamFile, generic: &GenericCode) -> bool {
+    let own = file.module();
+    let imports = file.imports.iter().all(|i| {
+        let (m, f) = (file.atom(i.module), file.atom(i.function));
+        let native = code::native(atom::intern(m), atom::intern(f), i.arity);
+        match native {
+            Some((_, bif)) => {
+                bif.kind == Kind::Guard
+                    || PURE.contains(&m)
+                    || m == "erlang" && COMPUTE.contains(&f)
+            }
+            None => m == own,
+        }
+    });
+    imports
+        && generic
+            .instrs
+            .iter()
+            .all(|i| !NOT_RUN.contains(&genops::name(i.op)))
+}
