@@ -14,7 +14,7 @@
 use super::ets::there;
 use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::ets::hash::{Verdict, Visitor};
+use crate::ets::hash::{HashTable, Verdict, Visitor};
 use crate::ets::matchspec::compile::pattern_spec;
 use crate::ets::matchspec::run::NoHost;
 use crate::ets::matchspec::{
@@ -166,6 +166,17 @@ struct Walk<'a> {
     fixed: bool,
     /// It is not the first batch.
     continued: bool,
+    /// Keeps the bucket that the walk stopped at in place until the walk has fixed the table.
+    pin: Option<Pin<'a>>,
+}
+
+/// A fixation that a batch left behind.
+struct Pin<'a>(&'a HashTable);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.unfix(1);
+    }
 }
 
 /// How a batch ended.
@@ -188,6 +199,7 @@ impl<'a> Walk<'a> {
             end: NIL,
             fixed: false,
             continued: false,
+            pin: None,
         }
     }
 
@@ -240,7 +252,13 @@ impl<'a> Walk<'a> {
                 } else {
                     h.scan(from, &mut b)
                 };
-                r.map(|next| next.map_or(Ended::Done, |i| Ended::At(Place::Bucket(i))))
+                r.map(|next| match next {
+                    Some(i) => {
+                        self.pin = Some(Pin(h));
+                        Ended::At(Place::Bucket(i))
+                    }
+                    None => Ended::Done,
+                })
             }
             (Store::Tree(_), Some(keys)) if !self.writes() => {
                 let Store::Tree(s) = &t.store else {

@@ -601,7 +601,9 @@ impl HashTable {
             }
         }
         let mut v = First(Some(f), None);
-        self.scan(from, &mut v)?;
+        if self.scan(from, &mut v)?.is_some() {
+            self.unfix(1);
+        }
         Ok(v.1)
     }
 
@@ -668,7 +670,8 @@ impl HashTable {
     }
 
     /// Shows the live objects from bucket `from` on, until the visitor has enough; the result is the bucket to go on
-    /// with, `None` at the end.
+    /// with, `None` at the end. Where there is such a bucket the table has been fixed once, so that it stays there: the
+    /// caller ends that.
     pub fn scan(&self, from: usize, v: &mut dyn Visitor) -> Result<Option<usize>, Gone> {
         let n = self.stripes.len();
         let mut locks = self.read_locks(from);
@@ -692,6 +695,7 @@ impl HashTable {
                 return Ok(None);
             };
             if !v.go_on() {
+                self.fix();
                 return Ok(Some(next));
             }
             if self.fine() && next & (n - 1) != ix & (n - 1) {
@@ -728,6 +732,7 @@ impl HashTable {
                 break None;
             };
             if !v.go_on() {
+                self.fix();
                 break Some(next);
             }
             if self.fine() && next & (n - 1) != ix & (n - 1) {
@@ -933,6 +938,9 @@ impl HashTable {
             b.push(None);
         }
         self.active.store(active + 1, Ordering::Relaxed);
+        // What was marked goes now: the end of the fixation looks for it here only.
+        let s = self.stripe(from);
+        self.purge(&mut b[from >> self.shift], s);
         let m = mask(active + 1);
         let (mut keep, mut give): (Link, Link) = (None, None);
         let mut chain = b[from >> self.shift].take();
@@ -989,6 +997,8 @@ impl HashTable {
                 }
                 debug_assert_eq!(b.len() - 1, from >> self.shift);
                 let mut chain = b.pop().flatten();
+                // As in a split.
+                self.purge(&mut chain, self.stripe(from));
                 let tail = b[to >> self.shift].take();
                 let mut at = &mut chain;
                 while let Some(o) = at {
