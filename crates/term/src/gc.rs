@@ -158,6 +158,11 @@ unsafe fn poison(p: *mut Term, words: usize) {
     }
 }
 
+/// A heap starts with no more than it needs, and one that is swept often gets so many words, which is what stock starts
+/// with: as many processes that only wait are small as may be, and those that work don't collect all the time.
+const BUSY_WORDS: usize = 233;
+const SWEEPS_UNTIL_BUSY: u16 = 6;
+
 /// Collects. Afterwards at least `need_words` words are free (and the heap's stack reserve besides). `roots` are
 /// updated, and so is the stack, on which words with a header's tag are return addresses. The result is the number
 /// of words moved, as a measure of the time it took.
@@ -234,6 +239,7 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
         moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
     }
     heap.grow_next = false;
+    heap.small_sweeps = 0;
     finish(heap);
     moved
 }
@@ -337,7 +343,13 @@ unsafe fn full_sweep(
 ) -> usize {
     let lit_words: usize = literals.iter().map(|(a, b)| (b - a) >> 3).sum();
     let bound = all_words(heap) + lit_words + heap.stack_words() + need;
-    let min = heap_size_for(heap.min_heap_words);
+    let mut min = heap_size_for(heap.min_heap_words);
+    if bound < BUSY_WORDS {
+        heap.small_sweeps = heap.small_sweeps.saturating_add(1);
+        if heap.small_sweeps > SWEEPS_UNTIL_BUSY {
+            min = min.max(heap_size_for(BUSY_WORDS));
+        }
+    }
     let mut seen = Vec::new();
     let mut moved = pass(
         heap,

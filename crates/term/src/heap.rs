@@ -128,6 +128,8 @@ pub struct Heap {
     pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
+    /// Sweeps of the heap while it is small, since it was compacted.
+    pub small_sweeps: u16,
 }
 
 /// Terms that a heap sent, and where they lie in regions: the same term sent again costs nothing, and collections turn
@@ -189,6 +191,7 @@ impl Heap {
             region_bytes: 0,
             region_bytes_kept: 0,
             grow_next: false,
+            small_sweeps: 0,
         }
     }
     /// Holds the regions of a message that was received.

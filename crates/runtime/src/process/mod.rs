@@ -83,8 +83,8 @@ pub struct Process {
     pub live: u16,
     minor_gcs: u16,
     pub flags: u16,
-    /// Collections of the young generation so far are counted in `Ext` once there is one; these bits are spare.
-    _spare: u16,
+    /// See `Heap::small_sweeps`.
+    small_sweeps: u16,
     /// Data of the parent's pid.
     pub parent: u32,
     pub reductions: u64,
@@ -251,7 +251,7 @@ impl Process {
         me.live = 0;
         me.minor_gcs = 0;
         me.flags = 0;
-        me._spare = 0;
+        me.small_sweeps = 0;
         me.parent = parent;
         me.reductions = 0;
         me.group_leader = group_leader;
@@ -297,6 +297,7 @@ impl Process {
         h.gc_wanted = false;
         h.stack_reserve = 0;
         h.grow_next = false;
+        h.small_sweeps = self.small_sweeps;
         h.inline_block = std::ptr::eq(self.heap, self.inline_words());
         settings(h);
         if !self.ext.is_null() {
@@ -337,6 +338,7 @@ impl Process {
         self.off_heap = h.off_heap.first;
         self.off_heap_bytes = h.off_heap.bytes as u32;
         self.minor_gcs = h.minor_gcs as u16;
+        self.small_sweeps = h.small_sweeps;
         h.off_heap = OffHeap::default();
         let n = std::ptr::null_mut();
         (h.heap, h.htop, h.stop, h.hend) = (n, n, n, n);

@@ -536,8 +536,56 @@ fn balance(i: usize) {
     }
 }
 
-/// The next process for worker `i`: of its own queue, or of another's.
-fn next(i: usize) -> Option<u32> {
+/// Worker `i` is offline: what is in its queue goes to those that are not, which may never come to look for it.
+#[cold]
+fn hand_over(i: usize) {
+    let s = schedulers();
+    let w = &s.workers[i];
+    if w.len.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut got: Vec<(u32, usize)> = Vec::new();
+    {
+        let mut q = w.queue.lock().unwrap_or_else(|e| e.into_inner());
+        for l in 0..LEVELS {
+            got.extend(q.levels[l].drain(..).map(|c| (c, l)));
+        }
+        q.len = 0;
+        w.len.store(0, Ordering::Relaxed);
+    }
+    let online = s.online.load(Ordering::Relaxed);
+    for (k, (c, l)) in got.into_iter().enumerate() {
+        let at = match bound(c) {
+            0 => k % online,
+            n => (n - 1) % online,
+        };
+        let to = &s.workers[at];
+        {
+            let mut q = to.queue.lock().unwrap_or_else(|e| e.into_inner());
+            q.levels[l].push_back(c);
+            q.len += 1;
+            to.len.store(q.len, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+        if to.idle.load(Ordering::Relaxed) {
+            to.wake();
+        }
+    }
+}
+
+/// What worker `i` sees of another from which it might take its only process: how often that has taken one itself.
+/// `None` where there is no such worker.
+fn glance(i: usize) -> Option<usize> {
+    let s = schedulers();
+    let n = s.started.load(Ordering::Relaxed);
+    (1..n)
+        .map(|k| &s.workers[(i + k) % n])
+        .find(|v| v.len.load(Ordering::Relaxed) == 1)
+        .map(|v| v.picks.load(Ordering::Relaxed))
+}
+
+/// The next process for worker `i`: of its own queue, or of another's. `glance`: that of a moment ago, from [`glance`] of a moment ago.
+fn next(i: usize, glance: Option<usize>) -> Option<u32> {
     let s = schedulers();
     if s.workers[i]
         .picks
@@ -562,13 +610,18 @@ fn next(i: usize) -> Option<u32> {
             return Some(c);
         }
     } else {
+        hand_over(i);
         return None;
     }
     let n = s.started.load(Ordering::Relaxed);
     for k in 1..n {
         let v = &s.workers[(i + k) % n];
-        if v.len.load(Ordering::Relaxed) == 0 {
-            continue;
+        match v.len.load(Ordering::Relaxed) {
+            0 => continue,
+            // It is likely that the one that runs there is about to wait, for this one: as they would take turns on two
+            // processors, at a much higher price. Where it goes on running the other is taken a moment later.
+            1 if glance.is_none_or(|g| g != v.picks.load(Ordering::Relaxed)) => continue,
+            _ => {}
         }
         // Half of what is there, so that thieves don't come again at once.
         let mut got: Vec<(u32, usize)> = Vec::new();
@@ -635,35 +688,55 @@ fn rest_if_stopped() {
     }
 }
 
-/// The next process for worker `i`; sleeps until there is one.
-fn next_or_park(i: usize) -> u32 {
+/// Reductions after which a worker looks whether timers are due, and what it counts for taking a process.
+const REDUCTIONS_PER_POLL: i64 = run::SLICE;
+const REDUCTIONS_PER_PICK: i64 = 100;
+
+/// Looks, in vain, at the only process of another worker before it is left to that.
+const ROUNDS: u32 = 4;
+
+/// The next process for worker `i`; sleeps until there is one. `used`: reductions of this worker since it looked at
+/// timers, which is brought up to date.
+fn next_or_park(i: usize, used: &mut i64) -> u32 {
     let s = schedulers();
     let w = &s.workers[i];
+    *used += REDUCTIONS_PER_PICK;
+    let mut rounds = ROUNDS;
     loop {
         if STOPPED.load(Ordering::Relaxed) {
             w.idle.store(true, Ordering::SeqCst);
             rest_if_stopped();
         }
-        crate::timer::poll();
-        if let Some(c) = next(i) {
+        if *used >= REDUCTIONS_PER_POLL {
+            *used = 0;
+            crate::timer::poll();
+        }
+        if let Some(c) = next(i, None) {
             return c;
         }
         // A moment of looking costs less than to sleep and be woken.
+        let mut glanced = None;
         if i < s.online.load(Ordering::Relaxed) {
+            glanced = glance(i);
             for _ in 0..64 {
                 std::hint::spin_loop();
             }
-            if let Some(c) = next(i) {
+            if let Some(c) = next(i, glanced) {
                 return c;
             }
         }
+        *used = REDUCTIONS_PER_POLL;
         *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
         w.idle.store(true, Ordering::Relaxed);
         w.rest.begin();
         s.idle.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let found = next(i);
-        if found.is_none() {
+        let found = next(i, glanced);
+        if found.is_none() && rounds > 0 && glance(i).is_some() && i < online() {
+            // Somebody's only process, that was not there yet or is another one now.
+            rounds -= 1;
+        } else if found.is_none() {
+            rounds = ROUNDS;
             let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
             while *p {
                 p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
@@ -784,10 +857,11 @@ pub fn set_online(n: usize) -> usize {
             .spawn(move || {
                 ME.with(|m| m.set(i + 1));
                 let mut cx = crate::cx::Cx::boxed(i);
+                let mut used = 0;
                 loop {
-                    let cell = next_or_park(i);
+                    let cell = next_or_park(i, &mut used);
                     // SAFETY: the cell was in a run queue.
-                    unsafe { run::normal(&mut cx, table().cell(cell)) };
+                    used += unsafe { run::normal(&mut cx, table().cell(cell)) };
                 }
             });
         if made.is_err() {

@@ -12,11 +12,11 @@ use std::sync::atomic::Ordering;
 /// Reductions in a time slice.
 pub const SLICE: i64 = 4000;
 
-/// Runs a process that was taken from a run queue, on a scheduler.
+/// Runs a process that was taken from a run queue, on a scheduler. Gives the reductions that it used.
 ///
 /// # Safety
 /// `p` is a cell that the caller took from a run queue.
-pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
+pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
     super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the process was queued, so that nobody else owns it.
     unsafe {
@@ -40,6 +40,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) {
                 super::enqueue_dirty(p, io);
             }
         }
+        SLICE - cx.reds
     }
 }
 
