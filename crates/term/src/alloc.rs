@@ -298,17 +298,19 @@ pub trait Alloc {
     }
     /// A reference of another node, of 1 to 5 numbers.
     fn external_ref(&mut self, node: &'static Node, nums: &[u32]) -> Term {
-        let dw = 1 + nums.len().div_ceil(2);
+        // The count takes half a word, as a number does.
+        let dw = (1 + nums.len()).div_ceil(2);
         let p = self.alloc(EXTERNAL_HEAD_WORDS + dw);
         // SAFETY: all words are written (`link` writes the third).
         unsafe {
             let w = p as *mut u64;
             w.write(header(Subtag::ExtRef, EXTERNAL_HEAD_WORDS - 1 + dw));
             w.add(1).write(node as *const Node as u64);
-            w.add(3).write(nums.len() as u64);
-            for (i, c) in nums.chunks(2).enumerate() {
-                w.add(4 + i)
-                    .write(c[0] as u64 | (c.get(1).copied().unwrap_or(0) as u64) << 32);
+            w.add(2 + dw).write(0);
+            let half = w.add(3) as *mut u32;
+            half.write(nums.len() as u32);
+            for (i, &n) in nums.iter().enumerate() {
+                half.add(1 + i).write(n);
             }
             self.off_heap().link(p);
             Term::boxed_at(p)

@@ -327,11 +327,20 @@ fn parts_at<A: Alloc>(
 
 /// Words of all objects in `t`, those reached twice counted once; None if there are more than `limit` objects.
 pub fn size_distinct(t: Term, limit: usize) -> Option<usize> {
+    size_distinct_in::<true>(t, limit)
+}
+
+/// As [`size_distinct`], with what lies in regions.
+pub fn size_distinct_whole(t: Term, limit: usize) -> Option<usize> {
+    size_distinct_in::<false>(t, limit)
+}
+
+fn size_distinct_in<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
     let mut seen = std::collections::HashSet::new();
     let mut todo = vec![t];
     let mut words = 0;
     while let Some(t) = todo.pop() {
-        if is_shared(t) || !seen.insert(t.raw()) {
+        if stays::<SHARE>(t) || !seen.insert(t.raw()) {
             continue;
         }
         if seen.len() > limit {
@@ -347,7 +356,7 @@ pub fn size_distinct(t: Term, limit: usize) -> Option<usize> {
                 header_subtag((*p).raw()),
                 Subtag::SubBin | Subtag::MatchContext
             ) {
-                words += bits_words::<true>(t);
+                words += bits_words::<SHARE>(t);
                 (0, 0)
             } else {
                 words += layout::object_words(p);
@@ -361,6 +370,15 @@ pub fn size_distinct(t: Term, limit: usize) -> Option<usize> {
 
 /// As [`copy`], but what is reached twice is copied once: needs as many words as [`size_distinct`] says.
 pub fn copy_distinct<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    copy_distinct_in::<true, A>(t, to)
+}
+
+/// As [`copy_distinct`], with what lies in regions: needs as many words as [`size_distinct_whole`] says.
+pub fn copy_distinct_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+    copy_distinct_in::<false, A>(t, to)
+}
+
+fn copy_distinct_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     let mut made: std::collections::HashMap<u64, Term> = Default::default();
     let mut root = t;
     let mut todo: Vec<*mut Term> = vec![&mut root];
@@ -368,8 +386,10 @@ pub fn copy_distinct<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
         // SAFETY: as in `copy_in`.
         unsafe {
             let t = *slot;
-            if is_shared(t) {
-                hold(t, to);
+            if stays::<SHARE>(t) {
+                if SHARE {
+                    hold(t, to);
+                }
                 continue;
             }
             if let Some(&c) = made.get(&t.raw()) {
@@ -387,7 +407,10 @@ pub fn copy_distinct<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
                 header_subtag((*p).raw()),
                 Subtag::SubBin | Subtag::MatchContext
             ) {
-                copy(t, to)
+                match SHARE {
+                    true => copy(t, to),
+                    false => copy_whole(t, to),
+                }
             } else {
                 let c = copy_object(p, to);
                 let (a, b) = layout::term_range(p);

@@ -34,8 +34,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// back at once.
 const MAP_ABOVE_WORDS: usize = 1 << 17;
 
-/// Heaps of at most this many words have no old generation.
+/// Heaps of at most this many words have no old generation, as long as they have not been swept often.
 const SMALL_WORDS: usize = 400;
+/// As many sweeps of a small heap tell that its process lives for long: what stays in it is copied no more.
+pub(crate) const SMALL_SWEEPS: u16 = 16;
 
 /// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
@@ -185,7 +187,12 @@ pub unsafe fn collect(
     let mature = words_between(heap.heap, heap.high_water);
     let old_free = words_between(heap.old_htop, heap.old_hend);
     // Sweeping a small heap whole costs less than the second block of a generation.
-    let small = heap.old_heap.is_null() && heap.block_words() <= SMALL_WORDS;
+    let small = heap.old_heap.is_null()
+        && heap.block_words() <= SMALL_WORDS
+        && heap.small_sweeps < SMALL_SWEEPS;
+    if small && heap.block_words() >= BUSY_WORDS {
+        heap.small_sweeps = heap.small_sweeps.saturating_add(1);
+    }
     let full = fullsweep
         || small
         || heap.need_fullsweep
@@ -304,7 +311,9 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     }
     let mut moved = pass(heap, size, roots, Kind::Minor, &[], &mut Vec::new());
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
-    if heap.old_htop == heap.old_heap && !heap.old_heap.is_null() {
+    // That of a small heap is wanted again soon.
+    let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
+    if empty && heap.old_block_words() > SMALL_WORDS {
         free_block(heap.old_heap, heap.old_block_words());
         let n = std::ptr::null_mut();
         (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);

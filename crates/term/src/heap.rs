@@ -194,6 +194,10 @@ impl Heap {
             small_sweeps: 0,
         }
     }
+    /// Collections that don't sweep the heap whole are wanted, however small it is.
+    pub fn keep_generations(&mut self) {
+        self.small_sweeps = crate::gc::SMALL_SWEEPS;
+    }
     /// Holds the regions of a message that was received.
     pub fn receive_regions(&mut self, set: &mut RegionSet) {
         if set.is_empty() {

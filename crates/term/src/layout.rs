@@ -12,7 +12,7 @@
 //! heap binary    hdr(1+words)   size in bytes  bytes…
 //! sub-binary     hdr(4)         size in bytes  offset in bytes  bitsize | bitoffs << 8 | writable << 16  original
 //! match context  hdr(4+slots)   original  *bytes  offset in bits  end in bits  saved offsets…
-//! external       hdr(2+n)       *Node  next  n data words     (pid: number | serial << 32; port: id; ref: count, numbers)
+//! external       hdr(2+n)       *Node  next  n data words     (pid: number | serial << 32; port: id; ref: halves: count, numbers)
 //! flat map       MAP hdr        size  keys (a tuple)  values…           keys in term order
 //! hash map root  MAP hdr        size  children…      (16 children, or as many as the bitmap has bits)
 //! hash map node  MAP hdr        children…
@@ -317,10 +317,10 @@ impl Term {
                     Some(RefView::Local { num, pid })
                 }
                 Subtag::ExtRef => {
-                    let n = (*p.add(3)).raw() as usize;
+                    let half = p.add(3) as *const u32;
                     Some(RefView::External {
                         node: &*((*p.add(1)).raw() as *const crate::node::Node),
-                        nums: std::slice::from_raw_parts(p.add(4) as *const u32, n),
+                        nums: std::slice::from_raw_parts(half.add(1), half.read() as usize),
                     })
                 }
                 _ => None,

@@ -46,6 +46,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "process_info_args" {
         return Ok(super::process_info::all_items(cx));
     }
+    if word(item) == "stack_check" {
+        return native_stack_left().map(|n| cx.uint(n)).ok_or(Fail::Badarg);
+    }
     match item.as_tuple() {
         Some(&[k, t]) if word(k) == "binary_info" && t.as_bits().is_some() => {
             Ok(binary_info(cx, t))
@@ -53,6 +56,27 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
         _ => Err(Fail::Badarg),
     }
+}
+
+/// Bytes of this thread's native stack that are left.
+#[cfg(target_os = "linux")]
+fn native_stack_left() -> Option<u64> {
+    let here = 0u8;
+    // SAFETY: the attributes are filled in by the call and freed; addresses are only compared.
+    unsafe {
+        let mut attr = std::mem::zeroed::<libc::pthread_attr_t>();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
+            return None;
+        }
+        let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
+        let r = libc::pthread_attr_getstack(&attr, &mut lowest, &mut bytes);
+        libc::pthread_attr_destroy(&mut attr);
+        (r == 0).then(|| (&raw const here as u64).saturating_sub(lowest as u64))
+    }
+}
+#[cfg(not(target_os = "linux"))]
+fn native_stack_left() -> Option<u64> {
+    None
 }
 
 /// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Room}, Flags}`.

@@ -12,6 +12,7 @@ mod crypto_cipher;
 pub mod debug;
 pub mod decode_packet;
 pub mod erl_ddll;
+pub mod erl_tracer;
 pub mod errors;
 pub mod ets;
 pub mod ets_info;
@@ -121,6 +122,7 @@ pub const TABLES: &[&[Bif]] = &[
     debug::BIFS,
     decode_packet::BIFS,
     erl_ddll::BIFS,
+    erl_tracer::BIFS,
     ets::BIFS,
     ets_info::BIFS,
     ets_select::BIFS,

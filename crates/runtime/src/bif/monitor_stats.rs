@@ -2,7 +2,9 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process;
+use crate::trace::flag;
 use crate::trace::monitor::{self, Wanted};
+use crate::trace::profile::{self, Profile};
 use crate::{bifs, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
 
@@ -101,32 +103,59 @@ fn system_monitor_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
     set(cx, pid, list)
 }
 
-/// Nobody profiles the system: what it takes to tell each change of each scheduler isn't there.
-fn system_profile_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(am::UNDEFINED)
-}
-fn system_profile_2(_: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
-    if pid == am::UNDEFINED || list == NIL {
-        return Ok(am::UNDEFINED);
+/// `{Pid, Options}`, or `undefined`.
+fn profile_term(cx: &mut Cx, p: Profile) -> Term {
+    if p.to == 0 {
+        return am::UNDEFINED;
     }
-    let known = |o: Term| {
-        o.is_atom()
-            && [
-                "runnable_procs",
-                "runnable_ports",
-                "exclusive",
-                "scheduler",
-                "timestamp",
-                "monotonic_timestamp",
-                "strict_monotonic_timestamp",
-            ]
-            .contains(&atom::name(o))
-    };
-    let mut it = list.list_iter();
-    if !it.by_ref().all(known) || !it.tail().is_nil() {
+    let names: Vec<Term> = profile::flag::NAMES
+        .iter()
+        .filter(|n| p.flags & n.1 != 0)
+        .map(|n| atom::intern(n.0))
+        .collect();
+    let list = cx.list(&names);
+    // SAFETY: the word of a local pid.
+    let pid = unsafe { Term::from_raw(p.to) };
+    cx.tuple(&[pid, list])
+}
+
+fn system_profile_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(profile_term(cx, profile::get()))
+}
+fn system_profile_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
+    if pid == am::UNDEFINED || list == NIL {
+        let before = profile::get();
+        profile::set(Profile::default());
+        return Ok(profile_term(cx, before));
+    }
+    if !pid.is_local_pid() || process::table().find(pid).is_none() {
         return Err(Fail::Badarg);
     }
-    Err(Fail::Notsup)
+    let mut p = Profile {
+        to: pid.raw(),
+        flags: 0,
+        time: flag::TIMESTAMP,
+    };
+    let mut it = list.list_iter();
+    for o in it.by_ref() {
+        let name = if o.is_atom() { atom::name(o) } else { "" };
+        if let Some(n) = profile::flag::NAMES.iter().find(|n| n.0 == name) {
+            p.flags |= n.1;
+            continue;
+        }
+        p.time = match name {
+            "timestamp" => flag::TIMESTAMP,
+            "monotonic_timestamp" => flag::MONOTONIC,
+            "strict_monotonic_timestamp" => flag::STRICT_MONOTONIC,
+            _ => return Err(Fail::Badarg),
+        };
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    let before = profile::get();
+    profile::set(p);
+    Ok(profile_term(cx, before))
 }
 
 bifs! {

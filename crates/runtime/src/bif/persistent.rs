@@ -296,22 +296,32 @@ struct Published {
     bytes: usize,
 }
 
-/// Puts a term where all processes may point into. Literals are copied too: their module may be purged. For good, unless
+/// In a term of more objects than this, what is reached twice is stored twice.
+const DISTINCT_AT_MOST: usize = 1 << 22;
+
+/// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their module may be purged. For good, unless
 /// it is large and `counted`: then the caller gets a count of its region.
 fn publish(w: &mut Writer, t: Term, counted: bool) -> Published {
-    let words = copy::size_whole(t);
+    let (words, distinct) = match copy::size_distinct_whole(t, DISTINCT_AT_MOST) {
+        Some(words) => (words, true),
+        None => (copy::size_whole(t), false),
+    };
+    let copied = |to: &mut dyn Alloc| match distinct {
+        true => copy::copy_distinct_whole(t, to),
+        false => copy::copy_whole(t, to),
+    };
     let (term, from) = if words == 0 {
         (t, 0)
     } else if words < ARENA_WORDS / 4 {
         w.arena.reserve(words);
         let from = w.arena.at as usize;
-        (copy::copy_whole(t, &mut w.arena), from)
+        (copied(&mut w.arena), from)
     } else {
         let mut b = match counted {
             true => Builder::counted(words),
             false => Builder::new(words),
         };
-        let t = copy::copy_whole(t, &mut b);
+        let t = copied(&mut b);
         let r = b.finish();
         r.set_literal(true);
         (t, r.base as usize)
@@ -329,7 +339,8 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     if let Some((e, old)) = t.find(key) {
         if !compare::eq_exact(old, value) {
             let v = publish(&mut w, value, true);
-            let key_bytes = copy::size_whole(e.key) * 8;
+            let value_bytes = e.to.load(Ordering::Relaxed) - e.from.load(Ordering::Relaxed);
+            let key_bytes = e.bytes.load(Ordering::Relaxed) - value_bytes;
             e.retire();
             e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
             e.from.store(v.from, Ordering::Relaxed);

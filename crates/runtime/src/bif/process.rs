@@ -671,6 +671,8 @@ fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
     cx.heap.gc_wanted = true;
     if mode == a_major() {
         cx.heap.need_fullsweep = true;
+    } else {
+        cx.heap.keep_generations();
     }
     Ok(am::TRUE)
 }
@@ -714,6 +716,13 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                 answer(if told { am::FALSE } else { am::OK });
                 return;
             };
+            // The native of a dirty thread may be long about it. Its caller's frame is where it was called.
+            if cx.dirty && kind == a_check_process_code() {
+                let pc = cx.bif_pc;
+                let uses = crate::code::purge::is_lingering(arg, &cx.heap, pc);
+                answer(Term::bool(uses));
+                return;
+            }
             let work: crate::signal::Task = Box::new(move |cx| {
                 let Some(cx) = cx else {
                     answer(am::FALSE);
@@ -721,6 +730,9 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                 };
                 let live = cx.interp.live;
                 if kind == a_garbage_collect() {
+                    if arg != a_major() {
+                        cx.heap.keep_generations();
+                    }
                     // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
                     unsafe { cx.collect_now(live, arg == a_major()) };
                     answer(am::TRUE);

@@ -9,6 +9,7 @@ use crate::process::state::{EXITING, SUSPENDED};
 use crate::process::{self, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::{bifs, lazy_atoms};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::fun::Export;
 use purlin_term::layout::NEXT;
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
@@ -85,6 +86,15 @@ fn current(cx: &Cx) -> Option<code::Place> {
         .into_iter()
         .enumerate()
         .find_map(|(i, a)| place(i, a))
+}
+
+/// The native that the process of a dirty thread is in.
+fn dirty_native(cx: &Cx) -> Option<&'static Export> {
+    // SAFETY: dirty threads run the call of a native, whose first operand is an export; these are never freed.
+    unsafe {
+        let operand = (cx.bif_pc as *const u16).add(1) as *const *const Export;
+        operand.read_unaligned().as_ref()
+    }
 }
 
 /// Whether the process waits in `hibernate/3`.
@@ -183,6 +193,10 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             let f = atom::intern("hibernate");
             to.tuple(&[am::ERLANG, f, Term::small(3)])
         }
+        "current_function" if cx.dirty => match dirty_native(cx) {
+            Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
+            None => am::UNDEFINED,
+        },
         "current_function" => match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
             None => am::UNDEFINED,
@@ -211,6 +225,9 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         }
         "status" => atom::intern(if state & EXITING != 0 {
             "exiting"
+        } else if cx.dirty {
+            // It is suspended as soon as the native has returned.
+            "running"
         } else if state & SUSPENDED != 0 {
             "suspended"
         } else if cx.process().has(WAITING) {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 lazy_atoms! {
     tracer_ = "tracer";
+    erl_tracer = "erl_tracer";
     global = "global";
     trace_delivered = "trace_delivered";
     sequential_trace_token = "sequential_trace_token";
@@ -100,7 +101,13 @@ fn flags(cx: &mut Cx, list: Term) -> Option<Request> {
     };
     let mut it = list.list_iter();
     for o in it.by_ref() {
-        if let Some(&[key, value]) = o.as_tuple() {
+        let pair = match o.as_tuple() {
+            Some(&[key, value]) => Some((key, value)),
+            // The tracer module that needs no library.
+            Some(&[key, module, value]) if module == erl_tracer() => Some((key, value)),
+            _ => None,
+        };
+        if let Some((key, value)) = pair {
             if key != tracer_() || !value.is_local_pid() || process::table().find(value).is_none() {
                 return None;
             }

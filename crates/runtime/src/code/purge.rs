@@ -19,6 +19,17 @@ struct Purge {
     saved_old: Option<Arc<Module>>,
     /// Funs that lead nowhere, and where they led.
     funs: Vec<(&'static FunEntry, AtomicPtr<u64>)>,
+    /// Processes that called one of them, and are suspended until the purge has ended.
+    callers: Vec<Term>,
+}
+
+impl Purge {
+    /// Has the callers of its funs try again.
+    fn resume_callers(&self) {
+        for &pid in &self.callers {
+            crate::process::spawn::resume(pid, pid);
+        }
+    }
 }
 
 static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
@@ -32,6 +43,17 @@ fn state() -> MutexGuard<'static, Option<Purge>> {
 /// Whether old code of that module is being purged: a fun of it that leads nowhere may lead somewhere again.
 pub fn under_way(module: Term) -> bool {
     UNDER_WAY.load(Ordering::Acquire) == module.atom_index() + 1
+}
+
+/// Has the purge of that module resume `pid`, which is about to be suspended. False: it has ended.
+pub fn add_caller(module: Term, pid: Term) -> bool {
+    match state().as_mut().filter(|p| p.module == module) {
+        Some(p) => {
+            p.callers.push(pid);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Starts to purge the old code of a module, or (`on_load`) the code whose `on_load` function has failed. `None` if
@@ -68,6 +90,7 @@ pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
         module,
         saved_old,
         funs,
+        callers: Vec::new(),
     });
     Some(true)
 }
@@ -83,6 +106,7 @@ pub fn abort(module: Term) -> bool {
             .store(at.load(Ordering::Relaxed), Ordering::Release);
     }
     UNDER_WAY.store(0, Ordering::Release);
+    p.resume_callers();
     true
 }
 
@@ -92,16 +116,17 @@ pub fn abort(module: Term) -> bool {
 /// No process would return into the code, see [`is_lingering`].
 pub unsafe fn complete(module: Term) -> Option<bool> {
     let mut purge = state();
-    let p = purge.take_if(|p| p.module == module)?;
+    let mut p = purge.take_if(|p| p.module == module)?;
     let old = {
         let mut table = write();
         let v = table.entry(module.atom_index()).or_default();
-        std::mem::replace(&mut v.old, p.saved_old)
+        std::mem::replace(&mut v.old, p.saved_old.take())
     };
     if let Some(old) = &old {
         remove_range(old);
     }
     UNDER_WAY.store(0, Ordering::Release);
+    p.resume_callers();
     Some(old.is_some())
 }
 

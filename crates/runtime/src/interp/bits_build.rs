@@ -144,6 +144,47 @@ unsafe fn create_failed(
     exc::raise(cx, pc, fail, exc::First::Construct(cause))
 }
 
+/// What is told of several that can't be: sizes come before values, and a binary that is taken whole must be one
+/// when the sizes are reckoned, unless it is what the others are appended to. `list`: `n` words, five per segment.
+unsafe fn first_failure(
+    cx: *mut Cx,
+    e: *mut Term,
+    list: *const u64,
+    n: usize,
+) -> Option<(usize, Bad)> {
+    for k in (0..n).step_by(5) {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY) {
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        let size = source(cx, e, *list.add(k + 4));
+        if size == am::ALL {
+            if v.as_bits().is_none() {
+                return Some((k, Bad::Arg("type", v)));
+            }
+            continue;
+        }
+        match size_of(size, unit) {
+            Err(bad) => return Some((k, bad)),
+            Ok(16 | 32 | 64) => {}
+            Ok(_) if kind == seg::FLOAT => return Some((k, Bad::Arg("invalid", size))),
+            Ok(_) => {}
+        }
+    }
+    for k in (0..n).step_by(5) {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if kind != seg::STRING {
+            let v = source(cx, e, *list.add(k + 3));
+            let size = source(cx, e, *list.add(k + 4));
+            if let Err(bad) = segment_bits(kind, unit, v, size) {
+                return Some((k, bad));
+            }
+        }
+    }
+    None
+}
+
 unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
@@ -182,7 +223,10 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         match bits {
             Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
             Ok(b) => total += b,
-            Err(bad) => return create_failed(cx, pc, to, number(k), kind, bad),
+            Err(bad) => {
+                let (k, bad) = first_failure(cx, e, list, n).unwrap_or((k, bad));
+                return create_failed(cx, pc, to, number(k), *list.add(k), bad);
+            }
         }
         if total > MAX_BITS {
             return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
@@ -197,7 +241,15 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
             bits::private_append(&mut cx.heap, bin, total, unit)
         };
         match made {
-            Ok(m) => m,
+            Ok(m) => {
+                let whole = |t: Term| t.as_bits().map(|b| (b.base, b.bit_len));
+                if let Some((base, len)) = whole(bin) {
+                    if whole(m.0).is_some_and(|(b, _)| b != base) {
+                        cx.reds -= (len / MOVED_BITS_PER_REDUCTION) as i64;
+                    }
+                }
+                m
+            }
             Err(AppendError::Size) => {
                 let size = source(cx, e, *list.add(4));
                 return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit(size));
@@ -260,6 +312,9 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 /// Bits that are written at the price of one reduction, as in stock.
 const COPIED_BITS_PER_REDUCTION: usize = 8 * 1024;
+
+/// The same of a binary that is moved to where there is room behind it.
+const MOVED_BITS_PER_REDUCTION: usize = 4 * COPIED_BITS_PER_REDUCTION;
 
 /// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
 #[inline(always)]

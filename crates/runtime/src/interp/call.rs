@@ -5,6 +5,8 @@ use super::operands::*;
 use super::{Exit, collect_after, go, slow_op};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::process::state::SUSPENDED;
 use purlin_isa::ops::{self, Form, arith as arith_number, dirty};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
@@ -12,6 +14,11 @@ use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, arith};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
+
+lazy_atoms! {
+    erts_code_purger = "erts_code_purger";
+    pending_purge_lambda = "pending_purge_lambda";
+}
 
 type Native = unsafe fn(&mut Cx, *const Term) -> BifResult;
 
@@ -249,12 +256,21 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             let module = entry.module;
             cx.heap.stop = cx.heap.stop.add(drop);
             if code::purge::under_way(module) {
-                // Once the purge has ended the fun leads somewhere again, or nowhere for good.
-                cx.x[0] = f;
-                cx.x[1] = args;
+                // Once the purge has ended the fun leads somewhere again, or nowhere for good: until then the process is
+                // suspended.
+                let me = cx.self_pid();
+                if code::purge::add_caller(module, me) {
+                    let p = cx.process();
+                    p.ext_mut().suspended.push((me, 1));
+                    p.state.set(SUSPENDED);
+                }
+                cx.x[0] = module;
+                cx.x[1] = f;
+                cx.x[2] = args;
                 push_return(cx, pc);
-                cx.interp.pc = code::stubs().apply_fun.as_ptr();
-                cx.interp.live = 2;
+                let target = code::export(erts_code_purger(), pending_purge_lambda(), 3);
+                cx.interp.pc = target.address.load(Ordering::Acquire);
+                cx.interp.live = 3;
                 cx.interp.exit = Exit::Yield;
                 return std::ptr::null();
             }

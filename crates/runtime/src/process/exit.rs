@@ -22,6 +22,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     if (*p).has(super::TRACED) {
         crate::trace::exited(&mut *p, reason);
     }
+    crate::trace::profile::ends(&mut *p);
     mailbox::stop_timer(&mut *p);
     let _ = (*p).state.take(super::state::TIMEOUT);
     if let Some(e) = (*p).ext().and_then(|e| e.rare()) {

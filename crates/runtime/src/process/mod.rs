@@ -58,6 +58,8 @@ pub const IN_RECEIVE: u16 = 1 << 9;
 pub const WAITING: u16 = 1 << 10;
 /// Somebody traces it: `Ext::trace_flags` says for what.
 pub const TRACED: u16 = 1 << 11;
+/// Whoever profiles the system was told that it does not run.
+pub const INACTIVE: u16 = 1 << 12;
 
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
@@ -434,6 +436,11 @@ impl Cx {
         };
         let h = &self.heap;
         let mut words = h.block_words() + h.old_block_words() + h.frag_words;
+        // Messages in the queue are part of the heap, where they aren't to be kept apart.
+        if !self.process().has(OFF_HEAP_QUEUE) {
+            words += self.process().queued_words();
+        }
+        let h = &self.heap;
         if m.include_shared_binaries {
             words += (h.off_heap.bytes + h.old_off_heap.bytes) / 8;
         }

@@ -19,6 +19,7 @@ pub mod wheel;
 
 use crate::process::state::{OWN_THREAD, Priority};
 use crate::process::{Process, table};
+use crate::trace::profile;
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -729,7 +730,9 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
         *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
         w.idle.store(true, Ordering::Relaxed);
         w.rest.begin();
-        s.idle.fetch_add(1, Ordering::Relaxed);
+        let idle = s.idle.fetch_add(1, Ordering::Relaxed) + 1;
+        let busy = |idle: usize| s.workers.len().saturating_sub(idle);
+        profile::scheduler_is(i + 1, false, busy(idle));
         fence(Ordering::SeqCst);
         let found = next(i, glanced);
         if found.is_none() && rounds > 0 && glance(i).is_some() && i < online() {
@@ -745,7 +748,8 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
         w.idle.store(false, Ordering::Relaxed);
         w.rest.end();
         upkeep::stir();
-        s.idle.fetch_sub(1, Ordering::Relaxed);
+        let idle = s.idle.fetch_sub(1, Ordering::Relaxed) - 1;
+        profile::scheduler_is(i + 1, true, busy(idle));
         if let Some(c) = found.filter(|_| !STOPPED.load(Ordering::Relaxed)) {
             return c;
         }

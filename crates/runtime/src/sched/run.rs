@@ -5,7 +5,7 @@ use crate::interp::{self, Exit};
 use crate::process::state::{SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::handle;
-use crate::trace::monitor;
+use crate::trace::{monitor, profile};
 use purlin_term::{Term, am};
 use std::sync::atomic::Ordering;
 
@@ -22,6 +22,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
     unsafe {
         (*p).state.start_running();
         super::set_running_priority((*p).state.priority());
+        profile::begins(&mut *p);
         cx.enter(p);
         cx.reds = SLICE;
         let watched = watch(p);
@@ -193,6 +194,7 @@ unsafe fn run(cx: &mut Cx) -> After {
         if (*p).state.load() & SUSPENDED != 0 {
             let live = (*p).live as usize;
             cx.leave(pc, live);
+            profile::waits(&mut *p);
             match (*p).state.try_wait(false) {
                 Wait::Waiting => return After::Gone,
                 Wait::Awake => return After::Requeue,
@@ -233,9 +235,11 @@ unsafe fn run(cx: &mut Cx) -> After {
                     crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }
                 let grew = process::compact::pays(p);
+                profile::waits(&mut *p);
                 match (*p).state.try_wait(grew) {
                     Wait::Waiting => return After::Gone,
                     Wait::Awake => {
+                        profile::begins(&mut *p);
                         if traced {
                             crate::trace::scheduled(&mut *p, true, (*p).pc);
                         }

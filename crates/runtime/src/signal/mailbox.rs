@@ -43,6 +43,8 @@ pub struct Mailbox {
     copied_end: *mut Term,
     /// Words of that copy.
     copied_words: u32,
+    /// Words of the blocks of the messages; inexact beyond 2^32.
+    words: u32,
     /// Null until the process uses markers.
     markers: Option<Box<Markers>>,
 }
@@ -64,6 +66,7 @@ impl Mailbox {
             len: 0,
             copied_end: std::ptr::null_mut(),
             copied_words: 0,
+            words: 0,
             markers: None,
         }));
         // SAFETY: just made; the box doesn't move.
@@ -97,6 +100,9 @@ impl Mailbox {
         *self.last = &mut (*s).link;
         self.last = &mut (*s).link.next;
         self.len += 1;
+        self.words = self
+            .words
+            .saturating_add((super::HEAD_WORDS + (*s).words()) as u32);
     }
     /// Whether messages are there that the current receive has not looked at.
     pub fn has_current(&self) -> bool {
@@ -115,9 +121,7 @@ impl Mailbox {
     }
     /// Bytes of the blocks of its messages.
     pub fn bytes(&self) -> usize {
-        self.iter()
-            .map(|s| (super::HEAD_WORDS + s.words()) * 8)
-            .sum()
+        self.words as usize * 8
     }
     /// Frees the messages and the mailbox.
     ///
@@ -147,6 +151,8 @@ impl Mailbox {
             }
         }
         self.len -= 1;
+        let words = super::HEAD_WORDS + (*(s as *mut Signal)).words();
+        self.words = self.words.saturating_sub(words as u32);
         self.save = &mut self.first;
         s as *mut Signal
     }

@@ -11,6 +11,7 @@
 pub mod calls;
 pub mod messages;
 pub mod monitor;
+pub mod profile;
 
 use crate::cx::Cx;
 use crate::process::{self, Process, TRACED};
@@ -175,7 +176,7 @@ pub fn live_state(p: &mut Process) -> (u32, Term) {
 }
 
 /// A time as the flags want it; None if they want none.
-fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
+pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
     // Where several are asked for, the first of these.
     if flags & flag::TIMESTAMP != 0 {
         // As `erlang:now/0`: no two are the same.
