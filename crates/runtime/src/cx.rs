@@ -105,6 +105,8 @@ pub struct Cx {
     pub heap: Heap,
     /// Reductions left in this time slice; may go below zero.
     pub reds: i64,
+    /// What was left when the process was last charged for what it used.
+    pub charged: i64,
     pub exc: Exc,
     pub trap: Trap,
     /// The control block of the process that runs.
@@ -127,6 +129,7 @@ impl Cx {
             fr: [0.0; X_REGS],
             heap: Heap::empty(),
             reds: 0,
+            charged: 0,
             exc: Exc {
                 class: Class::Error,
                 value: NIL,

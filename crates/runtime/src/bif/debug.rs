@@ -149,6 +149,19 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
+        // What others ask for waits; the process itself collects when it must.
+        ("gc_state", _) => {
+            let on = value.as_bool().ok_or(Fail::Badarg)?;
+            let e = cx.process().ext_mut();
+            let was = e.collections_held.is_none();
+            if !on && was {
+                e.collections_held = Some(Vec::new());
+            } else if on {
+                let held = e.collections_held.take().unwrap_or_default();
+                e.deferred.extend(held);
+            }
+            Ok(Term::bool(was))
+        }
         ("test_long_gc_sleep", _) => {
             let ms = value.as_small().and_then(|n| u32::try_from(n).ok());
             let ms = ms.ok_or(Fail::Badarg)?;

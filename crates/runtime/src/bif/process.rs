@@ -748,7 +748,11 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                     answer(am::TRUE);
                 }
             });
-            cx.process().ext_mut().deferred.push(work);
+            let e = cx.process().ext_mut();
+            match e.collections_held.as_mut() {
+                Some(held) if kind == a_garbage_collect() => held.push((at, work)),
+                _ => e.deferred.push((at, work)),
+            }
         }),
     );
     Ok(am::OK)

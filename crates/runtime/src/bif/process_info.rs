@@ -7,6 +7,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{MaxHeap, Target};
 use crate::process::state::{EXITING, SUSPENDED};
 use crate::process::{self, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
+use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
@@ -335,7 +336,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         "memory" => int(memory(cx)),
         "reductions" => {
             let n = cx.process().reductions;
-            let now = (crate::sched::run::SLICE - cx.reds).max(0) as u64;
+            let now = (cx.charged - cx.reds).max(0) as u64;
             int((n + now) as usize)
         }
         "min_heap_size" => int(process::reported_min_heap(cx.process())),
@@ -393,7 +394,10 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         } else {
             "on_heap"
         }),
-        "sequential_trace_token" => NIL,
+        "sequential_trace_token" => match sequential::token(cx.process()) {
+            Some(t) => t.term(to),
+            None => NIL,
+        },
         "magic_ref" => NIL,
         "trace" => Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags))),
         _ => return None,

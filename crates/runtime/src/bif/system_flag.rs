@@ -283,7 +283,7 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         }
         "sequential_tracer" => super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg),
         "reset_seq_trace" => {
-            super::trace::reset_tokens();
+            super::trace::reset_tokens(cx);
             Ok(am::TRUE)
         }
         "scheduler_wall_time" => {

@@ -3,7 +3,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
-use crate::trace::{self, flag};
+use crate::trace::{self, flag, sequential};
 use crate::{bifs, clock, ids, lazy_atoms, process, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
@@ -16,6 +16,8 @@ lazy_atoms! {
     global = "global";
     trace_delivered = "trace_delivered";
     sequential_trace_token = "sequential_trace_token";
+    label = "label";
+    serial = "serial";
 }
 
 /// The word of the sequential tracer; 0 if there is none.
@@ -44,47 +46,104 @@ pub fn set_sequential_tracer(t: Term) -> Option<Term> {
     Some(before)
 }
 
-/// Clears the trace tokens of all processes: there are none.
-pub fn reset_tokens() {}
-
-const COMPONENTS: &[&str] = &[
-    "label",
-    "serial",
-    "send",
-    "receive",
-    "print",
-    "timestamp",
-    "strict_monotonic_timestamp",
-    "monotonic_timestamp",
-];
-
-fn seq_trace_2(_: &mut Cx, [what, value]: [Term; 2]) -> BifResult {
-    if what == sequential_trace_token() && value == NIL {
-        return Ok(NIL);
+/// Clears the trace tokens of all processes, and what they have counted.
+pub fn reset_tokens(cx: &mut Cx) {
+    let me = cx.self_pid();
+    sequential::reset(cx.process());
+    for pid in process::table().pids() {
+        if pid != me {
+            let task: signal::Task = Box::new(|cx| {
+                if let Some(cx) = cx {
+                    sequential::reset(cx.process());
+                }
+            });
+            signal::send::run_in(pid, task);
+        }
     }
-    if what == sequential_trace_token()
-        || (what.is_atom() && COMPONENTS.contains(&atom::name(what)))
-    {
-        return Err(Fail::Notsup);
-    }
-    Err(Fail::Badarg)
 }
 
-fn seq_trace_info_1(_: &mut Cx, [what]: [Term; 1]) -> BifResult {
-    if what == sequential_trace_token()
-        || (what.is_atom() && COMPONENTS.contains(&atom::name(what)))
-    {
-        return Ok(NIL);
+/// Changes a component of the token; its value before. A process without a token gets one, with or without tracer.
+fn seq_trace_2(cx: &mut Cx, [what, value]: [Term; 2]) -> BifResult {
+    if what == sequential_trace_token() {
+        if value != NIL {
+            return Err(Fail::Badarg);
+        }
+        let old = sequential::sequence(cx.process()).token.take();
+        sequential::set_token(cx.process(), None);
+        return Ok(old.map_or(NIL, |t| t.term(cx)));
     }
-    Err(Fail::Badarg)
+    let flag = sequential::named(what);
+    let (is_label, is_serial) = (what == label(), what == serial());
+    let on = value.as_bool();
+    let counts = match value.as_tuple() {
+        Some(&[a, b]) => a.as_small().zip(b.as_small()),
+        _ => None,
+    };
+    let good = is_label || (is_serial && counts.is_some()) || (flag.is_some() && on.is_some());
+    if !good {
+        return Err(Fail::Badarg);
+    }
+    let p = cx.process();
+    let mut t = match sequential::sequence(p).token.take() {
+        Some(t) => t,
+        None => sequential::fresh(p),
+    };
+    let old = if is_label {
+        let new = OwnedTerm::copy_of(value);
+        let old = std::mem::replace(&mut t.label, new);
+        copy::copy(old.term(), cx)
+    } else if let (Some(bit), Some(on)) = (flag, on) {
+        let was = t.flags & bit != 0;
+        t.flags = if on { t.flags | bit } else { t.flags & !bit };
+        Term::bool(was)
+    } else {
+        let before = [Term::small(t.previous), Term::small(t.serial)];
+        if let Some((previous, serial)) = counts {
+            (t.previous, t.serial) = (previous, serial);
+            let s = sequential::sequence(cx.process());
+            (s.last, s.clock) = (previous, serial);
+        }
+        cx.tuple(&before)
+    };
+    let me = cx.self_pid();
+    t.from = me;
+    sequential::set_token(cx.process(), Some(t));
+    Ok(old)
 }
 
-/// Without a token nothing is printed.
-fn seq_trace_print_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
-    Ok(am::FALSE)
+fn seq_trace_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
+    let flag = sequential::named(what);
+    let (is_label, is_serial) = (what == label(), what == serial());
+    if flag.is_none() && !is_label && !is_serial {
+        return Err(Fail::Badarg);
+    }
+    let value = match sequential::token(cx.process()) {
+        None if flag.is_none() => return Ok(NIL),
+        None => am::FALSE,
+        Some(t) => match flag {
+            Some(bit) => Term::bool(t.flags & bit != 0),
+            None if is_label => {
+                let l = OwnedTerm::copy_of(t.label.term());
+                copy::copy(l.term(), cx)
+            }
+            None => {
+                let pair = [Term::small(t.previous), Term::small(t.serial)];
+                cx.tuple(&pair)
+            }
+        },
+    };
+    Ok(cx.tuple(&[what, value]))
 }
-fn seq_trace_print_2(_: &mut Cx, [_, _]: [Term; 2]) -> BifResult {
-    Ok(am::FALSE)
+
+fn seq_trace_print_1(cx: &mut Cx, [info]: [Term; 1]) -> BifResult {
+    Ok(Term::bool(sequential::print(cx.process(), None, info)))
+}
+fn seq_trace_print_2(cx: &mut Cx, [label, info]: [Term; 2]) -> BifResult {
+    Ok(Term::bool(sequential::print(
+        cx.process(),
+        Some(label),
+        info,
+    )))
 }
 
 /// What `trace/3` is asked for.

@@ -44,7 +44,8 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     if let Some(e) = (*p).ext() {
         // Work that was put off: whoever asked for it hears that the process has gone.
         if let Some(r) = e.rare() {
-            for task in std::mem::take(&mut r.deferred) {
+            let held = r.collections_held.take().unwrap_or_default();
+            for (_, task) in std::mem::take(&mut r.deferred).into_iter().chain(held) {
                 task(None);
             }
         }

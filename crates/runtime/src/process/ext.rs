@@ -339,7 +339,11 @@ pub struct Rare {
     /// Words of its heap after it was compacted for the last time.
     pub compacted_words: usize,
     /// Work to be done between time slices, when the live registers are known.
-    pub deferred: Vec<crate::signal::Task>,
+    pub deferred: Vec<(Priority, crate::signal::Task)>,
+    /// Others can't have it collect for now, for trying what waits for that; and what they asked.
+    pub collections_held: Option<Vec<(Priority, crate::signal::Task)>>,
+    /// What it knows of sequential tracing.
+    pub sequence: Option<Box<crate::trace::sequential::Sequence>>,
     pub save_calls: u32,
     pub async_dist: bool,
 }
@@ -372,6 +376,8 @@ impl Rare {
             gc_count: 0,
             compacted_words: 0,
             deferred: Vec::new(),
+            collections_held: None,
+            sequence: None,
             save_calls: 0,
             async_dist: false,
         }

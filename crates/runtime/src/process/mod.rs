@@ -60,6 +60,8 @@ pub const WAITING: u16 = 1 << 10;
 pub const TRACED: u16 = 1 << 11;
 /// Whoever profiles the system was told that it does not run.
 pub const INACTIVE: u16 = 1 << 12;
+/// It has a token of sequential tracing.
+pub const SEQUENTIAL: u16 = 1 << 13;
 
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]

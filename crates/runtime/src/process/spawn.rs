@@ -132,6 +132,9 @@ pub unsafe fn spawn(
     if crate::trace::watches_spawn(parent.as_ref()) {
         crate::trace::spawn(parent, me, o.link, [m, f, args]);
     }
+    if let Some(q) = parent.as_mut().filter(|q| q.has(super::SEQUENTIAL)) {
+        crate::trace::sequential::inherit(q, me);
+    }
     if o.off_heap_queue {
         me.flags |= OFF_HEAP_QUEUE;
     }

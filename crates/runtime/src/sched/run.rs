@@ -2,11 +2,12 @@
 
 use crate::cx::Cx;
 use crate::interp::{self, Exit};
-use crate::process::state::{SIGNALS, SUSPENDED, TIMEOUT, Wait};
+use crate::process::state::{Priority, SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
-use crate::signal::handle;
+use crate::signal::{Task, handle};
 use crate::trace::{monitor, profile};
 use purlin_term::{Term, am};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// Reductions in a time slice.
@@ -25,6 +26,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         profile::begins(&mut *p);
         cx.enter(p);
         cx.reds = SLICE;
+        cx.charged = SLICE;
         let watched = watch(p);
         let slice = run(cx);
         if let Some(w) = watched {
@@ -89,9 +91,10 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
         super::set_running_priority((*p).state.priority());
         cx.enter(p);
         cx.reds = SLICE;
+        cx.charged = SLICE;
         let pc = (*p).pc;
         let exit = interp::run(cx, pc);
-        account(cx, SLICE);
+        account(cx);
         match finish(cx, exit) {
             Next::Go(_) | Next::Wait => {
                 // Whatever it does next it does on a scheduler.
@@ -154,12 +157,34 @@ enum Next {
     Dirty(bool),
 }
 
-unsafe fn account(cx: &mut Cx, had: i64) {
-    let used = (had - cx.reds).max(0) as u64;
+unsafe fn account(cx: &mut Cx) {
+    let used = (cx.charged - cx.reds).max(0) as u64;
+    cx.charged = cx.reds;
     if !cx.proc.is_null() {
         (*cx.proc).reductions += used;
     }
     super::count_reductions(used);
+}
+
+/// Normal tasks that are done for one of low priority.
+const TASKS_PER_LOW: usize = 8;
+
+/// Tasks in the order in which their priorities have their turns, those of one priority as they came.
+fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
+    if tasks.len() < 2 {
+        return tasks.into_iter().map(|t| t.1).collect();
+    }
+    let mut queues = [const { VecDeque::new() }; 4];
+    for (prio, task) in tasks {
+        queues[prio as usize].push_back(task);
+    }
+    let [low, normal, high, max] = &mut queues;
+    let mut order: Vec<Task> = max.drain(..).chain(high.drain(..)).collect();
+    while !normal.is_empty() || !low.is_empty() {
+        order.extend(normal.drain(..normal.len().min(TASKS_PER_LOW)));
+        order.extend(low.pop_front());
+    }
+    order
 }
 
 /// Runs the process that was entered until it is over with it for now.
@@ -186,7 +211,7 @@ unsafe fn run(cx: &mut Cx) -> After {
                 return After::Gone;
             }
             if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-                for t in std::mem::take(&mut e.deferred) {
+                for t in in_turn(std::mem::take(&mut e.deferred)) {
                     t(Some(cx));
                 }
             }
@@ -218,9 +243,8 @@ unsafe fn run(cx: &mut Cx) -> After {
             looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
-        let had = cx.reds;
         let exit = interp::run(cx, pc);
-        account(cx, had);
+        account(cx);
         match finish(cx, exit) {
             Next::Gone => return After::Gone,
             Next::Dirty(io) => return After::Dirty(io),

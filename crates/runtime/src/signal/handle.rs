@@ -2,7 +2,7 @@
 //! its instructions (or in a native that waits).
 
 use super::send::{link_exit, monitor_down, push_or_free};
-use super::{Kind, Signal};
+use super::{Kind, Sequel, Signal};
 use crate::cx::Cx;
 use crate::process::ext::{AliasMode, RefKey, Target, Watcher};
 use crate::process::state::SIGNALS;
@@ -102,6 +102,11 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 
 unsafe fn message(cx: &mut Cx, s: *mut Signal) {
     let mut from = None;
+    if (*s).sequel == Sequel::Token {
+        if let Some((_, msg)) = (*s).term.as_cons() {
+            (*s).term = msg;
+        }
+    }
     if (*s).sent_by {
         (*s).sent_by = false;
         if let Some((who, msg)) = (*s).term.as_cons() {

@@ -13,10 +13,11 @@
 //! reference.
 
 use super::queue::Link;
-use super::{Signal, handle};
+use super::{Sequel, Signal, handle};
 use crate::cx::Cx;
 use crate::process::ext::RefKey;
 use crate::process::{self, IN_RECEIVE};
+use crate::trace::sequential;
 use purlin_term::{Alloc, NIL, Term, copy};
 
 /// Largest message in words that is copied when it is looked at.
@@ -244,6 +245,12 @@ pub fn remove_message(cx: &mut Cx) {
         let Some(m) = p.mailbox.as_mut() else { return };
         if (*m.save).is_null() {
             return;
+        }
+        let current = *m.save as *const Signal;
+        match (*current).sequel {
+            Sequel::None => {}
+            Sequel::Ends if !p.has(process::SEQUENTIAL) => {}
+            _ => sequential::receiving(&mut *cx.proc, current),
         }
         let copied = !std::mem::replace(&mut m.copied_end, std::ptr::null_mut()).is_null();
         let s = m.unlink_current();

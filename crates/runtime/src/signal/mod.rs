@@ -18,6 +18,7 @@ pub mod share;
 pub use send::{deliver, send, send_from, send_with};
 
 use crate::cx::Cx;
+use crate::trace::sequential::Token;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
 use purlin_term::region::RegionSet;
@@ -55,6 +56,18 @@ pub enum Kind {
 /// Work that another process runs, between its instructions. It gets `None` where the process has ended.
 pub type Task = Box<dyn FnOnce(Option<&mut Cx>) + Send>;
 
+/// What a message means for sequential tracing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Sequel {
+    /// No process sent it: who receives it keeps its token.
+    None,
+    /// It was sent without a token.
+    Ends,
+    /// The first words of the block are a cell: `[Token | Message]`.
+    Token,
+}
+
 /// Head of a signal. The words of its terms follow.
 #[repr(C)]
 pub struct Signal {
@@ -62,6 +75,8 @@ pub struct Signal {
     pub kind: Kind,
     /// Of messages: the message is `[Sender | Message]`, for those who trace what is received by its sender.
     pub sent_by: bool,
+    /// Of messages: see [`Sequel`].
+    pub sequel: Sequel,
     /// Words that follow.
     words: u32,
     pub term: Term,
@@ -128,6 +143,7 @@ impl Signal {
                 },
                 kind,
                 sent_by: false,
+                sequel: Sequel::None,
                 words: words as u32,
                 term,
                 off_heap: b.off_heap.first,
@@ -182,6 +198,50 @@ impl Signal {
         // SAFETY: fresh, and not shared yet.
         unsafe { (*s).sent_by = true };
         s
+    }
+    /// A message that a token goes with; `from`: the message is to say who sent it.
+    pub fn with_token(
+        alias: Option<Term>,
+        token: &Token,
+        from: Option<Term>,
+        msg: Term,
+    ) -> *mut Signal {
+        let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
+        let n = 4 + token.words() + copy::size_of(msg) + alias.map_or(0, |r| copy::size_of(r) + 2);
+        let s = Self::build_with(kind, n, |b| {
+            // The cell comes first, so that it is found again.
+            let cell = b.alloc(2);
+            let token = token.term(b);
+            let mut msg = copy::copy(msg, b);
+            if let Some(from) = from {
+                msg = b.cons(from, msg);
+            }
+            // SAFETY: two fresh words.
+            let pair = unsafe {
+                cell.write(token);
+                cell.add(1).write(msg);
+                Term::cons_at(cell)
+            };
+            match alias {
+                None => pair,
+                Some(r) => {
+                    let r = copy::copy(r, b);
+                    b.cons(r, pair)
+                }
+            }
+        });
+        // SAFETY: fresh, and not shared yet.
+        unsafe {
+            (*s).sequel = Sequel::Token;
+            (*s).sent_by = from.is_some();
+        }
+        s
+    }
+    /// The token that came with a message.
+    pub fn token(&self) -> Option<Term> {
+        // SAFETY: the words follow the head, and the first two are a cell.
+        (self.sequel == Sequel::Token)
+            .then(|| unsafe { *(self as *const Signal as *const Term).add(HEAD_WORDS) })
     }
     /// A signal that runs a task.
     pub fn task(t: Task) -> *mut Signal {

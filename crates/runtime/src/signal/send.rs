@@ -1,9 +1,10 @@
 //! Sending: from natives, and from threads that run no process.
 
-use super::{Kind, Signal, Task};
+use super::{Kind, Sequel, Signal, Task};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::state::{Priority, SIGNALS, Wake};
 use crate::process::{self, registry};
+use crate::trace::sequential;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::sync::Ordering;
@@ -202,6 +203,9 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
+    if cx.process().has(process::SEQUENTIAL) {
+        return with_token(cx, to, alias, msg);
+    }
     let (msg, held) = super::share::share(cx, msg);
     let signal = match (alias, held.words()) {
         _ if crate::trace::messages::by_sender() => Signal::sent(alias, cx.self_pid(), msg),
@@ -210,8 +214,22 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
         (Some(a), _) => Signal::pair_of(Kind::AliasMessage, a, msg),
     };
     // SAFETY: a fresh signal.
-    unsafe { push_or_free(to, signal) };
+    unsafe {
+        (*signal).sequel = Sequel::Ends;
+        push_or_free(to, signal);
+    }
     drop(held);
+}
+
+/// As [`to_process`], of a process that has a token of sequential tracing.
+#[cold]
+fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
+    let me = cx.process();
+    let from = crate::trace::messages::by_sender().then(|| me.pid());
+    if let Some(t) = sequential::sending(me, alias.unwrap_or(to), msg) {
+        // SAFETY: a fresh signal.
+        unsafe { push_or_free(to, Signal::with_token(alias, &t, from, msg)) };
+    }
 }
 
 /// What `To ! Message` does.

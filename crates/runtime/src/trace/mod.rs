@@ -12,6 +12,7 @@ pub mod calls;
 pub mod messages;
 pub mod monitor;
 pub mod profile;
+pub mod sequential;
 
 use crate::cx::Cx;
 use crate::process::{self, Process, TRACED};

@@ -1,0 +1,234 @@
+//! Sequential tracing: a token that goes with messages from process to process, and tells where they go.
+//!
+//! A process that has a token ([`SEQUENTIAL`] in its flags) sends it with each message. Whoever receives the message has
+//! that token then; whoever receives one that was sent without a token has none any more. Messages that no process sent
+//! (timers, ends of what is watched) change nothing. A new process has the token of the one that made it.
+//!
+//! Each process counts what it sends. A token says which count the message has, and which count was received before it:
+//! its serial numbers, by which the events of one sequence are put in order.
+
+use super::{flag, timestamp};
+use crate::process::{self, Process, SEQUENTIAL};
+use crate::signal::Signal;
+use crate::{lazy_atoms, signal};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Alloc, NIL, Term, atom, copy};
+
+lazy_atoms! {
+    seq_trace = "seq_trace";
+    send = "send";
+    receive = "receive";
+    print_ = "print";
+}
+
+/// Flags of a token, as numbers in its tuple.
+pub mod token_flag {
+    pub const SEND: u32 = 1;
+    pub const RECEIVE: u32 = 1 << 1;
+    pub const PRINT: u32 = 1 << 2;
+    pub const TIMESTAMP: u32 = 1 << 3;
+    pub const STRICT_MONOTONIC: u32 = 1 << 4;
+    pub const MONOTONIC: u32 = 1 << 5;
+    /// Their names as components of the token.
+    pub const NAMES: &[(&str, u32)] = &[
+        ("send", SEND),
+        ("receive", RECEIVE),
+        ("print", PRINT),
+        ("timestamp", TIMESTAMP),
+        ("strict_monotonic_timestamp", STRICT_MONOTONIC),
+        ("monotonic_timestamp", MONOTONIC),
+    ];
+}
+
+/// What a process knows of sequences.
+#[derive(Default)]
+pub struct Sequence {
+    /// Counts what it sends.
+    pub clock: i64,
+    /// The serial number that it received last.
+    pub last: i64,
+    pub token: Option<Token>,
+}
+
+/// See the module head.
+pub struct Token {
+    pub label: OwnedTerm,
+    pub flags: u32,
+    pub serial: i64,
+    /// An immediate: the pid of the process that sent it.
+    pub from: Term,
+    pub previous: i64,
+}
+
+impl Token {
+    fn duplicate(&self) -> Token {
+        Token {
+            label: OwnedTerm::copy_of(self.label.term()),
+            ..*self
+        }
+    }
+    /// `{Flags, Label, Serial, From, Previous}`
+    pub fn term(&self, a: &mut (impl Alloc + ?Sized)) -> Term {
+        let label = copy::copy(self.label.term(), a);
+        let (serial, previous) = (Term::small(self.serial), Term::small(self.previous));
+        a.tuple(&[
+            Term::small(self.flags.into()),
+            label,
+            serial,
+            self.from,
+            previous,
+        ])
+    }
+    /// Words that [`Token::term`] takes.
+    pub fn words(&self) -> usize {
+        6 + copy::size_of(self.label.term())
+    }
+    fn of_term(t: Term) -> Option<Token> {
+        let &[flags, label, serial, from, previous] = t.as_tuple()? else {
+            return None;
+        };
+        Some(Token {
+            label: OwnedTerm::copy_of(label),
+            flags: flags.as_small()? as u32,
+            serial: serial.as_small()?,
+            from,
+            previous: previous.as_small()?,
+        })
+    }
+}
+
+/// What the process knows of sequences, for changing it.
+pub fn sequence(p: &mut Process) -> &mut Sequence {
+    p.ext_mut().sequence.get_or_insert_default()
+}
+
+/// The token of a process.
+pub fn token(p: &mut Process) -> Option<&mut Token> {
+    if !p.has(SEQUENTIAL) {
+        return None;
+    }
+    p.ext()?.sequence.as_mut()?.token.as_mut()
+}
+
+/// Gives a process a token, or takes it.
+pub fn set_token(p: &mut Process, t: Option<Token>) {
+    p.set_flag(SEQUENTIAL, t.is_some());
+    if t.is_some() || p.ext().is_some_and(|e| e.sequence.is_some()) {
+        sequence(p).token = t;
+    }
+}
+
+/// The process has no token and has counted nothing.
+pub fn reset(p: &mut Process) {
+    p.set_flag(SEQUENTIAL, false);
+    if let Some(e) = p.ext() {
+        e.sequence = None;
+    }
+}
+
+/// A new token for a process that has none.
+pub fn fresh(p: &mut Process) -> Token {
+    let from = p.pid();
+    Token {
+        label: OwnedTerm::copy_of(Term::small(0)),
+        flags: 0,
+        serial: 0,
+        from,
+        previous: sequence(p).last,
+    }
+}
+
+/// The token of the process is about to go with something: it gets the next serial numbers.
+fn step(p: &mut Process) {
+    let me = p.pid();
+    let s = sequence(p);
+    s.clock = s.clock.wrapping_add(1);
+    let (clock, last) = (s.clock, s.last);
+    if let Some(t) = &mut s.token {
+        t.serial = clock;
+        t.previous = last;
+        t.from = me;
+    }
+}
+
+/// Tells the sequential tracer `{seq_trace, Label, {What, {Previous, Serial}, From, To, Message}}`, with a time if the
+/// token asks for one.
+fn tell(t: &Token, what: Term, to: Term, msg: Term) {
+    let tracer = crate::bif::trace::sequential_tracer();
+    if !tracer.is_local_pid() {
+        return;
+    }
+    let wanted = |f: u32, time: u32| if t.flags & f != 0 { time } else { 0 };
+    let time = wanted(token_flag::TIMESTAMP, flag::TIMESTAMP)
+        | wanted(token_flag::STRICT_MONOTONIC, flag::STRICT_MONOTONIC)
+        | wanted(token_flag::MONOTONIC, flag::MONOTONIC);
+    signal::send_with(tracer, |a| {
+        let serial = a.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
+        let (to, msg) = (copy::copy(to, a), copy::copy(msg, a));
+        let info = a.tuple(&[what, serial, t.from, to, msg]);
+        let mut v = vec![seq_trace(), copy::copy(t.label.term(), a), info];
+        v.extend(timestamp(a, time));
+        a.tuple(&v)
+    });
+}
+
+/// A message is about to be sent by a process that has a token: what goes with it. `to`: as the sender named it.
+#[cold]
+pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
+    step(p);
+    let quiet = p.has(process::SENSITIVE);
+    let t = token(p)?;
+    if t.flags & token_flag::SEND != 0 && !quiet {
+        tell(t, send(), to, msg);
+    }
+    Some(t.duplicate())
+}
+
+/// The process receives a message that was sent by a process, with or without a token.
+///
+/// # Safety
+/// `s` is a message in the mailbox of `p`.
+#[cold]
+pub unsafe fn receiving(p: &mut Process, s: *const Signal) {
+    let Some(t) = (*s).token().and_then(Token::of_term) else {
+        return set_token(p, None);
+    };
+    if t.flags & token_flag::RECEIVE != 0 && !p.has(process::SENSITIVE) {
+        tell(&t, receive(), p.pid(), (*s).term);
+    }
+    let q = sequence(p);
+    q.last = t.serial;
+    q.clock = q.clock.max(t.serial);
+    set_token(p, Some(t));
+}
+
+/// Tells `{print, …, Pid, [], Info}` of a process whose token asks for that. False: it doesn't.
+pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
+    let wanted = token(p).is_some_and(|t| {
+        t.flags & token_flag::PRINT != 0
+            && label.is_none_or(|l| purlin_term::compare::eq_exact(l, t.label.term()))
+    });
+    if wanted {
+        step(p);
+        let quiet = p.has(process::SENSITIVE);
+        if let Some(t) = token(p).filter(|_| !quiet) {
+            tell(t, print_(), NIL, info);
+        }
+    }
+    wanted
+}
+
+/// A new process has the token of its parent.
+pub fn inherit(parent: &mut Process, child: &mut Process) {
+    if let Some(t) = token(parent).map(|t| t.duplicate()) {
+        let s = sequence(child);
+        (s.clock, s.last) = (t.serial, t.serial);
+        set_token(child, Some(t));
+    }
+}
+
+/// The flag of that name.
+pub fn named(what: Term) -> Option<u32> {
+    let name = what.is_atom().then(|| atom::name(what))?;
+    Some(token_flag::NAMES.iter().find(|n| n.0 == name)?.1)
+}
