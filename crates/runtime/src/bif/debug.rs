@@ -46,6 +46,15 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "process_info_args" {
         return Ok(super::process_info::all_items(cx));
     }
+    // As in a crash dump.
+    if word(item) == "memory" {
+        let mut l = NIL;
+        for (name, bytes) in super::memory::usage().named().into_iter().rev() {
+            let pair = cx.tuple(&[atom::intern(name), Term::small(bytes as i64)]);
+            l = cx.cons(pair, l);
+        }
+        return Ok(l);
+    }
     if word(item) == "stack_check" {
         return native_stack_left().map(|n| cx.uint(n)).ok_or(Fail::Badarg);
     }

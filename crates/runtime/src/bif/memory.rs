@@ -56,6 +56,20 @@ impl Usage {
     pub fn system(&self) -> usize {
         self.total.saturating_sub(self.processes)
     }
+    /// What `erlang:memory/0` tells, in its order.
+    pub fn named(&self) -> [(&'static str, usize); 9] {
+        [
+            ("total", self.total),
+            ("processes", self.processes),
+            ("processes_used", self.processes_used),
+            ("system", self.system()),
+            ("atom", self.atom),
+            ("atom_used", self.atom),
+            ("binary", self.binary),
+            ("code", self.code),
+            ("ets", self.ets),
+        ]
+    }
 }
 
 fn code_bytes() -> usize {

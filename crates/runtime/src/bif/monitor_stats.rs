@@ -48,7 +48,9 @@ fn term(cx: &mut Cx, w: Wanted) -> Term {
 
 fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
     if pid == am::UNDEFINED || list == NIL {
-        let before = monitor::set(Wanted::default());
+        // One whose process has ended isn't there any more.
+        let before = monitor::wanted();
+        monitor::set(Wanted::default());
         return Ok(term(cx, before));
     }
     if !pid.is_local_pid() || process::table().find(pid).is_none() || !list.is_list() {

@@ -392,17 +392,7 @@ fn modules(w: &mut dyn Write) -> io::Result<()> {
 fn memory(w: &mut dyn Write) -> io::Result<()> {
     let u = crate::bif::memory::usage();
     writeln!(w, "=memory")?;
-    for (name, bytes) in [
-        ("total", u.total),
-        ("processes", u.processes),
-        ("processes_used", u.processes_used),
-        ("system", u.system()),
-        ("atom", u.atom),
-        ("atom_used", u.atom),
-        ("binary", u.binary),
-        ("code", u.code),
-        ("ets", u.ets),
-    ] {
+    for (name, bytes) in u.named() {
         writeln!(w, "{name}: {bytes}")?;
     }
     Ok(())
