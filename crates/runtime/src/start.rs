@@ -113,6 +113,9 @@ fn defaults(o: &EmulatorOptions) {
         let n = if n == 0 { usize::MAX } else { n as usize };
         signal::share::THRESHOLD.store(n, std::sync::atomic::Ordering::Relaxed);
     }
+    if let Some(n) = o.flags.purlin.refc_binary_bytes {
+        purlin_term::layout::set_heap_bin_limit(n as usize);
+    }
     if let Some(n) = o.flags.purlin.write_merge_bytes {
         gather::set_small_limit(n as usize);
     }

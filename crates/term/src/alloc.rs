@@ -154,9 +154,9 @@ pub trait Alloc {
             Term::boxed_at(p)
         }
     }
-    /// A binary with a copy of `bytes`: on the heap up to [`HEAP_BIN_LIMIT`], counted above.
+    /// A binary with a copy of `bytes`: on the heap up to [`heap_bin_limit`], counted above.
     fn binary(&mut self, bytes: &[u8]) -> Term {
-        if bytes.len() <= HEAP_BIN_LIMIT {
+        if bytes.len() <= heap_bin_limit() {
             let (t, p) = self.heap_bin(bytes.len());
             // SAFETY: heap_bin made room for them.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p, bytes.len()) };
@@ -175,7 +175,7 @@ pub trait Alloc {
             self.sub_binary(b, 0, bit_len)
         }
     }
-    /// A heap binary of `n` bytes and where to write them. `n` may exceed [`HEAP_BIN_LIMIT`] only in literals.
+    /// A heap binary of `n` bytes and where to write them. Who makes ordinary binaries keeps to [`heap_bin_limit`].
     fn heap_bin(&mut self, n: usize) -> (Term, *mut u8) {
         let w = n.div_ceil(8);
         let p = self.alloc(HEAP_BIN_HEAD_WORDS + w);
@@ -237,7 +237,7 @@ pub trait Alloc {
     }
     /// Bytes `offset..offset + len` of the binary `of`: copied where a heap binary holds them, else by reference.
     fn part(&mut self, of: Term, offset: usize, len: usize) -> Term {
-        if len <= HEAP_BIN_LIMIT
+        if len <= heap_bin_limit()
             && let Some(b) = of.as_bits().and_then(|b| b.as_bytes())
         {
             return self.binary(&b[offset..offset + len]);

@@ -442,7 +442,7 @@ impl BsWriter {
     /// A new bit string of `bits` bits.
     pub fn new<A: Alloc + ?Sized>(a: &mut A, bits: usize) -> BsWriter {
         let bytes = bits.div_ceil(8);
-        let (whole, dst) = if bytes <= HEAP_BIN_LIMIT {
+        let (whole, dst) = if bytes <= heap_bin_limit() {
             a.heap_bin(bytes)
         } else {
             let b = RcBin::alloc(bytes);

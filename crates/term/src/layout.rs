@@ -21,6 +21,7 @@
 //! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
 
 use crate::word::{Subtag, Term, header, header_arity, header_subtag};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of each object, header included.
 pub const FLOAT_WORDS: usize = 2;
@@ -39,8 +40,21 @@ pub const MATCH_CONTEXT_WORDS: usize = 5;
 pub const EXTERNAL_HEAD_WORDS: usize = 3;
 pub const EXT_PID_WORDS: usize = 4;
 
-/// Binaries up to this many bytes live on the heap.
+/// Default of [`heap_bin_limit`]; bytes of a binary that are copied, not referred to, when a term is.
 pub const HEAP_BIN_LIMIT: usize = 64;
+/// Greatest [`heap_bin_limit`].
+pub const HEAP_BIN_LIMIT_MAX: usize = 65535;
+static HEAP_BIN: AtomicUsize = AtomicUsize::new(HEAP_BIN_LIMIT);
+
+/// Binaries up to this many bytes are made on the heap. It may change at any time: who needs it twice reads it once.
+#[inline]
+pub fn heap_bin_limit() -> usize {
+    HEAP_BIN.load(Ordering::Relaxed)
+}
+/// Sets [`heap_bin_limit`], at most [`HEAP_BIN_LIMIT_MAX`], for binaries made from now on.
+pub fn set_heap_bin_limit(n: usize) {
+    HEAP_BIN.store(n.min(HEAP_BIN_LIMIT_MAX), Ordering::Relaxed)
+}
 /// Maps up to this many pairs are flat.
 pub const FLATMAP_LIMIT: usize = 32;
 

@@ -4,7 +4,7 @@
 
 main() ->
     process_flag(trap_exit, true),
-    [begin io:format("~p: ~p~n", [T, catch t(T)]), flush() end || T <- tests()].
+    [begin io:format("~p: ~p~n", [T, catch t(T)]), clean() end || T <- tests()].
 
 tests() ->
     [bytes, packets, lines, status, killed, env, bad_cd, executable, not_executable, stderr, eof, close, close_message,
@@ -12,6 +12,11 @@ tests() ->
      in_only, other_descriptors, descriptor, bad_value, normal_exit, close_writes_out, owner_killed, items,
      bad_arguments].
 
+%% Nothing that a test leaves open is heard of in the next.
+clean() ->
+    {links, L} = process_info(self(), links),
+    [begin unlink(P), catch port_close(P) end || P <- L, is_port(P)],
+    flush().
 flush() -> receive _ -> flush() after 0 -> ok end.
 %% What arrives until nothing more does.
 all() -> all(500).

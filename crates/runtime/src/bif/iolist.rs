@@ -9,7 +9,7 @@ use super::long::{MANY, leave_if, leave_large};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::bin::RcBin;
-use purlin_term::layout::{Bits, HEAP_BIN_LIMIT};
+use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term};
 
@@ -254,7 +254,7 @@ impl IoSlice {
     }
     /// A term with these bytes: a reference to the block where they are many.
     pub fn to_term<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
-        if self.len <= HEAP_BIN_LIMIT {
+        if self.len <= heap_bin_limit() {
             return a.binary(self.as_bytes());
         }
         // SAFETY: a count is added for the new term; the offset lies within the block.
@@ -371,7 +371,7 @@ fn flush(scratch: &mut Vec<u8>, to: &mut Vec<IoSlice>) {
 
 /// A binary of `n` bytes that `fill` writes; it is given zeroed bytes.
 pub fn build_binary(cx: &mut Cx, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
-    if n <= HEAP_BIN_LIMIT {
+    if n <= HEAP_BIN_LIMIT.min(heap_bin_limit()) {
         let mut buf = [0u8; HEAP_BIN_LIMIT];
         fill(&mut buf[..n]);
         return cx.binary(&buf[..n]);

@@ -6,6 +6,7 @@
 use super::gather;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};
+use purlin_term::layout::{heap_bin_limit, set_heap_bin_limit};
 use purlin_term::{Alloc, Term, atom};
 use std::sync::atomic::Ordering;
 
@@ -20,6 +21,8 @@ const LIMITS: &[Row] = &[
     ("iov", gather::max_parts, gather::set_max_parts),
     // Bytes that are copied together before they are written.
     ("scratch", gather::scratch_bytes, gather::set_scratch_bytes),
+    // Binaries of more bytes are made off the heap, and counted.
+    ("refc", heap_bin_limit, set_heap_bin_limit),
     // Words from which on a term is shared when it is sent.
     ("region", region, set_region),
 ];

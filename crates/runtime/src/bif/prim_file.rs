@@ -15,7 +15,7 @@ use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::{bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
-use purlin_term::layout::HEAP_BIN_LIMIT;
+use purlin_term::layout::heap_bin_limit;
 use purlin_term::{Alloc, Term, am, arith};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -414,7 +414,7 @@ impl Filling {
     }
     fn into_term(mut self, cx: &mut Cx) -> Term {
         cx.bump(self.len / 4096);
-        if self.len <= HEAP_BIN_LIMIT {
+        if self.len <= heap_bin_limit() {
             // SAFETY: the bytes are initialised as far as `len`.
             return cx
                 .binary(unsafe { std::slice::from_raw_parts(RcBin::bytes(self.bin), self.len) });

@@ -309,7 +309,7 @@ unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// Bits of a binary that was matched: copied where a heap binary holds them (as in stock, so that a small part doesn't
 /// keep the whole), else by reference.
 unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
-    if n & 7 != 0 || n / 8 > layout::HEAP_BIN_LIMIT {
+    if n & 7 != 0 || n / 8 > layout::heap_bin_limit() {
         return cx.sub_binary(orig, pos, n);
     }
     let (t, to) = cx.heap_bin(n / 8);

@@ -4,8 +4,9 @@ use super::linebuf::LineBuf;
 use super::{Driver, Port, outbox};
 use crate::poll;
 use crate::timer::{self, TimerId};
+use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
-use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, REFC_BIN_WORDS};
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, REFC_BIN_WORDS, heap_bin_limit};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
 use std::sync::Weak;
@@ -182,17 +183,24 @@ impl Base {
     fn deliver(&self, eol: Option<bool>, data: &[u8]) {
         let (id, binary) = (self.id, self.binary);
         let n = data.len();
-        let words = match (binary, n <= HEAP_BIN_LIMIT) {
+        let on_heap = n <= heap_bin_limit();
+        let words = match (binary, on_heap) {
             (false, _) => 2 * n,
             (true, true) => HEAP_BIN_HEAD_WORDS + n.div_ceil(8),
             (true, false) => REFC_BIN_WORDS,
         };
         let pairs = 2 + usize::from(eol.is_some());
         outbox::message_of(self.connected, words + pairs * PAIR_WORDS, |a| {
-            let bytes = if binary {
-                a.binary(data)
-            } else {
-                a.byte_list(data, NIL)
+            let bytes = match (binary, on_heap) {
+                (false, _) => a.byte_list(data, NIL),
+                (true, true) => {
+                    let (t, at) = a.heap_bin(n);
+                    // SAFETY: heap_bin made room for n bytes.
+                    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
+                    t
+                }
+                // SAFETY: the new block's count is handed over.
+                (true, false) => unsafe { a.refc_bin(RcBin::from_bytes(data), n) },
             };
             let bytes = match eol {
                 Some(true) => a.tuple(&[atom::intern("eol"), bytes]),

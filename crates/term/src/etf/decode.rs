@@ -5,7 +5,7 @@ use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
 use crate::fun::{Export, FunEntry};
-use crate::layout::{FUN_WORDS, HEAP_BIN_LIMIT};
+use crate::layout::{FUN_WORDS, heap_bin_limit};
 use crate::magic::MagicRef;
 use crate::map;
 use crate::node;
@@ -483,7 +483,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     Some(_) if bits == 8 => a.binary(b),
                     Some((last, _)) => {
                         let last = last & (0xFFu8 << (8 - bits));
-                        let bin = if n <= HEAP_BIN_LIMIT {
+                        let bin = if n <= heap_bin_limit() {
                             let (t, p) = a.heap_bin(n);
                             // SAFETY: heap_bin made room for n bytes.
                             unsafe {

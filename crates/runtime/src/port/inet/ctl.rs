@@ -52,25 +52,25 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
             if s.state & state::ACTIVE == 0 {
                 return Err(libc::ENOTCONN.into());
             }
-            let a = match s.fake_peer {
-                Some(a) => a,
+            let a = match s.fake_peer.as_deref() {
+                Some(a) => *a,
                 None => addr::peer_name(s.fd()?)?,
             };
             a.encode().ok_or(EINVAL)
         }
         req::NAME => {
-            let a = match s.fake_name {
-                Some(a) => a,
+            let a = match s.fake_name.as_deref() {
+                Some(a) => *a,
                 None => addr::sock_name(s.fd().map_err(|_| libc::EBADF)?)?,
             };
             a.encode().ok_or(EINVAL)
         }
         req::SETPEER => set_fake(s.domain, data).map(|a| {
-            s.fake_peer = a;
+            s.fake_peer = a.map(Box::new);
             Vec::new()
         }),
         req::SETNAME => set_fake(s.domain, data).map(|a| {
-            s.fake_name = a;
+            s.fake_name = a.map(Box::new);
             Vec::new()
         }),
         req::GETPADDRS | req::GETLADDRS => {

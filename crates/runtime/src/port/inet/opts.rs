@@ -323,7 +323,9 @@ fn set_int(s: &mut Sock, o: u8, v: i32) -> Result<(), Error> {
             s.buffer = s.buffer.max(v);
         }
     }
-    let v = if o == opt::MULTICAST_IF { v.to_be() } else { v };
+    // An interface is chosen by its address, which is in the order of the network, or by its index.
+    let by_address = o == opt::MULTICAST_IF && s.domain == AF_INET;
+    let v = if by_address { v.to_be() } else { v };
     let r = match s.fd() {
         Ok(fd) => set_kernel(fd, level, name, &v.to_ne_bytes(), must),
         Err(_) => Err(libc::EBADF),
@@ -449,10 +451,12 @@ pub fn get(s: &Sock, stream: Option<&StreamOpts>, request: &[u8]) -> Result<Vec<
                 };
                 let mut b = [0u8; size_of::<i32>()];
                 if get_kernel(s, level, name, &mut b).is_ok() {
-                    put(i32::from_ne_bytes(b));
-                    // The family comes first in what is asked for, and last in what is told.
-                    let at = out.len() - 4;
-                    out.splice(at..at, (family as i32).to_be_bytes());
+                    // An address is in the order of the network, an index in that of the machine.
+                    put(match s.domain {
+                        libc::AF_INET => i32::from_be_bytes(b),
+                        _ => i32::from_ne_bytes(b),
+                    });
+                    out.extend_from_slice(&(family as i32).to_be_bytes());
                 }
             }
             opt::RAW => raw_option(s, &mut args, &mut out)?,

@@ -104,11 +104,11 @@ pub struct Sock {
     /// Bits of [`control`].
     pub control_wanted: u8,
 
-    /// What datagrams go to, and come from, on a connected socket.
-    pub remote: Option<Addr>,
+    /// What datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
+    pub remote: Option<Box<Addr>>,
     /// What is told in place of the real addresses.
-    pub fake_name: Option<Addr>,
-    pub fake_peer: Option<Addr>,
+    pub fake_name: Option<Box<Addr>>,
+    pub fake_peer: Option<Box<Addr>>,
     pub received: Stats,
     pub sent: Stats,
     next_async: u16,
@@ -156,7 +156,7 @@ impl Sock {
         }
     }
     /// A connected socket with the settings that one inherits from the socket that listens.
-    pub fn inherited(&self, fd: OwnedFd, from: Addr) -> Sock {
+    pub fn inherited(&self, fd: OwnedFd) -> Sock {
         let mut s = Sock::new(self.protocol);
         s.fd = Some(fd);
         s.state = state::OPEN | state::ACTIVE;
@@ -169,7 +169,6 @@ impl Sock {
         s.packet_size = self.packet_size;
         s.exit_on_close = self.exit_on_close;
         (s.msgq_high, s.msgq_low) = (self.msgq_high, self.msgq_low);
-        s.remote = Some(from);
         s
     }
 

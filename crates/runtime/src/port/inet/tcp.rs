@@ -343,7 +343,6 @@ impl Tcp {
         let to = Addr::parse(self.s.domain, &mut args.0)?;
         match sys::connect(self.s.fd()?, &to) {
             Ok(()) => {
-                self.s.remote = Some(to);
                 self.s.state = state::OPEN | state::ACTIVE;
                 if self.s.active != active::PASSIVE {
                     self.s.select(base, Some(true), None);
@@ -353,7 +352,6 @@ impl Tcp {
                 answer
             }
             Err(libc::EINPROGRESS | libc::EAGAIN) => {
-                self.s.remote = Some(to);
                 self.s.state = state::OPEN | state::CONNECTING;
                 self.s.select(base, None, Some(true));
                 self.enqueue(base, timeout, timers::CONNECT)
@@ -398,8 +396,8 @@ impl Tcp {
             return self.enqueue(base, timeout, timers::ACCEPT);
         }
         match sys::accept(self.s.fd()?) {
-            Ok((fd, from)) => {
-                let port = self.adopt(base, fd, from, base.caller)?;
+            Ok((fd, _)) => {
+                let port = self.adopt(base, fd, base.caller)?;
                 let answer = self.enqueue(base, NO_TIMEOUT, timers::ACCEPT);
                 self.accepted(base, port);
                 answer
@@ -413,8 +411,8 @@ impl Tcp {
         }
     }
     /// Makes a port of an accepted connection, owned by `owner`.
-    fn adopt(&self, base: &Base, fd: OwnedFd, from: Addr, owner: Term) -> Result<Term, Error> {
-        let s = self.s.inherited(fd, from);
+    fn adopt(&self, base: &Base, fd: OwnedFd, owner: Term) -> Result<Term, Error> {
+        let s = self.s.inherited(fd);
         let o = StreamOpts {
             delay_send: false,
             ..self.o.clone()
@@ -444,7 +442,7 @@ impl Tcp {
             match r {
                 Err(Error::Errno(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED)) => return,
                 Err(e) => self.op_error(base, reason(e)),
-                Ok((fd, from)) => match self.adopt(base, fd, from, owner) {
+                Ok((fd, _)) => match self.adopt(base, fd, owner) {
                     Ok(port) => self.accepted(base, port),
                     Err(e) => self.op_error(base, reason(e)),
                 },

@@ -117,7 +117,7 @@ impl Udp {
                 self.s.state &= !state::ACTIVE;
                 return Err(e.into());
             }
-            self.s.remote = Some(to);
+            self.s.remote = Some(Box::new(to));
             self.s.state |= state::ACTIVE;
         }
         let number = self.s.new_async();
@@ -167,7 +167,13 @@ impl Udp {
             let room: &mut [u8] = if wanted { &mut control } else { &mut [] };
             match sys::recv_msg(fd, &mut self.buf, room) {
                 Ok((n, from, control_len)) => {
-                    let from = self.s.remote.filter(|_| connected).unwrap_or(from);
+                    let from = self
+                        .s
+                        .remote
+                        .as_deref()
+                        .filter(|_| connected)
+                        .copied()
+                        .unwrap_or(from);
                     self.s.received.add(n);
                     let ancillary = wanted.then_some(&control[..control_len]);
                     self.hand_over(base, n, &from, ancillary);
