@@ -324,7 +324,7 @@ fn set_int(s: &mut Sock, o: u8, v: i32) -> Result<(), Error> {
         }
     }
     // An interface is chosen by its address, which is in the order of the network, or by its index.
-    let by_address = o == opt::MULTICAST_IF && s.domain == AF_INET;
+    let by_address = o == opt::MULTICAST_IF && s.domain == libc::AF_INET;
     let v = if by_address { v.to_be() } else { v };
     let r = match s.fd() {
         Ok(fd) => set_kernel(fd, level, name, &v.to_ne_bytes(), must),
