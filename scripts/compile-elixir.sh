@@ -35,9 +35,11 @@ build() {
     mkdir -p "$cache/elixir-$side.new" && cp -r "$app/ebin" "$cache/elixir-$side.new/$(basename "$app")"
   done
   rm -rf "$cache/elixir-$side" "$work"
+  echo "$work" >"$cache/elixir-$side.new/built_in"
   mv "$cache/elixir-$side.new" "$cache/elixir-$side"
 }
 
-{ [ "${STOCK:-}" != again ] && [ -d "$cache/elixir-stock" ]; } || build stock || exit 1
+# A cache that was moved since has modules that name the place it was in.
+{ [ "${STOCK:-}" != again ] && [ "$(cat "$cache/elixir-stock/built_in" 2>/dev/null)" = "$cache/elixir-build" ]; } || build stock || exit 1
 build purlin "$purlin" exec -- || exit 1
 compare_trees "$cache/elixir-stock" "$cache/elixir-purlin"

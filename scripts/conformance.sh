@@ -100,6 +100,17 @@ prepare_elixir() {
   [ -d "$elixir/lib/$1/test" ]
 }
 
+# end_leftovers DIRECTORY: ends the nodes that tests started in the background and, without distribution, could not stop:
+# processes that have no parent any more and whose arguments name the directory.
+end_leftovers() {
+  for p in /proc/[0-9]*; do
+    [ "$(awk '$1 == "PPid:" { print $2 }' "$p/status" 2>/dev/null)" = 1 ] || continue
+    tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qF "$1" || continue
+    pkill -KILL -P "${p#/proc/}"
+    kill -KILL "${p#/proc/}" 2>/dev/null
+  done
+}
+
 # elixir_suite SIDE APP: leaves lines like those of `suite`
 elixir_suite() {
   side=$1 app=$2
@@ -114,6 +125,7 @@ elixir_suite() {
     RESULTS=$lines ELIXIR_ASSERT_TIMEOUT=4000 REBAR3=${REBAR3:-$(command -v rebar3 || command -v false)} LC_ALL=C.UTF-8 \
       timeout -k 5 "${SUITE_SECONDS:-1800}" "$@" elixir -r "$here/tests/elixir/recorder.exs" \
       -r "$tests/test_helper.exs" -pr "$tests/**/*_test.exs") >"$cache/$side/elixir/$app.log" 2>&1 </dev/null
+  end_leftovers "$cache/elixir-tree-$side/"
   grep -q '^done' "$lines" || echo "$side did not reach the end of elixir/$app: $cache/$side/elixir/$app.log" >&2
   verdicts "$lines" >"$cache/$side/elixir/$app"
 }

@@ -20,6 +20,9 @@ found=${FOUND:-$here/target/fuzz/found}
 failures=$here/target/fuzz/failures
 mkdir -p "$found" "$failures"
 
+cargo build -q -p purlin-fuzz --bin corpus || exit 2
+corpus=${CARGO_TARGET_DIR:-target}/debug/corpus
+
 # With --target, build scripts and macros are built without coverage. Libraries in C are built from their crates' sources,
 # and count what they come by too, where the fuzzer knows how to be told.
 export CARGO_TARGET_DIR="$here/target/fuzz" LIBZ_SYS_STATIC=1 PCRE2_SYS_STATIC=1
@@ -30,9 +33,8 @@ esac
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks $muldefs"
-cargo build -q --release --target "$triple" -p purlin-fuzz --features libfuzzer || exit 2
+cargo build -q --release --target "$triple" -p purlin-fuzz --features libfuzzer --bin fuzz || exit 2
 fuzzer=$CARGO_TARGET_DIR/$triple/release/fuzz
-corpus=$CARGO_TARGET_DIR/$triple/release/corpus
 
 status=0
 for t in $targets; do
