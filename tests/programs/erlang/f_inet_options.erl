@@ -151,7 +151,7 @@ connected() ->
     R = [gen_udp:connect(A, {127, 0, 0, 1}, Q), gen_udp:send(A, "one"), element(3, element(2, gen_udp:recv(B, 0, 5000))), element(1, element(2, inet:peername(A))), inet:peername(B),
          gen_udp:send(B, {127, 0, 0, 1}, P, <<>>), element(3, element(2, gen_udp:recv(A, 0, 5000))), gen_udp:recv(A, 0, 10), gen_udp:send(B, "x"),
          gen_udp:send(B, {127, 0, 0, 1}, P, binary:copy(<<0>>, 70000)), outcome(fun() -> gen_udp:send(B, {127, 0, 0, 1}, 70000, "x") end),
-         gen_udp:send(B, {127, 0, 0, 1}, 0, "x"), outcome(fun() -> gen_udp:send(B, "nonesuch.invalid", P, "x") end), outcome(fun() -> gen_udp:send(B, {127, 0, 0, 1}, P, [foo]) end)],
+         gen_udp:send(B, {127, 0, 0, 1}, 0, "x"), outcome(fun() -> gen_udp:send(B, "no..name", P, "x") end), outcome(fun() -> gen_udp:send(B, {127, 0, 0, 1}, P, [foo]) end)],
     gen_udp:close(A), gen_udp:close(B),
     {R, gen_udp:send(A, "x"), gen_udp:recv(A, 0), gen_udp:open(70000), outcome(fun() -> gen_udp:open(x) end), gen_udp:open(0, [{ip, {1, 2, 3, 4}}])}.
 
@@ -183,7 +183,7 @@ interfaces() ->
     {lists:sort(All), element(1, inet:getif()), inet:ifget("lo", [addr, netmask, flags, mtu, hwaddr, broadaddr, dstaddr]), inet:ifget("nonesuch", [addr]), outcome(fun() -> inet:getiflist() end), inet:getifaddrs([{netns, "/nonesuch"}])}.
 
 lookups() ->
-    {inet:getaddr("localhost", inet), inet:getaddr("localhost", inet6), inet:getaddr("nonesuch.invalid", inet), inet:getaddrs(localhost, inet), inet:gethostbyname("127.0.0.1"),
+    {inet:getaddr("localhost", inet), inet:getaddr("localhost", inet6), inet:getaddr("no..name", inet), inet:getaddrs(localhost, inet), inet:gethostbyname("127.0.0.1"),
      inet:gethostbyaddr({127, 0, 0, 1}), inet:gethostbyname("localhost", inet6), inet:gethostname(), inet:getservbyname(http, tcp), inet:getservbyname(nonesuch, tcp), inet:getservbyport(25, tcp), outcome(fun() -> inet:getservbyport(x, tcp) end),
      inet:getaddr("::1", inet), inet:getaddr({1, 2, 3, 4}, inet6), inet:gethostbyaddr("::1")}.
 
@@ -197,7 +197,7 @@ ports() ->
     Bad = [outcome(fun() -> gen_tcp:connect({127, 0, 0, 1}, X, []) end) || X <- [0, -1, 70000, x, http2]],
     Info = [{K, V} || {K, V} <- erlang:port_info(C), lists:member(K, [name, input, output])],
     gen_tcp:close(C), gen_tcp:close(L),
-    {Again, element(1, Busy), T, Bad, Info, outcome(fun() -> gen_tcp:accept(L) end), outcome(fun() -> gen_tcp:listen(70000, []) end), gen_tcp:connect("nonesuch.invalid", 1, []), gen_tcp:connect({127, 0, 0, 1}, P, [], 1000), outcome(fun() -> gen_tcp:connect({127, 0, 0, 1}, P, [], -1) end)}.
+    {Again, element(1, Busy), T, Bad, Info, outcome(fun() -> gen_tcp:accept(L) end), outcome(fun() -> gen_tcp:listen(70000, []) end), gen_tcp:connect("no..name", 1, []), gen_tcp:connect({127, 0, 0, 1}, P, [], 1000), outcome(fun() -> gen_tcp:connect({127, 0, 0, 1}, P, [], -1) end)}.
 
 open_at() ->
     {ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
