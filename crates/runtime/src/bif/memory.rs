@@ -101,7 +101,8 @@ fn allocated() -> usize {
 /// What memory is used for now.
 pub fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
-    let live = process::table().live() * process::table::CELL_BYTES;
+    // Processes come to be between the two looks at the table.
+    let live = (process::table().live() * process::table::CELL_BYTES).min(cells);
     let heaps = gc::heap_bytes();
     let (names, table) = atom::bytes();
     let (regions, _) = region::totals();
