@@ -72,6 +72,8 @@ pub struct Emitter {
     pub lines: Vec<(u32, u32)>,
     /// An operand was larger than its place: the code must not run.
     pub too_large: bool,
+    /// Whether an instruction has operands that its row has no variant for: the module is refused.
+    pub unfit: bool,
     fixups: Vec<Fixup>,
     units: Vec<u16>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
@@ -85,6 +87,7 @@ impl Emitter {
             labels: vec![u32::MAX; labels],
             lines: Vec::new(),
             too_large: false,
+            unfit: false,
             fixups: Vec::new(),
             units: Vec::new(),
             last: None,
@@ -129,7 +132,7 @@ impl Emitter {
     /// Appends an instruction, or makes it a part of the last one.
     ///
     /// # Panics
-    /// If the operands don't fit the row: a fault of the lowering, not of the module.
+    /// If there are more or fewer operands than the row says: a fault of the lowering, not of the module.
     pub fn op(&mut self, op: Op, args: &[Arg]) {
         let Some((start, last, prev)) = self.last.take() else {
             return self.plain(op, args);
@@ -167,7 +170,11 @@ impl Emitter {
             .collect();
         let number = match op.variant(&forms) {
             Some(n) => n,
-            None => panic!("no variant of {} for {args:?}", row.name),
+            None => {
+                debug_assert!(false, "no variant of {} for {args:?}", row.name);
+                self.unfit = true;
+                return;
+            }
         };
         let at = self.here();
         let mut u = std::mem::take(&mut self.units);

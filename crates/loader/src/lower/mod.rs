@@ -89,7 +89,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     for f in &code.functions {
         l.function(f)?;
     }
-    if l.e.too_large {
+    if l.e.too_large || l.e.unfit {
         return Err(Fault::Encoding.into());
     }
     l.e.resolve();
@@ -565,7 +565,9 @@ impl Lower<'_> {
                     self.e.op(Op::FMove, &[Arg::H(x * 8), Arg::H(y * 8)])
                 }
                 (Operand::Fr(_), _) => self.ss(Op::FStore, &a[..2]),
-                _ => self.ss(Op::FLoad, &a[..2]),
+                (_, Operand::Fr(_)) => self.ss(Op::FLoad, &a[..2]),
+                // It moves from or to a float register.
+                _ => return Err(Fault::Operand(2).into()),
             },
             g::FCONV => self.ss(Op::FConv, &a[..2]),
             g::FADD => self.ss(Op::FAdd, &a[1..4]),
