@@ -21,6 +21,7 @@ pub use versions::{
 };
 
 use crate::bif::{Bif, Kind, TABLES};
+use crate::process::ext::Hashing;
 use purlin_isa::ops::{Form, Op, dirty};
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::{NIL, Term, am, atom};
@@ -30,7 +31,8 @@ use std::sync::{Mutex, OnceLock, RwLock};
 
 const SHARDS: usize = 16;
 
-type ExportMap = HashMap<(u32, u32, u32), &'static Export>;
+/// By the indices of the atoms and the arity. Looked up at each call of a function that is named at run time.
+type ExportMap = HashMap<(u32, u32, u32), &'static Export, Hashing>;
 type FunKey = (u32, i64, u32);
 
 struct Code {

@@ -29,11 +29,12 @@ enum Repr<K, V> {
 
 const FEW: usize = 16;
 
-type Hashing = std::hash::BuildHasherDefault<Mix>;
+/// For maps whose keys are numbers that the runtime itself has given out, which nobody can choose.
+pub type Hashing = std::hash::BuildHasherDefault<Mix>;
 
-/// A hash of numbers that the runtime itself has given out, which nobody can choose.
+/// The hash of [`Hashing`].
 #[derive(Default)]
-struct Mix(u64);
+pub struct Mix(u64);
 
 impl std::hash::Hasher for Mix {
     fn finish(&self) -> u64 {
