@@ -19,9 +19,10 @@ check: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-# Speed of both runtimes, in turn. BENCH names some: make bench BENCH="fib ring"
+# Speed of both runtimes, in turn, then lateness, memory and pauses. BENCH names some: make bench BENCH="fib ring"
 bench: setup
 	@sh scripts/bench.sh $(BENCH)
+	@sh scripts/schedule.sh $(BENCH)
 
 # The servers of examples/http on both runtimes, in turn, under 400 connections. PAGES names some: make bench-http PAGES="whole split"
 bench-http: setup

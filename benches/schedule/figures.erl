@@ -4,7 +4,7 @@
 -export([main/1, names/0]).
 
 names() ->
-    [latency, compaction, after_exit, fresh_reference, long_scan, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
+    [latency, compaction, after_exit, sleepers, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
 
 main([Name]) ->
     lists:foreach(fun({What, Unit, N}) -> io:format("~s ~s ~.3f~n", [What, Unit, float(N)]) end, run(list_to_atom(Name))),
@@ -19,9 +19,10 @@ run(latency) ->
     [exit(P, kill) || P <- Busy],
     [{latency_median, "ms", lists:nth(250, Late) / 1000}, {latency_p99, "ms", lists:nth(495, Late) / 1000}];
 
-%% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it after two seconds.
+%% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it after two seconds. The
+%% environment's COMPACTION says how many; ten thousand are more than most machines have memory for on stock.
 run(compaction) ->
-    N = 200,
+    N = list_to_integer(os:getenv("COMPACTION", "200")),
     Before = resident(),
     Self = self(),
     Ps = [begin
@@ -48,6 +49,31 @@ run(after_exit) ->
     erlang:garbage_collect(),
     timer:sleep(3000),
     [{after_exit_peak, "MiB", (Peak - Before) / 1024}, {after_exit_left, "MiB", (resident() - Before) / 1024}];
+
+%% A hundred thousand processes in a receive with a timeout: resident memory of each, what process_info says of it, and what
+%% is left when all have ended.
+run(sleepers) ->
+    N = 100000,
+    erlang:garbage_collect(),
+    timer:sleep(500),
+    {Before, Said} = {resident(), memory()},
+    Self = self(),
+    Ps = [spawn(fun() -> receive stop -> Self ! done after 600000 -> ok end end) || _ <- lists:seq(1, N)],
+    timer:sleep(200),
+    {Alive, AllSaid} = {resident(), memory()},
+    [P ! stop || P <- Ps],
+    [receive done -> ok end || _ <- Ps],
+    [{sleeper_resident, "bytes", (Alive - Before) * 1024 / N}, {sleeper_process_info, "bytes", (AllSaid - Said) / N}];
+
+%% Ten million messages that nobody wants: a call answered with a fresh reference, a collection, and a scan.
+run(ten_million) ->
+    N = 10000000,
+    Echo = spawn(fun echo/0),
+    fill(N),
+    {T, ok} = timer:tc(fun() -> calls(Echo, 20000) end),
+    {C, _} = timer:tc(fun() -> erlang:garbage_collect() end),
+    {S, ok} = timer:tc(fun() -> receive none -> ok after 0 -> ok end end),
+    [{ten_million_call, "us", T / 20000}, {ten_million_collection, "ms", C / 1000}, {ten_million_scan, "ns", S * 1000 / N}];
 
 %% Calls answered with a fresh reference while a million messages that nobody wants wait.
 run(fresh_reference) ->
@@ -208,6 +234,10 @@ pieces(N) ->
     Rs = [element(2, spawn_monitor(fun() -> piece(2000000, I) end)) || I <- lists:seq(1, N)],
     [receive {'DOWN', R, process, _, _} -> ok end || R <- Rs],
     ok.
+
+%% What process_info says of all processes.
+memory() ->
+    lists:sum([case process_info(P, memory) of {_, M} -> M; undefined -> 0 end || P <- processes()]).
 
 resident() -> status("VmRSS").
 status(Key) ->
