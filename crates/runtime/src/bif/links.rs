@@ -243,15 +243,10 @@ fn new_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
 }
 
 fn add(cx: &mut Cx, k: RefKey, target: Target, o: MonitorOptions) {
-    cx.process().ext_mut().monitors.insert(
-        k,
-        Monitor {
-            target,
-            alias: o.alias,
-            tag: o.tag,
-            spawning: false,
-        },
-    );
+    cx.process()
+        .ext_mut()
+        .monitors
+        .insert(k, Monitor::new(target, o.alias, o.tag));
 }
 
 /// What is on a node that isn't connected is down at once.
@@ -293,7 +288,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     if m.alias == AliasMode::Explicit {
         e.aliases.insert(k, false);
     }
-    if let Target::Local(to) | Target::Named(to, _) = m.target {
+    if let Target::Local(to) | Target::Named(to, _) = m.target() {
         if to != me {
             send_demonitor(me, to, r);
         }

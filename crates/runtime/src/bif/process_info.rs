@@ -158,13 +158,22 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
     to.list(&v)
 }
 
+/// What a block of so many bytes takes with what the C library adds to it.
+fn in_block(bytes: usize) -> usize {
+    if bytes == 0 {
+        0
+    } else {
+        (bytes + 8).next_multiple_of(16)
+    }
+}
+
 /// Bytes that the process takes: its cell and all that hangs off it. Shared regions and refc binaries are not counted.
 pub fn memory(cx: &mut Cx) -> usize {
-    let mut n = process::table::CELL_BYTES;
+    let mut n = process::table::BYTES_EACH;
     if !cx.heap.inline_block {
-        n += cx.heap.block_words() * 8;
+        n += in_block(cx.heap.block_words() * 8);
     }
-    n += cx.heap.old_block_words() * 8;
+    n += in_block(cx.heap.old_block_words() * 8);
     n += cx
         .heap
         .frags
@@ -177,7 +186,7 @@ pub fn memory(cx: &mut Cx) -> usize {
         n += size_of::<crate::signal::mailbox::Mailbox>() + m.bytes();
     }
     if let Some(e) = p.ext() {
-        n += e.bytes();
+        n += in_block(e.bytes());
     }
     n
 }
@@ -260,7 +269,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         }
         "monitors" => {
             let v: Vec<Target> = match cx.process().ext() {
-                Some(e) => e.monitors.iter().map(|m| m.1.target).collect(),
+                Some(e) => e.monitors.iter().map(|m| m.1.target()).collect(),
                 None => Vec::new(),
             };
             let node = purlin_term::node::this_name();
@@ -281,7 +290,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         }
         "monitored_by" => {
             let v: Vec<Term> = match cx.process().ext() {
-                Some(e) => e.watchers.iter().map(|w| w.1.by).collect(),
+                Some(e) => e.watchers.iter().map(|w| w.1.by()).collect(),
                 None => Vec::new(),
             };
             to.list(&v)

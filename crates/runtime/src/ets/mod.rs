@@ -123,15 +123,17 @@ unsafe impl Send for Heir {}
 /// What a tid refers to.
 struct TableRef(Arc<Table>);
 
-/// Tables by some key, in shards so that those who make tables don't meet.
-struct Index<K, V>([RwLock<HashMap<K, V>>; SHARDS]);
+/// Tables by some key, in shards so that those who make tables don't meet. Every process that ends looks for its own in two
+/// of them: no hash that guards against chosen keys is needed for what the runtime numbers itself.
+struct Index<K, V>([RwLock<Shard<K, V>>; SHARDS]);
+type Shard<K, V> = HashMap<K, V, crate::process::ext::Hashing>;
 const SHARDS: usize = 16;
 
 impl<K: std::hash::Hash + Eq, V> Index<K, V> {
     fn new() -> Self {
-        Index(std::array::from_fn(|_| RwLock::new(HashMap::new())))
+        Index(std::array::from_fn(|_| RwLock::new(Shard::default())))
     }
-    fn shard(&self, n: u64) -> &RwLock<HashMap<K, V>> {
+    fn shard(&self, n: u64) -> &RwLock<Shard<K, V>> {
         &self.0[n as usize % SHARDS]
     }
 }

@@ -77,6 +77,7 @@ pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         cx.count_collection(true);
     }
     let after = blocks(cx);
+    let left_cell = !cx.heap.inline_block;
     cx.leave((*p).pc, 0);
     let me = &mut *p;
     if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
@@ -84,11 +85,16 @@ pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         me.mailbox = std::ptr::null_mut();
     }
     let expanded = me.has(HEAP_IN_EXT);
+    // A heap that has left the cell never comes back to it.
+    let cell_words = me.inline_words();
     if let Some(e) = me.ext() {
         if !expanded {
             e.heap = None;
         }
         e.monitors.compact();
+        if left_cell {
+            e.dict.settle(cell_words, INLINE_WORDS);
+        }
         if after >= SMALL_WORDS || e.compacted_words != 0 {
             e.compacted_words = after;
         }

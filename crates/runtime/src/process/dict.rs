@@ -4,6 +4,9 @@
 //! gaps and are searched in order: a process made by `proc_lib` has three, and a million of those must stay small. More
 //! are an open-addressing table of a power of two of pairs, in which a pair whose key is [`Term::NON_VALUE`] is empty.
 //! Keys are hashed by `phash2`, which does not depend on addresses.
+//!
+//! The slice is a block of its own, or lies in words that somebody lends ([`Dict::settle`]): the cell of a process whose
+//! heap has left it has room for a few pairs.
 
 use purlin_term::compare::eq_exact;
 use purlin_term::{Alloc, NIL, Term, am, hash};
@@ -12,20 +15,69 @@ use purlin_term::{Alloc, NIL, Term, am, hash};
 const FEW: usize = 8;
 
 /// See the module head.
-#[derive(Default)]
 pub struct Dict {
-    /// Key, value, key, value …
-    slots: Box<[Term]>,
+    /// Key, value, key, value … From `Box::into_raw`, or lent; dangling where there are none.
+    at: *mut Term,
+    /// Words there, and [`LENT`].
+    words: u32,
     /// Pairs in use.
     len: u32,
+}
+
+/// The words are not the dictionary's to free.
+const LENT: u32 = 1 << 31;
+
+impl Default for Dict {
+    fn default() -> Dict {
+        Dict {
+            at: std::ptr::NonNull::dangling().as_ptr(),
+            words: 0,
+            len: 0,
+        }
+    }
+}
+
+impl Drop for Dict {
+    fn drop(&mut self) {
+        self.set_slots(Vec::new());
+    }
 }
 
 const EMPTY: Term = Term::NON_VALUE;
 
 impl Dict {
+    fn slots(&self) -> &[Term] {
+        // SAFETY: so many words lie there, initialised, until `self` is told otherwise.
+        unsafe { std::slice::from_raw_parts(self.at, self.words()) }
+    }
     /// What the collector updates.
     pub fn slots_mut(&mut self) -> &mut [Term] {
-        &mut self.slots
+        // SAFETY: as in `slots`.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.words()) }
+    }
+    /// Puts other slots in place of those that are there.
+    fn set_slots(&mut self, v: Vec<Term>) {
+        let old = (self.at, self.words);
+        let b = Box::leak(v.into_boxed_slice());
+        (self.at, self.words) = (b.as_mut_ptr(), b.len() as u32);
+        if old.1 & LENT == 0 {
+            let s = std::ptr::slice_from_raw_parts_mut(old.0, old.1 as usize);
+            // SAFETY: this is what an earlier call has leaked, or an empty slice.
+            drop(unsafe { Box::from_raw(s) });
+        }
+    }
+    /// Moves into the `room` words at `to`, if it has a block of its own that fits.
+    ///
+    /// # Safety
+    /// The words stay the dictionary's for as long as it lives.
+    pub unsafe fn settle(&mut self, to: *mut Term, room: usize) {
+        if self.words & LENT != 0 || self.words == 0 || self.words() > room || !self.few() {
+            return;
+        }
+        let n = self.words;
+        std::ptr::copy_nonoverlapping(self.at, to, n as usize);
+        self.set_slots(Vec::new());
+        (self.at, self.words) = (to, n | LENT);
     }
     /// Entries.
     pub fn len(&self) -> usize {
@@ -37,10 +89,18 @@ impl Dict {
     }
     /// Words that the table itself takes.
     pub fn words(&self) -> usize {
-        self.slots.len()
+        (self.words & !LENT) as usize
+    }
+    /// Bytes of its block, if it has one.
+    pub fn bytes(&self) -> usize {
+        if self.words & LENT != 0 {
+            0
+        } else {
+            self.words() * 8
+        }
     }
     fn pairs(&self) -> usize {
-        self.slots.len() / 2
+        self.words() / 2
     }
     fn few(&self) -> bool {
         self.pairs() <= FEW
@@ -54,14 +114,14 @@ impl Dict {
         h as usize & (self.pairs() - 1)
     }
     fn is_key(&self, i: usize, k: Term) -> bool {
-        let s = self.slots[2 * i];
+        let s = self.slots()[2 * i];
         s == k || (!k.is_immed() && !s.is_immed() && eq_exact(s, k))
     }
     /// Of a table: the pair that holds `k`, or the empty one where it would go.
     fn probe(&self, k: Term) -> usize {
         let n = self.pairs();
         let mut i = self.home(k);
-        while self.slots[2 * i] != EMPTY && !self.is_key(i, k) {
+        while self.slots()[2 * i] != EMPTY && !self.is_key(i, k) {
             i = (i + 1) & (n - 1);
         }
         i
@@ -71,35 +131,35 @@ impl Dict {
         if self.few() {
             return (0..self.pairs()).find(|&i| self.is_key(i, k));
         }
-        Some(self.probe(k)).filter(|&i| self.slots[2 * i] != EMPTY)
+        Some(self.probe(k)).filter(|&i| self.slots()[2 * i] != EMPTY)
     }
     /// The value of `k`.
     pub fn get(&self, k: Term) -> Option<Term> {
-        self.find(k).map(|i| self.slots[2 * i + 1])
+        self.find(k).map(|i| self.slots()[2 * i + 1])
     }
     /// Sets the value of `k`; the one before is returned.
     pub fn put(&mut self, k: Term, v: Term) -> Option<Term> {
         if let Some(i) = self.find(k) {
-            return Some(std::mem::replace(&mut self.slots[2 * i + 1], v));
+            return Some(std::mem::replace(&mut self.slots_mut()[2 * i + 1], v));
         }
         if self.pairs() < FEW {
-            let mut s = std::mem::take(&mut self.slots).into_vec();
-            s.reserve_exact(2);
+            let mut s = Vec::with_capacity(self.words() + 2);
+            s.extend_from_slice(self.slots());
             s.extend([k, v]);
-            self.slots = s.into_boxed_slice();
+            self.set_slots(s);
         } else {
             if self.few() || (self.len() + 1) * 4 > self.pairs() * 3 {
-                let old = std::mem::take(&mut self.slots);
-                self.slots = vec![EMPTY; old.len() * 2].into_boxed_slice();
+                let old = self.slots().to_vec();
+                self.set_slots(vec![EMPTY; old.len() * 2]);
                 for p in old.chunks(2).filter(|p| p[0] != EMPTY) {
                     let i = self.probe(p[0]);
-                    self.slots[2 * i] = p[0];
-                    self.slots[2 * i + 1] = p[1];
+                    self.slots_mut()[2 * i] = p[0];
+                    self.slots_mut()[2 * i + 1] = p[1];
                 }
             }
             let i = self.probe(k);
-            self.slots[2 * i] = k;
-            self.slots[2 * i + 1] = v;
+            self.slots_mut()[2 * i] = k;
+            self.slots_mut()[2 * i + 1] = v;
         }
         self.len += 1;
         None
@@ -107,14 +167,14 @@ impl Dict {
     /// Removes `k`; its value is returned.
     pub fn erase(&mut self, k: Term) -> Option<Term> {
         let i = self.find(k)?;
-        let v = self.slots[2 * i + 1];
+        let v = self.slots()[2 * i + 1];
         self.len -= 1;
         if self.len == 0 {
-            self.slots = Box::default();
+            self.set_slots(Vec::new());
         } else if self.few() {
-            let mut s = std::mem::take(&mut self.slots).into_vec();
+            let mut s = self.slots().to_vec();
             s.drain(2 * i..2 * i + 2);
-            self.slots = s.into_boxed_slice();
+            self.set_slots(s);
         } else {
             self.close_gap(i);
         }
@@ -126,23 +186,24 @@ impl Dict {
         let (mut hole, mut j) = (i, i);
         loop {
             j = (j + 1) & (n - 1);
-            let k = self.slots[2 * j];
+            let k = self.slots()[2 * j];
             if k == EMPTY {
                 break;
             }
             let home = self.home(k);
             if (j.wrapping_sub(home) & (n - 1)) >= (j.wrapping_sub(hole) & (n - 1)) {
-                self.slots[2 * hole] = k;
-                self.slots[2 * hole + 1] = self.slots[2 * j + 1];
+                self.slots_mut()[2 * hole] = k;
+                let v = self.slots()[2 * j + 1];
+                self.slots_mut()[2 * hole + 1] = v;
                 hole = j;
             }
         }
-        self.slots[2 * hole] = EMPTY;
-        self.slots[2 * hole + 1] = EMPTY;
+        self.slots_mut()[2 * hole] = EMPTY;
+        self.slots_mut()[2 * hole + 1] = EMPTY;
     }
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
-        self.slots
+        self.slots()
             .chunks(2)
             .filter(|p| p[0] != EMPTY)
             .map(|p| (p[0], p[1]))
@@ -165,6 +226,31 @@ pub const ABSENT: Term = am::UNDEFINED;
 mod tests {
     use super::*;
     use std::collections::HashMap;
+
+    #[test]
+    fn lent_words_are_left_when_they_no_longer_do() {
+        let mut room = [NIL; 6];
+        let t = Term::small;
+        let mut d = Dict::default();
+        for i in 0..3 {
+            d.put(t(i), t(10 * i));
+        }
+        // SAFETY: `room` outlives the dictionary.
+        unsafe { d.settle(room.as_mut_ptr(), 6) };
+        assert!(d.bytes() == 0 && d.get(t(2)) == Some(t(20)));
+        assert_eq!(d.put(t(1), t(11)), Some(t(10)));
+        for i in 3..40 {
+            d.put(t(i), t(10 * i));
+        }
+        assert!(d.bytes() > 0 && d.get(t(1)) == Some(t(11)) && d.len() == 40);
+        // SAFETY: as above.
+        unsafe { d.settle(room.as_mut_ptr(), 6) };
+        assert!(d.bytes() > 0);
+        for i in 0..40 {
+            d.erase(t(i));
+        }
+        assert!(d.is_empty() && d.bytes() == 0);
+    }
 
     #[test]
     fn behaves_as_a_map() {

@@ -85,10 +85,10 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         let mut f = purlin_term::frag::Fragment::new();
         let r = f.local_ref(k);
         let r = OwnedTerm::from_parts(r, f);
-        tell_down(w.by, r.term(), me, w.name, reason);
+        tell_down(w.by(), r.term(), me, w.name(), reason);
     }
     for (k, m) in e.monitors.drain() {
-        if let ext::Target::Local(to) | ext::Target::Named(to, _) = m.target {
+        if let ext::Target::Local(to) | ext::Target::Named(to, _) = m.target() {
             let mut f = purlin_term::frag::Fragment::new();
             let r = f.local_ref(k);
             let r = OwnedTerm::from_parts(r, f);

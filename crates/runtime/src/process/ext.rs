@@ -250,23 +250,85 @@ pub enum AliasMode {
     ReplyDemonitor,
 }
 
-/// A monitor as the watching end sees it.
+/// A monitor as the watching end sees it. A process may have a million of them: packed, so that an entry of the set takes
+/// 36 bytes.
+#[repr(C, packed(4))]
 pub struct Monitor {
-    pub target: Target,
-    pub alias: AliasMode,
+    /// Local process or port, or nil for the clock.
+    object: Term,
     /// `{tag, T}`
     pub tag: Option<Box<OwnedTerm>>,
+    /// Index of the atom that it is monitored by, or [`NO_NAME`].
+    name: u32,
+    pub alias: AliasMode,
     /// The process is being spawned by a request that has not been answered.
     pub spawning: bool,
+}
+
+/// Index of no atom.
+const NO_NAME: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<(RefKey, Monitor)>() == 36);
+
+impl Monitor {
+    /// A monitor of `target`.
+    pub fn new(target: Target, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
+        let (object, name) = match target {
+            Target::Local(t) => (t, NO_NAME),
+            Target::Named(t, n) => (t, n.atom_index()),
+            Target::Clock => (NIL, NO_NAME),
+        };
+        Monitor {
+            object,
+            tag,
+            name,
+            alias,
+            spawning: false,
+        }
+    }
+    /// What it watches.
+    pub fn target(&self) -> Target {
+        match (self.object, self.name) {
+            (NIL, _) => Target::Clock,
+            (t, NO_NAME) => Target::Local(t),
+            (t, n) => Target::Named(t, Term::atom(n)),
+        }
+    }
 }
 
 /// A monitor as the watched end sees it.
 #[derive(Clone, Copy)]
 pub struct Watcher {
+    /// Data of the pid of who watches.
+    by: u32,
+    /// Index of the atom that it watches by, or [`NO_NAME`].
+    name: u32,
+}
+
+impl Watcher {
+    /// The local process `by` watches, by the name `name` or nil.
+    pub fn new(by: Term, name: Term) -> Watcher {
+        debug_assert!(by.is_local_pid());
+        Watcher {
+            by: by.pid_data(),
+            name: if name.is_atom() {
+                name.atom_index()
+            } else {
+                NO_NAME
+            },
+        }
+    }
     /// Pid of who watches.
-    pub by: Term,
+    pub fn by(&self) -> Term {
+        Term::pid(self.by)
+    }
     /// The name it watches by, or nil.
-    pub name: Term,
+    pub fn name(&self) -> Term {
+        match self.name {
+            NO_NAME => NIL,
+            n => Term::atom(n),
+        }
+    }
 }
 
 /// Settings that differ from the runtime's.
@@ -414,7 +476,7 @@ impl Ext {
             + self.links.bytes()
             + self.monitors.bytes()
             + self.watchers.bytes()
-            + self.dict.words() * 8;
+            + self.dict.bytes();
         if self.heap.is_some() {
             n += size_of::<Heap>();
         }

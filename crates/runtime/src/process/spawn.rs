@@ -149,22 +149,12 @@ pub unsafe fn spawn(
             q.ext_mut().links.insert(pid.raw(), Link { unlinking: 0 });
         }
         if let Some((k, alias, tag)) = o.monitor.take() {
-            me.ext_mut().watchers.insert(
-                k,
-                Watcher {
-                    by: q.pid(),
-                    name: purlin_term::NIL,
-                },
-            );
-            q.ext_mut().monitors.insert(
-                k,
-                Monitor {
-                    target: Target::Local(pid),
-                    alias,
-                    tag,
-                    spawning: false,
-                },
-            );
+            me.ext_mut()
+                .watchers
+                .insert(k, Watcher::new(q.pid(), purlin_term::NIL));
+            q.ext_mut()
+                .monitors
+                .insert(k, Monitor::new(Target::Local(pid), alias, tag));
         }
     }
     if o.max_heap.is_some() {

@@ -26,6 +26,9 @@ const FIRST_SLOTS: usize = 1 << 15;
 const DATA_MASK: u64 = (1 << 28) - 1;
 /// Bytes of a cell. See [`Process`] for what lies in it.
 pub const CELL_BYTES: usize = 192;
+/// Bytes that a process takes at least: its cell, the node of its receive timer, and slots of the table, of which there
+/// are one to two for each.
+pub const BYTES_EACH: usize = CELL_BYTES + 16 + 8;
 
 /// See the module head.
 pub struct Table {

@@ -78,7 +78,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::Monitor => {
             if let Some(&[r, by, name]) = (*s).term.as_tuple() {
                 if let Some(k) = ref_key(r) {
-                    p.ext_mut().watchers.insert(k, Watcher { by, name });
+                    p.ext_mut().watchers.insert(k, Watcher::new(by, name));
                 }
             }
             Signal::free(s);
@@ -156,7 +156,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
         }
     };
     if let Some(m) = ended {
-        if let Target::Local(to) | Target::Named(to, _) = m.target {
+        if let Target::Local(to) | Target::Named(to, _) = m.target() {
             send_demonitor(p.pid(), to, r);
         }
     }

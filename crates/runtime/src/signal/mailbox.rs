@@ -188,8 +188,14 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         return t;
     }
     if !std::ptr::eq(m.save, &m.first) {
-        // A queue is being walked: what comes next is fetched while this one is compared.
-        prefetch((*s).link.next as *const u8);
+        // A queue is being walked: what comes next is fetched while this one is compared, and what lies where a few
+        // messages later would, had all come from one place.
+        let next = (*s).link.next as *const u8;
+        prefetch(next);
+        let stride = (next as isize).wrapping_sub(s as isize);
+        if (1..=1024).contains(&stride) {
+            prefetch(next.wrapping_offset(stride * 8));
+        }
         return t;
     }
     let n = (*s).words();
