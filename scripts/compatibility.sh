@@ -5,7 +5,8 @@
 #                                               modules load as native functions) against the tables of this runtime
 #   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of scripts/conformance.sh, with
 #                                               today's date and the versions; rows of suites that RESULTS doesn't name
-#                                               stay. Totals by application go to README.md.
+#                                               stay. Totals by application go to README.md. MEASURED: what stands in
+#                                               place of date and versions, of results that come from elsewhere
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$HOME/.cargo/bin:$PATH"
@@ -32,6 +33,7 @@ if [ "${1:-}" = suites ]; then
   measured="$(date +%F), OTP $otp"
   case $(cat "$2") in *elixir/*) measured="$measured, Elixir $(elixir --short-version)" ;; esac
   measured="$measured, Purlin $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1) $(git rev-parse --short HEAD 2>/dev/null || :)"
+  measured=${MEASURED:-$measured}
   # The rows that are there, but for what was measured anew.
   awk '/^<!-- suites: begin/ { on = 1 } /^<!-- suites: end/ { on = 0 } on && /^\| `/' COMPATIBILITY.md |
     awk -F'`' 'NR == FNR { split($0, new, " "); seen[new[1]] = 1; next } !seen[$2]' "$2" - >"$list"

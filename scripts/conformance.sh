@@ -3,7 +3,8 @@
 # they differ.
 #
 #   scripts/conformance.sh [SUITE ...]      none: those listed in tests/otp/suites
-#   scripts/conformance.sh from FILE        takes what a run made elsewhere gave: lines `APP/SUITE CASE STOCK PURLIN`
+#   scripts/conformance.sh from FILE        takes what runs made elsewhere gave: lines `APP/SUITE CASE STOCK PURLIN`;
+#                                           MEASURED says of what, in place of the versions of here
 #
 # A suite is one of OTP's with its application (`stdlib/lists_SUITE`) or without (`lists_SUITE`), or `elixir/APP` for an
 # application of Elixir's (`elixir/eex`); `emulator`, `stdlib`, `kernel`, `compiler` and `elixir` stand for all of theirs.
