@@ -106,6 +106,12 @@ static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
 static COLLECTIONS: AtomicUsize = AtomicUsize::new(0);
 static RECLAIMED_WORDS: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes of those blocks of heaps that were mapped, and not allocated.
+pub fn mapped_bytes() -> usize {
+    MAPPED_BYTES.load(Ordering::Relaxed)
+}
+static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
 /// Bytes in all heap blocks of processes, those in their cells excepted.
 pub fn heap_bytes() -> usize {
     HEAP_BYTES.load(Ordering::Relaxed)
@@ -122,6 +128,7 @@ pub fn totals() -> (usize, usize) {
 pub fn alloc_block(words: usize) -> *mut Term {
     HEAP_BYTES.fetch_add(words * 8, Ordering::Relaxed);
     if words > MAP_ABOVE_WORDS {
+        MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         crate::sys::reserve_rw(words * 8) as *mut Term
     } else {
         let l = block_layout(words);
@@ -144,6 +151,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     }
     HEAP_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
     if words > MAP_ABOVE_WORDS {
+        MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
         crate::sys::release(p as usize, words * 8);
     } else {
         std::alloc::dealloc(p as *mut u8, block_layout(words));

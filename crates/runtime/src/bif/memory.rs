@@ -95,7 +95,7 @@ fn allocated() -> usize {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn allocated() -> usize {
     let (names, table) = atom::bytes();
-    gc::heap_bytes() + bin::total_bytes() + names + table + code_bytes()
+    gc::heap_bytes() - gc::mapped_bytes() + bin::total_bytes() + names + table + code_bytes()
 }
 
 /// What memory is used for now.
@@ -107,8 +107,8 @@ pub fn usage() -> Usage {
     let (names, table) = atom::bytes();
     let (regions, _) = region::totals();
     Usage {
-        // Cells, slots and regions are mapped, not allocated.
-        total: allocated() + cells + slots + regions,
+        // Cells, slots, regions and large blocks of heaps are mapped, not allocated.
+        total: allocated() + gc::mapped_bytes() + cells + slots + regions,
         processes: heaps + cells + slots,
         processes_used: heaps + live + slots,
         atom: names + table,
