@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test check bench bench-http bench-sockets bench-doom conformance generated fuzz soak selfbuild setup
+.PHONY: all demo test test-modes check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak selfbuild setup
 all:
 	cargo build --release
 
@@ -13,6 +13,15 @@ demo: setup
 # Every test; the last line is the count.
 test: setup
 	@sh scripts/test.sh
+
+# The programs of tests/programs and random programs once more in the modes that `make test` samples: everything that goes
+# from process to process in shared regions, a collection at every allocation, and both. MODES names some. Takes long.
+MODES = shared stress shared-stress
+test-modes: setup
+	@cargo build --release -q
+	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs
+	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" sh scripts/generated.sh
+	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" PURLIN_GC_STRESS=1 COUNT=500 sh scripts/generated.sh
 
 # Formatter and clippy.
 check: setup
@@ -35,6 +44,10 @@ bench-sockets: setup
 # A page of 30 GB, rendered to an I/O list and sent: takes two minutes and 5 GB of memory.
 bench-doom: setup
 	@sh scripts/doom.sh 100000000
+
+# Three computations over one large list, in sequence and in three tasks. SIZES names the lengths: make bench-careful SIZES=1000000
+bench-careful: setup
+	@sh scripts/careful.sh $(SIZES)
 
 # OTP's and Elixir's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup

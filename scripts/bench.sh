@@ -5,6 +5,8 @@
 #
 # ROUNDS (3): how often each runtime gets its turn; the best time of all is what counts, since the speed of a shared machine
 # swings, and both get the same chances. REPEATS (2): runs within a turn. SECONDS_EACH (60): limit of a turn.
+# AGAINST: flags of Purlin; it is then measured with these in the place of stock (`AGAINST="+Fregion 0"`: what sharing costs).
+# BENCH_CPU=1: the time that was computed in place of the time that passed, for busy machines.
 # PURLIN: the executable (target/release/purlin); `PURLIN=stock` measures stock against itself, which shows the noise.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -21,7 +23,10 @@ erlc -o "$dir" benches/programs/*.erl || exit 1
 
 # turn purlin|stock MODULE NAME: the best time in microseconds, or nothing
 turn() {
-  if [ "$1" = purlin ] && [ "$PURLIN" != stock ]; then set -- "$2" "$3" "$PURLIN" erl; else set -- "$2" "$3" erl; fi
+  # shellcheck disable=SC2086
+  if [ "$1" = purlin ] && [ "$PURLIN" != stock ]; then set -- "$2" "$3" "$PURLIN" erl
+  elif [ "$1" = stock ] && [ -n "${AGAINST:-}" ]; then set -- "$2" "$3" "$PURLIN" erl $AGAINST
+  else set -- "$2" "$3" erl; fi
   module=$1 name=$2; shift 2
   timeout -k 2 "$limit" "$@" -noshell -pa "$dir" -run bench main "$module" "$name" "$repeats" </dev/null 2>"$dir/err" |
     grep -E '^[0-9]+$' | tail -1
@@ -31,7 +36,7 @@ line() { printf '%-24s %12s %12s %8s\n' "$@"; }
 echo "Best of $rounds x $repeats runs, the runtimes in turn. Ratio: time of Purlin / time of stock; below 1 Purlin is faster."
 for module in sequential processes sharing; do
   echo
-  line "$module" "Purlin ms" "stock ms" ratio
+  line "$module" "Purlin ms" "${AGAINST:-stock} ms" ratio
   for name in $(erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [N]) || N <- $module:names()], halt()."); do
     if [ $# -gt 0 ]; then
       hit=

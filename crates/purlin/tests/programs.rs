@@ -6,10 +6,12 @@
 //! `purlin exec`, in an empty directory of its own.
 //!
 //! Words in the head of a program (its lines that begin with `%` or `#`):
-//! `@stress`: run once more on Purlin with a collection at every allocation. `@seconds N`: the limit, otherwise 60.
+//! `@stress`: run once more on Purlin with a collection at every allocation. `@shared`: run once more with all that goes
+//! from process to process in shared regions (`+Fregion 1`), and with both. `@seconds N`: the limit, otherwise 60.
 //! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
-//! Settings: `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared` and `shared-stress`, for all
+//! programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
 //!
@@ -34,9 +36,34 @@ use std::time::{Duration, Instant};
 struct Program {
     name: String,
     path: PathBuf,
-    stress: bool,
+    modes: Vec<Mode>,
     limit: Duration,
     stdin: String,
+}
+
+/// How Purlin runs a program.
+#[derive(Clone, Copy, PartialEq)]
+struct Mode {
+    /// A collection at every allocation.
+    stress: bool,
+    /// Whatever goes from process to process is put in regions.
+    shared: bool,
+}
+
+impl Mode {
+    const ALL: [(&'static str, Mode); 4] = [
+        ("plain", Mode::of(false, false)),
+        ("stress", Mode::of(true, false)),
+        ("shared", Mode::of(false, true)),
+        ("shared-stress", Mode::of(true, true)),
+    ];
+    const fn of(stress: bool, shared: bool) -> Mode {
+        Mode { stress, shared }
+    }
+    fn name(self) -> &'static str {
+        let row = Mode::ALL.iter().find(|(_, m)| *m == self);
+        row.map_or("plain", |(name, _)| name)
+    }
 }
 
 /// What a run left.
@@ -69,6 +96,17 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
     let mut programs = find(&root);
     let all = programs.len();
+    if let Ok(names) = std::env::var("PROGRAMS_MODES") {
+        let chosen: Vec<Mode> = names
+            .split([' ', ','])
+            .filter(|n| !n.is_empty())
+            .map(|n| {
+                let row = Mode::ALL.iter().find(|(name, _)| *name == n);
+                row.expect("PROGRAMS_MODES names modes").1
+            })
+            .collect();
+        programs.iter_mut().for_each(|p| p.modes = chosen.clone());
+    }
     programs.retain(|p| wanted.is_empty() || wanted.iter().any(|w| p.name.contains(w.as_str())));
     let filtered = all - programs.len();
     let base = std::env::temp_dir().join(format!("purlin-programs-{}", std::process::id()));
@@ -139,7 +177,12 @@ fn program(path: PathBuf) -> Program {
             .expect("has a name")
             .to_string_lossy()
             .into_owned(),
-        stress: after("@stress").is_some(),
+        modes: Mode::ALL
+            .iter()
+            .map(|(_, m)| *m)
+            .filter(|m| !m.stress || after("@stress").is_some())
+            .filter(|m| !m.shared || after("@shared").is_some())
+            .collect(),
         limit: Duration::from_secs(
             after("@seconds ").map_or(60, |n| n.trim().parse().expect("is a number of seconds")),
         ),
@@ -220,14 +263,16 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         print!("test {name} ... {word}\n{detail}");
         let _ = std::io::stdout().flush();
     };
-    let on_stock = |program: &Program| execute(setup, program, "s", None, false);
-    let examine = |program: &Program, stress: bool, stock: &Outcome| {
-        let name = match stress {
-            true => format!("{}+stress", program.name),
-            false => program.name.clone(),
+    let on_stock = |program: &Program| execute(setup, program, "s", None, Mode::of(false, false));
+    let examine = |program: &Program, mode: Mode, stock: &Outcome| {
+        let name = match mode.name() {
+            "plain" => program.name.clone(),
+            mode => format!("{}+{mode}", program.name),
         };
-        let ours = execute(setup, program, "p", setup.purlin.as_deref(), stress);
-        let verdict = match (difference(stock, &ours), setup.known.get(&name)) {
+        let ours = execute(setup, program, "p", setup.purlin.as_deref(), mode);
+        // What is known of a program holds in all modes.
+        let known = setup.known.get(&name).or(setup.known.get(&program.name));
+        let verdict = match (difference(stock, &ours), known) {
             (None, None) => Verdict::Agrees,
             (None, Some(_)) => {
                 println!("note: {name} agrees now, and is in known_failures.txt");
@@ -239,18 +284,18 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         (name, verdict)
     };
     // What differs is looked at once more, alone: a busy machine may have delayed what the program waits for.
-    let again: Mutex<Vec<(&Program, bool)>> = Mutex::new(Vec::new());
+    let again: Mutex<Vec<(&Program, Mode)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let stock = on_stock(program);
-                    for stress in [false, true] {
-                        if stress && !(with_stress && program.stress) {
+                    for &mode in &program.modes {
+                        if mode.stress && !with_stress {
                             continue;
                         }
                         let begun = Instant::now();
-                        let (name, verdict) = examine(program, stress, &stock);
+                        let (name, verdict) = examine(program, mode, &stock);
                         if begun.elapsed() > Duration::from_secs(20) {
                             println!("note: {name} took {:.0?}", begun.elapsed());
                         }
@@ -258,7 +303,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
                             Verdict::Differs(_) => again
                                 .lock()
                                 .expect("no thread panicked")
-                                .push((program, stress)),
+                                .push((program, mode)),
                             verdict => report(&name, verdict),
                         }
                     }
@@ -266,8 +311,8 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
             });
         }
     });
-    for (program, stress) in again.into_inner().expect("no thread panicked") {
-        let (name, verdict) = examine(program, stress, &on_stock(program));
+    for (program, mode) in again.into_inner().expect("no thread panicked") {
+        let (name, verdict) = examine(program, mode, &on_stock(program));
         if matches!(verdict, Verdict::Agrees) {
             println!("note: {name} agrees when it runs alone");
         }
@@ -283,7 +328,7 @@ fn execute(
     program: &Program,
     side: &str,
     purlin: Option<&Path>,
-    stress: bool,
+    mode: Mode,
 ) -> Outcome {
     let stem = setup.base.join(format!("{}-{side}", program.name));
     let dir = stem.with_extension("d");
@@ -326,10 +371,13 @@ fn execute(
         .process_group(0);
     // Shims belong in the user's cache, which the changed HOME would lead to the scratch directory, gone when it is over.
     command.env("XDG_CACHE_HOME", setup.base.join("cache"));
-    if stress {
+    if mode.stress {
         command.env("PURLIN_GC_STRESS", "1");
     }
-    let limit = if stress {
+    if mode.shared {
+        command.env("ERL_AFLAGS", "+Fregion 1");
+    }
+    let limit = if mode.stress {
         program.limit * 4
     } else {
         program.limit

@@ -341,6 +341,8 @@ pub struct CrashDumpFlags {
 pub struct PurlinFlags {
     /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
     pub region_words: Option<u64>,
+    /// `+Fleave`: most words that a full sweep copies out of a region to give it up; 0 for never.
+    pub leave_words: Option<u64>,
     /// `+Fmerge`: neighbours in an I/O list of fewer bytes than this are merged before writing.
     pub write_merge_bytes: Option<u32>,
     /// `+Frefc`: binaries over this many bytes live off-heap.

@@ -116,6 +116,10 @@ fn defaults(o: &EmulatorOptions) {
     if let Some(n) = o.flags.purlin.refc_binary_bytes {
         purlin_term::layout::set_heap_bin_limit(n as usize);
     }
+    if let Some(n) = o.flags.purlin.leave_words {
+        purlin_term::gc::LEAVE_AT_MOST_WORDS
+            .store(n as usize, std::sync::atomic::Ordering::Relaxed);
+    }
     if let Some(n) = o.flags.purlin.write_merge_bytes {
         gather::set_small_limit(n as usize);
     }

@@ -168,6 +168,7 @@ fn flags_reach_their_fields() {
             "allocator: [AllocSetting { name: \"MBas\", value: \"bf\" }]",
         ),
         ("+Fregion 4096", "region_words: Some(4096)"),
+        ("+Fleave 0", "leave_words: Some(0)"),
         ("+Fmerge 512", "write_merge_bytes: Some(512)"),
         ("+Frefc 128", "refc_binary_bytes: Some(128)"),
         ("+Fiov 16", "iovec_entries: Some(16)"),

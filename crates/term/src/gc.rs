@@ -443,7 +443,7 @@ unsafe fn leave_regions(
         if s.many || s.region.words < LEAVE_ABOVE_WORDS {
             continue;
         }
-        let limit = (s.region.words / 16).min(LEAVE_AT_MOST_WORDS);
+        let limit = (s.region.words / 16).min(LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed));
         let mut n = 0;
         for &t in &s.terms {
             match words_inside(t, s.region, limit - n) {
@@ -534,8 +534,8 @@ const SEEN_TERMS: usize = 64;
 /// Regions of fewer words than this are not worth leaving.
 const LEAVE_ABOVE_WORDS: usize = 4096;
 
-/// Words copied out of a region to leave it.
-const LEAVE_AT_MOST_WORDS: usize = 1 << 18;
+/// Words copied out of a region to leave it. 0: regions are never left.
+pub static LEAVE_AT_MOST_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
 
 /// Bytes of regions that a heap may hold on to before it is pressed to look for dead ones.
 pub(crate) const REGION_SLACK_BYTES: usize = 4 << 20;

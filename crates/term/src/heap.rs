@@ -137,10 +137,15 @@ pub struct Heap {
 #[derive(Default)]
 pub struct Sent {
     pub(crate) entries: Vec<SentTerm>,
+    /// Numbers messages with something in them that was put in a region.
+    message: u64,
 }
 
-/// As many are remembered: the sender keeps that many regions alive until its next collection.
-const SENT_TERMS: usize = 2;
+/// The parts of so many messages are remembered, those that were sent last: until its next collection the sender keeps their
+/// regions alive.
+const SENT_MESSAGES: u64 = 2;
+/// And so many parts at most.
+const SENT_TERMS: usize = 64;
 
 /// One of [`Sent`]; holds its region.
 pub(crate) struct SentTerm {
@@ -148,6 +153,8 @@ pub(crate) struct SentTerm {
     pub shared: Term,
     region: &'static Region,
     hits: u32,
+    /// The message that it was sent with last.
+    message: u64,
 }
 
 impl Drop for SentTerm {
@@ -235,6 +242,7 @@ impl Heap {
         let s = self.sent.as_mut()?;
         let e = s.entries.iter_mut().find(|e| e.term == t)?;
         e.hits += 1;
+        e.message = s.message;
         let (shared, again, words) = (e.shared, e.hits == 2, e.region.words);
         if again && words >= self.all_words() / 4 {
             // It lives on, and is sent again and again: let go of the copy that is private.
@@ -267,6 +275,8 @@ impl Heap {
     pub unsafe fn remember_sent(&mut self, t: Term, shared: Term, region: &'static Region) {
         debug_assert!(self.owns(t.ptr()));
         let s = self.sent.get_or_insert_default();
+        let message = s.message;
+        s.entries.retain(|e| message - e.message < SENT_MESSAGES);
         if s.entries.len() >= SENT_TERMS {
             s.entries.remove(0);
         }
@@ -276,7 +286,14 @@ impl Heap {
             shared,
             region,
             hits: 0,
+            message,
         });
+    }
+    /// What is remembered from now on belongs to another message.
+    pub fn next_message(&mut self) {
+        if let Some(s) = self.sent.as_mut() {
+            s.message += 1;
+        }
     }
     /// Free words between heap and stack.
     #[inline(always)]

@@ -19,6 +19,7 @@ pub mod fun;
 pub mod gc;
 pub mod hash;
 pub mod heap;
+pub mod holders;
 pub mod layout;
 pub mod magic;
 pub mod map;

@@ -13,9 +13,10 @@
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
 use crate::heap::OffHeap;
+use crate::holders::Holders;
 use crate::word::Term;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
@@ -27,8 +28,8 @@ const COUNTED: usize = SPACE_BYTES / 2;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
-    /// Holders.
-    pub refc: AtomicU64,
+    /// Who holds it.
+    pub holders: Holders,
     /// First word.
     pub base: *mut Term,
     /// Words in use.
@@ -220,7 +221,7 @@ impl Builder {
         }
         Builder {
             region: Box::new(Region {
-                refc: AtomicU64::new(1),
+                holders: Holders::one(),
                 base: base as *mut Term,
                 words: 0,
                 chunks,
@@ -250,6 +251,10 @@ impl Builder {
             COUNTED_COUNT.fetch_add(1, Ordering::Relaxed);
         }
         let r: &'static Region = Box::leak(self.region);
+        if crate::gc::stress() {
+            // SAFETY: filled with whole objects.
+            unsafe { crate::verify::check_region(r) };
+        }
         let s = space();
         for i in 0..r.chunks {
             // SAFETY: a slot for each chunk.
@@ -287,17 +292,16 @@ impl Alloc for Builder {
 impl Region {
     /// Counts one more holder.
     pub fn retain(&self) {
-        self.refc.fetch_add(1, Ordering::Relaxed);
+        self.holders.add();
     }
     /// One holder less; frees the region with the last.
     ///
     /// # Safety
     /// The caller held a count; none of its terms points into the region afterwards.
     pub unsafe fn release(&'static self) {
-        if self.refc.fetch_sub(1, Ordering::Release) != 1 {
+        if !self.holders.leave() {
             return;
         }
-        fence(Ordering::Acquire);
         if self.chunks as usize > FREED_ELSEWHERE_BYTES >> CHUNK_SHIFT && freed_elsewhere(self) {
             return;
         }
@@ -318,8 +322,7 @@ impl Region {
             let mut b = Box::from_raw(r as *const Region as *mut Region);
             let held = std::mem::take(&mut b.off_heap.regions);
             for h in held.into_iter() {
-                if h.refc.fetch_sub(1, Ordering::Release) == 1 {
-                    fence(Ordering::Acquire);
+                if h.holders.leave() {
                     todo.push(h);
                 }
             }
@@ -342,9 +345,17 @@ impl Region {
     pub fn set_literal(&self, on: bool) {
         self.literal.store(on, Ordering::Relaxed);
     }
+    /// Whether it holds the counted region that `p` points into.
+    pub fn holds(&self, p: *const Term) -> bool {
+        region_of(p).is_some_and(|r| self.off_heap.regions.place(r).is_ok())
+    }
     /// Whether it refers to no other counted region.
     pub fn is_leaf(&self) -> bool {
         self.off_heap.regions.is_empty()
+    }
+    /// Tells it from the other regions that are alive.
+    pub fn number(&self) -> u64 {
+        self.first_chunk.into()
     }
     /// The words of the region.
     pub fn area(&self) -> (*mut Term, usize) {

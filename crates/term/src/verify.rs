@@ -2,12 +2,14 @@
 //!
 //! Checked: every word has a tag that may stand there; headers and sizes are sane; pointers lead to an object of
 //! their kind in this heap, a region or an area that the caller names; nothing old points to something young; the
-//! off-heap lists hold exactly the objects that own something.
+//! off-heap lists hold exactly the objects that own something; counted regions that are pointed into are held. A region
+//! points to regions only, and holds those of them that are counted.
 
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
 use crate::region;
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_arity, header_subtag};
+use std::collections::HashSet;
 
 /// Objects of one generation.
 #[derive(Default)]
@@ -69,6 +71,13 @@ pub unsafe fn verify_with(
     list_objects(heap.old_off_heap.first, &mut old_list)?;
     same_objects("old", &mut old.owners, old_list)?;
 
+    // What young terms refer to is held by either generation, what old ones do by theirs.
+    let of = |s: &region::RegionSet| s.iter().map(|r| r as *const region::Region).collect();
+    let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
+    let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
+    for f in &heap.frags {
+        held.extend(of(&f.off_heap.regions));
+    }
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;
         if !t.is_immed() && young.holds(a) {
@@ -98,8 +107,17 @@ pub unsafe fn verify_with(
             return Ok(());
         }
         if region::is_region_ptr(t.ptr()) {
-            if region::region_of(t.ptr()).is_none() {
+            let Some(r) = region::region_of(t.ptr()) else {
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
+            };
+            let in_old = old.holds(at);
+            if region::is_counted_ptr(t.ptr())
+                && !old_held.contains(&(r as *const _))
+                && (in_old || !held.contains(&(r as *const _)))
+            {
+                return Err(format!(
+                    "word {at:x} points to a region that isn't held, at {a:x}"
+                ));
             }
             return Ok(());
         }
@@ -129,7 +147,7 @@ pub unsafe fn verify_with(
     Ok(())
 }
 
-/// A region refers to regions only.
+/// A region refers to regions only, and holds those of them that are counted.
 ///
 /// # Safety
 /// The region is alive.
@@ -138,8 +156,18 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
     let (p, n) = r.area();
     walk(p, n, &mut f)?;
     for (at, t) in f.terms {
-        if !t.is_immed() && !region::is_region_ptr(t.ptr()) {
+        if t.is_immed() {
+            continue;
+        }
+        if !region::is_region_ptr(t.ptr()) {
             return Err(format!("region word {at:x} points out: {:x}", t.raw()));
+        }
+        let own = (t.ptr() as usize).wrapping_sub(p as usize) < n * 8;
+        if !own && region::is_counted_ptr(t.ptr()) && !r.holds(t.ptr()) {
+            return Err(format!(
+                "region word {at:x} points to a region that isn't held: {:x}",
+                t.raw()
+            ));
         }
     }
     Ok(())
@@ -150,6 +178,14 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str) {
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
     if let Err(e) = verify_with(heap, &roots, None) {
         eprintln!("purlin: damaged heap {when}: {e}");
+        std::process::abort();
+    }
+}
+
+/// Stress mode: as [`check`], for a region that was just filled.
+pub(crate) unsafe fn check_region(r: &region::Region) {
+    if let Err(e) = verify_region(r) {
+        eprintln!("purlin: damaged region: {e}");
         std::process::abort();
     }
 }

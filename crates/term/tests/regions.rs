@@ -4,7 +4,6 @@ use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region, is_region_ptr};
 use purlin_term::verify::{verify, verify_region};
 use purlin_term::{Alloc, NIL, Term, compare, copy, gc};
-use std::sync::atomic::Ordering;
 
 fn numbers(h: &mut impl Alloc, n: i64) -> Term {
     let v: Vec<Term> = (0..n).map(Term::small).collect();
@@ -18,7 +17,7 @@ fn in_region(t: Term) -> (Term, &'static Region) {
 }
 
 fn holders(r: &Region) -> u64 {
-    r.refc.load(Ordering::Relaxed)
+    r.holders.count()
 }
 
 fn sound(h: &Heap, roots: &[Term]) {

@@ -1,5 +1,6 @@
 %% Large terms sent, captured, stored and given up again, by processes that go on with them.
 %% @stress
+%% @shared
 -module(shared_terms).
 -export([main/0]).
 

@@ -106,7 +106,7 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
         o.decentralized_counters = false;
     }
     let me = cx.self_pid();
-    let heir = heir_is.and_then(|(pid, data)| make_heir(me, pid, data));
+    let heir = heir_is.and_then(|(pid, data)| make_heir(cx, pid, data));
     match ets::create(o, name, me, heir) {
         Some(_) if o.named => Ok(name),
         Some(t) => t.tid(cx).ok_or(Fail::SystemLimit),
@@ -115,10 +115,13 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
 }
 
 /// An heir, unless it has ended already.
-fn make_heir(me: Term, pid: Term, data: Term) -> Option<Heir> {
-    (pid == me || ets::may_own(pid)).then(|| Heir {
-        pid,
-        data: OwnedTerm::copy_of(data),
+fn make_heir(cx: &mut Cx, pid: Term, data: Term) -> Option<Heir> {
+    (pid == cx.self_pid() || ets::may_own(pid)).then(|| {
+        let (data, _held) = crate::signal::share::share(cx, data);
+        Heir {
+            pid,
+            data: OwnedTerm::copy_of(data),
+        }
     })
 }
 
@@ -204,6 +207,7 @@ fn give_away_3(cx: &mut Cx, [tab, pid, gift]: [Term; 3]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let me = cx.self_pid();
+    let (gift, _held) = crate::signal::share::share(cx, gift);
     let admin = t.admin();
     if !t.is_alive() {
         drop(admin);
@@ -253,7 +257,7 @@ fn setopts_2(cx: &mut Cx, [tab, options]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     if let Some(h) = new_heir {
-        *admin = h.and_then(|(pid, data)| make_heir(me, pid, data));
+        *admin = h.and_then(|(pid, data)| make_heir(cx, pid, data));
     }
     if let Some(p) = new_protection {
         t.set_protection(p);
@@ -473,7 +477,7 @@ impl Refused {
 }
 
 /// An object with some elements replaced: in place if that takes no memory.
-fn with_elements(o: &mut Owned, new: &[(usize, Term)]) -> Change {
+fn with_elements(cx: &mut Cx, o: &mut Owned, new: &[(usize, Term)]) -> Change {
     let fits = |&(p, t): &(usize, Term)| t.is_immed() && o.element(p).is_immed();
     if new.iter().all(fits) {
         for &(p, t) in new {
@@ -488,7 +492,7 @@ fn with_elements(o: &mut Owned, new: &[(usize, Term)]) -> Change {
     let mut f = Fragment::new();
     // The tuple only points at its elements, which stay where they are until it is copied.
     let t = f.tuple(&e);
-    Change::Replace(Owned::new(t))
+    Change::Replace(Owned::new_shared(cx, t))
 }
 
 /// Changes the object with `key`, after `default` was inserted if there is none.
@@ -577,7 +581,7 @@ fn count_up(
         }
         results.push(v);
     }
-    (with_elements(o, &new), Ok(results))
+    (with_elements(cx, o, &new), Ok(results))
 }
 
 /// Position and increment, where the operation is the usual: a small to be added to one element that is not the key.
@@ -689,7 +693,7 @@ fn update_element_3(cx: &mut Cx, [tab, key, spec]: [Term; 3]) -> BifResult {
     } else {
         spec
     };
-    let r = modify(cx, t, key, None, |_, o| {
+    let r = modify(cx, t, key, None, |cx, o| {
         let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
         let mut it = list.list_iter();
         let mut check = |s: Term| {
@@ -715,7 +719,7 @@ fn update_element_3(cx: &mut Cx, [tab, key, spec]: [Term; 3]) -> BifResult {
         if !it.tail().is_nil() {
             return (Change::Abort, Err(Refused::Badarg));
         }
-        (with_elements(o, &new), Ok(()))
+        (with_elements(cx, o, &new), Ok(()))
     })?;
     match r {
         None => Ok(am::FALSE),

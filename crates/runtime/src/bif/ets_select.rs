@@ -134,7 +134,7 @@ impl Visitor for Batch<'_> {
                 let key = r.as_tuple().and_then(|e| e.get(self.keypos - 1));
                 if key.is_some_and(|k| compare::eq_exact(*k, o.element(self.keypos))) {
                     self.got += 1;
-                    return Verdict::Replace(Owned::new(r));
+                    return Verdict::Replace(Owned::new_shared(self.cx, r));
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::gather;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};
 use purlin_term::layout::{heap_bin_limit, set_heap_bin_limit};
-use purlin_term::{Alloc, Term, atom};
+use purlin_term::{Alloc, Term, atom, gc};
 use std::sync::atomic::Ordering;
 
 /// A limit: name, how it is read, how it is set.
@@ -25,7 +25,16 @@ const LIMITS: &[Row] = &[
     ("refc", heap_bin_limit, set_heap_bin_limit),
     // Words from which on a term is shared when it is sent.
     ("region", region, set_region),
+    // Most words that a full sweep copies out of a region to give it up; 0 for never.
+    ("leave", leave, set_leave),
 ];
+
+fn leave() -> usize {
+    gc::LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed)
+}
+fn set_leave(n: usize) {
+    gc::LEAVE_AT_MOST_WORDS.store(n, Ordering::Relaxed);
+}
 
 fn region() -> usize {
     match signal::share::THRESHOLD.load(Ordering::Relaxed) {

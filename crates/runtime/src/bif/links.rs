@@ -108,6 +108,7 @@ fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     if !to.is_local_pid() {
         return Ok(am::TRUE);
     }
+    let (reason, _held) = crate::signal::share::share(cx, reason);
     send::exit_signal(me, to, reason);
     if to == me {
         // The own signal takes effect before anything else is done.

@@ -48,6 +48,7 @@ pub mod process;
 pub mod process_info;
 pub mod re;
 pub mod settings;
+pub mod sharing;
 pub mod socket;
 pub mod statistics;
 pub mod system_flag;
@@ -134,6 +135,7 @@ pub const TABLES: &[&[Bif]] = &[
     inspect::BIFS,
     iolist::BIFS,
     limits::BIFS,
+    sharing::BIFS,
     links::BIFS,
     lists::BIFS,
     long::BIFS,

@@ -303,6 +303,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             let mut l = NIL;
             for (k, t) in v {
                 let k = copy::copy(k, to);
+                let (t, _held) = crate::signal::share::share(cx, t);
                 let t = copy::copy(t, to);
                 let p = to.tuple(&[k, t]);
                 l = to.cons(p, l);

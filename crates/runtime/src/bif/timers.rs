@@ -99,6 +99,7 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
     let numbers = ids::ref_numbers();
     // A process that has ended leaves no timer, whichever comes first: see `message::start`.
     if to.is_atom() || crate::process::table().find(to).is_some() {
+        let (msg, _held) = crate::signal::share::share(cx, msg);
         let f = Fired {
             to,
             message: Message::keep(msg),

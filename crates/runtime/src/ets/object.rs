@@ -64,6 +64,9 @@ struct Shared {
 pub const HEAD_WORDS: usize = 4;
 const HEAD_BYTES: usize = size_of::<Object>();
 
+/// Smaller elements stay in the object's own memory.
+const GROUPED_WORDS: usize = 64;
+
 /// The chain of objects of a bucket; owns them.
 pub type Link = Option<Owned>;
 
@@ -106,6 +109,8 @@ impl Owned {
         let mut kept_words = 0;
         // What stands for elements that were put into regions just now.
         let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
+        // Elements, and their words, that are worth a region together.
+        let mut grouped: SmallVec<[(usize, usize); 4]> = SmallVec::new();
         let mut held = RegionSet::default();
         for (i, &e) in elements.iter().enumerate() {
             if e.is_immed() {
@@ -116,16 +121,35 @@ impl Owned {
                 kept_words += region_words(e);
                 continue;
             }
-            let n = size_whole(e);
-            if let Some(cx) = cx.as_deref_mut() {
-                if let Some(s) = share::large_part(cx, &mut held, e, n) {
+            let part = match cx.as_deref_mut() {
+                Some(cx) => share::large_part(cx, &mut held, e),
+                None => Err(size_whole(e)),
+            };
+            let n = match part {
+                Ok((s, n)) => {
                     kept.push(s);
                     new.push((i, s));
                     kept_words += n;
                     continue;
                 }
-            }
+                Err(n) => n,
+            };
             words += n;
+            if n >= GROUPED_WORDS {
+                grouped.push((i, n));
+            }
+        }
+        // Nothing of it is large, but all of it together.
+        if let Some(cx) = cx.filter(|_| share::is_large(words - elements.len())) {
+            let terms: Vec<Term> = grouped.iter().map(|g| elements[g.0]).collect();
+            let group_words = grouped.iter().map(|g| g.1).sum();
+            let stand_ins = share::group(cx, &mut held, &terms, group_words);
+            for (&(i, n), s) in grouped.iter().zip(stand_ins) {
+                kept.push(s);
+                new.push((i, s));
+                kept_words += n;
+                words -= n;
+            }
         }
         let mut f = Fragment::new();
         let t = if new.is_empty() {
@@ -205,7 +229,7 @@ fn worth_keeping(t: Term) -> bool {
 fn region_words(t: Term) -> usize {
     match region_of(t.ptr()) {
         Some(r) if std::ptr::eq(r.area().0, t.ptr()) && r.is_leaf() => r.words,
-        _ => size_whole(t),
+        _ => share::whole_words(t),
     }
 }
 

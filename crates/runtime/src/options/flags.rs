@@ -219,6 +219,15 @@ pub static FLAGS: &[FlagRow] = &[
         },
     ),
     main(
+        "Fleave",
+        "WORDS",
+        "Purlin: most words copied out of a shared term that is given up; 0: never",
+        |p, v| {
+            p.flags.purlin.leave_words = Some(natural(v, "bad words to leave a region")?);
+            Ok(())
+        },
+    ),
+    main(
         "Fmerge",
         "BYTES",
         "Purlin: pieces of I/O lists below this size are merged when written",

@@ -408,6 +408,8 @@ pub struct Rare {
     /// What it knows of sequential tracing.
     pub sequence: Option<Box<crate::trace::sequential::Sequence>>,
     pub save_calls: u32,
+    /// What it sent.
+    pub tally: crate::signal::share::Tally,
     pub async_dist: bool,
 }
 
@@ -442,6 +444,7 @@ impl Rare {
             collections_held: None,
             sequence: None,
             save_calls: 0,
+            tally: crate::signal::share::Tally::NONE,
             async_dist: false,
         }
     }

@@ -335,6 +335,8 @@ unsafe fn end(cx: &mut Cx) {
 /// Reports a process that ended by an error that nobody caught.
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
     if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
+        // What is large goes to the logger, and with the exit signals, as one copy.
+        let (reason, _held) = crate::signal::share::share(cx, reason);
         crate::hooks::process_crash(cx, reason);
     }
 }

@@ -213,6 +213,8 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
         (None, None) => Signal::copy_of(Kind::Message, msg),
         (Some(a), _) => Signal::pair_of(Kind::AliasMessage, a, msg),
     };
+    // SAFETY: a fresh signal, still ours.
+    super::share::count_copied(cx, unsafe { (*signal).words() });
     // SAFETY: a fresh signal.
     unsafe {
         (*signal).sequel = Sequel::Ends;

@@ -9,8 +9,10 @@
 use crate::cx::Cx;
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
-use purlin_term::region::{self, Builder, Region, RegionSet, is_region_ptr, region_of};
-use purlin_term::{Term, am, atom, copy, map};
+use purlin_term::region::{
+    self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
+};
+use purlin_term::{Alloc, Term, am, atom, copy, map};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -41,6 +43,53 @@ const GRAPH_OBJECTS: usize = 1 << 18;
 
 /// A part of at least so many words, if it is most of the sender's heap, is worth a collection at once.
 const FORGET_ABOVE_WORDS: usize = 1 << 18;
+
+/// What one process had copied from it, copied to regions, and shared without a copy, in words. Copied words are counted from
+/// its first message of [`COUNTED_WORDS`] on: what sends but little takes no memory for it.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    pub copied: u64,
+    pub moved: u64,
+    pub shared: u64,
+}
+
+/// See [`Tally`].
+const COUNTED_WORDS: usize = 512;
+
+/// Counts a message of `words` words that the process sends.
+#[inline]
+pub fn count_copied(cx: &mut Cx, words: usize) {
+    let p = cx.process();
+    match p.ext().and_then(|e| e.rare()) {
+        Some(e) => e.tally.copied += words as u64,
+        None if words >= COUNTED_WORDS => p.ext_mut().tally.copied += words as u64,
+        None => {}
+    }
+}
+
+impl Tally {
+    /// Nothing.
+    pub const NONE: Tally = Tally {
+        copied: 0,
+        moved: 0,
+        shared: 0,
+    };
+    fn moved(&mut self, words: usize) {
+        self.moved += words as u64;
+        MOVED.fetch_add(words as u64, Ordering::Relaxed);
+    }
+    fn shared(&mut self, words: usize) {
+        self.shared += words as u64;
+        SHARED.fetch_add(words as u64, Ordering::Relaxed);
+    }
+    fn give(self, cx: &mut Cx) {
+        if self.moved + self.shared > 0 {
+            let t = &mut cx.process().ext_mut().tally;
+            t.moved += self.moved;
+            t.shared += self.shared;
+        }
+    }
+}
 
 /// What a shared term needs until it has been handed on.
 #[derive(Default)]
@@ -88,11 +137,13 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
             return (t, Held { frag: None, words });
         }
     }
+    h.next_message();
+    let mut tally = Tally::default();
     let mut stand_ins: SmallVec<[Term; 8]> = SmallVec::new();
     let mut any = false;
     let mut held = RegionSet::default();
     copy::parts(t, &mut frag, &mut |p| {
-        let s = part(h, &mut held, p, threshold);
+        let s = part(h, &mut held, &mut tally, p, threshold);
         any |= s.is_some();
         stand_ins.push(s.unwrap_or(p));
         p
@@ -105,8 +156,9 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     } else {
         // Many things, none of them large.
         let n = measure(h, t);
-        region_for(h, &mut held, t, n)
+        region_for(h, &mut held, &mut tally, t, n)
     };
+    tally.give(cx);
     frag.off_heap.regions.append(&mut held);
     let frag = Some(frag);
     (term, Held { frag, words: None })
@@ -123,7 +175,6 @@ pub fn threshold_term(words: usize) -> Term {
 /// The value of `system_info(sharing)`: a map of counts. Words copied from process to process with their messages; words
 /// copied to regions; words that were sent or stored again without being copied; regions alive and bytes in them.
 pub fn info(cx: &mut Cx) -> Term {
-    let count = |n: u64| Term::small(n.min(i64::MAX as u64 >> 5) as i64);
     let (bytes, regions) = region::counted_totals();
     let pairs = [
         ("words_copied", COPIED.load(Ordering::Relaxed)),
@@ -132,18 +183,111 @@ pub fn info(cx: &mut Cx) -> Term {
         ("regions", regions as u64),
         ("region_bytes", bytes as u64),
     ]
-    .map(|(k, n)| (atom::intern(k), count(n)));
+    .map(|(k, n)| (atom::intern(k), small(n)));
     map::from_pairs(cx, &pairs)
 }
 
-/// What stands in a region for a part of `n` words of an object that goes to a table, if it is large; `held` gets a
-/// count of the region.
-pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term, n: usize) -> Option<Term> {
+/// The same for one process, which runs in `cx`, with the regions that its heap refers to and bytes in them.
+pub fn process_info(cx: &mut Cx, to: &mut impl Alloc) -> Term {
+    let t = cx.process().ext().map(|e| e.tally).unwrap_or_default();
+    let h = &cx.heap;
+    let of = |s: &RegionSet| (s.iter().count(), s.bytes());
+    let (young, old) = (of(&h.off_heap.regions), of(&h.old_off_heap.regions));
+    let pairs = [
+        ("words_copied", t.copied),
+        ("words_moved", t.moved),
+        ("words_shared", t.shared),
+        ("regions", (young.0 + old.0) as u64),
+        ("region_bytes", (young.1 + old.1) as u64),
+    ]
+    .map(|(k, n)| (atom::intern(k), small(n)));
+    map::from_pairs(to, &pairs)
+}
+
+/// The regions that the heap of the process in `cx` refers to: `{Number, Bytes, Holders}` each. The number tells a region
+/// from all others that are alive; holders are heaps (by generation), messages, objects of tables and other regions.
+pub fn process_regions(cx: &mut Cx, to: &mut impl Alloc) -> Term {
+    let h = &cx.heap;
+    let mut all: Vec<&Region> = h.off_heap.regions.iter().collect();
+    all.extend(h.old_off_heap.regions.iter());
+    all.sort_by_key(|r| r.base as usize);
+    all.dedup_by_key(|r| r.base as usize);
+    let v: Vec<Term> = all
+        .iter()
+        .map(|r| {
+            let bytes = small(r.area().1 as u64 * 8);
+            let holders = small(r.holders.count());
+            to.tuple(&[small(r.number()), bytes, holders])
+        })
+        .collect();
+    to.list(&v)
+}
+
+fn small(n: u64) -> Term {
+    Term::small(n.min(i64::MAX as u64 >> 5) as i64)
+}
+
+/// What stands in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
+/// If it is not large: the words that a copy of it takes.
+pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, usize), usize> {
     let threshold = THRESHOLD.load(Ordering::Relaxed);
-    if n < threshold || threshold == usize::MAX {
-        return None;
+    if threshold == usize::MAX {
+        return Err(copy::size_whole(t));
     }
-    part(&mut cx.heap, held, t, threshold)
+    if let Some(n) = copy::size_whole_within(t, threshold.saturating_sub(1)) {
+        return Err(n);
+    }
+    let h = &mut cx.heap;
+    let mut tally = Tally::default();
+    let s = if is_region_ptr(t.ptr()) {
+        // A small part of a large region, or a literal. What is too large to be copied again is referred to.
+        match copy::size_whole_within(t, GRAPH_ABOVE_WORDS) {
+            Some(n) => {
+                let mut b = Builder::counted(n);
+                let s = copy::copy_whole(t, &mut b);
+                held.adopt(b.finish());
+                tally.moved(n);
+                s
+            }
+            None if is_counted_ptr(t.ptr()) => {
+                held.hold_pointer(t.ptr());
+                t
+            }
+            None => return Err(copy::size_whole(t)),
+        }
+    } else {
+        h.next_message();
+        // There may be little around what lies in regions already.
+        part(h, held, &mut tally, t, threshold).unwrap_or_else(|| {
+            let n = measure(h, t);
+            region_for(h, held, &mut tally, t, n)
+        })
+    };
+    tally.give(cx);
+    Ok((s, whole_words(s)))
+}
+
+/// Words of a copy of `t`, a term in a region: as a tree, which is how the sizes of objects are told. One that is larger than
+/// its region and any memory counts by its region.
+pub fn whole_words(t: Term) -> usize {
+    let region = words_of(t);
+    copy::size_whole_within(t, 16 * region + (1 << 16)).unwrap_or(region)
+}
+
+/// Whether so many words are shared.
+pub fn is_large(words: usize) -> bool {
+    words >= THRESHOLD.load(Ordering::Relaxed)
+}
+
+/// What stands for `terms`, of `words` words together, in a region of theirs. `held` gets a count of it.
+pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
+    let mut b = Builder::counted(words);
+    let v = terms.iter().map(|&t| copy::copy(t, &mut b)).collect();
+    held.adopt(b.finish());
+    let mut tally = Tally::default();
+    tally.moved(words);
+    tally.give(cx);
+    v
 }
 
 fn destroy(f: Fragment) {
@@ -152,19 +296,25 @@ fn destroy(f: Fragment) {
 }
 
 /// What stands for a part in a region, if it is large.
-fn part(h: &mut Heap, held: &mut RegionSet, t: Term, threshold: usize) -> Option<Term> {
+fn part(
+    h: &mut Heap,
+    held: &mut RegionSet,
+    tally: &mut Tally,
+    t: Term,
+    threshold: usize,
+) -> Option<Term> {
     if is_region_ptr(t.ptr()) {
         return None;
     }
     if let Some(s) = h.sent_as(t) {
         held.hold_pointer(s.ptr());
-        SHARED.fetch_add(words_of(s) as u64, Ordering::Relaxed);
+        tally.shared(words_of(s));
         return Some(s);
     }
     let n = measure(h, t);
     match n {
         Size::Tree(n) if n < threshold => None,
-        n => Some(region_for(h, held, t, n)),
+        n => Some(region_for(h, held, tally, t, n)),
     }
 }
 
@@ -181,24 +331,25 @@ enum Size {
 }
 
 fn measure(h: &Heap, t: Term) -> Size {
-    if let Some(n) = copy::size_within(t, GRAPH_ABOVE_WORDS) {
+    // A tree of more words than there are must reach something twice.
+    let there_are = h.all_words();
+    if let Some(n) = copy::size_within(t, there_are.min(GRAPH_ABOVE_WORDS)) {
         return Size::Tree(n);
     }
     if let Some(n) = copy::size_distinct(t, GRAPH_OBJECTS) {
         return Size::Graph(n);
     }
-    // A tree of more words than there are must reach something twice.
-    match copy::size_within(t, h.all_words().max(GRAPH_ABOVE_WORDS)) {
+    match copy::size_within(t, there_are) {
         Some(n) => Size::Tree(n),
         None => Size::Graph(copy::size_distinct(t, usize::MAX).unwrap_or(0)),
     }
 }
 
 /// Copies `t` to a region, of which `held` gets a count.
-fn region_for(h: &mut Heap, held: &mut RegionSet, t: Term, n: Size) -> Term {
+fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term, n: Size) -> Term {
     let (s, r) = to_region(t, n);
     let (Size::Tree(n) | Size::Graph(n)) = n;
-    MOVED.fetch_add(n as u64, Ordering::Relaxed);
+    tally.moved(n);
     if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {
         // SAFETY: terms do not change, and `s` is a copy of `t`.
         unsafe { h.remember_sent(t, s, r) };
