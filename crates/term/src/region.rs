@@ -218,6 +218,8 @@ impl Builder {
         let base = s.base + ((first as usize) << CHUNK_SHIFT);
         if half == 0 {
             crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
+        } else if !warm {
+            crate::sys::populate(base, words * 8);
         }
         Builder {
             region: Box::new(Region {

@@ -1,4 +1,4 @@
-%% Funs: captured values, recursion by name, as keys, info, calls through apply. @stress
+%% Funs: captured values, recursion by name, as keys, info, calls through apply. @stress @shared
 -module(e_closures).
 -export([main/0, add/2]).
 

@@ -1,4 +1,4 @@
-%% ETS: all four kinds, matching, folding, updates, errors. @stress
+%% ETS: all four kinds, matching, folding, updates, errors. @stress @shared
 -module(e_ets).
 -export([main/0]).
 

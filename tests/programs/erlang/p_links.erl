@@ -1,4 +1,4 @@
-%% Exit signals through links: reasons, trapping, kill, unlink, chains. @stress
+%% Exit signals through links: reasons, trapping, kill, unlink, chains. @stress @shared
 -module(p_links).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Monitors: by pid, by name, of the dead, taken off, aliases. @stress
+%% Monitors: by pid, by name, of the dead, taken off, aliases. @stress @shared
 -module(p_monitors).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Selective receive, priorities by pattern, long queues, markers. @stress
+%% Selective receive, priorities by pattern, long queues, markers. @stress @shared
 -module(p_receive).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Starting processes in every way there is, and what they answer. @stress
+%% Starting processes in every way there is, and what they answer. @stress @shared
 -module(p_spawn).
 -export([main/0, child/2]).
 
