@@ -83,6 +83,9 @@ fn crc32_combine_3(_: &mut Cx, [a, b, n]: [Term; 3]) -> BifResult {
 }
 fn adler32_combine_3(_: &mut Cx, [a, b, n]: [Term; 3]) -> BifResult {
     let (a, b, n) = (u32_arg(a)?, u32_arg(b)?, u32_arg(n)?);
+    if n == 0 {
+        return Ok(Term::small(i64::from(a)));
+    }
     // SAFETY: plain numbers.
     let c = unsafe { libz_sys::adler32_combine(a as _, b as _, n as _) };
     Ok(Term::small(c as u32 as i64))
