@@ -33,19 +33,26 @@ pub fn format_float_short(f: f64) -> String {
         }
     }
     let (mant, exp) = sci.split_once('e').unwrap_or((&sci, "0"));
-    let sci = if mant.contains('.') {
-        format!("{mant}e{exp}")
-    } else {
-        format!("{mant}.0e{exp}")
-    };
+    let exp: i32 = exp.parse().unwrap_or(0);
+    let (sign, mant) = mant.strip_prefix('-').map_or(("", mant), |m| ("-", m));
+    let (whole, rest) = mant.split_once('.').unwrap_or((mant, "0"));
+    let sci = format!("{sign}{whole}.{rest}e{exp}");
     // From 2^53 on not every integer is a float: digits would promise what is not there.
     if f.abs() >= (1u64 << 53) as f64 {
         return sci;
     }
-    let mut dec = format!("{f}");
-    if !dec.contains('.') {
-        dec.push_str(".0");
-    }
+    // The same digits, with the point where it belongs.
+    let digits = if rest == "0" {
+        whole.to_string()
+    } else {
+        format!("{whole}{rest}")
+    };
+    let point = exp + 1;
+    let dec = match usize::try_from(point) {
+        Ok(n) if n >= digits.len() => format!("{sign}{digits}{:0<1$}.0", "", n - digits.len()),
+        Ok(n) if n > 0 => format!("{sign}{}.{}", &digits[..n], &digits[n..]),
+        _ => format!("{sign}0.{:0<1$}{digits}", "", point.unsigned_abs() as usize),
+    };
     if dec.len() <= sci.len() { dec } else { sci }
 }
 

@@ -21,6 +21,11 @@ main() ->
     io:format("~s~n", [io_lib:format("~p", [[$a | improper]])]),
     io:format("~p~n", [[1, 2 | 3]]),
     io:format("~p ~p~n", [1 bsl 100, -(1 bsl 70)]),
+    %% Halfway between two texts of the same length.
+    io:format("~w ~w~n", [-24606994464509.3125, 24606994464509.4375]),
+    rand:seed(exsss, 1),
+    Floats = [rand:uniform(1 bsl 62) / (1 bsl rand:uniform(70)) || _ <- lists:seq(1, 20000)],
+    io:format("~w~n", [erlang:phash2([float_to_list(F, [short]) || F <- Floats])]),
     io:format("~ts~n", [io_lib:print({a, "b", [c, d]}, 5, 20, -1)]),
     io:format("~p~n", [lists:flatten(io_lib:write_string("quote \" \\ \n"))]),
     io:format("~p~n", [io_lib:fread("~d ~s ~f", "12 word 1.5 rest")]),
