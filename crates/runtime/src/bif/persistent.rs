@@ -11,13 +11,14 @@
 //! with the last holder. A process that holds the region reads without a lock; one that doesn't takes the lock of
 //! the entry's shard, since the value may be given up at that moment.
 //!
-//! Small values that were replaced or erased are retired: their memory is kept for the life of the runtime, since any
-//! process may still point into it. It is no literal any more,
-//! though: those who hold it are told its size.
+//! The first value of a key, if it is small, lies side by side with others, and nobody counts who holds it. When it is
+//! replaced or erased it is retired: its memory is kept for the life of the runtime, since any process may still point
+//! into it. It is no literal any more, though: those who hold it are told its size. A key whose value has changed once may
+//! change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]), so that a key costs one retired value.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::heap::OffHeap;
-use purlin_term::region::{Builder, is_counted_ptr, region_of};
+use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
 use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
@@ -26,7 +27,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 struct Entry {
     key: Term,
     hash: u32,
-    /// The word of the value; that of `NON_VALUE` once erased, for good.
+    /// The word of the value; that of `NON_VALUE` while it is erased.
     value: AtomicU64,
     /// Bytes that key and value take.
     bytes: AtomicUsize,
@@ -139,6 +140,13 @@ impl Table {
             }
             std::hint::spin_loop();
         }
+    }
+    /// The entry of a key, even if it was erased. The caller holds the lock.
+    fn entry(&self, _: &Writer, key: Term) -> Option<&'static Entry> {
+        let hash = hash::internal(key);
+        probe(self.slots(), hash, |e| {
+            e.hash == hash && compare::eq_exact(e.key, key)
+        })
     }
     /// All entries that have a value, with it. The caller holds the lock.
     fn live(&self, _: &Writer) -> impl Iterator<Item = (&'static Entry, Term)> {
@@ -299,9 +307,23 @@ struct Published {
 /// In a term of more objects than this, what is reached twice is stored twice.
 const DISTINCT_AT_MOST: usize = 1 << 22;
 
-/// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their module may be purged. For good, unless
-/// it is large and `counted`: then the caller gets a count of its region.
-fn publish(w: &mut Writer, t: Term, counted: bool) -> Published {
+/// So many counted regions are alive that another small value had better not get one: each takes a page at least.
+const MANY_REGIONS: usize = 1 << 14;
+
+/// How a term is put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// For good.
+    Always,
+    /// For good where it is small; else the caller gets a count of its region.
+    IfSmall,
+    /// The caller gets a count of its region.
+    Counted,
+}
+
+/// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their
+/// module may be purged.
+fn publish(w: &mut Writer, t: Term, keep: Keep) -> Published {
     let (words, distinct) = match copy::size_distinct_whole(t, DISTINCT_AT_MOST) {
         Some(words) => (words, true),
         None => (copy::size_whole(t), false),
@@ -312,14 +334,14 @@ fn publish(w: &mut Writer, t: Term, counted: bool) -> Published {
     };
     let (term, from) = if words == 0 {
         (t, 0)
-    } else if words < ARENA_WORDS / 4 {
+    } else if words < ARENA_WORDS / 4 && keep != Keep::Counted {
         w.arena.reserve(words);
         let from = w.arena.at as usize;
         (copied(&mut w.arena), from)
     } else {
-        let mut b = match counted {
-            true => Builder::counted(words),
-            false => Builder::new(words),
+        let mut b = match keep {
+            Keep::Always => Builder::new(words),
+            _ => Builder::counted(words),
         };
         let t = copied(&mut b);
         let r = b.finish();
@@ -336,12 +358,22 @@ fn publish(w: &mut Writer, t: Term, counted: bool) -> Published {
 fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
-    if let Some((e, old)) = t.find(key) {
-        if !compare::eq_exact(old, value) {
-            let v = publish(&mut w, value, true);
+    if let Some(e) = t.entry(&w, key) {
+        let old = e.get();
+        if old.is_none_or(|old| !compare::eq_exact(old, value)) {
+            let (_, regions) = region::counted_totals();
+            let keep = match regions < MANY_REGIONS {
+                true => Keep::Counted,
+                false => Keep::IfSmall,
+            };
+            let v = publish(&mut w, value, keep);
             let value_bytes = e.to.load(Ordering::Relaxed) - e.from.load(Ordering::Relaxed);
             let key_bytes = e.bytes.load(Ordering::Relaxed) - value_bytes;
-            e.retire();
+            if old.is_some() {
+                e.retire();
+            } else {
+                w.live += 1;
+            }
             e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
             e.from.store(v.from, Ordering::Relaxed);
             e.to.store(v.from + v.bytes, Ordering::Relaxed);
@@ -355,8 +387,8 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
         let size = if w.live * 4 >= size { size * 2 } else { size };
         t.resize(&mut w, size);
     }
-    let k = publish(&mut w, key, false);
-    let v = publish(&mut w, value, true);
+    let k = publish(&mut w, key, Keep::Always);
+    let v = publish(&mut w, value, Keep::IfSmall);
     let e: &'static Entry = Box::leak(Box::new(Entry {
         key: k.term,
         hash: hash::internal(k.term),
@@ -373,7 +405,7 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
 
 fn get(cx: &mut Cx, key: Term) -> Option<Term> {
     let (e, v) = table().find(key)?;
-    // An entry that was erased stays so: the key may have another one by now.
+    // Erased meanwhile: the key may have another value, or another entry, by now.
     e.hold(cx, v).or_else(|| get(cx, key))
 }
 fn get_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
