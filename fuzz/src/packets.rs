@@ -48,10 +48,9 @@ pub fn run(data: &[u8]) {
     if let Some(t) = w
         .apply("erlang", "decode_packet", &[kind, bytes, options], 1000)
         .value()
+        && let Some(&[_, _, rest]) = t.as_tuple()
     {
-        if let Some(&[_, _, rest]) = t.as_tuple() {
-            let left = rest.as_bits().map_or(0, |b| b.bit_len / 8);
-            assert!(left <= total, "more is left than there was");
-        }
+        let left = rest.as_bits().map_or(0, |b| b.bit_len / 8);
+        assert!(left <= total, "more is left than there was");
     }
 }

@@ -88,10 +88,8 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
                 Signal::tuple_of(Kind::Unlink, &[me, Term::small(id as i64)]),
             )
         };
-        if !sent {
-            if let Some(e) = cx.process().ext() {
-                e.links.remove(&to.raw());
-            }
+        if !sent && let Some(e) = cx.process().ext() {
+            e.links.remove(&to.raw());
         }
     }
     Ok(am::TRUE)
@@ -289,10 +287,10 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     if m.alias == AliasMode::Explicit {
         e.aliases.insert(k, false);
     }
-    if let Target::Local(to) | Target::Named(to, _) = m.target() {
-        if to != me {
-            send_demonitor(me, to, r);
-        }
+    if let Target::Local(to) | Target::Named(to, _) = m.target()
+        && to != me
+    {
+        send_demonitor(me, to, r);
     }
     Ok(true)
 }

@@ -97,11 +97,11 @@ fn find_key(cx: &mut Cx, name: &str, key: Term, pos: Term, l: Term) -> Result<Op
         if n == MANY {
             leave_if(cx, "lists", name, &[key, pos, l], || true)?;
         }
-        if let Some(&x) = t.as_tuple().and_then(|e| e.get(at)) {
-            if x == key || (!plain && eq(x, key)) {
-                cx.bump(n / 16);
-                return Ok(Some(t));
-            }
+        if let Some(&x) = t.as_tuple().and_then(|e| e.get(at))
+            && (x == key || (!plain && eq(x, key)))
+        {
+            cx.bump(n / 16);
+            return Ok(Some(t));
         }
     }
     cx.bump(n / 16);

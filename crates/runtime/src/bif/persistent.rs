@@ -229,12 +229,13 @@ impl Entry {
         drop(lock);
         // SAFETY: what was stored is a term.
         let old = unsafe { Term::from_raw(old) };
-        if !old.is_immed() && is_counted_ptr(old.ptr()) {
-            if let Some(r) = region_of(old.ptr()) {
-                r.set_literal(false);
-                // SAFETY: the count was the entry's, and the entry doesn't refer to it any more.
-                unsafe { r.release() };
-            }
+        if !old.is_immed()
+            && is_counted_ptr(old.ptr())
+            && let Some(r) = region_of(old.ptr())
+        {
+            r.set_literal(false);
+            // SAFETY: the count was the entry's, and the entry doesn't refer to it any more.
+            unsafe { r.release() };
         }
     }
 }

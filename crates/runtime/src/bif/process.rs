@@ -454,10 +454,10 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     send::run_in(
         who,
         Box::new(move |cx| {
-            if let Some(e) = cx.and_then(|c| c.process().ext()) {
-                if e.name == name {
-                    e.name = NIL;
-                }
+            if let Some(e) = cx.and_then(|c| c.process().ext())
+                && e.name == name
+            {
+                e.name = NIL;
             }
         }),
     );

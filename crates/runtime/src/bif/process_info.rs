@@ -594,10 +594,10 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Ok(copy::copy(t.term(), cx));
     }
     ask_term(cx, pid, move |cx| {
-        if let Some(cx) = cx {
-            if !cx.process().has(process::EXIT_PENDING) {
-                return answer(cx, &w);
-            }
+        if let Some(cx) = cx
+            && !cx.process().has(process::EXIT_PENDING)
+        {
+            return answer(cx, &w);
         }
         OwnedTerm::copy_of(am::UNDEFINED)
     })

@@ -280,10 +280,10 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
         signal::send::run_in(
             pid,
             Box::new(move |cx| {
-                if let Some(cx) = cx {
-                    if !trace::change(cx.process(), on, flags, tracer) {
-                        p.refused.store(true, Ordering::Relaxed);
-                    }
+                if let Some(cx) = cx
+                    && !trace::change(cx.process(), on, flags, tracer)
+                {
+                    p.refused.store(true, Ordering::Relaxed);
                 }
                 if p.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                     signal::send::wake(me);

@@ -226,10 +226,10 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         Some(l) => (l.items.clone(), l.names.clone()),
         None => (Vec::new(), Vec::new()),
     };
-    if let Some(f) = files.first_mut() {
-        if f.is_empty() {
-            *f = format!("{}.erl", file.module());
-        }
+    if let Some(f) = files.first_mut()
+        && f.is_empty()
+    {
+        *f = format!("{}.erl", file.module());
     }
     let code = words.into_boxed_slice();
     let on_load = on_load.map(|at| {

@@ -233,10 +233,8 @@ pub fn finish_on_load(name: Term, keep: bool) -> bool {
     if v.on_load.is_none() {
         return false;
     }
-    if keep {
-        if let Some(m) = v.on_load.take() {
-            make_current(v, m);
-        }
+    if keep && let Some(m) = v.on_load.take() {
+        make_current(v, m);
     }
     true
 }

@@ -183,11 +183,11 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
             _ => "Waiting",
         };
         writeln!(w, "State: {name}")?;
-        if let Some(heaps) = heaps.as_deref_mut() {
-            if state & (RUNNING | EXITING | ALIVE) == ALIVE {
-                // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
-                unsafe { owned_process(w, heaps, &mut cx, p)? };
-            }
+        if let Some(heaps) = heaps.as_deref_mut()
+            && state & (RUNNING | EXITING | ALIVE) == ALIVE
+        {
+            // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
+            unsafe { owned_process(w, heaps, &mut cx, p)? };
         }
     }
     Ok(())
@@ -202,10 +202,10 @@ unsafe fn owned_process(
 ) -> io::Result<()> {
     let pid = (*p).pid();
     let system = (*p).has(SYSTEM);
-    if let Some(e) = (*p).ext() {
-        if e.name != NIL {
-            writeln!(w, "Name: {}", show(e.name))?;
-        }
+    if let Some(e) = (*p).ext()
+        && e.name != NIL
+    {
+        writeln!(w, "Name: {}", show(e.name))?;
     }
     if let Some(e) = (*p).initial_call.as_ref() {
         let (m, f) = (show(e.module), show(e.function));

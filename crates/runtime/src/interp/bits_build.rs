@@ -243,10 +243,10 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         match made {
             Ok(m) => {
                 let whole = |t: Term| t.as_bits().map(|b| (b.base, b.bit_len));
-                if let Some((base, len)) = whole(bin) {
-                    if whole(m.0).is_some_and(|(b, _)| b != base) {
-                        cx.reds -= (len / MOVED_BITS_PER_REDUCTION) as i64;
-                    }
+                if let Some((base, len)) = whole(bin)
+                    && whole(m.0).is_some_and(|(b, _)| b != base)
+                {
+                    cx.reds -= (len / MOVED_BITS_PER_REDUCTION) as i64;
                 }
                 m
             }

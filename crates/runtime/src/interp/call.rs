@@ -489,14 +489,14 @@ unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After
 #[inline(never)]
 unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
     let made = (pc as usize, cx.heap.stack_words());
-    if let Some(e) = cx.process().ext() {
-        if e.detours.last() == Some(&made) {
-            e.detours.pop();
-            if !framed {
-                cx.heap.stop = cx.heap.stop.add(1);
-            }
-            return Some(After::Value);
+    if let Some(e) = cx.process().ext()
+        && e.detours.last() == Some(&made)
+    {
+        e.detours.pop();
+        if !framed {
+            cx.heap.stop = cx.heap.stop.add(1);
         }
+        return Some(After::Value);
     }
     let to = detour(pc)?;
     if !framed {

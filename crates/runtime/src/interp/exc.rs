@@ -192,11 +192,11 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     }
     let mut entries = Vec::new();
     let depth = depth();
-    if kind == 2 {
-        if let Some(&[m, f, a]) = parts[2].as_tuple() {
-            let e = cx.tuple(&[m, f, a, parts[3]]);
-            entries.push(e);
-        }
+    if kind == 2
+        && let Some(&[m, f, a]) = parts[2].as_tuple()
+    {
+        let e = cx.tuple(&[m, f, a, parts[3]]);
+        entries.push(e);
     }
     // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
     // caller's.

@@ -30,11 +30,11 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
             f();
         }
     }
-    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-        if e.name != NIL {
-            registry::unregister_of(e.name, me);
-            e.name = NIL;
-        }
+    if let Some(e) = (*p).ext().and_then(|e| e.rare())
+        && e.name != NIL
+    {
+        registry::unregister_of(e.name, me);
+        e.name = NIL;
     }
     crate::owner_exit(me);
     let left = (*p).in_transit.close();

@@ -35,10 +35,10 @@ pub fn unregister(name: Term) -> Option<Term> {
 /// Takes a name away from `who`, who ends; if another has got it meanwhile it stays theirs.
 pub fn unregister_of(name: Term, who: Term) {
     let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
-    if let Some(m) = n.map.as_mut() {
-        if m.get(&name.raw()) == Some(&who.raw()) {
-            m.remove(&name.raw());
-        }
+    if let Some(m) = n.map.as_mut()
+        && m.get(&name.raw()) == Some(&who.raw())
+    {
+        m.remove(&name.raw());
     }
 }
 

@@ -58,16 +58,16 @@ impl Alloc for Block {
 /// Where the process starts, and with which registers.
 fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; MAX_ARGS]) -> (*const u64, usize) {
     // A fun, or a function, is called without the list of its arguments, which would take room.
-    if m == am::ERLANG && f == am::APPLY {
-        if let Some((fun, rest)) = args.as_cons() {
-            if let Some((a, end)) = rest.as_cons() {
-                if fun.is_fun() && end.is_nil() {
-                    regs[0] = fun;
-                    regs[1] = a;
-                    return (code::stubs().apply_fun.as_ptr(), 2);
-                }
-            }
-        }
+    if m == am::ERLANG
+        && f == am::APPLY
+        && let Some((fun, rest)) = args.as_cons()
+        && let Some((a, end)) = rest.as_cons()
+        && fun.is_fun()
+        && end.is_nil()
+    {
+        regs[0] = fun;
+        regs[1] = a;
+        return (code::stubs().apply_fun.as_ptr(), 2);
     }
     let mut n = 0;
     let mut it = args.list_iter();

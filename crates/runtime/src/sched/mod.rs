@@ -77,12 +77,12 @@ impl Queues {
         false
     }
     fn pop_normal(&mut self) -> Option<u32> {
-        if self.woken_in_a_row < WOKEN_IN_A_ROW || self.levels[Priority::Normal as usize].is_empty()
+        if (self.woken_in_a_row < WOKEN_IN_A_ROW
+            || self.levels[Priority::Normal as usize].is_empty())
+            && let Some(c) = self.levels[WOKEN].pop_front()
         {
-            if let Some(c) = self.levels[WOKEN].pop_front() {
-                self.woken_in_a_row += 1;
-                return Some(c);
-            }
+            self.woken_in_a_row += 1;
+            return Some(c);
         }
         self.woken_in_a_row = 0;
         self.levels[Priority::Normal as usize].pop_front()
@@ -817,10 +817,10 @@ fn start_dirty(pool: &'static Pool, name: String) {
                 let cell = {
                     let mut q = pool.queue.lock().unwrap_or_else(|e| e.into_inner());
                     loop {
-                        if index < pool.online.load(Ordering::Relaxed) {
-                            if let Some(c) = q.pop_front() {
-                                break c;
-                            }
+                        if index < pool.online.load(Ordering::Relaxed)
+                            && let Some(c) = q.pop_front()
+                        {
+                            break c;
                         }
                         q = pool.ready.wait(q).unwrap_or_else(|e| e.into_inner());
                     }

@@ -62,32 +62,32 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             Signal::free(s);
         }
         Kind::UnlinkAck => {
-            if let Some(&[from, id]) = (*s).term.as_tuple() {
-                if let Some(e) = p.ext() {
-                    let n = id.as_small().unwrap_or(0) as u64;
-                    if e.links
-                        .get_mut(&from.raw())
-                        .is_some_and(|l| l.unlinking == n)
-                    {
-                        e.links.remove(&from.raw());
-                    }
+            if let Some(&[from, id]) = (*s).term.as_tuple()
+                && let Some(e) = p.ext()
+            {
+                let n = id.as_small().unwrap_or(0) as u64;
+                if e.links
+                    .get_mut(&from.raw())
+                    .is_some_and(|l| l.unlinking == n)
+                {
+                    e.links.remove(&from.raw());
                 }
             }
             Signal::free(s);
         }
         Kind::Monitor => {
-            if let Some(&[r, by, name]) = (*s).term.as_tuple() {
-                if let Some(k) = ref_key(r) {
-                    p.ext_mut().watchers.insert(k, Watcher::new(by, name));
-                }
+            if let Some(&[r, by, name]) = (*s).term.as_tuple()
+                && let Some(k) = ref_key(r)
+            {
+                p.ext_mut().watchers.insert(k, Watcher::new(by, name));
             }
             Signal::free(s);
         }
         Kind::Demonitor => {
-            if let Some(&[r, _]) = (*s).term.as_tuple() {
-                if let (Some(k), Some(e)) = (ref_key(r), p.ext()) {
-                    e.watchers.remove(&k);
-                }
+            if let Some(&[r, _]) = (*s).term.as_tuple()
+                && let (Some(k), Some(e)) = (ref_key(r), p.ext())
+            {
+                e.watchers.remove(&k);
             }
             Signal::free(s);
         }
@@ -102,10 +102,10 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 
 unsafe fn message(cx: &mut Cx, s: *mut Signal) {
     let mut from = None;
-    if (*s).sequel == Sequel::Token {
-        if let Some((_, msg)) = (*s).term.as_cons() {
-            (*s).term = msg;
-        }
+    if (*s).sequel == Sequel::Token
+        && let Some((_, msg)) = (*s).term.as_cons()
+    {
+        (*s).term = msg;
     }
     if (*s).sent_by {
         (*s).sent_by = false;
@@ -155,10 +155,10 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
             }
         }
     };
-    if let Some(m) = ended {
-        if let Target::Local(to) | Target::Named(to, _) = m.target() {
-            send_demonitor(p.pid(), to, r);
-        }
+    if let Some(m) = ended
+        && let Target::Local(to) | Target::Named(to, _) = m.target()
+    {
+        send_demonitor(p.pid(), to, r);
     }
     if active {
         (*s).kind = Kind::Message;
@@ -235,13 +235,12 @@ fn link(p: &mut Process, from: Term) {
 fn unlinked(p: &mut Process, from: Term, id: Term) {
     crate::trace::tie(p, Tie::GettingUnlinked, from);
     let me = p.pid();
-    if let Some(e) = p.ext() {
-        if e.links
+    if let Some(e) = p.ext()
+        && e.links
             .get_mut(&from.raw())
             .is_some_and(|l| l.unlinking == 0)
-        {
-            e.links.remove(&from.raw());
-        }
+    {
+        e.links.remove(&from.raw());
     }
     // SAFETY: a fresh signal.
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };

@@ -88,10 +88,10 @@ pub fn run_in_at(to: Term, prio: Priority, task: Task) {
             Signal::into_task(s)(None);
             return;
         }
-        if let Some(p) = process::table().find(to) {
-            if prio > (*p).state.priority() {
-                crate::sched::raise(p, prio);
-            }
+        if let Some(p) = process::table().find(to)
+            && prio > (*p).state.priority()
+        {
+            crate::sched::raise(p, prio);
         }
     }
 }

@@ -130,12 +130,10 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
             p
         });
     }
-    if !hit {
-        if let Some(n) = copy::size_within(t, threshold.saturating_sub(1)) {
-            destroy(frag);
-            let words = Some(n);
-            return (t, Held { frag: None, words });
-        }
+    if !hit && let Some(n) = copy::size_within(t, threshold.saturating_sub(1)) {
+        destroy(frag);
+        let words = Some(n);
+        return (t, Held { frag: None, words });
     }
     h.next_message();
     let mut tally = Tally::default();

@@ -92,11 +92,11 @@ impl Slab {
         });
         self.by_ref.insert(f.numbers, index);
         let mut next = NONE;
-        if f.to.is_local_pid() {
-            if let Some(head) = self.by_pid.insert(f.to.raw(), index) {
-                self.entries[head as usize].prev = index;
-                next = head;
-            }
+        if f.to.is_local_pid()
+            && let Some(head) = self.by_pid.insert(f.to.raw(), index)
+        {
+            self.entries[head as usize].prev = index;
+            next = head;
         }
         let e = &mut self.entries[index as usize];
         (e.next, e.prev) = (next, NONE);

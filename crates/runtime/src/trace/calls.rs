@@ -651,10 +651,12 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
             all.entry(me.raw()).or_default().0 += 1;
             timed = true;
         }
-        if let Some((tracer, _)) = &mut w.meta {
-            if !sensitive && *tracer != NIL && process::table().find(*tracer).is_none() {
-                *tracer = NIL;
-            }
+        if let Some((tracer, _)) = &mut w.meta
+            && !sensitive
+            && *tracer != NIL
+            && process::table().find(*tracer).is_none()
+        {
+            *tracer = NIL;
         }
         (w.call.clone(), w.meta.clone())
     };
