@@ -184,6 +184,23 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     v
 }
 
+/// Where PCRE stops to read the verb, `(*NAME)` or `(*NAME:ARGUMENT)`, that begins before `at`.
+fn verb_end(text: &[u8], at: usize) -> usize {
+    let before = &text[..text.len().min(at + 2)];
+    let Some(start) = before.windows(2).rposition(|w| w == b"(*") else {
+        return at;
+    };
+    let skip = |from: usize, more: fn(&u8) -> bool| {
+        let rest = &text[from..];
+        from + rest.iter().position(|c| !more(c)).unwrap_or(rest.len())
+    };
+    let name_end = skip(start + 2, u8::is_ascii_alphabetic);
+    match text.get(name_end) {
+        Some(b':') => skip(name_end, |&c| c != b')'),
+        _ => name_end,
+    }
+}
+
 impl Code {
     fn new(src: &Source) -> Result<Code, Fault> {
         let (mut err, mut at): (c_int, usize) = (0, 0);
@@ -222,9 +239,10 @@ impl Code {
             // PCRE notices a back reference to a group that is not there when it has read the whole pattern.
             let conditional = src.text.windows(3).any(|w| w == b"(?(");
             let late = err == sys::PCRE2_ERROR_BAD_SUBPATTERN_REFERENCE as c_int && !conditional;
-            // Where PCRE2 stands behind the character that PCRE stands at: a name given twice.
+            // A name given twice: PCRE2 stands behind the character that PCRE stands at.
             let at = match err {
                 143 => at.saturating_sub(1),
+                160 => verb_end(&src.text, at),
                 128 => at + 1,
                 _ if late => src.text.len(),
                 _ => at,
