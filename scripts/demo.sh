@@ -17,7 +17,7 @@ echo "A page of examples/http/pages.exs, served by Purlin:"
 out=$(mktemp)
 "$purlin" run examples/http/pages.exs 0 >"$out" 2>&1 </dev/null &
 server=$!
-trap 'kill "$server" 2>/dev/null; rm -f "$out"' EXIT
+trap 'kill "$server" 2>/dev/null || true; rm -f "$out"' EXIT
 trap 'exit 130' INT TERM
 port=
 for _ in $(seq 100); do

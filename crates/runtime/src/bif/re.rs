@@ -782,6 +782,11 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, check: bool) -> BifRes
     };
     cx.bump(bytes.len().saturating_sub(o.offset) / 64 + 10);
     let check = check || !code.unicode || !known_utf8(subject, bytes, o.offset);
+    // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
+    let before = bytes.get(..o.offset).unwrap_or_default();
+    if check && code.unicode && std::str::from_utf8(before).is_err() {
+        return Err(Fail::Badarg);
+    }
     let found = match exec(&code, bytes, &o, check) {
         Ok(g) => g,
         Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
