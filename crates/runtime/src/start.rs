@@ -207,6 +207,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     );
     timer::start();
     crate::os_signals::init(o.flags.break_mode);
+    purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
     let s = &o.flags.schedulers;
