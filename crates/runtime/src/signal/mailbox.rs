@@ -275,7 +275,9 @@ pub fn remove_message(cx: &mut Cx) {
         // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
         // only if it has room, and this one has none.
         h.frags.push(f);
-        if h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > 64 {
+        // A collection walks the stack: a deep one is not to be walked for a few messages.
+        let most = 64.max(h.stack_words() / 32);
+        if h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > most {
             h.gc_wanted = true;
         }
     }
