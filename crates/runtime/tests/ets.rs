@@ -274,12 +274,14 @@ fn stress(options: &[Term], name: &'static str) {
                     let one = Term::small(1);
                     let c = atom::intern("counter");
                     call(cx, "ets", "update_counter", &[tab, c, one]).expect("counted");
-                    if i % 50 == 0 {
-                        // A pair of keys that are there together or not at all, but for what others delete meanwhile.
+                    if i % 4 == 0 {
+                        // A pair of keys that are there together or not at all, while others make the table grow.
                         let pair = [Term::small(-1), Term::small(-2)]
                             .map(|k| cx.tuple(&[k, atom::intern("pair")]));
                         let pair = cx.list(&pair);
                         call(cx, "ets", "insert", &[tab, pair]).expect("inserted");
+                    }
+                    if i % 50 == 0 {
                         let spec = spec(cx);
                         call(cx, "ets", "select", &[tab, spec]).expect("selected");
                         call(cx, "ets", "safe_fixtable", &[tab, am::TRUE]).expect("fixed");

@@ -295,7 +295,8 @@ impl HashTable {
             }
             wanted = [true; FIRST_SLOTS];
         }
-        let resizing = many.then_some(EndResize(self));
+        // Lazily: a guard that is made in vain gives back what another holds.
+        let resizing = many.then(|| EndResize(self));
         let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
             (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
         if locks.iter().flatten().any(|b| b.is_empty()) {
