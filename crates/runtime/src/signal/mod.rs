@@ -246,7 +246,7 @@ impl Signal {
     /// A signal that runs a task.
     pub fn task(t: Task) -> *mut Signal {
         let raw = Box::into_raw(Box::new(t)) as u64;
-        // The word is no term; only `into_task` and `free` read it.
+        // SAFETY: the word is no term, and is not taken for one: the kind says so, and only `into_task` reads it.
         Self::build_with(Kind::Run, 0, |_| unsafe { Term::from_raw(raw) })
     }
     /// The task of a [`Kind::Run`] signal, whose block is freed.

@@ -120,12 +120,11 @@ impl InTransit {
             }
         }
         let p = w & PTR_MASK;
-        // SAFETY: as in `take`.
         if p <= CLOSED {
-            std::ptr::null_mut()
-        } else {
-            unsafe { reverse(p as *mut Link) }
+            return std::ptr::null_mut();
         }
+        // SAFETY: as in `take`.
+        unsafe { reverse(p as *mut Link) }
     }
 }
 

@@ -306,17 +306,27 @@ fn count_package(s: &mut State, n: usize) {
     c.read_now = 0;
 }
 
+/// Length and flags of a receiving call; if they are none, what the caller is answered.
+fn receive_arguments(
+    cx: &mut Cx,
+    len: Term,
+    flags: Term,
+    r: Term,
+) -> Result<(usize, i32), BifResult> {
+    need_receive_ref(r).map_err(Err)?;
+    if !len.is_integer() || !flags.is_integer() {
+        return Err(Err(Fail::Badarg));
+    }
+    let wanted = size_of_term(len).ok_or_else(|| Ok(out_of_range(cx, len)))?;
+    let flags = int(flags).ok_or_else(|| Ok(out_of_range(cx, flags)))?;
+    Ok((wanted, flags))
+}
+
 pub fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
     let sock = sock(me)?;
-    need_receive_ref(r)?;
-    if !len.is_integer() || !flags.is_integer() {
-        return Err(Fail::Badarg);
-    }
-    let Some(wanted) = size_of_term(len) else {
-        return Ok(out_of_range(cx, len));
-    };
-    let Some(flags) = in_range(flags, int(flags))? else {
-        return Ok(out_of_range(cx, flags));
+    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+        Ok(v) => v,
+        Err(answer) => return answer,
     };
     let mut s = sock.lock();
     if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
@@ -365,15 +375,9 @@ pub fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
 
 pub fn recvfrom_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
     let sock = sock(me)?;
-    need_receive_ref(r)?;
-    if !len.is_integer() || !flags.is_integer() {
-        return Err(Fail::Badarg);
-    }
-    let Some(wanted) = size_of_term(len) else {
-        return Ok(out_of_range(cx, len));
-    };
-    let Some(flags) = in_range(flags, int(flags))? else {
-        return Ok(out_of_range(cx, flags));
+    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+        Ok(v) => v,
+        Err(answer) => return answer,
     };
     let mut s = sock.lock();
     if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {

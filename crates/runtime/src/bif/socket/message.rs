@@ -493,6 +493,8 @@ unsafe fn recv_msg(
         iov_len: room,
     };
     let (mut used, mut came) = (0, 0);
+    // SAFETY: the header refers to the address that `filled` lends, to `room` bytes at `to`, which the caller promises, and
+    // to the control buffer; all outlive the call.
     let (r, from) = SockAddr::filled(|p, len| unsafe {
         let mut m: libc::msghdr = std::mem::zeroed();
         m.msg_name = p.cast();

@@ -1,18 +1,9 @@
 //! System calls on sockets: each gives what the kernel gave, or the number of an error.
 
 use super::addr::SockAddr;
-use crate::posix::last_errno;
+pub use crate::port::inet::sys::{bytes, get_int, get_option, listen, set_option, shutdown, unit};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-
-/// The result of a call that gives 0 or fails.
-pub fn unit(r: i32) -> Result<(), i32> {
-    if r < 0 { Err(last_errno()) } else { Ok(()) }
-}
-/// The result of a call that gives a number of bytes or fails.
-pub fn bytes(r: isize) -> Result<usize, i32> {
-    usize::try_from(r).map_err(|_| last_errno())
-}
 
 /// A new socket that does not block. The caller closes it.
 pub fn socket(domain: i32, kind: i32, protocol: i32) -> Result<RawFd, i32> {
@@ -76,20 +67,12 @@ pub fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: as above.
     unit(unsafe { libc::connect(fd, a.ptr(), a.size()) })
 }
-pub fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
-    // SAFETY: a plain call.
-    unit(unsafe { libc::listen(fd, backlog) })
-}
 /// The next connection of a listening socket, which does not block.
 pub fn accept(fd: RawFd) -> Result<RawFd, i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: nothing is asked about the address.
     let s = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
     unit(s).map(|()| s)
-}
-pub fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
-    // SAFETY: a plain call.
-    unit(unsafe { libc::shutdown(fd, how) })
 }
 pub fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
     // SAFETY: room and its length, both good for the call.
@@ -119,6 +102,7 @@ pub unsafe fn recv_from(
     room: usize,
     flags: i32,
 ) -> Result<(usize, SockAddr), i32> {
+    // SAFETY: the address and its length are lent for the call; the caller answers for the bytes.
     let (r, a) =
         SockAddr::filled(|p, len| unsafe { libc::recvfrom(fd, to.cast(), room, flags, p, len) });
     bytes(r).map(|n| (n, a))
@@ -142,34 +126,8 @@ pub fn send(fd: RawFd, data: &[u8], flags: i32, to: Option<&SockAddr>) -> Result
     })
 }
 
-/// Sets an option.
-pub fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Result<(), i32> {
-    // SAFETY: as many bytes as the slice has.
-    unit(unsafe {
-        libc::setsockopt(
-            fd,
-            level,
-            name,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
-    })
-}
-/// Reads an option into `to`; how many bytes it has.
-pub fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
-    let mut len = to.len() as libc::socklen_t;
-    // SAFETY: as many bytes as the slice has.
-    unit(unsafe { libc::getsockopt(fd, level, name, to.as_mut_ptr().cast(), &mut len) })?;
-    Ok((len as usize).min(to.len()))
-}
 /// Asks for an option without room for its value.
 pub fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
     // SAFETY: the kernel refuses null pointers that it would write through.
     unit(unsafe { libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut()) })
-}
-/// Reads an option that is an `int`; one of fewer bytes is one that the rest of which is zero.
-pub fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
-    let mut b = [0u8; 4];
-    get_option(fd, level, name, &mut b)?;
-    Ok(i32::from_ne_bytes(b))
 }

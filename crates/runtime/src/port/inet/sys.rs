@@ -12,7 +12,7 @@ pub fn unit(r: i32) -> Result<(), i32> {
 }
 
 /// The result of a call that gives a number of bytes or fails.
-fn bytes(r: isize) -> Result<usize, i32> {
+pub fn bytes(r: isize) -> Result<usize, i32> {
     usize::try_from(r).map_err(|_| last_errno())
 }
 
@@ -167,7 +167,7 @@ pub fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usi
     Ok((len as usize).min(to.len()))
 }
 
-/// Reads an option that is an `int`.
+/// Reads an option that is an `int`; one of fewer bytes is one the rest of which is zero.
 pub fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
     let mut b = [0u8; size_of::<i32>()];
     get_option(fd, level, name, &mut b)?;
