@@ -13,7 +13,7 @@ macro_rules! for_each_preset_atom {
             (ACTIVE, "active") (ALIAS, "alias") (ALL, "all") (AND, "and") (ARGS, "args") (ASYNC, "async") (ATOM, "atom")
             (BADARG, "badarg") (BADARITH, "badarith") (BADARITY, "badarity") (BADFILE, "badfile") (BADFUN, "badfun")
             (BADKEY, "badkey") (BADMAP, "badmap") (BADMATCH, "badmatch") (BADRECORD, "badrecord")
-            (BAG, "bag") (BIG, "big") (BINARY, "binary") (BIT_SIZE, "bit_size") (BLOCK, "block") (BOOLEAN, "boolean")
+            (BAG, "bag") (BIG, "big") (BINARY, "binary") (BREAKPOINT, "breakpoint") (BIT_SIZE, "bit_size") (BLOCK, "block") (BOOLEAN, "boolean")
             (BYTES, "bytes") (CASE_CLAUSE, "case_clause") (CAUSE, "cause") (CODE, "code") (COLON, ":") (COMPLETE, "complete")
             (COMPRESSED, "compressed") (CONNECTED, "connected") (CONST, "const") (COPY, "copy") (COUNT, "count")
             (CURRENT_FUNCTION, "current_function") (CURRENT_LOCATION, "current_location")

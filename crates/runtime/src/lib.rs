@@ -12,6 +12,7 @@ pub mod halt;
 pub mod hooks;
 pub mod ids;
 pub mod interp;
+pub mod msacc;
 pub mod options;
 pub mod os_signals;
 pub mod osenv;

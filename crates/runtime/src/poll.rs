@@ -10,6 +10,7 @@
 //! Descriptors that the kernel can't wait for (regular files) count as ready always. A descriptor that is registered
 //! twice is duplicated: both registrations get their reports.
 
+use crate::msacc::{self, State};
 use polling::{Event, Events, Poller};
 use std::collections::HashMap;
 use std::io;
@@ -187,15 +188,19 @@ pub fn forget(id: Id) {
 fn run(s: &'static Service) {
     let mut events = Events::new();
     let mut ready: Vec<(usize, bool, bool)> = Vec::new();
+    msacc::begin_thread(msacc::Kind::Poll, 0);
     loop {
         events.clear();
         let spin = s.table().always > 0;
+        msacc::asleep(!spin);
         if let Err(e) = s.poller.wait(&mut events, spin.then_some(Duration::ZERO))
             && e.kind() != io::ErrorKind::Interrupted
         {
             eprintln!("purlin: polling failed: {e}");
             std::process::exit(1);
         }
+        msacc::asleep(false);
+        let _state = msacc::within(State::CheckIo);
         ready.clear();
         ready.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));
         if spin {

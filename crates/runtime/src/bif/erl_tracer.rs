@@ -1,10 +1,10 @@
-//! Natives of module `erl_tracer`: the tracer module of tracers that are processes.
+//! Natives of module `erl_tracer`: the tracer module of tracers that are processes or ports.
 //!
 //! The runtime sends such tracers their messages itself; these are for whoever calls the module.
 
 use crate::cx::{BifResult, Cx};
-use crate::trace::{flag, timestamp};
-use crate::{bifs, lazy_atoms, process, signal};
+use crate::trace::{self, flag, timestamp};
+use crate::{bifs, lazy_atoms};
 use purlin_term::{Term, am, atom, copy, map};
 
 lazy_atoms! {
@@ -15,17 +15,11 @@ lazy_atoms! {
     seq_trace = "seq_trace";
 }
 
-/// A living process or port of this node.
-fn lives(t: Term) -> bool {
-    (t.is_local_pid() && process::table().find(t).is_some())
-        || (t.is_local_port() && crate::port::find(t).is_some())
-}
-
 /// Whether a tracer wants to be told: it isn't told of itself.
 fn enabled_3(_: &mut Cx, [tag, tracer, tracee]: [Term; 3]) -> BifResult {
     Ok(if tracer == tracee {
         discard()
-    } else if lives(tracer) {
+    } else if trace::lives(tracer) {
         am::TRACE
     } else if tag == trace_status() {
         remove()
@@ -36,7 +30,7 @@ fn enabled_3(_: &mut Cx, [tag, tracer, tracee]: [Term; 3]) -> BifResult {
 
 /// Sends the tracer `{trace, Tracee, Tag, Message, Options…}`, or of a sequential trace `{seq_trace, Tracee, Message}`.
 fn trace_5(cx: &mut Cx, [tag, tracer, tracee, message, options]: [Term; 5]) -> BifResult {
-    if !tracer.is_local_pid() {
+    if !trace::lives(tracer) {
         return Ok(am::OK);
     }
     let option = |name: &str| match options.is_map() {
@@ -62,7 +56,7 @@ fn trace_5(cx: &mut Cx, [tag, tracer, tracee, message, options]: [Term; 5]) -> B
     let more = ["extra", "match_spec_result", "scheduler_id"];
     items.extend(more.iter().filter_map(|k| option(k)));
     cx.bump(items.len());
-    signal::send_with(tracer, |a| {
+    trace::tell(tracer, |a| {
         let mut v: Vec<Term> = items.iter().map(|&t| copy::copy(t, a)).collect();
         if let Some(t) = timestamp(a, time) {
             if !sequential {

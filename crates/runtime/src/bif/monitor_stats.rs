@@ -116,7 +116,7 @@ fn profile_term(cx: &mut Cx, p: Profile) -> Term {
         .map(|n| atom::intern(n.0))
         .collect();
     let list = cx.list(&names);
-    // SAFETY: the word of a local pid.
+    // SAFETY: the word of a local pid or port.
     let pid = unsafe { Term::from_raw(p.to) };
     cx.tuple(&[pid, list])
 }
@@ -130,7 +130,7 @@ fn system_profile_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
         profile::set(Profile::default());
         return Ok(profile_term(cx, before));
     }
-    if !pid.is_local_pid() || process::table().find(pid).is_none() {
+    if !crate::trace::lives(pid) {
         return Err(Fail::Badarg);
     }
     let mut p = Profile {

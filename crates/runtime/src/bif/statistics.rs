@@ -1,8 +1,8 @@
 //! `erlang:statistics/1`, and what switches its counters on.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, clock, hooks, lazy_atoms, sched};
-use purlin_term::{Alloc, Term, am, atom, gc};
+use crate::{bifs, clock, hooks, lazy_atoms, msacc, sched};
+use purlin_term::{Alloc, NIL, Term, am, atom, gc};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,6 +87,21 @@ fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
     cx.list(&rows)
 }
 
+/// A map for each thread: its kind, its number, and how long it was in which state.
+fn microstates(cx: &mut Cx) -> Term {
+    let names = msacc::NAMES.map(atom::intern);
+    let keys = ["counters", "id", "type"].map(atom::intern);
+    let mut l = NIL;
+    for (kind, id, spent) in msacc::all() {
+        let times = spent.map(|ns| cx.uint(ns));
+        let counters = cx.flatmap(&names, &times);
+        let values = [counters, Term::small(id as i64), atom::intern(kind.name())];
+        let m = cx.flatmap(&keys, &values);
+        l = cx.cons(m, l);
+    }
+    l
+}
+
 fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     static REDUCTIONS: AtomicU64 = AtomicU64::new(0);
     static EXACT_REDUCTIONS: AtomicU64 = AtomicU64::new(0);
@@ -96,6 +111,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     Ok(match atom::name(what) {
+        "microstate_accounting" => microstates(cx),
         "scheduler_wall_time" => wall_time(cx, false),
         "scheduler_wall_time_all" => wall_time(cx, true),
         "total_active_tasks" => Term::small(queues(true, false).iter().sum::<usize>() as i64),

@@ -4,7 +4,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::MaxHeap;
 use crate::signal::share;
-use crate::{bifs, code, lazy_atoms, process, report, sched};
+use crate::{bifs, code, lazy_atoms, msacc, process, report, sched};
 use purlin_term::sync::Ordering as TableOrdering;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, gc};
 use std::sync::Mutex;
@@ -286,6 +286,11 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             super::trace::reset_tokens(cx);
             Ok(am::TRUE)
         }
+        "microstate_accounting" => match value {
+            am::TRUE | am::FALSE => Ok(Term::bool(msacc::set(value == am::TRUE))),
+            v if v.is_atom() && atom::name(v) == "reset" => Ok(Term::bool(msacc::reset())),
+            _ => bad,
+        },
         "scheduler_wall_time" => {
             if value.as_bool().is_none() {
                 return bad;

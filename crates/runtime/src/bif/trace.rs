@@ -37,7 +37,7 @@ pub fn set_sequential_tracer(t: Term) -> Option<Term> {
     let before = sequential_tracer();
     let word = if t == am::FALSE {
         0
-    } else if (t.is_local_pid() && process::table().find(t).is_some()) || t.is_local_port() {
+    } else if trace::lives(t) {
         t.raw()
     } else {
         return None;
@@ -167,7 +167,8 @@ fn flags(cx: &mut Cx, list: Term) -> Option<Request> {
             _ => None,
         };
         if let Some((key, value)) = pair {
-            if key != tracer_() || !value.is_local_pid() || process::table().find(value).is_none() {
+            // As in stock, a port may have gone: then nothing is told.
+            if key != tracer_() || !(value.is_local_port() || trace::lives(value)) {
                 return None;
             }
             r.tracer = value;
@@ -309,7 +310,7 @@ fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
     let mut it = list.list_iter();
     for o in it.by_ref() {
         if let Some(&[key, pid]) = o.as_tuple() {
-            if key != am::META || !pid.is_local_pid() {
+            if key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
                 return None;
             }
             k.meta = Some(pid);
@@ -335,6 +336,22 @@ fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
     Some(k)
 }
 
+/// Module, function and arity (None: any) of `{Module, Function, Arity}`, of which the last may be `'_'`; None if it is
+/// no such tuple.
+fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
+    let &[m, f, a] = what.as_tuple()? else {
+        return None;
+    };
+    let arity = match a.as_small() {
+        Some(n) => Some(u32::try_from(n).ok()?),
+        None if a == am::UNDERSCORE => None,
+        None => return None,
+    };
+    let wild_after =
+        m == am::UNDERSCORE && f != am::UNDERSCORE || f == am::UNDERSCORE && arity.is_some();
+    (m.is_atom() && f.is_atom() && !wild_after).then_some((m, f, arity))
+}
+
 fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     let k = kinds(cx, list).ok_or(Fail::Badarg)?;
     let on_load = what.is_atom() && atom::name(what) == "on_load";
@@ -350,24 +367,10 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
         messages::set_pattern(receive, spec).ok_or(Fail::Badarg)?;
         return Ok(Term::small(1));
     }
-    let any = [am::UNDERSCORE; 3];
-    let &[m, f, a] = (match what.as_tuple() {
-        _ if on_load => &any[..],
-        Some(t) => t,
-        None => return Err(Fail::Badarg),
-    }) else {
-        return Err(Fail::Badarg);
+    let (m, f, arity) = match on_load {
+        true => (am::UNDERSCORE, am::UNDERSCORE, None),
+        false => functions(what).ok_or(Fail::Badarg)?,
     };
-    let arity = match a.as_small() {
-        Some(n) => Some(u32::try_from(n).map_err(|_| Fail::Badarg)?),
-        None if a == am::UNDERSCORE => None,
-        None => return Err(Fail::Badarg),
-    };
-    let wild_after =
-        m == am::UNDERSCORE && f != am::UNDERSCORE || f == am::UNDERSCORE && arity.is_some();
-    if !m.is_atom() || !f.is_atom() || wild_after {
-        return Err(Fail::Badarg);
-    }
     let word = spec.is_atom().then(|| atom::name(spec));
     let program = match word {
         Some("false" | "restart" | "pause") => None,
@@ -384,7 +387,7 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
         let word = word.as_deref();
         if k.global && !off {
             // Calls from outside: instead of all else that was wanted.
-            *w = Wanted::default();
+            w.clear_trace();
         }
         if k.global || k.local {
             match &program {
@@ -428,9 +431,26 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     }
     if global && !off {
         // Functions that nobody else can call lose what they had.
-        calls::change(m, f, arity, false, &|w| *w = Wanted::default());
+        calls::change(m, f, arity, false, &|w| w.clear_trace());
     }
     let n = calls::change(m, f, arity, global, &how);
+    Ok(Term::small(n as i64))
+}
+
+/// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: calls of the functions that match go to the debugger, or
+/// don't any more. How many match.
+fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
+    let on = on.as_bool().ok_or(Fail::Badarg)?;
+    if let Some(&[m, f, a]) = what.as_tuple()
+        && m.is_atom()
+        && f.is_atom()
+        && a.as_small().is_some_and(|n| n < 0)
+    {
+        // No function has that arity; stock doesn't mind.
+        return Ok(Term::small(0));
+    }
+    let (m, f, arity) = functions(what).ok_or(Fail::Badarg)?;
+    let n = calls::change(m, f, arity, false, &|w| w.debug = on);
     Ok(Term::small(n as i64))
 }
 
@@ -608,6 +628,7 @@ bifs! {
     Plain "erlang":"seq_trace_print"/2 = seq_trace_print_2;
     Plain "erts_internal":"trace"/3 = trace_3;
     Plain "erts_internal":"trace_pattern"/3 = trace_pattern_3;
+    Plain "erts_debug":"breakpoint"/2 = breakpoint_2;
     Plain "erlang":"trace_info"/2 = trace_info_2;
     Plain "erlang":"trace_delivered"/1 = trace_delivered_1;
 }

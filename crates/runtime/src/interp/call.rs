@@ -204,7 +204,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     (*entry).address.load(Ordering::Acquire)
 }
 
-unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
+pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     let v: Vec<Term> = cx.x[..n].to_vec();
     cx.list(&v)
 }
@@ -955,7 +955,7 @@ unsafe fn nif(_: &mut Cx, pc: *const u64) -> *const u64 {
 
 impl Cx {
     /// The module whose `undefined_function/3` is called for what isn't there.
-    fn process_error_handler(&mut self) -> Term {
+    pub(super) fn process_error_handler(&mut self) -> Term {
         if self.proc.is_null() {
             return am::ERROR_HANDLER;
         }

@@ -1,11 +1,13 @@
 //! Breakpoints of traced functions, and their returns. See [`crate::trace::calls`].
 
-use super::{Exit, HANDLERS, collect, slow_op};
+use super::call::args_list;
+use super::{Exit, HANDLERS, collect, collect_after, slow_op};
 use crate::code;
 use crate::cx::Cx;
 use crate::trace::calls::{self, FRAME_WORDS, kind};
 use purlin_term::fun::Export;
-use purlin_term::{NIL, Term};
+use purlin_term::{NIL, Term, am};
+use std::sync::atomic::Ordering;
 
 /// Runs what the breakpoint stands for, after it was told.
 pub unsafe fn op_breakpoint(
@@ -47,6 +49,10 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
     };
     // What the match specification made is in fragments; registers stay where they are.
     let (m, f, n) = p.mfa;
+    if p.debug {
+        let to = handled(cx, m, f, n as usize);
+        return (to, *(to as *const u16));
+    }
     let number = |n: i64| Term::small(n);
     let live = n as usize;
     if p.return_to && !told {
@@ -70,6 +76,17 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
         }
     }
     (p.entry, p.original)
+}
+
+/// The debugger runs a function in the place of its code: its arguments go to the error handler.
+unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
+    let target = code::export(cx.process_error_handler(), am::BREAKPOINT, 3);
+    let args = args_list(cx, arity);
+    cx.x[0] = m;
+    cx.x[1] = f;
+    cx.x[2] = args;
+    collect_after(cx, 3, 0);
+    target.address.load(Ordering::Acquire)
 }
 
 fn stub() -> u64 {

@@ -1,6 +1,6 @@
 //! What a kind of port does.
 
-use super::{Base, inet, open, ram_file};
+use super::{Base, inet, open, ram_file, trace_file, trace_ip};
 use crate::bif::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
@@ -81,6 +81,8 @@ const DRIVERS: &[(&str, Start)] = &[
     (inet::tcp::NAME, inet::tcp::start),
     (inet::udp::NAME, inet::udp::start),
     (ram_file::NAME, ram_file::start),
+    (trace_file::NAME, trace_file::start),
+    (trace_ip::NAME, trace_ip::start),
 ];
 
 /// Names of all drivers.

@@ -33,6 +33,8 @@ mod spawn;
 pub(crate) mod sys;
 #[cfg(test)]
 mod tests;
+mod trace_file;
+mod trace_ip;
 pub mod tty;
 pub mod watch;
 
@@ -41,10 +43,11 @@ pub use driver::{Driver, Reply};
 
 use crate::bif::gather::{self, Gather, Parts};
 use crate::cx::{Cx, Fail};
+use crate::msacc::{self, State};
 use crate::process::registry;
 use crate::{halt, poll, report};
-use purlin_term::frag::OwnedTerm;
-use purlin_term::{NIL, Term, am, atom};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
@@ -216,6 +219,7 @@ impl Port {
     }
     /// Runs `f` on the driver and what goes with it; None if the port looks closed.
     fn with<R>(&self, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
+        let _state = msacc::within(State::Port);
         let mut core = self.lock();
         if core.base.closing {
             return None;
@@ -230,6 +234,7 @@ impl Port {
     ///
     /// Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
     fn output(&self, caller: Term, from: Term, data: Term, how: How) -> Result<Outcome, Fail> {
+        let _state = msacc::within(State::Port);
         let mut core = self.lock();
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
@@ -301,6 +306,7 @@ impl Port {
     /// busy.
     fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
         let caller = cx.self_pid();
+        let _state = msacc::within(State::Port);
         let mut core = self.lock();
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
@@ -471,6 +477,7 @@ impl Port {
 
 impl poll::Ready for Port {
     fn ready(&self, id: poll::Id, readable: bool, writable: bool) {
+        let _state = msacc::within(State::Port);
         let mut core = self.lock();
         let c = &mut *core;
         if let Some(d) = &mut c.driver {
@@ -536,6 +543,25 @@ pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome,
     cx.bump(COMMAND_REDUCTIONS);
     let me = cx.self_pid();
     p.output(me, me, data, how)
+}
+
+/// Gives a port a trace event in the external format, whether it is busy or not: nobody may be made to wait by being
+/// traced. False: there is no such port.
+pub fn trace_event(port: Term, event: &[u8]) -> bool {
+    let Some(p) = find(port) else { return false };
+    let mut frag = Fragment::new();
+    let t = frag.binary(event);
+    let mut data = Gather::new(t);
+    // A binary is an I/O list.
+    let sent = data.next_batch(usize::MAX, usize::MAX).is_ok()
+        && p.with(|d, b| {
+            b.count_out(event.len());
+            b.caller = NIL;
+            d.output(b, &mut data);
+        })
+        .is_some();
+    drop(OwnedTerm::from_parts(t, frag));
+    sent
 }
 
 /// Begins to send a list of so many bytes in parts; to be called again while it says to wait.

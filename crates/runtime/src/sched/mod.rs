@@ -17,6 +17,7 @@ pub mod run;
 pub mod upkeep;
 pub mod wheel;
 
+use crate::msacc;
 use crate::process::state::{OWN_THREAD, Priority};
 use crate::process::{Process, table};
 use crate::trace::profile;
@@ -741,9 +742,11 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
         } else if found.is_none() {
             rounds = ROUNDS;
             let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
+            msacc::asleep(true);
             while *p {
                 p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
             }
+            msacc::asleep(false);
         }
         w.idle.store(false, Ordering::Relaxed);
         w.rest.end();
@@ -773,10 +776,10 @@ fn stack_size() -> usize {
 pub fn start(n: usize, dirty_cpu: usize, dirty_io: usize) {
     set_online(n);
     for i in 0..dirty_cpu.max(1) {
-        start_dirty(&DIRTY_CPU, format!("dcpu{}", i + 1));
+        start_dirty(&DIRTY_CPU, msacc::Kind::DirtyCpu, format!("dcpu{}", i + 1));
     }
     for i in 0..dirty_io.max(1) {
-        start_dirty(&DIRTY_IO, format!("dio{}", i + 1));
+        start_dirty(&DIRTY_IO, msacc::Kind::DirtyIo, format!("dio{}", i + 1));
     }
     upkeep::start();
 }
@@ -805,13 +808,14 @@ pub fn set_dirty_cpu_online(n: usize) -> usize {
     before
 }
 
-fn start_dirty(pool: &'static Pool, name: String) {
+fn start_dirty(pool: &'static Pool, kind: msacc::Kind, name: String) {
     let index = pool.threads.fetch_add(1, Ordering::Relaxed);
     let id = MAX_SCHEDULERS + index;
     let made = std::thread::Builder::new()
         .name(name)
         .stack_size(stack_size())
         .spawn(move || {
+            msacc::begin_thread(kind, index + 1);
             let mut cx: Option<Box<crate::cx::Cx>> = None;
             loop {
                 let cell = {
@@ -822,9 +826,11 @@ fn start_dirty(pool: &'static Pool, name: String) {
                         {
                             break c;
                         }
+                        msacc::asleep(true);
                         q = pool.ready.wait(q).unwrap_or_else(|e| e.into_inner());
                     }
                 };
+                msacc::asleep(false);
                 let cx = cx.get_or_insert_with(|| {
                     let mut c = crate::cx::Cx::boxed(id);
                     c.dirty = true;
@@ -860,6 +866,7 @@ pub fn set_online(n: usize) -> usize {
             .stack_size(stack_size())
             .spawn(move || {
                 ME.with(|m| m.set(i + 1));
+                msacc::begin_thread(msacc::Kind::Scheduler, i + 1);
                 let mut cx = crate::cx::Cx::boxed(i);
                 let mut used = 0;
                 loop {

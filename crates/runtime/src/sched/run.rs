@@ -2,6 +2,7 @@
 
 use crate::cx::Cx;
 use crate::interp::{self, Exit};
+use crate::msacc::{self, State};
 use crate::process::state::{Priority, SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::{Task, handle};
@@ -27,11 +28,13 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.enter(p);
         cx.reds = SLICE;
         cx.charged = SLICE;
+        msacc::change(State::Emulator);
         let watched = watch(p);
         let slice = run(cx);
         if let Some(w) = watched {
             unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
         }
+        msacc::change(State::Other);
         match slice {
             After::Gone => {}
             After::Requeue => {
@@ -92,10 +95,13 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
         cx.enter(p);
         cx.reds = SLICE;
         cx.charged = SLICE;
+        msacc::change(State::Emulator);
         let pc = (*p).pc;
         let exit = interp::run(cx, pc);
         account(cx);
-        match finish(cx, exit) {
+        let next = finish(cx, exit);
+        msacc::change(State::Other);
+        match next {
             Next::Go(_) | Next::Wait => {
                 // Whatever it does next it does on a scheduler.
                 let prio = (*p).state.requeue();

@@ -9,6 +9,7 @@
 
 use super::{CONTEXT_SWITCHES, reductions, rest_if_stopped};
 use crate::cx::Cx;
+use crate::msacc::{self, State};
 use crate::process::state::{Age, Wait};
 use crate::process::{compact, spawn, table};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +74,7 @@ struct Seen {
 }
 
 fn serve() {
+    msacc::begin_thread(msacc::Kind::Aux, 1);
     let mut cx = Cx::boxed(super::MAX_SCHEDULERS);
     let mut seen = Seen {
         processors: crate::options().flags.schedulers.cpus.usable(),
@@ -80,8 +82,11 @@ fn serve() {
     };
     let mut pause = ROUND;
     loop {
+        msacc::asleep(true);
         std::thread::sleep(pause);
+        msacc::asleep(false);
         rest_if_stopped();
+        let _state = msacc::within(State::Aux);
         let begun = Instant::now();
         let switches = CONTEXT_SWITCHES.load(Ordering::Relaxed);
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;

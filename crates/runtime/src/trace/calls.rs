@@ -145,14 +145,28 @@ pub struct Wanted {
     pub count: Option<(u64, bool)>,
     /// Calls and nanoseconds of each process; false: paused.
     pub time: Option<(HashMap<u64, (u64, u64)>, bool)>,
+    /// Calls go to the error handler of the process, `breakpoint/3`: the debugger runs the function.
+    pub debug: bool,
 }
 
 impl Wanted {
+    /// All that tracing wants is forgotten.
+    pub fn clear_trace(&mut self) {
+        *self = Wanted {
+            debug: self.debug,
+            ..Wanted::default()
+        };
+    }
     fn nothing(&self) -> bool {
-        self.call.is_none() && self.meta.is_none() && self.count.is_none() && self.time.is_none()
+        self.call.is_none()
+            && self.meta.is_none()
+            && self.count.is_none()
+            && self.time.is_none()
+            && !self.debug
     }
     fn local(&self) -> bool {
-        self.meta.is_some()
+        self.debug
+            || self.meta.is_some()
             || self.count.is_some()
             || self.time.is_some()
             || self.call.as_ref().is_some_and(|c| c.1)
@@ -407,7 +421,11 @@ fn flag_list(t: Term, tracer: &mut Term) -> Option<u32> {
     let mut it = t.list_iter();
     for o in it.by_ref() {
         match o.as_tuple() {
-            Some(&[k, v]) if k.is_atom() && atom::name(k) == "tracer" && v.is_local_pid() => {
+            Some(&[k, v])
+                if k.is_atom()
+                    && atom::name(k) == "tracer"
+                    && (v.is_local_pid() || v.is_local_port()) =>
+            {
                 *tracer = v;
             }
             _ if o == am::ALL => flags |= flag::ALL,
@@ -519,7 +537,7 @@ impl Host for Effects {
                 let (_, mut tracer) = state(cx.process());
                 let off = flag_list(lists[0], &mut tracer)?;
                 let on = flag_list(lists[1], &mut tracer)?;
-                if tracer != NIL && process::table().find(tracer).is_none() {
+                if tracer != NIL && !super::lives(tracer) {
                     return None;
                 }
                 Effects::retrace(cx, whom, tracer, off, on).map(Term::bool)
@@ -577,6 +595,8 @@ pub struct Passed {
     pub returns: SmallVec<[(i64, Term); 2]>,
     /// The time of the call is measured: the entry of the function whose time was, or 0.
     pub time: Option<usize>,
+    /// The debugger runs it.
+    pub debug: bool,
 }
 
 /// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
@@ -634,6 +654,7 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
         mfa: b.mfa,
         return_to: false,
         returns: SmallVec::new(),
+        debug: false,
         time: None,
     };
     let me = cx.self_pid();
@@ -654,10 +675,11 @@ pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
         if let Some((tracer, _)) = &mut w.meta
             && !sensitive
             && *tracer != NIL
-            && process::table().find(*tracer).is_none()
+            && !super::lives(*tracer)
         {
             *tracer = NIL;
         }
+        passed.debug = w.debug;
         (w.call.clone(), w.meta.clone())
     };
     if timed {
@@ -725,7 +747,7 @@ fn tell_call(
     if tracer == me {
         return;
     }
-    signal::send_with(tracer, |a| {
+    super::tell(tracer, |a| {
         let last = if flags & flag::ARITY != 0 {
             Term::small(n.into())
         } else {

@@ -6,7 +6,8 @@
 //!   that an untraced process pays.
 //! * Trace messages are sent by the thread that runs the traced process, in the order of the events; so one tracer
 //!   sees the events of one process in order.
-//! * A tracer is a local process. When it is gone, those it traced stop being traced at their next event.
+//! * A tracer is a local process, which gets messages, or a port, which gets the same terms in the external format. When it
+//!   is gone, those it traced stop being traced at their next event.
 
 pub mod calls;
 pub mod messages;
@@ -16,7 +17,9 @@ pub mod sequential;
 
 use crate::cx::Cx;
 use crate::process::{self, Process, TRACED};
-use crate::{clock, lazy_atoms, signal};
+use crate::{clock, lazy_atoms, msacc, port, signal};
+use purlin_term::etf::encode::{Options, encode};
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -115,10 +118,30 @@ pub mod flag {
 static NEW_FLAGS: AtomicU32 = AtomicU32::new(0);
 static NEW_TRACER: Mutex<Term> = Mutex::new(NIL);
 
+/// Whether `t` is a local process or port that is there.
+pub fn lives(t: Term) -> bool {
+    if t.is_local_pid() {
+        process::table().find(t).is_some()
+    } else {
+        port::find(t).is_some_and(|p| port::is_open(&p))
+    }
+}
+
+/// Gives a tracer what `f` builds. False: there is no such tracer any more.
+pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
+    if !tracer.is_local_port() {
+        return signal::send_with(tracer, f);
+    }
+    let mut frag = Fragment::new();
+    let t = f(&mut frag);
+    let event = OwnedTerm::from_parts(t, frag);
+    port::trace_event(tracer, &encode(event.term(), Options::default()))
+}
+
 /// Flags and tracer of processes that are made from now on.
 pub fn new_processes() -> (u32, Term) {
     let mut t = NEW_TRACER.lock().unwrap_or_else(|e| e.into_inner());
-    if *t != NIL && process::table().find(*t).is_none() {
+    if *t != NIL && !lives(*t) {
         *t = NIL;
         NEW_FLAGS.store(0, Ordering::Relaxed);
     }
@@ -142,8 +165,7 @@ pub fn change_new(on: bool, flags: u32, tracer: Term) {
 pub fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
     let e = p.ext_mut();
     if on {
-        let alive = e.tracer.is_local_pid() && process::table().find(e.tracer).is_some();
-        if e.trace_flags != 0 && alive && e.tracer != tracer {
+        if e.trace_flags != 0 && e.tracer != tracer && lives(e.tracer) {
             return false;
         }
         e.tracer = tracer;
@@ -170,7 +192,7 @@ pub fn state(p: &mut Process) -> (u32, Term) {
 /// As [`state`]; where the tracer has gone the process is not traced any more.
 pub fn live_state(p: &mut Process) -> (u32, Term) {
     let (_, tracer) = state(p);
-    if tracer != NIL && process::table().find(tracer).is_none() {
+    if tracer != NIL && !lives(tracer) {
         change(p, false, u32::MAX, NIL);
     }
     state(p)
@@ -201,7 +223,7 @@ pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
 
 /// Sends `{trace, Pid, Items…}`, with a timestamp if `flags` ask for one. False: there is no tracer any more.
 fn emit(tracer: Term, flags: u32, pid: Term, items: &[Term]) -> bool {
-    signal::send_with(tracer, |a| {
+    tell(tracer, |a| {
         let mut v = vec![am::TRACE, pid];
         v.extend(items.iter().map(|&t| copy::copy(t, a)));
         stamp(a, flags, &mut v);
@@ -279,7 +301,7 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     if flags != 0 {
         change(child, true, flags, tracer);
     }
-    let mut f = purlin_term::frag::Fragment::new();
+    let mut f = Fragment::new();
     let call = f.tuple(&mfa);
     let pid = child.pid();
     if let Some(p) = both {
@@ -349,7 +371,7 @@ pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
         return;
     }
     let tag = if starts { in_() } else { out() };
-    let mut f = purlin_term::frag::Fragment::new();
+    let mut f = Fragment::new();
     let place = match crate::code::find(pc) {
         Some(at) => f.tuple(&[at.module, at.function, Term::small(at.arity.into())]),
         None => Term::small(0),
@@ -360,8 +382,9 @@ pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
 /// What is known before a collection of the process in the context, if anybody wants to know.
 pub struct Collecting {
     info: Term,
-    frag: purlin_term::frag::Fragment,
+    frag: Fragment,
     began: i64,
+    _state: msacc::Within,
 }
 
 /// Milliseconds that collections which somebody watches take longer than they need, for trying what is told of them.
@@ -371,6 +394,7 @@ pub static GC_SLEEP_MS: AtomicU32 = AtomicU32::new(0);
 #[inline]
 pub fn gc_begin(cx: &mut Cx) -> Option<Collecting> {
     if monitor::WATCHES_GC.load(Ordering::Relaxed) == 0
+        && !msacc::on()
         && (cx.proc.is_null() || !cx.process().has(TRACED))
     {
         return None;
@@ -383,14 +407,19 @@ fn gc_note(cx: &mut Cx) -> Option<Collecting> {
     if cx.proc.is_null() {
         return None;
     }
-    let mut frag = purlin_term::frag::Fragment::new();
+    let mut frag = Fragment::new();
     let info = crate::bif::process_info::gc_info(&mut frag, &cx.heap);
     let began = clock::elapsed();
     let ms = GC_SLEEP_MS.load(Ordering::Relaxed);
     if ms != 0 {
         std::thread::sleep(std::time::Duration::from_millis(ms.into()));
     }
-    Some(Collecting { info, frag, began })
+    Some(Collecting {
+        info,
+        frag,
+        began,
+        _state: msacc::within(msacc::State::Gc),
+    })
 }
 
 /// The collection is over. Whether it was a full sweep is known only now, so both events are told now.
@@ -398,7 +427,7 @@ fn gc_note(cx: &mut Cx) -> Option<Collecting> {
 pub fn gc_end(cx: &mut Cx, c: Collecting) {
     let took = clock::elapsed() - c.began;
     let full = cx.heap.minor_gcs == 0;
-    let mut frag = purlin_term::frag::Fragment::new();
+    let mut frag = Fragment::new();
     let info = crate::bif::process_info::gc_info(&mut frag, &cx.heap);
     let (start, end) = if full {
         (gc_major_start(), gc_major_end())
@@ -408,6 +437,6 @@ pub fn gc_end(cx: &mut Cx, c: Collecting) {
     event(cx.process(), flag::GC, &[start, c.info]);
     event(cx.process(), flag::GC, &[end, info]);
     monitor::collected(cx, took);
-    drop(purlin_term::frag::OwnedTerm::from_parts(c.info, c.frag));
-    drop(purlin_term::frag::OwnedTerm::from_parts(info, frag));
+    drop(OwnedTerm::from_parts(c.info, c.frag));
+    drop(OwnedTerm::from_parts(info, frag));
 }

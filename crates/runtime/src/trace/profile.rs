@@ -4,8 +4,8 @@
 //! it waits, is suspended or ends. So the events of one process come in their order. Ports do their work on the threads
 //! that ask for it and are never queued: there is nothing to tell of them.
 
+use crate::lazy_atoms;
 use crate::process::{self, INACTIVE, Process, WAITING};
-use crate::{lazy_atoms, signal};
 use purlin_term::{Alloc, Term};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ pub mod flag {
 /// A profile that is asked for.
 #[derive(Clone, Copy, Default)]
 pub struct Profile {
-    /// Word of the pid of who is told; 0 for nobody.
+    /// Word of the pid or port that is told; 0 for nobody.
     pub to: u64,
     pub flags: u32,
     /// One of the flags for times in [`super::flag`].
@@ -66,10 +66,10 @@ pub fn set(p: Profile) -> Profile {
 /// The profile that is made now; none if who is told has ended.
 pub fn get() -> Profile {
     let p = *PROFILE.lock().unwrap_or_else(|e| e.into_inner());
-    // SAFETY: the word of a local pid.
+    // SAFETY: the word of a local pid or port.
     let gone = p.to != 0 && {
         let to = unsafe { Term::from_raw(p.to) };
-        process::table().find(to).is_none()
+        !super::lives(to)
     };
     if gone {
         set(Profile::default());
@@ -80,9 +80,9 @@ pub fn get() -> Profile {
 
 /// Sends `{profile, Items…, Time}`.
 fn tell(p: Profile, items: impl FnOnce(&mut dyn Alloc) -> Vec<Term>) {
-    // SAFETY: the word of a local pid.
+    // SAFETY: the word of a local pid or port.
     let to = unsafe { Term::from_raw(p.to) };
-    let sent = signal::send_with(to, |a| {
+    let sent = super::tell(to, |a| {
         let mut v = vec![profile()];
         v.extend(items(a));
         v.extend(super::timestamp(a, p.time));

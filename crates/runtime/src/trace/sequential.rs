@@ -8,9 +8,9 @@
 //! its serial numbers, by which the events of one sequence are put in order.
 
 use super::{flag, timestamp};
+use crate::lazy_atoms;
 use crate::process::{self, Process, SEQUENTIAL};
 use crate::signal::Signal;
-use crate::{lazy_atoms, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, atom, copy};
 
@@ -155,14 +155,14 @@ fn step(p: &mut Process) {
 /// token asks for one.
 fn tell(t: &Token, what: Term, to: Term, msg: Term) {
     let tracer = crate::bif::trace::sequential_tracer();
-    if !tracer.is_local_pid() {
+    if tracer == purlin_term::am::FALSE {
         return;
     }
     let wanted = |f: u32, time: u32| if t.flags & f != 0 { time } else { 0 };
     let time = wanted(token_flag::TIMESTAMP, flag::TIMESTAMP)
         | wanted(token_flag::STRICT_MONOTONIC, flag::STRICT_MONOTONIC)
         | wanted(token_flag::MONOTONIC, flag::MONOTONIC);
-    signal::send_with(tracer, |a| {
+    super::tell(tracer, |a| {
         let serial = a.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
         let (to, msg) = (copy::copy(to, a), copy::copy(msg, a));
         let info = a.tuple(&[what, serial, t.from, to, msg]);
