@@ -61,7 +61,7 @@ fn menu() {
     loop {
         match key() {
             None | Some(b'a' | b'q' | b'*') => halt::halt(0, false),
-            Some(b'A') => halt::halt_with_dump("Crash dump requested by user"),
+            Some(b'A') => halt::fatal("Crash dump requested by user"),
             Some(b'c' | b'm') => break,
             Some(b'p') => {
                 processes();

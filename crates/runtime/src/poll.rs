@@ -1,4 +1,6 @@
-//! The poll thread: one thread that waits for descriptors and tells those who asked.
+//! The poll thread: one thread that waits for descriptors and tells those who asked. A scheduler that has nothing to run
+//! looks itself ([`look`]), without waiting, before it goes to sleep: what it has just sent may have made something
+//! ready, and who it wakes then needs no other thread to be woken.
 //!
 //! # Protocol
 //! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
@@ -11,16 +13,19 @@
 //! twice is duplicated: both registrations get their reports.
 
 use crate::msacc::{self, State};
-use polling::{Event, Events, Poller};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+
+mod kernel;
+
+use kernel::Kernel;
 
 /// Who is told that a descriptor is ready.
 pub trait Ready: Send + Sync {
-    /// Called on the poll thread: what was wanted of `id` can be done now. An error or hang-up counts as both. Must not
+    /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as both. Must not
     /// block.
     fn ready(&self, id: Id, readable: bool, writable: bool);
 }
@@ -44,9 +49,6 @@ impl Entry {
     fn polled(&self) -> RawFd {
         self.own.as_ref().map_or(self.fd, |d| d.as_raw_fd())
     }
-    fn interest(&self, id: usize) -> Event {
-        Event::new(id, self.read, self.write)
-    }
 }
 
 struct Table {
@@ -57,16 +59,17 @@ struct Table {
 }
 
 struct Service {
-    poller: Poller,
+    kernel: Kernel,
     table: Mutex<Table>,
 }
 
+static SERVICE: OnceLock<io::Result<Service>> = OnceLock::new();
+
 fn service() -> io::Result<&'static Service> {
-    static SERVICE: OnceLock<io::Result<Service>> = OnceLock::new();
     static STARTED: OnceLock<()> = OnceLock::new();
     let s = SERVICE.get_or_init(|| {
         Ok(Service {
-            poller: Poller::new()?,
+            kernel: Kernel::new()?,
             table: Mutex::new(Table {
                 entries: HashMap::new(),
                 next: 0,
@@ -96,9 +99,7 @@ impl Service {
     }
     /// Tells the kernel what is wanted of an entry.
     fn arm(&self, id: usize, e: &Entry) {
-        // SAFETY: registered descriptors are open until `forget`, by the contract of `register`.
-        let fd = unsafe { BorrowedFd::borrow_raw(e.polled()) };
-        let _ = self.poller.modify(fd, e.interest(id));
+        let _ = self.kernel.modify(e.polled(), id, e.read, e.write);
     }
 }
 
@@ -115,8 +116,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         write: false,
         always: false,
     };
-    // SAFETY: the descriptor is open until `forget`, which deletes it from the poller.
-    let mut r = unsafe { s.poller.add(fd, Event::none(id)) };
+    let mut r = s.kernel.add(fd, id);
     if matches!(&r, Err(x) if x.kind() == io::ErrorKind::AlreadyExists) {
         // SAFETY: duplicating an open descriptor; the new one is ours.
         let dup = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
@@ -124,10 +124,8 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: as above.
-        unsafe {
-            e.own = Some(OwnedFd::from_raw_fd(dup));
-            r = s.poller.add(dup, Event::none(id));
-        }
+        e.own = Some(unsafe { OwnedFd::from_raw_fd(dup) });
+        r = s.kernel.add(dup, id);
     }
     match r {
         Ok(()) => {}
@@ -158,7 +156,7 @@ pub fn want(id: Id, read: bool, write: bool) {
     match (before, read || write) {
         (false, true) => {
             t.always += 1;
-            let _ = s.poller.notify();
+            let _ = s.kernel.notify();
         }
         (true, false) => t.always -= 1,
         _ => {}
@@ -175,10 +173,7 @@ pub fn forget(id: Id) {
     if e.always {
         t.always -= usize::from(e.read || e.write);
     } else {
-        // SAFETY: still open, by the contract of `register`.
-        let _ = s
-            .poller
-            .delete(unsafe { BorrowedFd::borrow_raw(e.polled()) });
+        let _ = s.kernel.delete(e.polled());
     }
     // Dropping the receiver may lead back here.
     drop(t);
@@ -186,14 +181,14 @@ pub fn forget(id: Id) {
 }
 
 fn run(s: &'static Service) {
-    let mut events = Events::new();
+    let mut events = kernel::Events::new();
     let mut ready: Vec<(usize, bool, bool)> = Vec::new();
     msacc::begin_thread(msacc::Kind::Poll, 0);
     loop {
-        events.clear();
         let spin = s.table().always > 0;
         msacc::asleep(!spin);
-        if let Err(e) = s.poller.wait(&mut events, spin.then_some(Duration::ZERO))
+        ready.clear();
+        if let Err(e) = s.kernel.wait(&mut events, !spin, &mut ready)
             && e.kind() != io::ErrorKind::Interrupted
         {
             eprintln!("purlin: polling failed: {e}");
@@ -201,8 +196,6 @@ fn run(s: &'static Service) {
         }
         msacc::asleep(false);
         let _state = msacc::within(State::CheckIo);
-        ready.clear();
-        ready.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));
         if spin {
             let t = s.table();
             ready.extend(
@@ -216,6 +209,20 @@ fn run(s: &'static Service) {
             report(s, id, r, w);
         }
     }
+}
+
+/// Tells of what is ready now, on this thread. Whether there was anything.
+pub fn look() -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return false;
+    };
+    let _state = msacc::within(State::CheckIo);
+    let mut ready: SmallVec<[(usize, bool, bool); kernel::FEW]> = SmallVec::new();
+    s.kernel.look(&mut ready);
+    for &(id, r, w) in &ready {
+        report(s, id, r, w);
+    }
+    !ready.is_empty()
 }
 
 fn report(s: &Service, id: usize, readable: bool, writable: bool) {
@@ -248,6 +255,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
 
     struct Tell(Mutex<Sender<(bool, bool)>>);
     impl Ready for Tell {

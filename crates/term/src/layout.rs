@@ -257,6 +257,19 @@ impl Term {
             }
         }
     }
+    /// The bytes of a binary that is the front of a counted block; None for any other term.
+    #[inline]
+    pub fn block_bytes<'a>(self) -> Option<&'a [u8]> {
+        if self.subtag()? != Subtag::RefcBin {
+            return None;
+        }
+        let p = self.ptr();
+        // SAFETY: layout above; a term in hand is well formed.
+        unsafe {
+            let base = (*p.add(4)).raw() as *const u8;
+            Some(std::slice::from_raw_parts(base, (*p.add(1)).raw() as usize))
+        }
+    }
     /// The bytes of a binary. None if no bitstring, or one of a broken number of bytes.
     #[inline]
     pub fn as_binary<'a>(self) -> Option<std::borrow::Cow<'a, [u8]>> {

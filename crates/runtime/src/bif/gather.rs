@@ -7,8 +7,9 @@
 
 use super::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
 use purlin_term::layout::Bits;
-use purlin_term::{Alloc, Term};
+use purlin_term::{Alloc, NIL, Term};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
@@ -45,23 +46,6 @@ pub fn scratch_bytes() -> usize {
 /// Sets [`scratch_bytes`]: at least one.
 pub fn set_scratch_bytes(n: usize) {
     SCRATCH.store(n.max(1), Ordering::Relaxed)
-}
-
-/// What a part of a batch is.
-#[derive(Clone, Copy)]
-enum Part {
-    /// A range of the scratch block.
-    Merged(usize, usize),
-    /// The bytes of a binary.
-    Whole(*const u8, usize, Term),
-}
-
-impl Part {
-    fn len(&self) -> usize {
-        match *self {
-            Part::Merged(_, n) | Part::Whole(_, n, _) => n,
-        }
-    }
 }
 
 /// How a part of a vector came to be, for those who watch writes.
@@ -101,11 +85,26 @@ struct Held {
 #[derive(Default)]
 struct Room {
     scratch: Vec<u8>,
-    parts: Vec<Part>,
+    /// The parts, as the kernel gets them. The base of a merged one is its offset in the scratch block until the batch is
+    /// complete.
+    parts: Vec<libc::iovec>,
+    /// Of each part, the binary that it is; nil: it is merged.
+    terms: Vec<Term>,
+    /// The merged parts.
+    merged: Vec<u32>,
 }
 
 /// Largest room that is kept: bytes, parts.
 const KEPT_ROOM: (usize, usize) = (256 * 1024, 16 * 1024);
+
+/// The bytes of a part that is ready for the kernel.
+///
+/// # Safety
+/// As for [`Gather`]: the native call that gathered the part is under way, and its batch not replaced.
+unsafe fn part_bytes<'a>(p: &libc::iovec) -> &'a [u8] {
+    // SAFETY: by the contract.
+    unsafe { std::slice::from_raw_parts(p.iov_base as *const u8, p.iov_len) }
+}
 
 thread_local! {
     static SPARE: Cell<Option<Room>> = const { Cell::new(None) };
@@ -117,19 +116,20 @@ pub struct Gather {
     held: Option<Held>,
     ended: bool,
     room: Room,
-    /// Parts of the batch that are taken, and bytes of the next.
+    /// Parts of the batch that are taken, and bytes of the next, which its entry leaves out.
     at: usize,
     skip: usize,
     /// Bytes of the batch that are not taken.
     bytes: usize,
+    /// Bytes of the whole list, where the first batch is not all of it.
+    total: Option<usize>,
 }
 
 impl Gather {
     /// A gatherer of `t`, with an empty batch.
     pub fn new(t: Term) -> Gather {
         let mut room = SPARE.take().unwrap_or_default();
-        room.scratch.clear();
-        room.parts.clear();
+        room.clear();
         Gather {
             walk: IoWalk::new(t),
             held: None,
@@ -138,19 +138,32 @@ impl Gather {
             at: 0,
             skip: 0,
             bytes: 0,
+            total: None,
         }
+    }
+    /// Notes the bytes of the whole list: what [`Gather::total`] says.
+    pub fn set_total(&mut self, n: usize) {
+        self.total = Some(n);
+    }
+    /// Bytes of the whole list, if that was noted; else of the batch.
+    pub fn total(&self) -> usize {
+        self.total.unwrap_or(self.bytes)
     }
     /// Collects the next batch of about `max_parts` parts and `max_scratch` merged bytes at most, replacing the batch
     /// before. False at the end of the list.
     pub fn next_batch(&mut self, max_parts: usize, max_scratch: usize) -> Result<bool, BadIoList> {
-        self.room.scratch.clear();
-        self.room.parts.clear();
+        self.room.clear();
         (self.at, self.skip, self.bytes) = (0, 0, 0);
         let small = small_limit();
         let max_parts = max_parts.max(2) - 1;
         while self.room.parts.len() < max_parts && self.room.scratch.len() < max_scratch {
             if let Some(h) = self.held.take() {
                 self.shift(h, max_scratch);
+                continue;
+            }
+            // What pages are made of for the most part.
+            if let Some((term, s)) = self.walk.next_block() {
+                self.add(term, s, small);
                 continue;
             }
             let term = self.walk.next_item()?;
@@ -165,19 +178,14 @@ impl Gather {
             let bits = term.as_bits().filter(|b| b.bit_len & 7 == 0);
             let bits = bits.ok_or(BadIoList)?;
             match bits.as_bytes() {
-                Some([]) => {}
-                Some(s) if s.len() < small => self.merge(s),
-                Some(s) => {
-                    self.bytes += s.len();
-                    let part = Part::Whole(s.as_ptr(), s.len(), term);
-                    self.room.parts.push(part);
-                }
+                Some(s) => self.add(term, s, small),
                 None => {
                     let done = 0;
                     self.held = Some(Held { term, bits, done });
                 }
             }
         }
+        self.room.seal();
         Ok(self.bytes > 0)
     }
     /// Whether the batch is the last.
@@ -185,15 +193,24 @@ impl Gather {
         // The list may have ended with what filled the batch.
         self.ended || (self.held.is_none() && self.walk.at_end())
     }
+    /// Adds the bytes of a binary.
+    #[inline]
+    fn add(&mut self, term: Term, s: &[u8], small: usize) {
+        if s.len() >= small.max(1) {
+            self.bytes += s.len();
+            self.room.parts.push(libc::iovec {
+                iov_base: s.as_ptr() as *mut libc::c_void,
+                iov_len: s.len(),
+            });
+            self.room.terms.push(term);
+        } else if !s.is_empty() {
+            self.merge(s);
+        }
+    }
     #[inline]
     fn merge(&mut self, s: &[u8]) {
-        let at = self.room.scratch.len();
-        self.room.scratch.extend_from_slice(s);
         self.bytes += s.len();
-        match self.room.parts.last_mut() {
-            Some(Part::Merged(_, n)) => *n += s.len(),
-            _ => self.room.parts.push(Part::Merged(at, s.len())),
-        }
+        self.room.merge(s);
     }
     /// Merges what there is room for of a bitstring that isn't aligned.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
@@ -211,21 +228,12 @@ impl Gather {
             self.held = Some(h);
         }
     }
-    /// Puts `bytes` before the batch.
+    /// Puts `bytes` before the batch, of which nothing is taken yet.
     pub fn prefix(&mut self, bytes: &[u8]) {
         debug_assert!(self.at == 0 && self.skip == 0);
         if !bytes.is_empty() {
-            let at = self.room.scratch.len();
-            self.room.scratch.extend_from_slice(bytes);
-            self.room.parts.insert(0, Part::Merged(at, bytes.len()));
+            self.room.prefix(bytes);
             self.bytes += bytes.len();
-        }
-    }
-    fn slice(&self, part: &Part) -> &[u8] {
-        match *part {
-            Part::Merged(at, n) => &self.room.scratch[at..at + n],
-            // SAFETY: bytes of a binary in hand, which stay for the native call.
-            Part::Whole(p, n, _) => unsafe { std::slice::from_raw_parts(p, n) },
         }
     }
     /// Everything of the batch that isn't taken, in one piece.
@@ -237,22 +245,27 @@ impl Gather {
     /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
     pub fn keep(&mut self, to: &mut IoVec) {
         let rest = &self.room.parts[self.at..];
-        let merged = rest.iter().filter_map(|p| match *p {
-            Part::Merged(at, n) => Some(&self.room.scratch[at..at + n]),
-            Part::Whole(..) => None,
-        });
+        let terms = &self.room.terms[self.at..];
+        let pairs = rest.iter().zip(terms);
+        let merged = pairs.clone().filter(|(_, t)| t.is_nil());
+        // SAFETY: parts of the batch in hand.
+        let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
         let copy: Vec<u8> = merged.clone().flatten().copied().collect();
-        let mut copies = IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)).into_iter();
-        for (i, p) in rest.iter().enumerate() {
-            let slice = match *p {
-                Part::Merged(..) => copies.next(),
-                Part::Whole(_, _, t) => IoSlice::of_binary(t),
-            };
-            let Some(mut slice) = slice else { continue };
-            if i == 0 {
-                slice.advance(self.skip);
+        let mut copies = match copy.is_empty() {
+            true => Vec::new(),
+            false => IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)),
+        }
+        .into_iter();
+        for (i, (p, &t)) in pairs.enumerate() {
+            if t.is_nil() {
+                copies.next().into_iter().for_each(|s| to.push(s));
+            } else if let Some(mut s) = IoSlice::of_binary(t) {
+                if i == 0 {
+                    s.advance(self.skip);
+                }
+                debug_assert_eq!(s.len(), p.iov_len);
+                to.push(s);
             }
-            to.push(slice);
         }
         (self.at, self.skip, self.bytes) = (self.room.parts.len(), 0, 0);
     }
@@ -274,6 +287,61 @@ impl Gather {
     }
 }
 
+impl Room {
+    fn clear(&mut self) {
+        self.scratch.clear();
+        self.parts.clear();
+        self.terms.clear();
+        self.merged.clear();
+    }
+    /// Copies `s` behind what is merged.
+    #[inline]
+    fn merge(&mut self, s: &[u8]) {
+        let at = self.scratch.len();
+        self.scratch.extend_from_slice(s);
+        match (self.parts.last_mut(), self.terms.last()) {
+            (Some(p), Some(t)) if t.is_nil() => p.iov_len += s.len(),
+            _ => {
+                self.merged.push(self.parts.len() as u32);
+                self.parts.push(libc::iovec {
+                    iov_base: std::ptr::without_provenance_mut(at),
+                    iov_len: s.len(),
+                });
+                self.terms.push(NIL);
+            }
+        }
+    }
+    /// The batch is complete: the scratch block stays where it is.
+    fn seal(&mut self) {
+        for &i in &self.merged {
+            let p = &mut self.parts[i as usize];
+            // SAFETY: the offset of a part that was merged into the block.
+            p.iov_base = unsafe { self.scratch.as_mut_ptr().add(p.iov_base.addr()) }.cast();
+        }
+    }
+    /// Puts a merged part before the others of a batch that is complete.
+    fn prefix(&mut self, s: &[u8]) {
+        let base = self.scratch.as_ptr().addr();
+        let at = self.scratch.len();
+        self.scratch.extend_from_slice(s);
+        for i in &mut self.merged {
+            let p = &mut self.parts[*i as usize];
+            p.iov_base = std::ptr::without_provenance_mut(p.iov_base.addr() - base);
+            *i += 1;
+        }
+        self.merged.push(0);
+        self.parts.insert(
+            0,
+            libc::iovec {
+                iov_base: std::ptr::without_provenance_mut(at),
+                iov_len: s.len(),
+            },
+        );
+        self.terms.insert(0, NIL);
+        self.seal();
+    }
+}
+
 impl Drop for Gather {
     fn drop(&mut self) {
         let room = std::mem::take(&mut self.room);
@@ -283,12 +351,28 @@ impl Drop for Gather {
     }
 }
 
+/// Room for the parts of one system call.
+pub type Vector = [MaybeUninit<libc::iovec>; MAX_PARTS];
+
 /// Parts to write, which the kernel takes from the front.
 pub trait Parts {
     /// Bytes there are.
     fn bytes(&self) -> usize;
     /// The parts, in order.
     fn parts(&self) -> impl Iterator<Item = &[u8]>;
+    /// The first parts, at most `max_parts` and [`MAX_PARTS`], for the kernel. `room` may be used for it.
+    fn vector<'a>(&'a self, room: &'a mut Vector) -> &'a [libc::iovec] {
+        let mut n = 0;
+        for (p, to) in self.parts().take(max_parts()).zip(&mut *room) {
+            to.write(libc::iovec {
+                iov_base: p.as_ptr() as *mut libc::c_void,
+                iov_len: p.len(),
+            });
+            n += 1;
+        }
+        // SAFETY: so many have been written.
+        unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), n) }
+    }
     /// What each part is.
     fn origins(&self) -> impl Iterator<Item = Origin>;
     /// Takes the first `n` bytes away (at most all).
@@ -300,29 +384,33 @@ impl Parts for Gather {
         self.bytes
     }
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
-        let rest = self.room.parts[self.at..].iter().enumerate();
-        rest.map(|(i, p)| match i {
-            0 => &self.slice(p)[self.skip..],
-            _ => self.slice(p),
-        })
+        let rest = self.room.parts[self.at..].iter();
+        // SAFETY: parts of the batch in hand, whose terms stay for the native call.
+        rest.map(|p| unsafe { part_bytes(p) })
+    }
+    fn vector<'a>(&'a self, _: &'a mut Vector) -> &'a [libc::iovec] {
+        let rest = &self.room.parts[self.at..];
+        &rest[..rest.len().min(max_parts())]
     }
     fn origins(&self) -> impl Iterator<Item = Origin> {
-        self.room.parts[self.at..].iter().map(|p| match *p {
-            Part::Merged(..) => Origin::Merged,
-            Part::Whole(_, _, t) if IoSlice::is_counted(t) => Origin::Reference,
-            Part::Whole(..) => Origin::Heap,
+        self.room.terms[self.at..].iter().map(|&t| match t {
+            NIL => Origin::Merged,
+            t if IoSlice::is_counted(t) => Origin::Reference,
+            _ => Origin::Heap,
         })
     }
     fn advance(&mut self, mut n: usize) {
         n = n.min(self.bytes);
         self.bytes -= n;
-        while let Some(p) = self.room.parts.get(self.at) {
-            let left = p.len() - self.skip;
-            if n < left {
+        while let Some(p) = self.room.parts.get_mut(self.at) {
+            if n < p.iov_len {
+                // SAFETY: stays within the part.
+                p.iov_base = unsafe { p.iov_base.byte_add(n) };
+                p.iov_len -= n;
                 self.skip += n;
                 return;
             }
-            n -= left;
+            n -= p.iov_len;
             self.at += 1;
             self.skip = 0;
         }

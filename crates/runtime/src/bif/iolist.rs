@@ -12,6 +12,7 @@ use purlin_term::bin::RcBin;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term};
+use smallvec::SmallVec;
 
 /// Bytes of work that count as one reduction.
 const BYTES_PER_REDUCTION: usize = 256;
@@ -34,7 +35,7 @@ pub enum Piece {
 /// one native call.
 pub struct IoWalk {
     at: Term,
-    stack: Vec<Term>,
+    stack: SmallVec<[Term; 6]>,
     /// Whether bitstrings of a broken number of bytes are allowed.
     bits: bool,
 }
@@ -44,7 +45,7 @@ impl IoWalk {
     pub fn new(t: Term) -> IoWalk {
         IoWalk {
             at: t,
-            stack: Vec::new(),
+            stack: SmallVec::new(),
             bits: false,
         }
     }
@@ -76,6 +77,15 @@ impl IoWalk {
             Some(b) if self.bits || b.bit_len & 7 == 0 => Ok(Piece::Bits(t, b)),
             _ => Err(BadIoList),
         }
+    }
+    /// The next element, if it is a reference to a counted block: the term and its bytes. None says nothing: the element is
+    /// of another kind, or there is none.
+    #[inline]
+    pub fn next_block<'a>(&mut self) -> Option<(Term, &'a [u8])> {
+        let (h, t) = self.at.as_cons()?;
+        let bytes = h.block_bytes()?;
+        self.at = t;
+        Some((h, bytes))
     }
     /// The next element: a byte, or what should be a bitstring; nil at the end.
     #[inline]
@@ -127,7 +137,13 @@ impl IoWalk {
 /// Bits in an I/O list (whole bytes unless `walk` allows otherwise).
 pub fn bit_size(mut walk: IoWalk) -> Result<usize, BadIoList> {
     let mut n = 0usize;
-    while let Some(p) = walk.next_piece()? {
+    loop {
+        while let Some((_, s)) = walk.next_block() {
+            n = n.checked_add(s.len() * 8).ok_or(BadIoList)?;
+        }
+        let Some(p) = walk.next_piece()? else {
+            return Ok(n);
+        };
         n = n
             .checked_add(match p {
                 Piece::Byte(_) => 8,
@@ -135,7 +151,30 @@ pub fn bit_size(mut walk: IoWalk) -> Result<usize, BadIoList> {
             })
             .ok_or(BadIoList)?;
     }
-    Ok(n)
+}
+
+/// Bytes in an I/O list that isn't long: None if it has more than `pieces` binaries that are not merged, or more than
+/// `bytes` bytes of such that are.
+pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<usize>, BadIoList> {
+    let limit = small_limit();
+    let mut walk = IoWalk::new(t);
+    let (mut large, mut merged, mut n) = (0, 0, 0usize);
+    while large <= pieces && merged <= bytes {
+        let len = match walk.next_block() {
+            Some((_, s)) => s.len(),
+            None => match walk.next_piece()? {
+                Some(Piece::Byte(_)) => 1,
+                Some(Piece::Bits(_, b)) => b.bit_len / 8,
+                None => return Ok(Some(n)),
+            },
+        };
+        n = n.checked_add(len).ok_or(BadIoList)?;
+        match len < limit {
+            true => merged += len,
+            false => large += 1,
+        }
+    }
+    Ok(None)
 }
 
 /// Bytes in an I/O list.
@@ -455,9 +494,18 @@ fn list_to_binary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 fn iolist_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     let mut w = IoWalk::new(t);
     let (mut n, mut steps) = (0usize, 0usize);
-    while let Some(p) = w.next_piece().map_err(bad)? {
+    loop {
+        while steps != MANY
+            && let Some((_, s)) = w.next_block()
+        {
+            steps += 1;
+            n += s.len();
+        }
+        let Some(p) = w.next_piece().map_err(bad)? else {
+            break;
+        };
         steps += 1;
-        if steps == MANY {
+        if steps == MANY || steps == MANY + 1 {
             leave_if(cx, "erlang", "iolist_size", &[t], || true)?;
         }
         n += match p {

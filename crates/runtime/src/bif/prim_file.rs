@@ -8,7 +8,7 @@
 //! own, because closing may block. An open file is kept by the table of owners, not by its references: dropping the
 //! last reference closes nothing, as in stock.
 
-use super::gather::{Gather, Parts, max_parts, scratch_bytes};
+use super::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
 use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::watch;
@@ -20,6 +20,7 @@ use purlin_term::{Alloc, Term, am, arith};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
@@ -514,36 +515,20 @@ fn is_iovec(t: Term) -> bool {
 fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
     let mut gather = Gather::new(iovec);
     let mut pos = at.unwrap_or(0);
-    let mut parts: Vec<libc::iovec> = Vec::new();
+    let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
     while (gather.next_batch(max_parts(), scratch_bytes())).map_err(|_| libc::EINVAL)? {
-        parts.clear();
-        parts.extend(gather.parts().map(|p| libc::iovec {
-            iov_base: p.as_ptr() as *mut libc::c_void,
-            iov_len: p.len(),
-        }));
-        let mut i = 0;
-        while i < parts.len() {
-            let rest = &parts[i..];
-            let r = retry(|| write_some(fd, rest, at.map(|_| pos)));
+        while gather.bytes() > 0 {
+            let parts = gather.vector(&mut room);
+            let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
             if watch::is_on() {
                 watch::wrote(&[me], &gather, r.as_ref().ok().copied());
             }
-            let mut n = r?;
+            let n = r?;
             if n == 0 {
                 return Err(libc::EIO);
             }
             gather.advance(n);
             pos = pos.saturating_add(n as i64);
-            while i < parts.len() && n >= parts[i].iov_len {
-                n -= parts[i].iov_len;
-                i += 1;
-            }
-            if n > 0 {
-                let p = &mut parts[i];
-                // SAFETY: stays within the part.
-                p.iov_base = unsafe { p.iov_base.byte_add(n) };
-                p.iov_len -= n;
-            }
         }
     }
     Ok(())

@@ -99,6 +99,8 @@ enum End {
 
 /// Where characters go.
 trait Sink {
+    /// With room for about `n` characters.
+    fn with_room(n: usize) -> Self;
     /// A run of valid UTF-8.
     fn utf8(&mut self, s: &str);
     /// One byte of Latin-1.
@@ -107,6 +109,9 @@ trait Sink {
 }
 
 impl Sink for Vec<u8> {
+    fn with_room(n: usize) -> Self {
+        Vec::with_capacity(n)
+    }
     fn utf8(&mut self, s: &str) {
         self.extend_from_slice(s.as_bytes());
     }
@@ -125,6 +130,9 @@ impl Sink for Vec<u8> {
 }
 
 impl Sink for Vec<Term> {
+    fn with_room(n: usize) -> Self {
+        Vec::with_capacity(n)
+    }
     fn utf8(&mut self, s: &str) {
         self.extend(s.chars().map(|c| Term::small(c as i64)));
     }
@@ -293,7 +301,7 @@ fn encoding(t: Term) -> Option<bool> {
     }
 }
 
-fn convert<S: Sink + Default>(
+fn convert<S: Sink>(
     cx: &mut Cx,
     data: Term,
     enc: Term,
@@ -310,7 +318,7 @@ fn convert<S: Sink + Default>(
     leave_if(cx, "unicode", name, &[data, enc], || {
         long::UNICODE.exceeded(size)
     })?;
-    let mut out = S::default();
+    let mut out = S::with_room(size);
     let end = Conv {
         cx,
         out: &mut out,

@@ -25,6 +25,7 @@ use crate::process::ext::Hashing;
 use purlin_isa::ops::{Form, Op, dirty};
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::{NIL, Term, am, atom};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
@@ -121,6 +122,15 @@ fn shard(m: u32, f: u32, a: u32) -> &'static RwLock<ExportMap> {
     &code().exports[h as usize % SHARDS]
 }
 
+/// Exports that a thread remembers.
+const RECENT_EXPORTS: usize = 256;
+
+thread_local! {
+    /// Exports that this thread looked up last, by a hash of their names. None ever goes.
+    static RECENT: [Cell<Option<&'static Export>>; RECENT_EXPORTS] =
+        const { [const { Cell::new(None) }; RECENT_EXPORTS] };
+}
+
 /// The export `m:f/arity`, if somebody refers to it.
 pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
     let (mi, fi) = (m.atom_index(), f.atom_index());
@@ -132,6 +142,20 @@ pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> 
 
 /// The export `m:f/arity`, made if it is new. `m` and `f` are atoms.
 pub fn export(m: Term, f: Term, arity: u32) -> &'static Export {
+    // Calls by name mostly are of the few that this thread has just looked up.
+    let place = (m.atom_index().wrapping_mul(0x9E37_79B1) ^ f.atom_index()).wrapping_add(arity);
+    let place = place as usize % RECENT_EXPORTS;
+    if let Some(e) = RECENT.with(|r| r[place].get())
+        && (e.module, e.function, e.arity) == (m, f, arity)
+    {
+        return e;
+    }
+    let e = find_export(m, f, arity);
+    RECENT.with(|r| r[place].set(Some(e)));
+    e
+}
+
+fn find_export(m: Term, f: Term, arity: u32) -> &'static Export {
     if let Some(e) = existing_export(m, f, arity) {
         return e;
     }

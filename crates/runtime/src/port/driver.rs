@@ -16,8 +16,13 @@ pub struct Reply {
 
 /// The work of one port. All is called with the port's lock held, and must not block.
 pub trait Driver: Send {
-    /// Takes what a process writes: everything that was gathered.
+    /// Takes what a process writes: everything that was gathered; with [`Driver::in_batches`] the first batch of it.
     fn output(&mut self, base: &mut Base, data: &mut Gather);
+    /// Whether the driver gathers by itself what isn't in the first batch. The list has been walked then, and
+    /// [`Gather::total`] says what it comes to.
+    fn in_batches(&self) -> bool {
+        false
+    }
     /// Whether a long list may come in parts, by [`Driver::begin`] and [`Driver::output_part`].
     fn streams(&self) -> bool {
         false

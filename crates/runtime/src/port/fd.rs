@@ -345,6 +345,13 @@ impl Fd {
     }
     /// The input is over.
     fn finish(&mut self, b: &mut Base, end: End) {
+        if self.kind == Kind::Spawn && self.queue.bytes > 0 {
+            // That nobody reads what is queued comes before that, whichever is noticed first.
+            self.write(b);
+            if b.is_ending() {
+                return;
+            }
+        }
         if let (Status::Exited(s), End::Eof) = (self.status, end) {
             if !b.is_closing() {
                 b.tell_number("exit_status", i64::from(sys::exit_code(s)));

@@ -42,6 +42,7 @@ pub use base::{Base, End};
 pub use driver::{Driver, Reply};
 
 use crate::bif::gather::{self, Gather, Parts};
+use crate::bif::iolist;
 use crate::cx::{Cx, Fail};
 use crate::msacc::{self, State};
 use crate::process::registry;
@@ -258,26 +259,44 @@ impl Port {
             }
         }
         let in_parts = !how.message && !how.force && driver.streams();
-        let most = match in_parts {
-            true => MAX_AT_ONCE,
-            false => (usize::MAX, usize::MAX),
+        let most = match (driver.in_batches(), in_parts) {
+            (true, _) => (gather::max_parts(), gather::scratch_bytes()),
+            (false, true) => MAX_AT_ONCE,
+            (false, false) => (usize::MAX, usize::MAX),
         };
         let mut v = Gather::new(data);
-        if v.next_batch(most.0, most.1).is_err() {
-            bad_value(&self.name, caller);
-            if how.message {
-                c.base.bad_signal();
+        let r = v.next_batch(most.0, most.1).and_then(|_| {
+            if v.is_last() {
+                return Ok(false);
             }
-            return Ok(Outcome::Bad);
-        };
-        if !v.is_last() {
-            return Ok(Outcome::Long);
+            let most = match in_parts {
+                true => MAX_AT_ONCE,
+                false => (usize::MAX, usize::MAX),
+            };
+            // Nothing is sent of a list that isn't good to its end.
+            let total = match driver.in_batches() {
+                true => iolist::size_unless_long(data, most.0, most.1)?,
+                false => None,
+            };
+            total.into_iter().for_each(|n| v.set_total(n));
+            Ok(total.is_none())
+        });
+        match r {
+            Ok(false) => {}
+            Ok(true) => return Ok(Outcome::Long),
+            Err(_) => {
+                bad_value(&self.name, caller);
+                if how.message {
+                    c.base.bad_signal();
+                }
+                return Ok(Outcome::Bad);
+            }
         }
         if how.message && from != c.base.connected {
             c.base.bad_signal();
             return Ok(Outcome::Bad);
         }
-        c.base.count_out(v.bytes());
+        c.base.count_out(v.total());
         c.base.caller = if how.message { from } else { caller };
         driver.output(&mut c.base, &mut v);
         self.settle(&mut core);

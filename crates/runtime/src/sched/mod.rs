@@ -18,6 +18,7 @@ pub mod upkeep;
 pub mod wheel;
 
 use crate::msacc;
+use crate::poll;
 use crate::process::state::{OWN_THREAD, Priority};
 use crate::process::{Process, table};
 use crate::trace::profile;
@@ -724,6 +725,12 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
                 std::hint::spin_loop();
             }
             if let Some(c) = next(i, glanced) {
+                return c;
+            }
+            // What it has sent may have come by now.
+            if poll::look()
+                && let Some(c) = next(i, glanced)
+            {
                 return c;
             }
         }

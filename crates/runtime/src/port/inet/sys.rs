@@ -1,7 +1,6 @@
 //! System calls on sockets.
 
 use super::addr::Addr;
-use crate::bif::gather::{MAX_PARTS, max_parts};
 use crate::posix::last_errno;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -100,24 +99,21 @@ pub fn recv_msg(fd: RawFd, to: &mut [u8], control: &mut [u8]) -> Result<(usize, 
     Ok((bytes(n)?, from, control_len.min(control.len())))
 }
 
-/// Sends parts, as many as the kernel is given at once, without waiting: to `to` if given, with the control messages in `control`.
-pub fn send_msg<'a>(
+/// Bytes as a part of a vector that is written.
+pub fn iovec(bytes: &[u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_ptr() as *mut libc::c_void,
+        iov_len: bytes.len(),
+    }
+}
+
+/// Sends parts, at most `IOV_MAX`, without waiting: to `to` if given, with the control messages in `control`.
+pub fn send_msg(
     fd: RawFd,
-    parts: impl Iterator<Item = &'a [u8]>,
+    iov: &[libc::iovec],
     to: Option<&Addr>,
     control: &[u8],
 ) -> Result<usize, i32> {
-    let mut room = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_PARTS];
-    let mut n = 0;
-    for (p, to) in parts.take(max_parts()).zip(&mut room) {
-        to.write(libc::iovec {
-            iov_base: p.as_ptr() as *mut libc::c_void,
-            iov_len: p.len(),
-        });
-        n += 1;
-    }
-    // SAFETY: so many have been written.
-    let iov: &[libc::iovec] = unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), n) };
     // SAFETY: all pointers in the header are good for the call, as long as it says; nothing is written through them.
     unsafe {
         let mut m: libc::msghdr = std::mem::zeroed();

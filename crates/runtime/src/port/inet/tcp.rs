@@ -18,7 +18,7 @@ use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, state};
 use super::sys;
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
-use crate::bif::gather::{Gather, Parts};
+use crate::bif::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::lazy_atoms;
 use crate::packet::{self, Kind, Length, Parsed};
@@ -839,21 +839,49 @@ impl Tcp {
             _ => SmallVec::new(),
         }
     }
-    /// Sends, or queues. True: answered later, or already. `last`: nothing more of the same list follows.
-    fn send(&mut self, base: &mut Base, data: &mut Gather, last: bool) -> bool {
+    /// Sends a batch, or says why not.
+    fn output_now(&mut self, base: &mut Base, data: &mut Gather, last: bool, all: bool) {
+        self.sender = Some(base.caller).filter(|c| last && c.is_local_pid());
+        if !self.s.is_connected() {
+            let reason = if !std::mem::take(&mut self.closed_send) {
+                errno_atom(libc::ENOTCONN)
+            } else if self.was_reset {
+                // The next request to receive learns of it too.
+                errno_atom(libc::ECONNRESET)
+            } else {
+                closed()
+            };
+            self.sender = self.sender.or(base.transit.take());
+            self.answer(base, Err(reason));
+        } else if self.shutdown_later.is_some() {
+            self.connection_lost(base, libc::EPIPE);
+        } else if !self.send(base, data, last, all) {
+            self.answer(base, Ok(()));
+        }
+    }
+    /// Sends, or queues. True: answered later, or already. `last`: nothing more of the same list follows. `all`: nor does
+    /// it later: whatever isn't gathered yet is sent now, batch by batch.
+    fn send(&mut self, base: &mut Base, data: &mut Gather, last: bool, all: bool) -> bool {
         let behind = self.sending_file.is_some() || self.queue.bytes > 0;
         let later = self.o.delay_send || self.s.ignored;
         if data.bytes() == 0 && !behind {
             return false;
         }
-        if !behind
-            && !later
-            && let Err(e) = self.push(base, data)
-        {
-            self.send_failed(base, e);
-            return true;
+        loop {
+            if !later
+                && self.sending_file.is_none()
+                && self.queue.bytes == 0
+                && let Err(e) = self.push(base, data)
+            {
+                self.send_failed(base, e);
+                return true;
+            }
+            data.keep(&mut self.queue);
+            // The list has been walked before: it is an I/O list.
+            if !all || !matches!(data.next_batch(max_parts(), scratch_bytes()), Ok(true)) {
+                break;
+            }
         }
-        data.keep(&mut self.queue);
         if self.queue.bytes > 0 && !behind {
             self.s.select(base, None, Some(true));
         }
@@ -888,8 +916,9 @@ impl Tcp {
     fn push(&self, base: &Base, data: &mut impl Parts) -> Result<(), i32> {
         let fd = self.s.fd().map_err(|_| libc::EBADF)?;
         let mut turn = TURN_BYTES;
+        let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
         while data.bytes() > 0 && turn > 0 {
-            let r = sys::send_msg(fd, data.parts(), None, &[]);
+            let r = sys::send_msg(fd, data.vector(&mut room), None, &[]);
             if watch::is_on() {
                 watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
             }
@@ -1037,7 +1066,7 @@ impl Tcp {
                 break;
             };
             let p = &p.as_bytes()[..p.len().min(f.before)];
-            match sys::send_msg(fd, std::iter::once(p), None, &[]) {
+            match sys::send_msg(fd, &[sys::iovec(p)], None, &[]) {
                 Ok(n) => {
                     f.before -= n;
                     self.queue.advance(n);
@@ -1106,12 +1135,15 @@ fn reason(e: Error) -> Term {
 
 impl Driver for Tcp {
     fn output(&mut self, base: &mut Base, data: &mut Gather) {
-        let head = self.head(data.bytes());
-        data.prefix(&head);
+        let head = self.head(data.total());
         if self.s.is_connected() {
-            self.s.sent.add(data.bytes());
+            self.s.sent.add(head.len() + data.total());
         }
-        self.output_part(base, data, true);
+        data.prefix(&head);
+        self.output_now(base, data, true, true);
+    }
+    fn in_batches(&self) -> bool {
+        true
     }
     fn streams(&self) -> bool {
         true
@@ -1128,23 +1160,7 @@ impl Driver for Tcp {
         }
     }
     fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
-        self.sender = Some(base.caller).filter(|c| last && c.is_local_pid());
-        if !self.s.is_connected() {
-            let reason = if !std::mem::take(&mut self.closed_send) {
-                errno_atom(libc::ENOTCONN)
-            } else if self.was_reset {
-                // The next request to receive learns of it too.
-                errno_atom(libc::ECONNRESET)
-            } else {
-                closed()
-            };
-            self.sender = self.sender.or(base.transit.take());
-            self.answer(base, Err(reason));
-        } else if self.shutdown_later.is_some() {
-            self.connection_lost(base, libc::EPIPE);
-        } else if !self.send(base, data, last) {
-            self.answer(base, Ok(()));
-        }
+        self.output_now(base, data, last, false);
     }
     fn cut(&mut self, base: &mut Base) {
         // The rest would be taken for the beginning of something else.

@@ -260,8 +260,9 @@ impl Udp {
         self.s.sent.add(args.len());
         let connected = self.s.state & state::ACTIVE != 0;
         let to = (!connected).then_some(&to);
+        let part = sys::iovec(args.0);
         loop {
-            match sys::send_msg(self.s.fd()?, std::iter::once(args.0), to, &control) {
+            match sys::send_msg(self.s.fd()?, &[part], to, &control) {
                 Ok(_) => return Ok(()),
                 Err(libc::EINTR) => {}
                 Err(e) => return Err(e.into()),

@@ -1,0 +1,204 @@
+//! How the operating system is asked which descriptors are ready: by epoll where there is one, elsewhere by crate
+//! `polling`. A descriptor is reported once for each time that something is wanted of it.
+//!
+//! Crate `polling` isn't used for epoll: it makes five system calls of each wait, where one does, and lets one thread wait
+//! at a time.
+
+#[cfg(not(target_os = "linux"))]
+pub use other::{Events, Kernel};
+#[cfg(target_os = "linux")]
+pub use with_epoll::{Events, Kernel};
+
+/// Reports that [`Kernel::look`] gives at most.
+pub const FEW: usize = 16;
+
+#[cfg(target_os = "linux")]
+mod with_epoll {
+    use super::FEW;
+    use std::io;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+    const READ: u32 =
+        (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR)
+            as u32;
+    const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+    /// What the descriptor that ends a wait is known by.
+    const NOTIFY: u64 = u64::MAX;
+    /// Reports that one wait gives at most.
+    const MANY: usize = 1024;
+
+    /// Room for what a wait reports.
+    pub struct Events(Vec<libc::epoll_event>);
+
+    impl Events {
+        pub fn new() -> Events {
+            Events(vec![libc::epoll_event { events: 0, u64: 0 }; MANY])
+        }
+    }
+
+    /// See the module head.
+    pub struct Kernel {
+        epoll: OwnedFd,
+        notify: OwnedFd,
+    }
+
+    fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: just made, and nobody else's.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// What an event says of a registration.
+    fn report(e: &libc::epoll_event) -> Option<(usize, bool, bool)> {
+        let (key, flags) = (e.u64, e.events);
+        (key != NOTIFY).then_some((key as usize, flags & READ != 0, flags & WRITE != 0))
+    }
+
+    impl Kernel {
+        pub fn new() -> io::Result<Kernel> {
+            // SAFETY: plain calls.
+            let (epoll, notify) = unsafe {
+                (
+                    owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?,
+                    owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?,
+                )
+            };
+            let k = Kernel { epoll, notify };
+            // Is reported until it is read, which only the one that waits does.
+            let events = libc::EPOLLIN as u32;
+            k.control(libc::EPOLL_CTL_ADD, k.notify.as_raw_fd(), events, NOTIFY)?;
+            Ok(k)
+        }
+        fn control(&self, op: i32, fd: RawFd, events: u32, key: u64) -> io::Result<()> {
+            let mut e = libc::epoll_event { events, u64: key };
+            // SAFETY: the event is good for the call.
+            match unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), op, fd, &mut e) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+        /// Makes a descriptor known, of which nothing is wanted.
+        pub fn add(&self, fd: RawFd, id: usize) -> io::Result<()> {
+            self.control(
+                libc::EPOLL_CTL_ADD,
+                fd,
+                libc::EPOLLONESHOT as u32,
+                id as u64,
+            )
+        }
+        /// Says what is wanted of it.
+        pub fn modify(&self, fd: RawFd, id: usize, read: bool, write: bool) -> io::Result<()> {
+            let r = if read { READ } else { 0 };
+            let w = if write { WRITE } else { 0 };
+            let events = r | w | libc::EPOLLONESHOT as u32;
+            self.control(libc::EPOLL_CTL_MOD, fd, events, id as u64)
+        }
+        /// Forgets it.
+        pub fn delete(&self, fd: RawFd) -> io::Result<()> {
+            self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+        }
+        /// Ends the wait that is under way, or the next.
+        pub fn notify(&self) -> io::Result<()> {
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: eight bytes that are good for the call. Where the count is full the wait ends without.
+            unsafe { libc::write(self.notify.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            Ok(())
+        }
+        fn reports<'a>(
+            &self,
+            events: &'a mut [libc::epoll_event],
+            timeout_ms: i32,
+        ) -> io::Result<&'a [libc::epoll_event]> {
+            let most = events.len() as i32;
+            // SAFETY: room for so many events.
+            let n = unsafe {
+                libc::epoll_wait(
+                    self.epoll.as_raw_fd(),
+                    events.as_mut_ptr(),
+                    most,
+                    timeout_ms,
+                )
+            };
+            let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+            Ok(&events[..n])
+        }
+        /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
+        pub fn wait(
+            &self,
+            events: &mut Events,
+            wait: bool,
+            to: &mut Vec<(usize, bool, bool)>,
+        ) -> io::Result<()> {
+            let got = self.reports(&mut events.0, if wait { -1 } else { 0 })?;
+            if got.iter().any(|e| e.u64 == NOTIFY) {
+                let mut count = [0u8; 8];
+                // SAFETY: eight bytes that are good for the call, which doesn't block.
+                unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+            }
+            to.extend(got.iter().filter_map(report));
+            Ok(())
+        }
+        /// Adds some of what is ready, without waiting, beside those who wait.
+        pub fn look(&self, to: &mut impl Extend<(usize, bool, bool)>) {
+            let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
+            if let Ok(got) = self.reports(&mut events, 0) {
+                to.extend(got.iter().filter_map(report));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use polling::{Event, Poller};
+    use std::io;
+    use std::os::fd::{BorrowedFd, RawFd};
+    use std::time::Duration;
+
+    pub use polling::Events;
+
+    /// See the module head.
+    pub struct Kernel(Poller);
+
+    impl Kernel {
+        pub fn new() -> io::Result<Kernel> {
+            Poller::new().map(Kernel)
+        }
+        /// Makes a descriptor known, of which nothing is wanted.
+        pub fn add(&self, fd: RawFd, id: usize) -> io::Result<()> {
+            // SAFETY: the descriptor is open until it is forgotten, by the contract of `register`.
+            unsafe { self.0.add(fd, Event::none(id)) }
+        }
+        /// Says what is wanted of it.
+        pub fn modify(&self, fd: RawFd, id: usize, read: bool, write: bool) -> io::Result<()> {
+            // SAFETY: as above.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            self.0.modify(fd, Event::new(id, read, write))
+        }
+        /// Forgets it.
+        pub fn delete(&self, fd: RawFd) -> io::Result<()> {
+            // SAFETY: as above.
+            self.0.delete(unsafe { BorrowedFd::borrow_raw(fd) })
+        }
+        /// Ends the wait that is under way, or the next.
+        pub fn notify(&self) -> io::Result<()> {
+            self.0.notify()
+        }
+        /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
+        pub fn wait(
+            &self,
+            events: &mut Events,
+            wait: bool,
+            to: &mut Vec<(usize, bool, bool)>,
+        ) -> io::Result<()> {
+            events.clear();
+            self.0.wait(events, (!wait).then_some(Duration::ZERO))?;
+            to.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));
+            Ok(())
+        }
+        /// Adds some of what is ready, without waiting; nothing here, where one thread waits at a time.
+        pub fn look(&self, _: &mut impl Extend<(usize, bool, bool)>) {}
+    }
+}
