@@ -13,6 +13,7 @@ main() ->
     children(),
     inherited(),
     full_pipe(),
+    left_unread(),
     devices(),
     links(),
     raw_names(),
@@ -116,6 +117,14 @@ full_pipe() ->
     Watch = monitor(port, P),
     os:cmd("kill " ++ integer_to_list(Pid)),
     io:format("ended: ~p~n", [receive {'DOWN', Watch, port, P, _} -> true after 20000 -> late end]).
+
+%% A program that ends without reading what it was sent.
+left_unread() ->
+    Old = process_flag(trap_exit, true),
+    P = open_port({spawn, "sleep 1"}, [binary, exit_status]),
+    Sent = [port_command(P, binary:copy(<<"y">>, 30000), [nosuspend]) || _ <- lists:seq(1, 20)],
+    io:format("left unread: ~p ~p~n", [lists:usort(Sent), receive {'EXIT', P, Why} -> Why; {P, X} -> X after 20000 -> late end]),
+    process_flag(trap_exit, Old).
 
 devices() ->
     {ok, F} = file:open("/dev/full", [write, raw]),

@@ -20,6 +20,7 @@ main() ->
 lists() ->
     Big = binary:copy(<<"0123456789">>, 50),
     <<_:3, Odd:4000/bitstring, _:5>> = <<0:3, Big/binary, 0:5>>,
+    [{{vector, N}, lists:duplicate(N, Big)} || N <- [1022, 1023, 1024, 1025]] ++
     [{one, Big},
      {empty, []},
      {bytes, lists:seq(0, 255)},
@@ -84,7 +85,8 @@ written(Name, L, B, Modes) ->
 refused() ->
     {S, C} = pair([]),
     Good = lists:duplicate(50000, <<"some text of a page">>),
-    R = [catch erlang:port_command(S, Bad) || Bad <- [[Good, 256], [Good | foo], [Good, <<1:1>>], [Good, [Good, -1]]]],
+    Some = lists:duplicate(2000, binary:copy(<<"z">>, 300)),
+    R = [catch erlang:port_command(S, Bad) || G <- [Good, Some], Bad <- [[G, 256], [G | foo], [G, <<1:1>>], [G, [G, -1]]]],
     io:format("refused: ~p~n", [[element(1, element(2, X)) || X <- R]]),
     io:format("by send: ~p~n", [gen_tcp:send(S, [Good, atom])]),
     ok = gen_tcp:send(S, "fine"),
