@@ -15,9 +15,8 @@ fn tl_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 
 /// Elements of a proper list.
 pub fn length(l: Term) -> Option<usize> {
-    let mut it = l.list_iter();
-    let n = it.by_ref().count();
-    it.tail().is_nil().then_some(n)
+    let (n, tail) = l.cells();
+    tail.is_nil().then_some(n)
 }
 
 fn length_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
