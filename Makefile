@@ -66,6 +66,7 @@ generated: setup
 fuzz: setup
 	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-# A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory.
+# A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory. WORKERS="sharing timers"
+# names some of its workers.
 soak: setup
-	@sh scripts/soak.sh $(SECONDS)
+	@sh scripts/soak.sh $(or $(SECONDS),60) $(WORKERS)

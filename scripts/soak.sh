@@ -1,7 +1,7 @@
 #!/bin/sh
 # A mixed load for as long as told, counted: nothing may be lost, stuck or left behind, and memory stays level.
 #
-#   scripts/soak.sh [SECONDS]    60 unless told
+#   scripts/soak.sh [SECONDS [WORKER ...]]    60 unless told; workers of tests/soak/soak.erl, all unless told
 #
 # PURLIN: the executable (target/release/purlin); `PURLIN=stock` soaks stock. FLAGS: flags of erl.
 set -u
@@ -11,10 +11,13 @@ if [ -z "${PURLIN:-}" ]; then
   cargo build --release -q || exit 1
   PURLIN=$PWD/target/release/purlin
 fi
-[ "$PURLIN" = stock ] || set -- "${1:-60}" "$PURLIN"
+seconds=${1:-60}
+[ $# -gt 0 ] && shift
+runtime=$PURLIN
+[ "$PURLIN" = stock ] && runtime=
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-erlc -o "$dir" tests/soak/soak.erl || exit 1
+erlc -o "$dir" tests/soak/*.erl || exit 1
 # shellcheck disable=SC2086
-${2:-} erl ${FLAGS:-} -noshell -pa "$dir" -run soak main "${1:-60}"
+$runtime erl ${FLAGS:-} -noshell -pa "$dir" -run soak main "$seconds" "$@"

@@ -1,10 +1,12 @@
 %% A mixed load that goes on for as long as told, and counts: servers under a supervisor that crash at random, tables
 %% that are filled and emptied, timers, modules compiled and loaded anew, programs in ports, sockets, large messages.
 %%
-%%   erl -noshell -run soak main SECONDS
+%%   erl -noshell -run soak main SECONDS [WORKER ...]
+%%
+%% Workers are those of `?WORKERS`; all of them unless some are named, which then run twice each.
 %%
 %% Prints a line of counts and memory every ten seconds, then what is left behind. Status 1 if a message was lost, a
-%% worker is stuck, processes, ports, timers or tables are left, or memory grew.
+%% worker is stuck, processes, ports, timers, tables or shared regions are left, or memory grew.
 -module(soak).
 -behaviour(supervisor).
 -export([main/1, init/1, start_server/1, server/2]).
@@ -13,17 +15,21 @@
                   {reloads, fun reloads/1}, {ports, fun ports/1}, {sockets, fun sockets/1}, {sharing, fun sharing/1},
                   {crashes, fun crashes/1}, {monitors, fun monitors/1}]).
 
-main([Seconds]) ->
+main([Seconds | Names]) ->
+    Chosen = case Names of
+                 [] -> ?WORKERS;
+                 _ -> [{N, F} || _ <- [1, 2], {N, F} <- lists:ukeysort(1, ?WORKERS), lists:member(atom_to_list(N), Names)]
+             end,
     process_flag(trap_exit, true),
     logger:set_primary_config(level, none),
     {ok, Supervisor} = supervisor:start_link({local, servers}, ?MODULE, []),
     %% What is made once and stays (code, helpers of ports and names) is made before the first count.
-    [{done, _} = once(F) || {_, F} <- ?WORKERS],
+    [{done, _} = once(F) || {_, F} <- Chosen],
     [erlang:garbage_collect(P) || P <- processes()],
     Before = left(),
     Until = now_ms() + list_to_integer(Seconds) * 1000,
     Me = self(),
-    Workers = [{spawn_link(fun() -> worker(Me, Name, F, Until, now_ms()) end), Name} || {Name, F} <- ?WORKERS],
+    Workers = [{spawn_link(fun() -> worker(Me, Name, F, Until, now_ms()) end), Name} || {Name, F} <- Chosen],
     erlang:send_after(10000, self(), tick),
     Memory = watch(maps:from_list(Workers), #{}, Until, []),
     unlink(Supervisor),
@@ -34,7 +40,7 @@ main([Seconds]) ->
     [erlang:garbage_collect(P) || P <- processes()],
     After = left(),
     io:format("before ~p~nafter  ~p~n", [Before, After]),
-    Left = [K || K <- [processes, ports, tables], maps:get(K, After) > maps:get(K, Before)],
+    Left = [K || K <- [processes, ports, tables, regions, region_bytes], maps:get(K, After) > maps:get(K, Before)],
     Grown = grown(Memory),
     io:format("~s~n", [case {Left, Grown} of
                            {[], false} -> "nothing is left, memory is level";
@@ -45,7 +51,11 @@ main([Seconds]) ->
 
 left() ->
     #{processes => length(processes()) - length([1 || {servers, P} <- [{servers, whereis(servers)}], is_pid(P)]),
-      ports => length(erlang:ports()), tables => length(ets:all())}.
+      ports => length(erlang:ports()), tables => length(ets:all()), regions => shared(regions), region_bytes => shared(region_bytes)}.
+
+%% What only a runtime that shares terms counts.
+shared(What) ->
+    try maps:get(What, erlang:system_info(sharing)) catch error:_ -> 0 end.
 
 %% Resident memory of the second half against that of the first, which has warmed up by then.
 grown(Memory) when length(Memory) < 12 -> false;
@@ -82,7 +92,7 @@ watch(Workers, Done, Until, Memory) ->
     end.
 
 report(Done, _) ->
-    io:format("~s; ~b MiB~n", [lists:join(", ", [io_lib:format("~s ~b", [K, V]) || {K, V} <- lists:sort(maps:to_list(Done))]), resident() div 1024]).
+    io:format("~s; ~b regions, ~b MiB~n", [lists:join(", ", [io_lib:format("~s ~b", [K, V]) || {K, V} <- lists:sort(maps:to_list(Done))]), shared(regions), resident() div 1024]).
 
 %% One round in a process of its own, so that everything it made ends with it.
 once(F) ->
@@ -184,14 +194,7 @@ sockets(_) ->
     50.
 echo(S) -> case gen_tcp:recv(S, 0, 30000) of {ok, B} -> ok = gen_tcp:send(S, B), echo(S); {error, closed} -> ok end.
 
-sharing(_) ->
-    Big = [{I, <<I:64>>} || I <- lists:seq(1, 20000)],
-    Hash = erlang:phash2(Big),
-    Me = self(),
-    Ps = [spawn_link(fun() -> receive {big, B} -> Me ! {self(), erlang:phash2(B), lists:nth(500, B)} end end) || _ <- lists:seq(1, 4)],
-    [P ! {big, Big} || P <- Ps],
-    [receive {P, Hash, {500, _}} -> ok after 30000 -> error(lost) end || P <- Ps],
-    4.
+sharing(Seed) -> soak_sharing:round(Seed).
 
 crashes(_) ->
     process_flag(trap_exit, true),
