@@ -23,7 +23,7 @@ pub fn size_whole(t: Term) -> usize {
 
 /// Whether a copy refers to `t` in place of copying it.
 #[inline(always)]
-fn stays<const SHARE: bool>(t: Term) -> bool {
+pub(crate) fn stays<const SHARE: bool>(t: Term) -> bool {
     if SHARE { is_shared(t) } else { t.is_immed() }
 }
 
@@ -88,7 +88,7 @@ unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
 
 /// Words for a copy of a sub-binary or match context: as a heap binary if small and plain, else the sub-binary and
 /// its original.
-fn bits_words<const SHARE: bool>(t: Term) -> usize {
+pub(crate) fn bits_words<const SHARE: bool>(t: Term) -> usize {
     // SAFETY: as in size_of.
     unsafe {
         let (orig, _, len) = sub_parts(t.ptr());
@@ -107,7 +107,7 @@ fn bits_words<const SHARE: bool>(t: Term) -> usize {
 
 /// Sees to it that `to` holds the region that `t`, which is not copied, lies in.
 #[inline(always)]
-fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
+pub(crate) fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
     if !t.is_immed() && is_counted_ptr(t.ptr()) {
         to.off_heap().regions.hold_pointer(t.ptr());
     }
@@ -185,23 +185,27 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     let mut todo: SmallVec<[*mut Term; 32]> = SmallVec::new();
     todo.push(&mut root);
     while let Some(mut slot) = todo.pop() {
+        // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
+        // What is at the slot is kept beside it: reading it back from where it was just written takes longer than all else
+        // that is done for a cell.
+        let mut t = unsafe { *slot };
         loop {
-            // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
+            // SAFETY: as above.
             unsafe {
-                let t = *slot;
                 if stays::<SHARE>(t) {
                     hold(t, to);
+                    *slot = t;
                     break;
                 }
                 if let Some((h, tl)) = t.as_cons() {
                     let q = to.alloc(2);
                     q.write(h);
-                    q.add(1).write(tl);
                     *slot = Term::cons_at(q);
                     if !h.is_immed() {
                         todo.push(q);
                     }
                     slot = q.add(1);
+                    t = tl;
                     continue;
                 }
                 let p = t.ptr();
@@ -257,28 +261,50 @@ const PARTS: usize = 64;
 const PART_WIDTH: usize = 8;
 
 /// `t` with its parts replaced: what is small around large things (tuples, closures and lists of few elements, some levels
-/// of them) is made anew in `to`, and `f` says what stands for each of the parts, in an order that depends on `t` only.
+/// of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
 /// What `f` gives is put there as it is: nothing is copied or held.
 pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
-    let mut left = PARTS;
-    parts_at(t, to, f, PART_LEVELS, &mut left)
+    let mut p = Parts {
+        to,
+        f,
+        left: PARTS,
+        done: SmallVec::new(),
+    };
+    p.at(t, PART_LEVELS)
 }
 
-fn parts_at<A: Alloc>(
-    t: Term,
-    to: &mut A,
-    f: &mut dyn FnMut(Term) -> Term,
-    levels: usize,
-    left: &mut usize,
-) -> Term {
-    if t.is_immed() {
-        return t;
+struct Parts<'a, A> {
+    to: &'a mut A,
+    f: &'a mut dyn FnMut(Term) -> Term,
+    left: usize,
+    /// Terms met, and what stands for them: what is reached twice still is.
+    done: SmallVec<[(Term, Term); 16]>,
+}
+
+impl<A: Alloc> Parts<'_, A> {
+    fn at(&mut self, t: Term, levels: usize) -> Term {
+        if t.is_immed() {
+            return t;
+        }
+        if let Some(&(_, s)) = self.done.iter().find(|(d, _)| *d == t) {
+            return s;
+        }
+        let s = if levels == 0 || self.left < PART_WIDTH || is_shared(t) {
+            None
+        } else if t.is_list_ptr() {
+            self.list(t, levels)
+        } else {
+            self.object(t, levels)
+        };
+        let s = s.unwrap_or_else(|| {
+            self.left = self.left.saturating_sub(1);
+            (self.f)(t)
+        });
+        self.done.push((t, s));
+        s
     }
-    if levels == 0 || *left < PART_WIDTH || is_shared(t) {
-        *left = left.saturating_sub(1);
-        return f(t);
-    }
-    if t.is_list_ptr() {
+    /// A short list, made anew.
+    fn list(&mut self, t: Term, levels: usize) -> Option<Term> {
         let mut v: SmallVec<[Term; PART_WIDTH]> = SmallVec::new();
         let mut l = t;
         while let Some((h, tl)) = l.as_cons() {
@@ -286,142 +312,38 @@ fn parts_at<A: Alloc>(
                 break;
             }
             if v.len() == PART_WIDTH {
-                *left = left.saturating_sub(1);
-                return f(t);
+                return None;
             }
             v.push(h);
             l = tl;
         }
         // A tail in a region stays, such as that of `[Fun | [[]]]` in `spawn/1`.
         if !is_shared(l) {
-            *left = left.saturating_sub(1);
-            return f(t);
-        }
-        for e in &mut v {
-            *e = parts_at(*e, to, f, levels - 1, left);
-        }
-        return to.list_tail(&v, l);
-    }
-    let p = t.ptr();
-    // SAFETY: a boxed term in hand is well formed; the object made is of its kind and size.
-    unsafe {
-        let n = layout::object_words(p);
-        let wide = n > layout::FUN_WORDS + PART_WIDTH;
-        match header_subtag((*p).raw()) {
-            Subtag::Tuple | Subtag::Fun if !wide => {}
-            _ => {
-                *left = left.saturating_sub(1);
-                return f(t);
-            }
-        }
-        let c = copy_object(p, to);
-        let (a, b) = layout::term_range(p);
-        for i in a..b {
-            c.ptr()
-                .add(i)
-                .write(parts_at(*p.add(i), to, f, levels - 1, left));
-        }
-        c
-    }
-}
-
-/// Words of all objects in `t`, those reached twice counted once; None if there are more than `limit` objects.
-pub fn size_distinct(t: Term, limit: usize) -> Option<usize> {
-    size_distinct_in::<true>(t, limit)
-}
-
-/// As [`size_distinct`], with what lies in regions.
-pub fn size_distinct_whole(t: Term, limit: usize) -> Option<usize> {
-    size_distinct_in::<false>(t, limit)
-}
-
-fn size_distinct_in<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
-    let mut seen = std::collections::HashSet::new();
-    let mut todo = vec![t];
-    let mut words = 0;
-    while let Some(t) = todo.pop() {
-        if stays::<SHARE>(t) || !seen.insert(t.raw()) {
-            continue;
-        }
-        if seen.len() > limit {
             return None;
         }
+        for e in &mut v {
+            *e = self.at(*e, levels - 1);
+        }
+        Some(self.to.list_tail(&v, l))
+    }
+    /// A small tuple or closure, made anew.
+    fn object(&mut self, t: Term, levels: usize) -> Option<Term> {
         let p = t.ptr();
-        // SAFETY: a term in hand is well formed.
+        // SAFETY: a boxed term in hand is well formed; the object made is of its kind and size.
         unsafe {
-            let (a, b) = if t.is_list_ptr() {
-                words += 2;
-                (0, 2)
-            } else if matches!(
-                header_subtag((*p).raw()),
-                Subtag::SubBin | Subtag::MatchContext
-            ) {
-                words += bits_words::<SHARE>(t);
-                (0, 0)
-            } else {
-                words += layout::object_words(p);
-                layout::term_range(p)
-            };
-            todo.extend((a..b).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
+            let wide = layout::object_words(p) > layout::FUN_WORDS + PART_WIDTH;
+            match header_subtag((*p).raw()) {
+                Subtag::Tuple | Subtag::Fun if !wide => {}
+                _ => return None,
+            }
+            let c = copy_object(p, self.to);
+            let (a, b) = layout::term_range(p);
+            for i in a..b {
+                c.ptr().add(i).write(self.at(*p.add(i), levels - 1));
+            }
+            Some(c)
         }
     }
-    Some(words)
-}
-
-/// As [`copy`], but what is reached twice is copied once: needs as many words as [`size_distinct`] says.
-pub fn copy_distinct<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
-    copy_distinct_in::<true, A>(t, to)
-}
-
-/// As [`copy_distinct`], with what lies in regions: needs as many words as [`size_distinct_whole`] says.
-pub fn copy_distinct_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
-    copy_distinct_in::<false, A>(t, to)
-}
-
-fn copy_distinct_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
-    let mut made: std::collections::HashMap<u64, Term> = Default::default();
-    let mut root = t;
-    let mut todo: Vec<*mut Term> = vec![&mut root];
-    while let Some(slot) = todo.pop() {
-        // SAFETY: as in `copy_in`.
-        unsafe {
-            let t = *slot;
-            if stays::<SHARE>(t) {
-                if SHARE {
-                    hold(t, to);
-                }
-                continue;
-            }
-            if let Some(&c) = made.get(&t.raw()) {
-                *slot = c;
-                continue;
-            }
-            let p = t.ptr();
-            let c = if t.is_list_ptr() {
-                let q = to.alloc(2);
-                q.write(*p);
-                q.add(1).write(*p.add(1));
-                todo.extend([q, q.add(1)]);
-                Term::cons_at(q)
-            } else if matches!(
-                header_subtag((*p).raw()),
-                Subtag::SubBin | Subtag::MatchContext
-            ) {
-                match SHARE {
-                    true => copy(t, to),
-                    false => copy_whole(t, to),
-                }
-            } else {
-                let c = copy_object(p, to);
-                let (a, b) = layout::term_range(p);
-                todo.extend((a..b).map(|i| c.ptr().add(i)));
-                c
-            };
-            made.insert(t.raw(), c);
-            *slot = c;
-        }
-    }
-    root
 }
 
 unsafe fn bits_base(orig: Term) -> *const u8 {
@@ -436,7 +358,7 @@ unsafe fn bits_base(orig: Term) -> *const u8 {
 ///
 /// # Safety
 /// `p` points at a well-formed boxed object.
-unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) -> Term {
+pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) -> Term {
     let n = layout::object_words(p);
     let q = to.alloc(n);
     std::ptr::copy_nonoverlapping(p, q, n);

@@ -17,6 +17,8 @@
 //! before and after ([`crate::verify`]).
 
 use crate::bin::RcBin;
+use crate::blocks::MAP_ABOVE_WORDS;
+pub use crate::blocks::{alloc_block, free_block, heap_bytes, mapped_bytes};
 use crate::copy::retain_object;
 use crate::fun::FunEntry;
 use crate::heap::{Heap, OffHeap, Sent};
@@ -30,12 +32,10 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Blocks of more words than this are mapped from the system: only pages that are touched take memory, and they go
-/// back at once.
-const MAP_ABOVE_WORDS: usize = 1 << 17;
-
 /// Heaps of at most this many words have no old generation, as long as they have not been swept often.
 const SMALL_WORDS: usize = 400;
+/// Heaps of more words than this are made smaller as soon as they are largely empty.
+const LARGE_WORDS: usize = 8000;
 /// As many sweeps of a small heap tell that its process lives for long: what stays in it is copied no more.
 pub(crate) const SMALL_SWEEPS: u16 = 16;
 
@@ -96,66 +96,15 @@ fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
     words * 8
 }
 
-fn block_layout(words: usize) -> std::alloc::Layout {
-    // A request beyond the address space is answered like any other that cannot be met.
-    std::alloc::Layout::array::<u64>(words.max(1))
-        .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
-}
-
-static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
 static COLLECTIONS: AtomicUsize = AtomicUsize::new(0);
 static RECLAIMED_WORDS: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of those blocks of heaps that were mapped, and not allocated.
-pub fn mapped_bytes() -> usize {
-    MAPPED_BYTES.load(Ordering::Relaxed)
-}
-static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes in all heap blocks of processes, those in their cells excepted.
-pub fn heap_bytes() -> usize {
-    HEAP_BYTES.load(Ordering::Relaxed)
-}
 /// Collections so far in the whole runtime, and words that they reclaimed.
 pub fn totals() -> (usize, usize) {
     (
         COLLECTIONS.load(Ordering::Relaxed),
         RECLAIMED_WORDS.load(Ordering::Relaxed),
     )
-}
-
-/// A block of `words` uninitialised words.
-pub fn alloc_block(words: usize) -> *mut Term {
-    HEAP_BYTES.fetch_add(words * 8, Ordering::Relaxed);
-    if words > MAP_ABOVE_WORDS {
-        MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
-        crate::sys::reserve_rw(words * 8) as *mut Term
-    } else {
-        let l = block_layout(words);
-        // SAFETY: the layout has a size.
-        let p = unsafe { std::alloc::alloc(l) };
-        if p.is_null() {
-            crate::sys::out_of_memory("eheap_alloc", words * 8, "heap");
-        }
-        p as *mut Term
-    }
-}
-
-/// Frees a block.
-///
-/// # Safety
-/// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
-pub unsafe fn free_block(p: *mut Term, words: usize) {
-    if p.is_null() {
-        return;
-    }
-    HEAP_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
-    if words > MAP_ABOVE_WORDS {
-        MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
-        crate::sys::release(p as usize, words * 8);
-    } else {
-        std::alloc::dealloc(p as *mut u8, block_layout(words));
-    }
 }
 
 fn words_between(a: *mut Term, b: *mut Term) -> usize {
@@ -208,6 +157,8 @@ pub unsafe fn collect(
         || (check && heap.minor_gcs & 1 == 1)
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
+    // Who asks for it is to see that memory was given back.
+    heap.shrink_next |= fullsweep;
     let moved = if full {
         full_sweep(heap, need, roots, &[])
     } else {
@@ -254,6 +205,7 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
         moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
     }
     heap.grow_next = false;
+    heap.shrink_next = false;
     heap.small_sweeps = 0;
     finish(heap);
     moved
@@ -329,6 +281,7 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
     heap.grow_next = false;
+    heap.shrink_next &= want < size / 4;
     if want > size {
         moved += pass(
             heap,
@@ -338,7 +291,7 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
             &[],
             &mut Vec::new(),
         );
-    } else if size > 8000 && want < size / 4 {
+    } else if size > LARGE_WORDS && want < size / 4 {
         // A small new generation in front of a large old one would be collected too often.
         let target = (3 * want).max(heap.old_block_words() / 8);
         let target = heap_size_for(target.max(heap.min_heap_words));
@@ -381,7 +334,12 @@ unsafe fn full_sweep(
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
     heap.grow_next = false;
-    if want < size / 4 && size > min {
+    let shrink = want < size / 4 && size > min;
+    // What a process makes now and then would find a small heap each time, and have it grow step by step, with a
+    // collection for each. A large one costs too much memory to wait.
+    let later = size <= LARGE_WORDS && !heap.shrink_next;
+    heap.shrink_next = shrink && later;
+    if shrink && !later {
         let target = heap_size_for((2 * want).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
@@ -935,10 +893,46 @@ impl Mover<'_> {
         match w & 3 {
             TAG_IMMED => p.add(1),
             TAG_HEADER => self.scan_header(p, w),
+            TAG_LIST => self.scan_list(p),
             _ => {
                 self.forward(p);
                 p.add(1)
             }
+        }
+    }
+
+    /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
+    /// nothing but immediates in them, the next cell is known without reading back what was just written.
+    #[inline(always)]
+    unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
+        let mut t = *slot;
+        loop {
+            let p = t.ptr();
+            let a = p as usize;
+            if !self.mine(a) {
+                self.outside(slot);
+                return slot.add(1);
+            }
+            let h = *p;
+            let tl = *p.add(1);
+            if h == Term::NON_VALUE {
+                *slot = tl;
+                // Marked by `mark_sent`.
+                self.note(tl);
+                return slot.add(1);
+            }
+            let q = self.take(a, 2);
+            q.write(h);
+            q.add(1).write(tl);
+            let c = Term::cons_at(q);
+            p.write(Term::NON_VALUE);
+            p.add(1).write(c);
+            *slot = c;
+            if q != slot.add(1) || !h.is_immed() || !tl.is_list_ptr() {
+                return slot.add(1);
+            }
+            slot = q.add(1);
+            t = tl;
         }
     }
 

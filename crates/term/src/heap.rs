@@ -128,6 +128,8 @@ pub struct Heap {
     pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
+    /// The last full sweep left the block largely empty: if the next one does so too, it makes it smaller.
+    pub shrink_next: bool,
     /// Sweeps of the heap while it is small, since it was compacted.
     pub small_sweeps: u16,
 }
@@ -198,6 +200,7 @@ impl Heap {
             region_bytes: 0,
             region_bytes_kept: 0,
             grow_next: false,
+            shrink_next: false,
             small_sweeps: 0,
         }
     }

@@ -11,6 +11,7 @@
 //! A region may refer to other regions, never to a private heap.
 
 use crate::alloc::Alloc;
+use crate::away;
 use crate::frag::Fragment;
 use crate::heap::OffHeap;
 use crate::holders::Holders;
@@ -276,6 +277,7 @@ impl Builder {
 }
 
 impl Alloc for Builder {
+    #[inline]
     fn alloc(&mut self, words: usize) -> *mut Term {
         assert!(
             self.used + words <= self.capacity,
@@ -286,6 +288,7 @@ impl Alloc for Builder {
         self.used += words;
         p
     }
+    #[inline]
     fn off_heap(&mut self) -> &mut OffHeap {
         &mut self.region.off_heap
     }
@@ -304,8 +307,9 @@ impl Region {
         if !self.holders.leave() {
             return;
         }
-        if self.chunks as usize > FREED_ELSEWHERE_BYTES >> CHUNK_SHIFT && freed_elsewhere(self) {
-            return;
+        if (self.chunks as usize) << CHUNK_SHIFT > away::ABOVE_BYTES {
+            // SAFETY: this was the last count.
+            return away::run(move || unsafe { self.free() });
         }
         self.free();
     }
@@ -362,33 +366,6 @@ impl Region {
     /// The words of the region.
     pub fn area(&self) -> (*mut Term, usize) {
         (self.base, self.words)
-    }
-}
-
-/// Regions of more bytes than this are freed by a thread that does nothing else: giving pages back to the system takes
-/// long enough for a scheduler's processes to feel it.
-const FREED_ELSEWHERE_BYTES: usize = 8 << 20;
-
-/// Has another thread free a region. False if there is none.
-fn freed_elsewhere(r: &'static Region) -> bool {
-    type Sender = Mutex<std::sync::mpsc::Sender<&'static Region>>;
-    static FREER: std::sync::OnceLock<Option<Sender>> = std::sync::OnceLock::new();
-    let freer = FREER.get_or_init(|| {
-        let (tx, rx) = std::sync::mpsc::channel::<&'static Region>();
-        let run = move || {
-            for r in rx {
-                // SAFETY: the sender had the last count.
-                unsafe { r.free() };
-            }
-        };
-        let thread = std::thread::Builder::new()
-            .name("regions".into())
-            .spawn(run);
-        thread.is_ok().then_some(Mutex::new(tx))
-    });
-    match freer {
-        Some(tx) => tx.lock().unwrap_or_else(|e| e.into_inner()).send(r).is_ok(),
-        None => false,
     }
 }
 

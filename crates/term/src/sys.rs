@@ -79,6 +79,21 @@ pub fn decommit(addr: usize, bytes: usize) {
     // SAFETY: inside a range made by `reserve` or `reserve_rw`.
     unsafe { libc::madvise(addr as *mut _, bytes, libc::MADV_DONTNEED) };
 }
+/// Makes a whole mapping larger or smaller; it may come to lie elsewhere. What was in the part that stays is still there.
+/// None where the system can't: the mapping is as it was.
+pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the caller made the mapping, and has no pointers into it.
+        let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
+        (p != libc::MAP_FAILED).then_some(p as usize)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (addr, bytes, new);
+        None
+    }
+}
 /// Gives a whole mapping made by `reserve` or `reserve_rw` back, addresses and all.
 pub fn release(addr: usize, bytes: usize) {
     // SAFETY: the caller made the mapping and forgets it.

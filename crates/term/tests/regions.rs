@@ -1,5 +1,6 @@
 //! Regions: who holds them, and when they go.
 
+use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region, is_region_ptr};
 use purlin_term::verify::{verify, verify_region};
@@ -158,12 +159,35 @@ fn what_is_reached_twice_is_copied_once() {
     for _ in 0..40 {
         t = f.cons(t, t);
     }
-    let n = copy::size_distinct(t, 1000);
-    assert_eq!(n, Some(80));
-    assert_eq!(copy::size_distinct(t, 39), None);
+    assert!(Graph::<true>::of(t, None, 39).is_none());
+    let Some(g) = Graph::<true>::of(t, None, 1000) else {
+        panic!("it has no more words");
+    };
+    assert!(g.words() == 80 && g.any_twice());
     let mut b = Builder::counted(80);
-    let s = copy::copy_distinct(t, &mut b);
+    let s = g.copy(t, &mut b);
     let r = b.finish();
+    // In a region, which has a map of its own; and as a part of a larger term.
+    let Some(g) = Graph::<false>::of(s, None, 1000) else {
+        panic!("it has no more words");
+    };
+    assert!(g.words() == 80 && g.any_twice());
+    let pair = f.tuple(&[s, t, s, NIL]);
+    let Some(g) = Graph::<false>::of(pair, None, 1000) else {
+        panic!("it has no more words");
+    };
+    assert_eq!(g.words(), 5 + 2 * 80);
+    let mut frag = purlin_term::frag::Fragment::new();
+    let copy = g.copy(pair, &mut frag);
+    let e = copy.as_tuple().unwrap_or_default();
+    assert!(e.len() == 4 && e[0] == e[2] && e[0] != e[1] && e[0] != s);
+    assert_eq!(frag.used_words(), 5 + 2 * 80);
+    // Without anything that is reached twice it is what a plain copy is.
+    let l = f.list(&[Term::small(1), Term::small(2)]);
+    let Some(g) = Graph::<true>::of(l, None, 1000) else {
+        panic!("it has no more words");
+    };
+    assert!(g.words() == 4 && !g.any_twice());
     let mut depth = 0;
     let mut c = s;
     while let Some((a, d)) = c.as_cons() {
@@ -177,6 +201,7 @@ fn what_is_reached_twice_is_copied_once() {
         verify_region(r).unwrap_or_else(|e| panic!("{e}"));
         r.release();
         f.destroy();
+        frag.destroy();
     }
 }
 

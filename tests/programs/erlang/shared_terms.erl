@@ -17,11 +17,35 @@ main() ->
 
 all() ->
     [begin io:format("~p ~p~n", [F, erlang:phash2(test(F))]) end
-     || F <- [sent, captured, exits, tables, tables_sizes, updates, bags, persistent, persistent_kept, kept, shared, walk]].
+     || F <- [sent, captured, exits, tables, tables_sizes, updates, bags, persistent, persistent_kept, kept, shared, walk, graphs]].
 
 list(N) -> [{I, {x, I}, <<I:64, 0:800>>} || I <- lists:seq(1, N)].
 map(N) -> maps:from_list([{I, [I, I + 1]} || I <- lists:seq(1, N)]).
 
+%% What is reached more than once in a term still is after it was sent or stored, where large terms are shared at all.
+test(graphs) ->
+    Shares = is_integer(catch erlang:system_info(sharing_threshold)),
+    [begin
+         L = lists:seq(1, N),
+         Deep = lists:foldl(fun(_, A) -> {A, [A | x]} end, L, lists:seq(1, 6)),
+         T = {L, {L}, [L | L], Deep, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, Deep, <<N:8000>>}},
+         P = spawn_link(fun() -> receive {From, X} -> From ! {self(), X} end end),
+         P ! {self(), T},
+         Sent = receive {P, X} -> X end,
+         Tab = ets:new(t, []),
+         ets:insert(Tab, {1, T}),
+         [{1, Stored}] = ets:lookup(Tab, 1),
+         ets:delete(Tab),
+         persistent_term:put({?MODULE, graphs}, T),
+         Kept = persistent_term:get({?MODULE, graphs}),
+         persistent_term:erase({?MODULE, graphs}),
+         [begin
+              {A, {B}, [C | D], {E, [F | x]}, Wide} = Y,
+              {T =:= Y,
+               What =:= kept orelse Shares =:= false orelse
+                   lists:all(fun({G, H}) -> erts_debug:same(G, H) end, [{A, B}, {A, C}, {A, D}, {E, F}, {element(13, Wide), element(4, Y)}])}
+          end || {What, Y} <- [{sent, Sent}, {stored, Stored}, {kept, Kept}]]
+     end || N <- [300, 3000, 6000]];
 %% The same list to several processes in several wrappings, while the sender collects.
 test(sent) ->
     L = list(60), M = map(60),

@@ -11,15 +11,17 @@
 //! with the last holder. A process that holds the region reads without a lock; one that doesn't takes the lock of
 //! the entry's shard, since the value may be given up at that moment.
 //!
-//! The first value of a key, if it is small, lies side by side with others, and nobody counts who holds it. When it is
-//! replaced or erased it is retired: its memory is kept for the life of the runtime, since any process may still point
-//! into it. It is no literal any more, though: those who hold it are told its size. A key whose value has changed once may
-//! change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]), so that a key costs one retired value.
+//! The first value of a key, if it is small and no binaries belong to it, lies side by side with others, and nobody counts
+//! who holds it. When it is replaced or erased it is retired: its memory is kept for the life of the runtime, since any
+//! process may still point into it. It is no literal any more, though: those who hold it are told its size. A key whose
+//! value has changed once may change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]),
+//! so that a key costs one retired value.
 
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_term::heap::OffHeap;
+use purlin_term::graph::Graph;
+use purlin_term::heap::{Heap, OffHeap};
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
-use purlin_term::{Alloc, Term, am, compare, copy, hash, map};
+use purlin_term::{Alloc, Term, am, compare, hash, map};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -305,9 +307,6 @@ struct Published {
     bytes: usize,
 }
 
-/// In a term of more objects than this, what is reached twice is stored twice.
-const DISTINCT_AT_MOST: usize = 1 << 22;
-
 /// So many counted regions are alive that another small value had better not get one: each takes a page at least.
 const MANY_REGIONS: usize = 1 << 14;
 
@@ -324,27 +323,29 @@ enum Keep {
 
 /// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their
 /// module may be purged.
-fn publish(w: &mut Writer, t: Term, keep: Keep) -> Published {
-    let (words, distinct) = match copy::size_distinct_whole(t, DISTINCT_AT_MOST) {
-        Some(words) => (words, true),
-        None => (copy::size_whole(t), false),
+fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
+    let Some(g) = Graph::<false>::of(t, Some(heap), usize::MAX) else {
+        unreachable!("nothing is larger than memory")
     };
-    let copied = |to: &mut dyn Alloc| match distinct {
-        true => copy::copy_distinct_whole(t, to),
-        false => copy::copy_whole(t, to),
+    let words = g.words();
+    // A value that stays when it is retired must not keep large binaries.
+    let counted = match keep {
+        Keep::Always => false,
+        Keep::IfSmall => g.any_binary() && region::counted_totals().1 < MANY_REGIONS,
+        Keep::Counted => true,
     };
     let (term, from) = if words == 0 {
         (t, 0)
-    } else if words < ARENA_WORDS / 4 && keep != Keep::Counted {
+    } else if words < ARENA_WORDS / 4 && !counted {
         w.arena.reserve(words);
         let from = w.arena.at as usize;
-        (copied(&mut w.arena), from)
+        (g.copy(t, &mut w.arena), from)
     } else {
         let mut b = match keep {
             Keep::Always => Builder::new(words),
             _ => Builder::counted(words),
         };
-        let t = copied(&mut b);
+        let t = g.copy(t, &mut b);
         let r = b.finish();
         r.set_literal(true);
         (t, r.base as usize)
@@ -356,7 +357,7 @@ fn publish(w: &mut Writer, t: Term, keep: Keep) -> Published {
     }
 }
 
-fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
+fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
     if let Some(e) = t.entry(&w, key) {
@@ -367,7 +368,7 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
                 true => Keep::Counted,
                 false => Keep::IfSmall,
             };
-            let v = publish(&mut w, value, keep);
+            let v = publish(&mut w, &cx.heap, value, keep);
             let value_bytes = e.to.load(Ordering::Relaxed) - e.from.load(Ordering::Relaxed);
             let key_bytes = e.bytes.load(Ordering::Relaxed) - value_bytes;
             if old.is_some() {
@@ -388,8 +389,8 @@ fn put_2(_cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
         let size = if w.live * 4 >= size { size * 2 } else { size };
         t.resize(&mut w, size);
     }
-    let k = publish(&mut w, key, Keep::Always);
-    let v = publish(&mut w, value, Keep::IfSmall);
+    let k = publish(&mut w, &cx.heap, key, Keep::Always);
+    let v = publish(&mut w, &cx.heap, value, Keep::IfSmall);
     let e: &'static Entry = Box::leak(Box::new(Entry {
         key: k.term,
         hash: hash::internal(k.term),

@@ -63,6 +63,9 @@ pub const INACTIVE: u16 = 1 << 12;
 /// It has a token of sequential tracing.
 pub const SEQUENTIAL: u16 = 1 << 13;
 
+/// See `Process::small_sweeps`.
+const SHRINK_NEXT: u16 = 1 << 15;
+
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
 pub struct Process {
@@ -87,7 +90,7 @@ pub struct Process {
     pub live: u16,
     minor_gcs: u16,
     pub flags: u16,
-    /// See `Heap::small_sweeps`.
+    /// See `Heap::small_sweeps`; [`SHRINK_NEXT`] stands for `Heap::shrink_next`.
     small_sweeps: u16,
     /// Data of the parent's pid.
     pub parent: u32,
@@ -301,7 +304,8 @@ impl Process {
         h.gc_wanted = false;
         h.stack_reserve = 0;
         h.grow_next = false;
-        h.small_sweeps = self.small_sweeps;
+        h.shrink_next = self.small_sweeps & SHRINK_NEXT != 0;
+        h.small_sweeps = self.small_sweeps & !SHRINK_NEXT;
         h.inline_block = std::ptr::eq(self.heap, self.inline_words());
         settings(h);
         if !self.ext.is_null() {
@@ -342,7 +346,10 @@ impl Process {
         self.off_heap = h.off_heap.first;
         self.off_heap_bytes = h.off_heap.bytes as u32;
         self.minor_gcs = h.minor_gcs as u16;
-        self.small_sweeps = h.small_sweeps;
+        self.small_sweeps = h.small_sweeps.min(SHRINK_NEXT - 1);
+        if h.shrink_next {
+            self.small_sweeps |= SHRINK_NEXT;
+        }
         h.off_heap = OffHeap::default();
         let n = std::ptr::null_mut();
         (h.heap, h.htop, h.stop, h.hend) = (n, n, n, n);

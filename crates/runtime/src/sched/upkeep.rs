@@ -2,8 +2,8 @@
 //!
 //! Each round ([`ROUND`]) it
 //! * compacts processes that have waited since the round before (`process::compact`);
-//! * gives the memory behind free process cells back to the system after many processes have ended, and has the C
-//!   library give back what it holds free;
+//! * gives the memory behind free process cells back to the system after many processes have ended, and that of freed
+//!   heaps which was not used again, and has the C library give back what it holds free;
 //! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
 //!   schedulers it wants.
 
@@ -92,7 +92,7 @@ fn serve() {
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
         seen.reductions = reductions();
         let waiting = compact_all(&mut cx, &mut seen);
-        let left = give_back(&mut seen, quiet);
+        let left = give_back(&mut seen, quiet) | purlin_term::blocks::release_unused();
         follow_processors(&mut seen);
         pause = (begun.elapsed() * REST).clamp(ROUND, LONGEST);
         if switches == seen.switches && !waiting && !left {

@@ -266,7 +266,8 @@ pub fn remove_message(cx: &mut Cx) {
         }
         let h = &mut cx.heap;
         h.receive_regions(&mut (*s).take_regions());
-        if (*s).words() == 0 {
+        let (words, plain) = ((*s).words(), (*s).plain());
+        if words == 0 {
             Signal::free(s);
             return;
         }
@@ -275,9 +276,11 @@ pub fn remove_message(cx: &mut Cx) {
         // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
         // only if it has room, and this one has none.
         h.frags.push(f);
+        // A small one that found no room is not alone for long.
+        let crowded = words <= COPY_WORDS && plain && h.free_words() < words;
         // A collection walks the stack: a deep one is not to be walked for a few messages.
         let most = 64.max(h.stack_words() / 32);
-        if h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > most {
+        if crowded || h.frag_words > h.block_words() / 2 + 1024 || h.frags.len() > most {
             h.gc_wanted = true;
         }
     }

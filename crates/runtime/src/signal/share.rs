@@ -8,6 +8,7 @@
 
 use crate::cx::Cx;
 use purlin_term::frag::Fragment;
+use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::region::{
     self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
@@ -35,11 +36,11 @@ pub static SHARED: AtomicU64 = AtomicU64::new(0);
 /// Words that were copied to regions, which is done once.
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Trees of more words than this are looked at for parts that are reached again and again: what is small as a graph can
-/// be without end as a tree.
-const GRAPH_ABOVE_WORDS: usize = 16 << 20;
-/// Objects of such a graph.
-const GRAPH_OBJECTS: usize = 1 << 18;
+/// A part of a region is copied to be kept by itself if it has no more words than this.
+const PART_AT_MOST_WORDS: usize = 16 << 20;
+
+/// Words that a copy may take beyond those of what it copies, since it copies twice what is reached twice.
+const LOST_WORDS: usize = 1024;
 
 /// A part of at least so many words, if it is most of the sender's heap, is worth a collection at once.
 const FORGET_ABOVE_WORDS: usize = 1 << 18;
@@ -141,7 +142,8 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     let mut any = false;
     let mut held = RegionSet::default();
     copy::parts(t, &mut frag, &mut |p| {
-        let s = part(h, &mut held, &mut tally, p, threshold);
+        let known = !hit && p == t;
+        let s = part(h, &mut held, &mut tally, p, threshold, known);
         any |= s.is_some();
         stand_ins.push(s.unwrap_or(p));
         p
@@ -150,11 +152,23 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
     let mut frag = Fragment::new();
     let term = if any {
         let mut next = stand_ins.into_iter();
-        copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p))
+        let around = copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
+        // What is around the large parts goes to a region too, where a copy would lose what it shares.
+        let tree = copy::size_of(around);
+        match Graph::<true>::of(around, Some(h), usize::MAX) {
+            Some(g) if tree > g.words() + LOST_WORDS => {
+                let n = g.words();
+                let mut b = Builder::counted(n);
+                let s = g.copy(around, &mut b);
+                held.adopt(b.finish());
+                tally.moved(n);
+                s
+            }
+            _ => around,
+        }
     } else {
         // Many things, none of them large.
-        let n = measure(h, t);
-        region_for(h, &mut held, &mut tally, t, n)
+        region_for(h, &mut held, &mut tally, t)
     };
     tally.give(cx);
     frag.off_heap.regions.append(&mut held);
@@ -239,10 +253,11 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
     let mut tally = Tally::default();
     let s = if is_region_ptr(t.ptr()) {
         // A small part of a large region, or a literal. What is too large to be copied again is referred to.
-        match copy::size_whole_within(t, GRAPH_ABOVE_WORDS) {
-            Some(n) => {
+        match Graph::<false>::of(t, None, PART_AT_MOST_WORDS) {
+            Some(g) => {
+                let n = g.words();
                 let mut b = Builder::counted(n);
-                let s = copy::copy_whole(t, &mut b);
+                let s = g.copy(t, &mut b);
                 held.adopt(b.finish());
                 tally.moved(n);
                 s
@@ -256,10 +271,8 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
     } else {
         h.next_message();
         // There may be little around what lies in regions already.
-        part(h, held, &mut tally, t, threshold).unwrap_or_else(|| {
-            let n = measure(h, t);
-            region_for(h, held, &mut tally, t, n)
-        })
+        part(h, held, &mut tally, t, threshold, false)
+            .unwrap_or_else(|| region_for(h, held, &mut tally, t))
     };
     tally.give(cx);
     Ok((s, whole_words(s)))
@@ -293,13 +306,14 @@ fn destroy(f: Fragment) {
     unsafe { f.destroy() };
 }
 
-/// What stands for a part in a region, if it is large.
+/// What stands for a part in a region, if it is large. `known`: it is.
 fn part(
     h: &mut Heap,
     held: &mut RegionSet,
     tally: &mut Tally,
     t: Term,
     threshold: usize,
+    known: bool,
 ) -> Option<Term> {
     if is_region_ptr(t.ptr()) {
         return None;
@@ -309,11 +323,8 @@ fn part(
         tally.shared(words_of(s));
         return Some(s);
     }
-    let n = measure(h, t);
-    match n {
-        Size::Tree(n) if n < threshold => None,
-        n => Some(region_for(h, held, tally, t, n)),
-    }
+    let small = !known && copy::size_within(t, threshold.saturating_sub(1)).is_some();
+    (!small).then(|| region_for(h, held, tally, t))
 }
 
 /// Words of the region that a term starts, which is the measure of what was not copied.
@@ -321,32 +332,17 @@ fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
-#[derive(Clone, Copy)]
-enum Size {
-    Tree(usize),
-    /// With things that are reached more than once.
-    Graph(usize),
-}
-
-fn measure(h: &Heap, t: Term) -> Size {
-    // A tree of more words than there are must reach something twice.
-    let there_are = h.all_words();
-    if let Some(n) = copy::size_within(t, there_are.min(GRAPH_ABOVE_WORDS)) {
-        return Size::Tree(n);
-    }
-    if let Some(n) = copy::size_distinct(t, GRAPH_OBJECTS) {
-        return Size::Graph(n);
-    }
-    match copy::size_within(t, there_are) {
-        Some(n) => Size::Tree(n),
-        None => Size::Graph(copy::size_distinct(t, usize::MAX).unwrap_or(0)),
-    }
-}
-
-/// Copies `t` to a region, of which `held` gets a count.
-fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term, n: Size) -> Term {
-    let (s, r) = to_region(t, n);
-    let (Size::Tree(n) | Size::Graph(n)) = n;
+/// Copies `t` to a region, of which `held` gets a count. What is reached more than once in it still is.
+fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
+    let (s, n, r) = match Graph::<true>::of(t, Some(h), usize::MAX) {
+        Some(g) => {
+            let n = g.words();
+            let mut b = Builder::counted(n);
+            let s = g.copy(t, &mut b);
+            (s, n, b.finish())
+        }
+        None => unreachable!("nothing is larger than memory"),
+    };
     tally.moved(n);
     if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {
         // SAFETY: terms do not change, and `s` is a copy of `t`.
@@ -357,19 +353,4 @@ fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term, n:
     }
     held.adopt(r);
     s
-}
-
-fn to_region(t: Term, n: Size) -> (Term, &'static Region) {
-    match n {
-        Size::Tree(n) => {
-            let mut b = Builder::counted(n);
-            let s = copy::copy(t, &mut b);
-            (s, b.finish())
-        }
-        Size::Graph(n) => {
-            let mut b = Builder::counted(n);
-            let s = copy::copy_distinct(t, &mut b);
-            (s, b.finish())
-        }
-    }
 }

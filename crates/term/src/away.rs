@@ -1,0 +1,37 @@
+//! A thread that gives large pieces of memory back: that takes long enough for a scheduler's processes to feel it.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Pieces of more bytes than this are worth the thread.
+pub(crate) const ABOVE_BYTES: usize = 8 << 20;
+
+/// Has the thread do something, after what it was given before; if there can be no thread, it is done here.
+pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
+    static THREAD: OnceLock<Option<Mutex<Sender<Work>>>> = OnceLock::new();
+    let thread = THREAD.get_or_init(|| {
+        let (tx, rx) = channel::<Work>();
+        let serve = move || {
+            for work in rx {
+                work();
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("memory".into())
+            .spawn(serve);
+        thread.is_ok().then_some(Mutex::new(tx))
+    });
+    let work: Work = Box::new(work);
+    let left = match thread {
+        Some(tx) => {
+            let tx = tx.lock().unwrap_or_else(|e| e.into_inner());
+            tx.send(work).err().map(|e| e.0)
+        }
+        None => Some(work),
+    };
+    if let Some(work) = left {
+        work();
+    }
+}

@@ -1,0 +1,206 @@
+//! The blocks of process heaps.
+//!
+//! Small ones come from the allocator. Large ones are mapped: only pages that are touched take memory. A page that is
+//! touched for the first time costs more than a collection spends on what it copies there, and a large heap gets another
+//! block with each collection. So large blocks that were freed are kept for the next ones, pages and all: at most
+//! [`SPARE_BYTES`], or a part of what such blocks take in all, and not beyond a second without use
+//! ([`release_unused`]). A block that is wanted and larger than any kept one is made out of one of those, so that what
+//! is kept comes on top of what is in use only where it is used again.
+
+use crate::away;
+use crate::sys;
+use crate::word::Term;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Blocks of more words than this are mapped.
+pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
+/// Bytes of freed blocks that are kept, if they are not more than this or the fourth part of all mapped blocks.
+const SPARE_BYTES: usize = 64 << 20;
+const SPARE_PART: usize = 4;
+
+static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
+static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes in all heap blocks of processes, those in their cells excepted.
+pub fn heap_bytes() -> usize {
+    HEAP_BYTES.load(Ordering::Relaxed)
+}
+/// Bytes of those blocks of heaps that were mapped, and not allocated.
+pub fn mapped_bytes() -> usize {
+    MAPPED_BYTES.load(Ordering::Relaxed)
+}
+
+/// Freed blocks.
+struct Spare {
+    /// Where, bytes, and in which round it was freed; the last one freed is the last.
+    blocks: Vec<(usize, usize, u32)>,
+    bytes: usize,
+    round: u32,
+}
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare {
+    blocks: Vec::new(),
+    bytes: 0,
+    round: 0,
+});
+
+fn spare() -> MutexGuard<'static, Spare> {
+    SPARE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Spare {
+    fn remove(&mut self, i: usize) -> (usize, usize) {
+        let (at, bytes, _) = self.blocks.remove(i);
+        self.bytes -= bytes;
+        (at, bytes)
+    }
+    /// The smallest block of at least so many bytes; else the largest there is.
+    fn take(&mut self, bytes: usize) -> Option<(usize, usize)> {
+        let all = self.blocks.iter().enumerate();
+        let i = all
+            .clone()
+            .filter(|(_, b)| b.1 >= bytes)
+            .min_by_key(|(_, b)| b.1)
+            .or_else(|| all.max_by_key(|(_, b)| b.1))
+            .map(|(i, _)| i)?;
+        Some(self.remove(i))
+    }
+}
+
+/// What is left of a kept block is kept, if it is not less than this.
+const WORTH_BYTES: usize = MAP_ABOVE_WORDS * 8;
+
+fn map(bytes: usize) -> usize {
+    let bytes = bytes.next_multiple_of(sys::page_bytes());
+    let (at, there) = {
+        let mut s = spare();
+        let Some((at, there)) = s.take(bytes) else {
+            drop(s);
+            return sys::reserve_rw(bytes);
+        };
+        if there >= bytes + WORTH_BYTES {
+            let round = s.round;
+            s.blocks.push((at + bytes, there - bytes, round));
+            s.bytes += there - bytes;
+            return at;
+        }
+        (at, there)
+    };
+    if there == bytes {
+        return at;
+    }
+    sys::resize(at, there, bytes).unwrap_or_else(|| {
+        sys::release(at, there);
+        sys::reserve_rw(bytes)
+    })
+}
+
+fn unmap(at: usize, bytes: usize) {
+    let bytes = bytes.next_multiple_of(sys::page_bytes());
+    let most = SPARE_BYTES.max(mapped_bytes() / SPARE_PART);
+    let mut gone = smallvec::SmallVec::<[(usize, usize); 4]>::new();
+    {
+        let mut s = spare();
+        if bytes > most {
+            gone.push((at, bytes));
+        } else {
+            while s.bytes + bytes > most {
+                gone.push(s.remove(0));
+            }
+            let round = s.round;
+            s.blocks.push((at, bytes, round));
+            s.bytes += bytes;
+        }
+    }
+    // Beside the lock: this takes long.
+    for (at, bytes) in gone {
+        match bytes > away::ABOVE_BYTES {
+            true => away::run(move || sys::release(at, bytes)),
+            false => sys::release(at, bytes),
+        }
+    }
+}
+
+/// Gives back what has been kept since the round before the last; a round begins with each call. True if something is
+/// still kept.
+pub fn release_unused() -> bool {
+    let mut gone = Vec::new();
+    let kept = {
+        let mut s = spare();
+        s.round = s.round.wrapping_add(1);
+        let now = s.round;
+        while s.blocks.first().is_some_and(|b| now.wrapping_sub(b.2) > 2) {
+            gone.push(s.remove(0));
+        }
+        !s.blocks.is_empty()
+    };
+    for (at, bytes) in gone {
+        sys::release(at, bytes);
+    }
+    kept
+}
+
+fn layout(words: usize) -> std::alloc::Layout {
+    // A request beyond the address space is answered like any other that cannot be met.
+    std::alloc::Layout::array::<u64>(words.max(1))
+        .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
+}
+
+/// A block of `words` uninitialised words.
+pub fn alloc_block(words: usize) -> *mut Term {
+    HEAP_BYTES.fetch_add(words * 8, Ordering::Relaxed);
+    if words > MAP_ABOVE_WORDS {
+        MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
+        map(words * 8) as *mut Term
+    } else {
+        let l = layout(words);
+        // SAFETY: the layout has a size.
+        let p = unsafe { std::alloc::alloc(l) };
+        if p.is_null() {
+            sys::out_of_memory("eheap_alloc", words * 8, "heap");
+        }
+        p as *mut Term
+    }
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
+pub unsafe fn free_block(p: *mut Term, words: usize) {
+    if p.is_null() {
+        return;
+    }
+    HEAP_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+    if words > MAP_ABOVE_WORDS {
+        MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+        unmap(p as usize, words * 8);
+    } else {
+        std::alloc::dealloc(p as *mut u8, layout(words));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_blocks_are_used_again_whatever_their_size() {
+        // SAFETY: blocks are freed with the words they were made with, and written within.
+        unsafe {
+            let n = 2 * MAP_ABOVE_WORDS;
+            for words in [n, n + 700, n, n * 3, n + 5000] {
+                let p = alloc_block(words) as *mut u64;
+                p.write(1);
+                p.add(words - 1).write(2);
+                assert_eq!((p.read(), p.add(words - 1).read()), (1, 2));
+                free_block(p as *mut Term, words);
+            }
+        }
+        for _ in 0..4 {
+            release_unused();
+        }
+        assert!(!release_unused());
+    }
+}

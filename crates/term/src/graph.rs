@@ -1,0 +1,314 @@
+//! Terms measured and copied as the graphs that they are: what is reached twice is counted once, and copied once.
+//!
+//! The walk that measures a term sets a bit for each word where an object starts, and another one where it comes a second
+//! time. For the process's heap and for regions these bits lie in maps of a sixty-fourth of their size, of which only those pages
+//! are touched where the term lies; objects elsewhere (in a message, say) go into a set. Where nothing was met twice,
+//! copying is the plain copy. Else the copy asks the second map whether an object is one of those, and only these go
+//! through a table.
+
+use crate::alloc::Alloc;
+use crate::copy::{self, bits_words, copy_object, hold, stays};
+use crate::heap::Heap;
+use crate::layout;
+use crate::region::region_of;
+use crate::word::{Subtag, Term, header_subtag};
+use std::collections::HashMap;
+
+/// Addresses, a bit for each word.
+struct Area {
+    start: usize,
+    end: usize,
+    seen: Vec<u64>,
+    /// Empty until something is met twice.
+    twice: Vec<u64>,
+}
+
+/// What is known of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
+pub struct Graph<'a, const SHARE: bool> {
+    heap: Option<&'a Heap>,
+    /// Sorted.
+    areas: Vec<Area>,
+    last: usize,
+    /// What is in no area: whether it was met twice.
+    others: HashMap<usize, bool>,
+    words: usize,
+    any_twice: bool,
+    any_binary: bool,
+}
+
+impl<'a, const SHARE: bool> Graph<'a, SHARE> {
+    /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words.
+    pub fn of(t: Term, heap: Option<&'a Heap>, limit: usize) -> Option<Graph<'a, SHARE>> {
+        let mut g = Graph {
+            heap,
+            areas: Vec::new(),
+            last: 0,
+            others: HashMap::new(),
+            words: 0,
+            any_twice: false,
+            any_binary: false,
+        };
+        g.measure(t, limit).then_some(g)
+    }
+    /// Words that [`Graph::copy`] needs.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+    /// Whether something is reached more than once.
+    pub fn any_twice(&self) -> bool {
+        self.any_twice
+    }
+
+    /// Whether there are binaries in it that lie outside the heap, or parts of binaries.
+    pub fn any_binary(&self) -> bool {
+        self.any_binary
+    }
+
+    fn measure(&mut self, t: Term, limit: usize) -> bool {
+        let mut todo = vec![t];
+        while let Some(mut t) = todo.pop() {
+            loop {
+                if t.is_list_ptr() {
+                    t = self.cells(t, limit, &mut todo);
+                }
+                if stays::<SHARE>(t) || self.met(t.ptr()) {
+                    break;
+                }
+                if self.words > limit {
+                    return false;
+                }
+                if let Some((h, tl)) = t.as_cons() {
+                    self.words += 2;
+                    if !h.is_immed() {
+                        todo.push(h);
+                    }
+                    t = tl;
+                    continue;
+                }
+                let p = t.ptr();
+                // SAFETY: a boxed term in hand is well formed.
+                unsafe {
+                    match header_subtag((*p).raw()) {
+                        Subtag::SubBin | Subtag::MatchContext => {
+                            self.any_binary = true;
+                            self.words += bits_words::<SHARE>(t)
+                        }
+                        sub => {
+                            self.any_binary |= sub == Subtag::RefcBin;
+                            self.words += layout::object_words(p);
+                            let (a, b) = layout::term_range(p);
+                            for i in a..b {
+                                let e = *p.add(i);
+                                if !e.is_immed() {
+                                    todo.push(e);
+                                }
+                            }
+                        }
+                    }
+                }
+                break;
+            }
+        }
+        self.words <= limit
+    }
+
+    /// Walks along the cells of a list that lie in the last area and are new: what follows those.
+    #[inline(always)]
+    fn cells(&mut self, mut t: Term, limit: usize, todo: &mut Vec<Term>) -> Term {
+        let Some(a) = self.areas.get_mut(self.last) else {
+            return t;
+        };
+        let (start, len) = (a.start, a.end - a.start);
+        let seen = &mut a.seen[..];
+        let mut words = self.words;
+        while let Some((h, tl)) = t.as_cons() {
+            let at = (t.ptr() as usize).wrapping_sub(start);
+            if at >= len || words > limit {
+                break;
+            }
+            let (w, bit) = (&mut seen[at >> 9], 1 << (at >> 3 & 63));
+            if *w & bit != 0 {
+                break;
+            }
+            *w |= bit;
+            words += 2;
+            if !h.is_immed() {
+                todo.push(h);
+            }
+            t = tl;
+        }
+        self.words = words;
+        t
+    }
+
+    /// Marks an object. True if it was met before.
+    #[inline(always)]
+    fn met(&mut self, p: *const Term) -> bool {
+        let at = p as usize;
+        if let Some(a) = self.areas.get_mut(self.last)
+            && at >= a.start
+            && at < a.end
+        {
+            let i = (at - a.start) >> 3;
+            let w = &mut a.seen[i >> 6];
+            let bit = 1 << (i & 63);
+            if *w & bit == 0 {
+                *w |= bit;
+                return false;
+            }
+            self.again(i);
+            return true;
+        }
+        self.met_elsewhere(at)
+    }
+    /// Word `i` of the last area is met another time.
+    #[cold]
+    fn again(&mut self, i: usize) {
+        self.any_twice = true;
+        let a = &mut self.areas[self.last];
+        if a.twice.is_empty() {
+            a.twice = vec![0; a.seen.len()];
+        }
+        a.twice[i >> 6] |= 1 << (i & 63);
+    }
+    #[inline(never)]
+    fn met_elsewhere(&mut self, at: usize) -> bool {
+        if self.find(at, true) {
+            return self.met(at as *const Term);
+        }
+        let before = self.others.get_mut(&at);
+        let Some(twice) = before else {
+            self.others.insert(at, false);
+            return false;
+        };
+        *twice = true;
+        self.any_twice = true;
+        true
+    }
+    /// Makes the area of an address the last one. False: there is none.
+    fn find(&mut self, at: usize, make: bool) -> bool {
+        let i = self.areas.partition_point(|a| a.start <= at);
+        if i > 0 && at < self.areas[i - 1].end {
+            self.last = i - 1;
+            return true;
+        }
+        if !make {
+            return false;
+        }
+        let Some((start, end)) = self.around(at) else {
+            return false;
+        };
+        let n = (end - start).div_ceil(512);
+        self.areas.insert(
+            i,
+            Area {
+                start,
+                end,
+                seen: vec![0; n],
+                twice: Vec::new(),
+            },
+        );
+        self.last = i;
+        true
+    }
+    /// The block of the heap, or the region, that an address lies in.
+    fn around(&self, at: usize) -> Option<(usize, usize)> {
+        if let Some(h) = self.heap {
+            for (a, b) in [(h.heap, h.hend), (h.old_heap, h.old_hend)] {
+                if at >= a as usize && at < b as usize {
+                    return Some((a as usize, b as usize));
+                }
+            }
+            for (p, n) in h.frags.iter().flat_map(|f| f.areas()) {
+                if at.wrapping_sub(p as usize) < n * 8 {
+                    return Some((p as usize, p as usize + n * 8));
+                }
+            }
+        }
+        let (p, n) = region_of(at as *const Term)?.area();
+        (at.wrapping_sub(p as usize) < n * 8).then_some((p as usize, p as usize + n * 8))
+    }
+    fn is_twice(&mut self, p: *const Term) -> bool {
+        let at = p as usize;
+        let here = |a: &Area| at >= a.start && at < a.end;
+        if !self.areas.get(self.last).is_some_and(here) && !self.find(at, false) {
+            return self.others.get(&at).copied().unwrap_or(false);
+        }
+        let a = &self.areas[self.last];
+        let i = (at - a.start) >> 3;
+        a.twice.get(i >> 6).is_some_and(|w| w & 1 << (i & 63) != 0)
+    }
+
+    /// A copy of `t`, the term that was measured, in `to`.
+    pub fn copy<A: Alloc + ?Sized>(mut self, t: Term, to: &mut A) -> Term {
+        if !self.any_twice {
+            return match SHARE {
+                true => copy::copy(t, to),
+                false => copy::copy_whole(t, to),
+            };
+        }
+        let mut made: HashMap<u64, Term> = HashMap::new();
+        let mut root = t;
+        let mut todo: Vec<*mut Term> = vec![&mut root];
+        while let Some(mut slot) = todo.pop() {
+            // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
+            let mut t = unsafe { *slot };
+            loop {
+                // SAFETY: as above.
+                unsafe {
+                    if stays::<SHARE>(t) {
+                        if SHARE {
+                            hold(t, to);
+                        }
+                        *slot = t;
+                        break;
+                    }
+                    let twice = self.is_twice(t.ptr());
+                    if twice && let Some(&c) = made.get(&t.raw()) {
+                        *slot = c;
+                        break;
+                    }
+                    if let Some((h, tl)) = t.as_cons() {
+                        let q = to.alloc(2);
+                        q.write(h);
+                        let c = Term::cons_at(q);
+                        *slot = c;
+                        if twice {
+                            made.insert(t.raw(), c);
+                        }
+                        if !h.is_immed() {
+                            todo.push(q);
+                        }
+                        (slot, t) = (q.add(1), tl);
+                        continue;
+                    }
+                    let p = t.ptr();
+                    let c = if matches!(
+                        header_subtag((*p).raw()),
+                        Subtag::SubBin | Subtag::MatchContext
+                    ) {
+                        match SHARE {
+                            true => copy::copy(t, to),
+                            false => copy::copy_whole(t, to),
+                        }
+                    } else {
+                        let c = copy_object(p, to);
+                        let (a, b) = layout::term_range(p);
+                        for i in a..b {
+                            if !(*p.add(i)).is_immed() {
+                                todo.push(c.ptr().add(i));
+                            }
+                        }
+                        c
+                    };
+                    *slot = c;
+                    if twice {
+                        made.insert(t.raw(), c);
+                    }
+                }
+                break;
+            }
+        }
+        root
+    }
+}
