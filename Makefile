@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test test-modes check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak selfbuild setup
+.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak selfbuild setup
 all:
 	cargo build --release
 
@@ -22,6 +22,10 @@ test-modes: setup
 	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs
 	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" sh scripts/generated.sh
 	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" PURLIN_GC_STRESS=1 COUNT=500 sh scripts/generated.sh
+
+# Models of the protocols between threads, each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
+models: setup
+	@MODEL_SECONDS=$${MODEL_SECONDS:-120} cargo test -q -p purlin-models -- --nocapture --test-threads 1
 
 # Formatter and clippy.
 check: setup

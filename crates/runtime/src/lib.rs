@@ -25,6 +25,7 @@ pub mod report;
 pub mod sched;
 pub mod signal;
 pub mod start;
+pub mod sync;
 pub mod timer;
 pub mod trace;
 

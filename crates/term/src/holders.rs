@@ -2,7 +2,7 @@
 //!
 //! Who gives up a hold has read what is shared before, who gives up the last one frees it after: the decrement releases,
 //! and the last one acquires. Who adds a hold has one already (or the lock of a place that has one), so adding orders
-//! nothing. `tests/loom_holders.rs` goes through all interleavings.
+//! nothing. `crates/models/tests/holders.rs` goes through all interleavings.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 

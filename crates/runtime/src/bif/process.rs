@@ -348,7 +348,7 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     if who == cx.self_pid() {
-        if cx.process().ext().is_some_and(|e| e.name != NIL) {
+        if has_name(cx.process()) {
             return Err(cx.badarg_cause(a_registered_name()));
         }
         if !registry::register(name, who) {
@@ -361,7 +361,7 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
     // The other process enters its own name; this one waits for the answer.
     let done = ask(cx, who, move |p| {
         let Some(p) = p else { return am::FALSE };
-        if p.ext().is_some_and(|e| e.name != NIL) {
+        if has_name(p) {
             return am::ERROR;
         }
         if !registry::register(name, p.pid()) {
@@ -375,6 +375,13 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
         t if t == am::ERROR => Err(cx.badarg_cause(a_registered_name())),
         _ => Err(Fail::Badarg),
     }
+}
+
+/// Whether a process has a registered name. One that another process has taken from it may still be noted there.
+fn has_name(p: &mut Process) -> bool {
+    let me = p.pid();
+    p.ext()
+        .is_some_and(|e| e.name != NIL && registry::whereis(e.name) == Some(me))
 }
 
 /// Has the process `who` compute an atom for this native, which waits for it. `p` is `None` where `who` has ended.
@@ -441,7 +448,9 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     };
     if who == cx.self_pid() {
-        registry::unregister(name);
+        if !registry::unregister_of(name, who) {
+            return Err(Fail::Badarg);
+        }
         cx.process().ext_mut().name = NIL;
         crate::trace::tie(cx.process(), crate::trace::Tie::Unregister, name);
         return Ok(am::TRUE);
@@ -450,12 +459,17 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
         crate::port_unregister(who, name);
         return Ok(am::TRUE);
     }
-    registry::unregister(name);
+    if !registry::unregister_of(name, who) {
+        // It has ended meanwhile, or lost its name, which may be another's by now.
+        return unregister_1(cx, [name]);
+    }
     send::run_in(
         who,
         Box::new(move |cx| {
+            // It may have registered itself by that name again.
             if let Some(e) = cx.and_then(|c| c.process().ext())
                 && e.name == name
+                && registry::whereis(name) != Some(who)
             {
                 e.name = NIL;
             }

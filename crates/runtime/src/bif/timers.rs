@@ -97,7 +97,6 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
         return Err(Fail::Badarg);
     }
     let numbers = ids::ref_numbers();
-    // A process that has ended leaves no timer, whichever comes first: see `message::start`.
     if to.is_atom() || crate::process::table().find(to).is_some() {
         let (msg, _held) = crate::signal::share::share(cx, msg);
         let f = Fired {
@@ -107,7 +106,8 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
             wrapped,
         };
         message::start(f, at);
-        if to.is_local_pid() && crate::process::table().find(to).is_none() {
+        // One that has ended, or is about to, leaves no timer, whichever came first.
+        if to.is_local_pid() && !crate::process::table().is_alive(to) {
             message::cancel(&numbers);
         }
     }

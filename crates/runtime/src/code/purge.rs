@@ -10,7 +10,7 @@ use super::versions::{Module, remove_range, write};
 use purlin_term::Term;
 use purlin_term::fun::FunEntry;
 use purlin_term::heap::Heap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 struct Purge {
@@ -35,6 +35,15 @@ impl Purge {
 static PURGE: Mutex<Option<Purge>> = Mutex::new(None);
 /// Index of the module's atom plus one while a purge is under way, else 0.
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
+
+/// Purges that have begun.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+/// How many purges have begun. Where code begins at an address that was looked up while this didn't change, and whoever
+/// runs it could be asked by then, no purge takes that code away unasked.
+pub fn begun() -> usize {
+    BEGUN.load(Ordering::SeqCst)
+}
 
 fn state() -> MutexGuard<'static, Option<Purge>> {
     PURGE.lock().unwrap_or_else(|e| e.into_inner())
@@ -78,6 +87,8 @@ pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
         return Some(false);
     };
     UNDER_WAY.store(module.atom_index() + 1, Ordering::Release);
+    BEGUN.fetch_add(1, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     let mut funs = Vec::new();
     for &e in &old.funs {
         let at = e.address.load(Ordering::Acquire);

@@ -59,6 +59,10 @@ impl Table {
                     .entry(who.raw())
                     .or_default()
                     .push(me);
+                // Who deletes it meanwhile may not have found this.
+                if !self.is_alive() {
+                    forget_in(who, self);
+                }
             }
         }
     }

@@ -17,10 +17,11 @@
 //! the marked.
 
 use super::object::{HEAD_WORDS, Link, Object, Owned};
+use super::right::{Right, Taken};
 use super::{Gone, Kind};
 use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Buckets of a new table, and the least there are.
@@ -59,7 +60,7 @@ pub struct HashTable {
     fixed: AtomicUsize,
     /// Buckets with marked objects.
     marked: Mutex<Vec<usize>>,
-    resizing: AtomicBool,
+    resizing: Right,
 }
 
 /// The hash of a key: stock's, for keys that hash alike there from run to run.
@@ -156,7 +157,7 @@ impl HashTable {
             items: AtomicUsize::new(0),
             fixed: AtomicUsize::new(0),
             marked: Mutex::new(Vec::new()),
-            resizing: AtomicBool::new(false),
+            resizing: Right::new(),
         }
     }
 
@@ -289,14 +290,16 @@ impl HashTable {
         // Many objects need buckets made as they come, or chains would get long: so this has all stripes, and the right
         // to resize before them, since who resizes waits for a stripe.
         let many = objects.len() > FIRST_SLOTS / 4;
+        let mut resizing: Option<Taken> = None;
         if many {
-            while !self.begin_resize() {
-                std::thread::yield_now();
+            while resizing.is_none() {
+                resizing = self.resizing.take();
+                if resizing.is_none() {
+                    std::thread::yield_now();
+                }
             }
             wanted = [true; FIRST_SLOTS];
         }
-        // Lazily: a guard that is made in vain gives back what another holds.
-        let resizing = many.then(|| EndResize(self));
         let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
             (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
         if locks.iter().flatten().any(|b| b.is_empty()) {
@@ -897,34 +900,23 @@ impl HashTable {
         }
     }
 
-    fn begin_resize(&self) -> bool {
-        !self.resizing.swap(true, Ordering::Acquire)
-    }
-    fn end_resize(&self) {
-        self.resizing.store(false, Ordering::Release);
-    }
-
     /// Splits buckets until there are as many as objects, but no more than a few.
     fn grow(&self, items: usize) {
         for _ in 0..RESIZES {
-            if !self.begin_resize() {
+            let Some(_resizing) = self.resizing.take() else {
                 return;
-            }
+            };
             let active = self.active();
             let from = self.split_from(active);
             if items <= active {
-                self.end_resize();
                 return;
             }
-            {
-                let mut b = self.write(from);
-                if b.is_empty() || self.is_fixed() {
-                    self.end_resize();
-                    return;
-                }
-                self.split(&mut b, active);
+            let mut b = self.write(from);
+            // The table may have been emptied while this waited for the lock.
+            if b.is_empty() || self.is_fixed() || self.active() != active {
+                return;
             }
-            self.end_resize();
+            self.split(&mut b, active);
         }
     }
 
@@ -976,43 +968,42 @@ impl HashTable {
     fn shrink_if_empty(&self, ix: usize) {
         let items = self.items(self.stripe(ix));
         for _ in 0..RESIZES {
-            if items >= self.shrink_limit() || self.is_fixed() || !self.begin_resize() {
+            if items >= self.shrink_limit() || self.is_fixed() {
                 return;
             }
+            let Some(_resizing) = self.resizing.take() else {
+                return;
+            };
             let active = self.active();
             let from = active - 1;
             let to = from & (mask(active) >> 1);
             if active <= FIRST_SLOTS {
-                self.end_resize();
                 return;
             }
-            {
-                let mut b = self.write(to);
-                if b.is_empty() || self.is_fixed() {
-                    self.end_resize();
-                    return;
-                }
-                self.active.store(from, Ordering::Relaxed);
-                if self.slots.load(Ordering::Relaxed) - from >= STEP_SLOTS {
-                    self.slots.fetch_sub(STEP_SLOTS, Ordering::Relaxed);
-                }
-                debug_assert_eq!(b.len() - 1, from >> self.shift);
-                let mut chain = b.pop().flatten();
-                // As in a split.
-                self.purge(&mut chain, self.stripe(from));
-                let tail = b[to >> self.shift].take();
-                let mut at = &mut chain;
-                while let Some(o) = at {
-                    at = &mut o.next;
-                }
-                *at = tail;
-                b[to >> self.shift] = chain;
-                if b.capacity() > 4 * b.len() && b.capacity() > 64 {
-                    let half = b.capacity() / 2;
-                    b.shrink_to(half);
-                }
+            let mut b = self.write(to);
+            // As in `grow`.
+            if b.is_empty() || self.is_fixed() || self.active() != active {
+                return;
             }
-            self.end_resize();
+            self.active.store(from, Ordering::Relaxed);
+            if self.slots.load(Ordering::Relaxed) - from >= STEP_SLOTS {
+                self.slots.fetch_sub(STEP_SLOTS, Ordering::Relaxed);
+            }
+            debug_assert_eq!(b.len() - 1, from >> self.shift);
+            let mut chain = b.pop().flatten();
+            // As in a split.
+            self.purge(&mut chain, self.stripe(from));
+            let tail = b[to >> self.shift].take();
+            let mut at = &mut chain;
+            while let Some(o) = at {
+                at = &mut o.next;
+            }
+            *at = tail;
+            b[to >> self.shift] = chain;
+            if b.capacity() > 4 * b.len() && b.capacity() > 64 {
+                let half = b.capacity() / 2;
+                b.shrink_to(half);
+            }
         }
     }
 
@@ -1041,15 +1032,6 @@ impl HashTable {
         let dev = ((sq as f64 - mean * sum as f64) / n).sqrt();
         let expected = (mean * (1.0 - 1.0 / n)).sqrt();
         (mean, dev, expected, min, max, kept)
-    }
-}
-
-/// Gives the right to resize back.
-struct EndResize<'a>(&'a HashTable);
-
-impl Drop for EndResize<'_> {
-    fn drop(&mut self) {
-        self.0.end_resize();
     }
 }
 

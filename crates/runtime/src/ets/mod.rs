@@ -17,6 +17,7 @@ pub mod fixation;
 pub mod hash;
 pub mod matchspec;
 pub mod object;
+mod right;
 pub mod tree;
 
 use crate::cx::{Cx, Fail};
@@ -400,21 +401,27 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         admin: Mutex::new(heir),
         fixation: Mutex::new(Default::default()),
     });
-    if table.options.named {
-        let mut names = locked!(registry().names.shard(name.atom_index() as u64), write);
-        if names.contains_key(&name.atom_index()) {
-            table.alive.store(false, Ordering::Release);
-            return None;
-        }
-        names.insert(name.atom_index(), table.clone());
+    let r = registry();
+    let mut names = table
+        .options
+        .named
+        .then(|| locked!(r.names.shard(name.atom_index() as u64), write));
+    if names
+        .as_ref()
+        .is_some_and(|n| n.contains_key(&name.atom_index()))
+    {
+        return None;
     }
     let m = MagicRef::new(numbers, Box::new(TableRef(table.clone())));
     // SAFETY: just made; the table holds this count while it lives.
     unsafe { (*m).retain() };
     table.magic.store(m as *mut MagicRef, Ordering::Release);
-    let r = registry();
-    locked!(r.all.shard(numbers[0] as u64), write).insert(numbers, table.clone());
     own(owner, &table);
+    locked!(r.all.shard(numbers[0] as u64), write).insert(numbers, table.clone());
+    // Last: whoever finds it by its name may delete it at once.
+    if let Some(n) = &mut names {
+        n.insert(name.atom_index(), table.clone());
+    }
     Some(table)
 }
 
@@ -549,10 +556,7 @@ pub fn totals() -> (usize, usize) {
 /// Whether a table can be given to that process: once this says so of a process that has just been made an owner, the
 /// process will see to its tables when it ends.
 pub fn may_own(pid: Term) -> bool {
-    process::table().find(pid).is_some_and(|p| {
-        // SAFETY: cells stay for good, and anybody may read the state word.
-        unsafe { (*p).state.load() & process::state::EXITING == 0 }
-    })
+    process::table().is_alive(pid)
 }
 
 /// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
@@ -633,6 +637,10 @@ pub fn owner_exit(pid: Term) {
 /// Gives a table another name; false if it is taken.
 pub fn rename(t: &Table, name: Term) -> bool {
     let _admin = t.admin();
+    // Whoever deletes it takes back the name that it has now.
+    if !t.is_alive() {
+        return false;
+    }
     let old = t.name();
     if !t.options.named {
         t.name.store(name.raw(), Ordering::Release);

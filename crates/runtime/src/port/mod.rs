@@ -446,10 +446,8 @@ impl Port {
         };
         c.base.closing = true;
         c.base.set_busy(false);
-        if let Some(name) = c.base.registered.take()
-            && registry::whereis(name) == Some(self.id)
-        {
-            registry::unregister(name);
+        if let Some(name) = c.base.registered.take() {
+            let _ = registry::unregister_of(name, self.id);
         }
         c.base.break_links(reason);
         match &mut c.driver {
@@ -690,9 +688,7 @@ pub fn unregister(port: Term, name: Term) {
         if core.base.registered == Some(name) {
             core.base.registered = None;
         }
-        if registry::whereis(name) == Some(port) {
-            registry::unregister(name);
-        }
+        let _ = registry::unregister_of(name, port);
     }
 }
 

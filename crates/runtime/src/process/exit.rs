@@ -19,6 +19,8 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
     let (reason, _held) = crate::signal::share::share(cx, reason);
     (*p).state.set(super::state::EXITING);
+    // Against that in `Table::is_alive`.
+    crate::sync::fence(crate::sync::Ordering::SeqCst);
     if (*p).has(super::TRACED) {
         crate::trace::exited(&mut *p, reason);
     }
@@ -33,7 +35,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
     {
-        registry::unregister_of(e.name, me);
+        let _ = registry::unregister_of(e.name, me);
         e.name = NIL;
     }
     crate::owner_exit(me);

@@ -15,8 +15,11 @@ pub mod dict;
 pub mod exit;
 pub mod ext;
 pub mod registry;
+pub mod slots;
 pub mod spawn;
 pub mod state;
+#[cfg(test)]
+mod state_tests;
 pub mod table;
 
 pub use ext::Ext;
@@ -24,9 +27,9 @@ pub use ext::Ext;
 use crate::cx::Cx;
 use crate::signal::mailbox::Mailbox;
 use crate::signal::queue::InTransit;
+use crate::sync::{AtomicU32, Ordering};
 use purlin_term::fun::Export;
 use purlin_term::heap::{Heap, OffHeap};
-use purlin_term::sync::{AtomicU32, Ordering};
 use purlin_term::{Term, gc};
 use std::sync::OnceLock;
 

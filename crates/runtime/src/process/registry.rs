@@ -24,29 +24,24 @@ pub fn register(name: Term, who: Term) -> bool {
     }
 }
 
-/// Who had the name, which is free now.
-pub fn unregister(name: Term) -> Option<Term> {
+/// Takes a name away from `who`; if another has got it meanwhile it stays theirs, and the answer is false.
+pub fn unregister_of(name: Term, who: Term) -> bool {
     let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
-    let w = n.map.as_mut()?.remove(&name.raw())?;
-    // SAFETY: the word of a pid or port, which are immediates.
-    Some(unsafe { Term::from_raw(w) })
-}
-
-/// Takes a name away from `who`, who ends; if another has got it meanwhile it stays theirs.
-pub fn unregister_of(name: Term, who: Term) {
-    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
-    if let Some(m) = n.map.as_mut()
-        && m.get(&name.raw()) == Some(&who.raw())
-    {
+    let Some(m) = n.map.as_mut() else {
+        return false;
+    };
+    let has = m.get(&name.raw()) == Some(&who.raw());
+    if has {
         m.remove(&name.raw());
     }
+    has
 }
 
 /// Who has the name.
 pub fn whereis(name: Term) -> Option<Term> {
     let n = NAMES.read().unwrap_or_else(|e| e.into_inner());
     let w = *n.map.as_ref()?.get(&name.raw())?;
-    // SAFETY: as in `unregister`.
+    // SAFETY: the word of a pid or port, which are immediates.
     Some(unsafe { Term::from_raw(w) })
 }
 

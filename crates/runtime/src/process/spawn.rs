@@ -8,7 +8,7 @@ use crate::cx::MAX_ARGS;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Processes made so far.
 pub static SPAWNED: AtomicU64 = AtomicU64::new(0);
@@ -122,6 +122,7 @@ pub unsafe fn spawn(
         me.ext_mut().group_leader = copy;
     }
     let mut regs = [purlin_term::NIL; MAX_ARGS];
+    let purges = code::purge::begun();
     let (pc, live) = entry(m, f, args, &mut regs);
     let arity = args.list_iter().count();
     me.initial_call = code::export(m, f, arity as u32);
@@ -162,6 +163,12 @@ pub unsafe fn spawn(
     }
     let prio = o.priority.unwrap_or(Priority::Normal);
     me.in_transit.open();
+    // A purge that began since then may have taken this process for one that had ended: its queue was closed. From here
+    // on it is asked like all others whether it would run old code. (The fence is against that in `purge::prepare`.)
+    fence(Ordering::SeqCst);
+    if code::purge::begun() != purges {
+        me.pc = entry(m, f, args, &mut regs).0;
+    }
     let own = if o.own_thread { OWN_THREAD } else { 0 };
     me.state.publish_queued(prio, own);
     crate::sched::enqueue_last(p, prio);

@@ -7,13 +7,14 @@
 //! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
 //!   schedulers it wants.
 
+use super::nap::Nap;
 use super::{CONTEXT_SWITCHES, reductions, rest_if_stopped};
 use crate::cx::Cx;
 use crate::msacc::{self, State};
 use crate::process::state::{Age, Wait};
 use crate::process::{compact, spawn, table};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 const ROUND: Duration = Duration::from_millis(500);
@@ -27,20 +28,14 @@ const WORTH_BYTES: usize = 16 << 20;
 /// Reductions in a round below which programs do as good as nothing.
 const QUIET_REDUCTIONS: u64 = 5_000_000;
 
-/// The thread sleeps until something happens.
-static ASLEEP: AtomicBool = AtomicBool::new(false);
-static AWAKE: Mutex<bool> = Mutex::new(true);
-static BELL: Condvar = Condvar::new();
+static NAP: LazyLock<Nap> = LazyLock::new(Nap::new);
 /// The number of schedulers is the program's choice (or its user's).
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 
 /// Something happens again: called by a scheduler that has found work after a rest.
 #[inline]
 pub fn stir() {
-    if ASLEEP.load(Ordering::Relaxed) {
-        *AWAKE.lock().unwrap_or_else(|e| e.into_inner()) = true;
-        BELL.notify_one();
-    }
+    NAP.stir();
 }
 
 /// The number of schedulers was asked for: what the machine offers no longer decides it.
@@ -102,16 +97,11 @@ fn serve() {
     }
 }
 
-/// Sleeps until a scheduler finds work.
+/// Sleeps until a scheduler finds work, unless one has any, or has had some since `switches`.
 fn sleep(switches: u64) {
-    let mut awake = AWAKE.lock().unwrap_or_else(|e| e.into_inner());
-    *awake = false;
-    ASLEEP.store(true, Ordering::SeqCst);
-    // Whoever began to work before this was seen counts.
-    while !*awake && CONTEXT_SWITCHES.load(Ordering::SeqCst) == switches {
-        awake = BELL.wait(awake).unwrap_or_else(|e| e.into_inner());
-    }
-    ASLEEP.store(false, Ordering::SeqCst);
+    NAP.sleep(|| {
+        CONTEXT_SWITCHES.load(Ordering::Relaxed) != switches || super::working().contains(&true)
+    });
 }
 
 /// Compacts what has waited since the last round; true if there is more that might be due in the next.

@@ -12,6 +12,8 @@
 pub mod handle;
 pub mod mailbox;
 pub mod queue;
+#[cfg(test)]
+mod queue_tests;
 pub mod send;
 pub mod share;
 

@@ -10,7 +10,7 @@
 //! changed and the compare-and-swap fails. So a signal never reaches a process it wasn't meant for, without locks and
 //! without counting senders. Cells are never unmapped.
 
-use purlin_term::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// First word of each signal, whatever its kind.
 #[repr(C)]
@@ -46,16 +46,24 @@ impl InTransit {
     pub fn closed() -> InTransit {
         InTransit(AtomicU64::new(CLOSED))
     }
+    /// As it is in memory fresh from the system.
+    pub fn zeroed() -> InTransit {
+        InTransit(AtomicU64::new(0))
+    }
     /// Spawner: opens the queue for a new process in the cell.
     pub fn open(&self) {
-        let mut w = self.0.load(Ordering::Relaxed);
-        // A cell that was never used, or whose memory was given back, is zeroed.
-        debug_assert!(w == 0 || w & PTR_MASK == CLOSED);
-        if w == 0 {
-            w = FIRST_EPOCH.load(Ordering::Relaxed);
-        }
+        let w = self.0.load(Ordering::Relaxed);
+        debug_assert!(w & PTR_MASK == CLOSED);
         self.0
             .store((w & !PTR_MASK).wrapping_add(EPOCH), Ordering::Release);
+    }
+    /// Spawner, before the cell has an id: what was never used, or whose memory was given back, is zeroed, and would look
+    /// open to whoever finds the id.
+    pub fn close_if_zeroed(&self) {
+        if self.0.load(Ordering::Relaxed) == 0 {
+            let epoch = FIRST_EPOCH.load(Ordering::Relaxed);
+            self.0.store(epoch | CLOSED, Ordering::Relaxed);
+        }
     }
     /// Sender: pushes `sig`, provided that `is_target` (which reads the cell's id) holds in the epoch of the push.
     /// On success the queue owns the signal.
@@ -137,86 +145,4 @@ unsafe fn reverse(mut p: *mut Link) -> *mut Link {
         p = next;
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[repr(C)]
-    struct Sig {
-        link: Link,
-        from: usize,
-        n: usize,
-    }
-    fn sig(from: usize, n: usize) -> *mut Link {
-        Box::into_raw(Box::new(Sig {
-            link: Link {
-                next: std::ptr::null_mut(),
-            },
-            from,
-            n,
-        })) as *mut Link
-    }
-    fn drain(mut p: *mut Link, mut f: impl FnMut(&Sig)) {
-        while !p.is_null() {
-            // SAFETY: made by `sig`, taken from the queue once.
-            let b = unsafe { Box::from_raw(p as *mut Sig) };
-            p = b.link.next;
-            f(&b);
-        }
-    }
-
-    #[test]
-    fn signals_of_one_sender_keep_their_order() {
-        let q = Arc::new(InTransit::closed());
-        q.open();
-        const N: usize = 20_000;
-        let senders: Vec<_> = (0..3)
-            .map(|from| {
-                let q = q.clone();
-                std::thread::spawn(move || {
-                    for n in 0..N {
-                        // SAFETY: a fresh signal.
-                        assert!(unsafe { q.push(sig(from, n), || true) }.is_ok());
-                    }
-                })
-            })
-            .collect();
-        let mut next = [0; 3];
-        while next.iter().sum::<usize>() < 3 * N {
-            drain(q.take(), |s| {
-                assert_eq!(s.n, next[s.from]);
-                next[s.from] += 1;
-            });
-        }
-        for s in senders {
-            assert!(s.join().is_ok());
-        }
-        assert!(q.is_empty());
-    }
-
-    #[test]
-    fn a_closed_queue_refuses_and_gives_back_the_rest() {
-        let q = InTransit::closed();
-        let s = sig(0, 0);
-        // SAFETY: `s` stays ours on refusal.
-        unsafe {
-            assert_eq!(q.push(s, || true), Err(Closed));
-            q.open();
-            assert_eq!(q.push(s, || false), Err(Closed));
-            assert_eq!(q.push(s, || true), Ok(()));
-            assert_eq!(q.push(sig(0, 1), || true), Ok(()));
-        }
-        let mut seen = vec![];
-        drain(q.close(), |s| seen.push(s.n));
-        assert_eq!(seen, [0, 1]);
-        let s = sig(0, 2);
-        // SAFETY: refused, so still ours.
-        unsafe {
-            assert_eq!(q.push(s, || true), Err(Closed));
-            drop(Box::from_raw(s as *mut Sig));
-        }
-    }
 }

@@ -3,7 +3,8 @@
 //! A timer is found by its reference. Timers whose receiver is a process are linked in a list of that process, and are
 //! gone when the process is; those with a registered name as receiver look the name up when they fire.
 
-use super::{NEVER, locked, ms_left, notify, now_tick};
+use super::alarm::{Due, NEVER};
+use super::{locked, ms_left, notify, now_tick};
 use crate::sched::wheel::{NONE, Node, Nodes, Wheel};
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
@@ -127,8 +128,7 @@ impl Slab {
 }
 
 struct Shard {
-    /// Tick before which there is nothing to do. Written under the lock.
-    next: AtomicU64,
+    next: Due,
     count: AtomicUsize,
     inner: Mutex<(Wheel, Slab)>,
 }
@@ -137,7 +137,7 @@ fn shards() -> &'static [Shard; SHARDS] {
     static S: OnceLock<[Shard; SHARDS]> = OnceLock::new();
     S.get_or_init(|| {
         std::array::from_fn(|_| Shard {
-            next: AtomicU64::new(NEVER),
+            next: Due::new(),
             count: AtomicUsize::new(0),
             inner: Mutex::new((Wheel::new(now_tick()), Slab::default())),
         })
@@ -161,9 +161,7 @@ pub fn start(f: Fired, deadline: u64) {
         let index = slab.insert(f);
         wheel.start(slab, index, deadline);
         s.count.fetch_add(1, Ordering::Relaxed);
-        if deadline < s.next.load(Ordering::Relaxed) {
-            s.next.store(deadline, Ordering::SeqCst);
-        }
+        s.next.add(deadline);
     }
     notify(deadline);
 }
@@ -246,7 +244,7 @@ pub(super) fn run_due(now: u64) -> u64 {
     let mut due = Vec::new();
     let mut next = NEVER;
     for s in shards() {
-        if s.next.load(Ordering::SeqCst) <= now {
+        if s.next.tick() <= now {
             let mut g = locked(&s.inner);
             let (wheel, slab) = &mut *g;
             let before = due.len();
@@ -256,10 +254,9 @@ pub(super) fn run_due(now: u64) -> u64 {
                 due.extend(slab.remove(id).map(|f| (order, f)));
             });
             s.count.fetch_sub(due.len() - before, Ordering::Relaxed);
-            s.next
-                .store(wheel.next_event().unwrap_or(NEVER), Ordering::SeqCst);
+            s.next.set(wheel.next_event());
         }
-        next = next.min(s.next.load(Ordering::SeqCst));
+        next = next.min(s.next.tick());
     }
     due.sort_unstable_by_key(|d| d.0);
     let deliver = *DELIVER

@@ -17,18 +17,18 @@
 //! timer has fired. It may take the locks of run queues; so nobody arms or disarms timers with one of those held.
 //! Calls and messages run without a lock.
 
+mod alarm;
 pub mod message;
 
 use crate::clock;
 use crate::process::table::MAX_PROCESSES;
 use crate::sched::wheel::{Node, Nodes, Wheel};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::AtomicU64;
+use alarm::{Alarm, Due, NEVER};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 const NS_PER_TICK: i64 = 1_000_000;
-/// "No deadline".
-const NEVER: u64 = u64::MAX;
 /// The last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
 pub const LAST_TICK: u64 = ((i64::MAX / clock::UNIT - 1) * 1000) as u64;
 const RECEIVE_SHARDS: usize = 16;
@@ -58,8 +58,7 @@ pub(crate) fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 
 // ---- the thread ----
 
-/// The tick that the thread sleeps until, or the earliest that was added while it is awake; 0 before it starts.
-static ALARM: AtomicU64 = AtomicU64::new(0);
+static ALARM: Alarm = Alarm(AtomicU64::new(Alarm::UNSET));
 
 fn service() -> &'static std::thread::Thread {
     static THREAD: OnceLock<std::thread::Thread> = OnceLock::new();
@@ -85,11 +84,9 @@ pub fn start() {
 
 fn serve() {
     loop {
-        // Before looking, so that whoever starts a timer from here on either is seen or wakes this thread.
-        ALARM.store(NEVER, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        ALARM.looking();
         let next = run_due();
-        if ALARM.fetch_min(next, Ordering::SeqCst) < next {
+        if !ALARM.may_sleep(next) {
             continue;
         }
         if next == NEVER {
@@ -106,13 +103,7 @@ fn serve() {
 /// Makes sure that somebody looks at tick `deadline`. Called after the timer is in its wheel, without locks.
 #[inline]
 pub(crate) fn notify(deadline: u64) {
-    fence(Ordering::SeqCst);
-    if deadline < ALARM.load(Ordering::SeqCst)
-        && deadline < ALARM.fetch_min(deadline, Ordering::SeqCst)
-    {
-        service().unpark();
-    } else if ALARM.load(Ordering::Relaxed) == 0 {
-        // Nobody has started the service yet.
+    if ALARM.must_ring(deadline) {
         service().unpark();
     }
 }
@@ -122,10 +113,10 @@ fn run_due() -> u64 {
     let now = now_tick();
     let mut next = NEVER;
     for shard in receive_timers() {
-        if shard.next.load(Ordering::SeqCst) <= now {
+        if shard.next.tick() <= now {
             shard.fire(now);
         }
-        next = next.min(shard.next.load(Ordering::SeqCst));
+        next = next.min(shard.next.tick());
     }
     next.min(run_calls(now)).min(message::run_due(now))
 }
@@ -134,7 +125,7 @@ fn run_due() -> u64 {
 /// processors. Called by schedulers between time slices.
 #[inline]
 pub fn poll() {
-    if ALARM.load(Ordering::Relaxed) <= now_tick() {
+    if ALARM.is_late(now_tick()) {
         fire_late();
     }
 }
@@ -143,7 +134,7 @@ pub fn poll() {
 fn fire_late() {
     let now = now_tick();
     for shard in receive_timers() {
-        if shard.next.load(Ordering::Relaxed) <= now {
+        if shard.next.tick() <= now {
             // Whoever holds it now may be firing it.
             if let Ok(mut g) = shard.inner.try_lock() {
                 shard.fire_in(&mut g, now);
@@ -195,8 +186,7 @@ impl Nodes for CellNodes {
 }
 
 struct ReceiveShard {
-    /// Tick before which there is nothing to do. Written under the lock.
-    next: AtomicU64,
+    next: Due,
     inner: Mutex<(Wheel, CellNodes)>,
 }
 
@@ -212,8 +202,7 @@ impl ReceiveShard {
                 hook(id);
             }
         });
-        self.next
-            .store(wheel.next_event().unwrap_or(NEVER), Ordering::SeqCst);
+        self.next.set(wheel.next_event());
     }
 }
 
@@ -221,7 +210,7 @@ fn receive_timers() -> &'static [ReceiveShard; RECEIVE_SHARDS] {
     static SHARDS: OnceLock<[ReceiveShard; RECEIVE_SHARDS]> = OnceLock::new();
     SHARDS.get_or_init(|| {
         std::array::from_fn(|_| ReceiveShard {
-            next: AtomicU64::new(NEVER),
+            next: Due::new(),
             inner: Mutex::new((Wheel::new(now_tick()), CellNodes)),
         })
     })
@@ -241,9 +230,7 @@ pub fn arm_receive(cell_index: u32, ms: u64) {
         let (wheel, nodes) = &mut *g;
         wheel.cancel(nodes, cell_index);
         wheel.start(nodes, cell_index, deadline);
-        if deadline < shard.next.load(Ordering::Relaxed) {
-            shard.next.store(deadline, Ordering::SeqCst);
-        }
+        shard.next.add(deadline);
     }
     notify(deadline);
 }
@@ -384,7 +371,7 @@ pub fn left(id: TimerId) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::time::Instant;
 

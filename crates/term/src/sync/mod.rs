@@ -1,6 +1,6 @@
-//! The atomics that lock-free protocols are written against: `std`'s, or loom's models of them (`--cfg loom`).
+//! The atomics that lock-free protocols are written against. `crates/models` compiles the files that use these with
+//! loom's in their place.
 
-#[cfg(loom)]
-pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-#[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};

@@ -1,13 +1,9 @@
 //! Models of how regions are counted and released: loom runs every interleaving of the threads, and every value that a
-//! load may see by the memory model. The module under test is compiled into this program with loom's atomics.
+//! load may see by the memory model.
 
-#[path = "../src/holders.rs"]
+#[path = "../../term/src/holders.rs"]
 mod holders;
-
-/// What `crate::sync` is to the module under test.
-mod sync {
-    pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
-}
+use purlin_models::{explore, sync};
 
 use holders::Holders;
 use loom::cell::UnsafeCell;
@@ -51,7 +47,7 @@ impl Region {
 /// A sender hands a region to two receivers, reads on, and gives it up: whoever is last frees it, once.
 #[test]
 fn the_last_holder_frees_it_after_all_reads() {
-    loom::model(|| {
+    explore("the last holder frees it after all reads", None, || {
         let r = Region::new();
         let receivers: Vec<_> = (0..2)
             .map(|_| {
@@ -75,7 +71,7 @@ fn the_last_holder_frees_it_after_all_reads() {
 /// A receiver hands it on to a third process while the sender gives it up.
 #[test]
 fn who_holds_it_may_hand_it_on() {
-    loom::model(|| {
+    explore("who holds it may hand it on", None, || {
         let r = Region::new();
         r.holders.add();
         let first = {
@@ -103,7 +99,7 @@ fn who_holds_it_may_hand_it_on() {
 /// changed under a lock, and given up after it.
 #[test]
 fn a_place_may_be_replaced_while_it_is_read() {
-    loom::model(|| {
+    explore("a place may be replaced while it is read", None, || {
         let (a, b) = (Region::new(), Region::new());
         let place = Arc::new(Mutex::new(a.clone()));
         let reader = {

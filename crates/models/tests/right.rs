@@ -1,0 +1,51 @@
+//! The right to resize a table of ETS: one thread has it, until it gives it back.
+
+#[path = "../../runtime/src/ets/right.rs"]
+mod right;
+use purlin_models::{explore, sync};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use right::Right;
+
+struct Table {
+    right: Right,
+    /// What only the one with the right touches: loom reports a second one.
+    size: UnsafeCell<usize>,
+}
+
+impl Table {
+    fn resize(&self) -> usize {
+        let Some(_taken) = self.right.take() else {
+            return 0;
+        };
+        // SAFETY: loom checks that nobody else has it.
+        self.size.with_mut(|p| unsafe { *p += 1 });
+        1
+    }
+}
+
+#[test]
+fn one_thread_resizes() {
+    explore("one thread resizes", None, || {
+        let t = Arc::new(Table {
+            right: Right::new(),
+            size: UnsafeCell::new(0),
+        });
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let t = t.clone();
+                thread::spawn(move || t.resize() + t.resize())
+            })
+            .collect();
+        let mut n = t.resize();
+        for o in others {
+            n += o.join().expect("runs");
+        }
+        assert!(n >= 1);
+        // SAFETY: as above.
+        assert_eq!(t.size.with(|p| unsafe { *p }), n);
+        assert_eq!(t.resize(), 1, "it was given back");
+    });
+}

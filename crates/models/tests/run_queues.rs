@@ -1,0 +1,272 @@
+//! Run queues, workers that sleep, the pools of dirty threads, and the thread that naps: whatever is put is run, once; a
+//! wake-up that is lost leaves the model waiting for ever, which loom reports.
+
+#[path = "../../runtime/src/sched/nap.rs"]
+#[allow(dead_code)]
+mod nap;
+#[path = "../../runtime/src/sched/pool.rs"]
+#[allow(dead_code)]
+mod pool;
+#[path = "../../runtime/src/sched/queues.rs"]
+#[allow(dead_code)]
+mod queues;
+#[path = "../../runtime/src/process/state.rs"]
+#[allow(dead_code)]
+pub mod state;
+/// Where the files under test look for it.
+mod process {
+    pub use crate::state;
+}
+use purlin_models::{explore, sync};
+
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use nap::Nap;
+use pool::Pool;
+use queues::{Hooks, Rest, RunQueues};
+use state::Priority;
+use sync::{AtomicUsize, Ordering};
+
+/// Processes from this on end the worker that they are bound to: the number of the worker from 0 is added.
+const LAST: u32 = 100;
+
+struct Here;
+
+impl Hooks for Here {
+    fn bound(&self, cell: u32) -> usize {
+        match cell.checked_sub(LAST) {
+            Some(i) => i as usize + 1,
+            None => 0,
+        }
+    }
+    fn rests(&self, _: usize, _: usize) {}
+    fn sleeps(&self, _: bool) {}
+    fn works(&self, _: usize, _: usize) {}
+}
+
+/// Looks, in vain, at the only process of another worker before it is left to that.
+const ROUNDS: u32 = 1;
+
+struct World {
+    q: RunQueues<Here>,
+    /// Times that each process has run.
+    ran: Mutex<Vec<usize>>,
+    changed: Condvar,
+}
+
+impl World {
+    /// Of `workers` workers, for `all` processes.
+    fn new(workers: usize, all: usize) -> Arc<World> {
+        let w = World {
+            q: RunQueues::new(workers, Here),
+            ran: Mutex::new(vec![0; all]),
+            changed: Condvar::new(),
+        };
+        w.q.set_online(workers, |_| true);
+        Arc::new(w)
+    }
+    fn run(&self, cell: u32) {
+        let mut ran = self.ran.lock().expect("is not poisoned");
+        ran[cell as usize] += 1;
+        assert_eq!(ran[cell as usize], 1, "it runs once");
+        self.changed.notify_all();
+    }
+    /// As `sched::next_or_park` does.
+    fn next(&self, i: usize) -> u32 {
+        let mut rounds = ROUNDS;
+        let mut rested = false;
+        let c = loop {
+            if let Some(c) = self.q.next(i, None) {
+                break c;
+            }
+            let glanced = self.q.glance(i);
+            rested = true;
+            match self.q.rest(i, glanced, rounds > 0) {
+                Rest::Found(c) => break c,
+                Rest::Again => rounds -= 1,
+                Rest::Woken => rounds = ROUNDS,
+            }
+        };
+        if rested {
+            self.q.pass_on(i);
+        }
+        c
+    }
+    /// Runs processes until it is ended.
+    fn work(&self, i: usize) {
+        loop {
+            match self.next(i) {
+                LAST.. => return,
+                c => self.run(c),
+            }
+        }
+    }
+    /// Waits, as a process that computes for long, until those have run.
+    fn busy_until(&self, cells: &[u32]) {
+        let mut ran = self.ran.lock().expect("is not poisoned");
+        while cells.iter().any(|&c| ran[c as usize] == 0) {
+            ran = self.changed.wait(ran).expect("is not poisoned");
+        }
+    }
+    fn busy_until_two(&self) {
+        let mut ran = self.ran.lock().expect("is not poisoned");
+        while ran.iter().sum::<usize>() < 2 {
+            ran = self.changed.wait(ran).expect("is not poisoned");
+        }
+    }
+    /// Ends workers, when all has run.
+    fn end(&self, workers: Vec<(usize, thread::JoinHandle<()>)>) {
+        for (i, t) in workers {
+            self.q.put(LAST + i as u32, Priority::Normal, true, 0);
+            t.join().expect("runs");
+        }
+    }
+}
+
+/// A worker that runs processes until it is ended.
+fn worker(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
+    let w = w.clone();
+    thread::spawn(move || w.work(i))
+}
+
+/// A thread that runs no processes, such as that of the timers, wakes two while both workers may be about to sleep.
+#[test]
+fn what_is_put_from_outside_is_run() {
+    explore("what is put from outside is run", Some(2), || {
+        let w = World::new(2, 2);
+        let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
+        w.q.put(0, Priority::Normal, true, 0);
+        w.q.put(1, Priority::High, true, 0);
+        w.busy_until(&[0, 1]);
+        w.end(workers);
+    });
+}
+
+/// A worker's process wakes two others, then computes until one of them has run: on the other worker.
+#[test]
+fn what_waits_behind_a_long_run_is_stolen() {
+    explore("what waits behind a long run is stolen", Some(3), || {
+        let w = World::new(2, 2);
+        let other = worker(&w, 1);
+        w.q.put(0, Priority::Normal, true, 1);
+        w.q.put(1, Priority::Low, false, 1);
+        w.busy_until(&[0]);
+        while let Some(c) = w.q.next(0, None) {
+            w.run(c);
+        }
+        w.busy_until(&[1]);
+        w.end(vec![(1, other)]);
+    });
+}
+
+/// Two workers sleep, or are about to, while a third one's process makes work for both and computes until that is done.
+/// Whoever of them is first computes until the other runs, too: both wake-ups may go to one of them.
+#[test]
+fn wake_ups_are_passed_on() {
+    explore("wake-ups are passed on", Some(1), || {
+        let w = World::new(3, 3);
+        let workers: Vec<_> = (1..3)
+            .map(|i| {
+                let v = w.clone();
+                thread::spawn(move || {
+                    v.run(v.next(i));
+                    v.busy_until_two();
+                })
+            })
+            .collect();
+        for c in 0..3 {
+            w.q.put(c, Priority::Normal, true, 1);
+        }
+        w.busy_until_two();
+        for t in workers {
+            t.join().expect("runs");
+        }
+    });
+}
+
+/// A worker goes offline while something is put into its queue.
+#[test]
+fn who_goes_offline_hands_over() {
+    explore("who goes offline hands over", Some(2), || {
+        let w = World::new(2, 2);
+        let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
+        let v = w.clone();
+        let telling = thread::spawn(move || v.q.set_online(1, |_| true));
+        // They are dealt to both workers in turn.
+        w.q.put(0, Priority::Normal, true, 0);
+        w.q.put(1, Priority::Normal, true, 0);
+        telling.join().expect("runs");
+        w.busy_until(&[0, 1]);
+        w.q.set_online(2, |_| true);
+        w.end(workers);
+    });
+}
+
+/// The threads of a pool, of which one is told to take nothing, or again to take something, while processes come.
+#[test]
+fn a_pool_takes_all() {
+    for (before, after) in [(1, 2), (2, 1)] {
+        explore("a pool takes all", None, move || {
+            let p = Arc::new(Pool::new());
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..2 {
+                p.join();
+            }
+            p.set_online(before);
+            let (q, n) = (p.clone(), ran.clone());
+            let thread = thread::spawn(move || {
+                q.take(after - 1, |_| ());
+                n.fetch_add(1, Ordering::Relaxed);
+            });
+            let q = p.clone();
+            let putter = thread::spawn(move || q.put(7));
+            p.set_online(after);
+            thread.join().expect("runs");
+            putter.join().expect("runs");
+            assert_eq!(ran.load(Ordering::Relaxed), 1);
+        });
+    }
+}
+
+/// Of two threads of a pool the one that was woken is told to take nothing.
+#[test]
+fn a_pool_wakes_one_that_takes() {
+    explore("a pool wakes one that takes", Some(2), || {
+        let p = Arc::new(Pool::new());
+        for _ in 0..2 {
+            p.join();
+        }
+        p.set_online(2);
+        let q = p.clone();
+        let stays = thread::spawn(move || q.take(0, |_| ()));
+        let q = p.clone();
+        // Ends when it is let take something again.
+        let leaves = thread::spawn(move || q.take(1, |_| ()));
+        let q = p.clone();
+        let telling = thread::spawn(move || q.set_online(1));
+        p.put(7);
+        telling.join().expect("runs");
+        p.put(8);
+        // One of them is taken by the thread that stays, at least; both by different ones otherwise.
+        p.set_online(2);
+        let mut got = [stays.join().expect("runs"), leaves.join().expect("runs")];
+        got.sort_unstable();
+        assert_eq!(got, [7, 8]);
+    });
+}
+
+/// Somebody begins to work while the thread that naps is about to.
+#[test]
+fn who_naps_is_woken() {
+    explore("who naps is woken", None, || {
+        let nap = Arc::new(Nap::new());
+        let works = Arc::new(AtomicUsize::new(0));
+        let (n, w) = (nap.clone(), works.clone());
+        let worker = thread::spawn(move || {
+            w.store(1, Ordering::Relaxed);
+            n.stir();
+        });
+        nap.sleep(|| works.load(Ordering::Relaxed) == 1);
+        worker.join().expect("runs");
+    });
+}

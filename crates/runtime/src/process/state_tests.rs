@@ -1,0 +1,53 @@
+//! Of [`super::state`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+
+use super::state::*;
+
+#[test]
+fn a_wake_up_while_running_is_seen_before_waiting() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, 0);
+    s.start_running();
+    assert_eq!(s.wake(SIGNALS), Wake::Seen);
+    assert_eq!(s.try_wait(false), Wait::Awake);
+    assert!(s.take(SIGNALS) && !s.take(SIGNALS));
+    assert_eq!(s.try_wait(false), Wait::Waiting);
+}
+
+#[test]
+fn exactly_one_waker_queues_a_waiting_process() {
+    let s = State::free();
+    s.publish_queued(Priority::High, 0);
+    s.start_running();
+    assert_eq!(s.try_wait(false), Wait::Waiting);
+    assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::High));
+    assert_eq!(s.wake(TIMEOUT), Wake::Seen);
+    s.start_running();
+    assert!(s.take(SIGNALS) && s.take(TIMEOUT));
+}
+
+#[test]
+fn upkeep_takes_what_has_waited_since_it_was_seen() {
+    let s = State::free();
+    assert_eq!(s.age(), Age::Nothing);
+    s.publish_queued(Priority::Normal, 0);
+    s.start_running();
+    assert_eq!(s.age(), Age::Nothing);
+    assert_eq!(s.try_wait(true), Wait::Waiting);
+    assert_eq!(s.age(), Age::First);
+    assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::Normal));
+    assert_eq!(s.age(), Age::Nothing);
+    s.start_running();
+    assert!(s.take(SIGNALS));
+    assert_eq!(s.try_wait(true), Wait::Waiting);
+    assert_eq!((s.age(), s.age()), (Age::First, Age::Owned));
+    assert_eq!(s.wake(SIGNALS), Wake::Seen);
+    assert_eq!(s.try_wait(false), Wait::Awake);
+}
+
+#[test]
+fn a_free_cell_is_never_queued() {
+    let s = State::free();
+    assert_eq!(s.wake(SIGNALS), Wake::Seen);
+    s.publish_queued(Priority::Low, 0);
+    assert_eq!(s.priority(), Priority::Low);
+}

@@ -1,0 +1,542 @@
+//! The run queues: who puts a process where, who takes it, and how workers sleep and are woken. Processes are numbers
+//! here (the indices of their cells).
+//!
+//! # Who goes first
+//! Among processes of normal priority those that were woken go before those that have used up a time slice (and those
+//! that were just made, which queue behind their parents' other children); but after [`WOKEN_IN_A_ROW`] of them one of
+//! the others has its turn. So a process that answers a message or a timer need not wait until each of a thousand busy
+//! ones has had its slice, and none of these starves.
+//!
+//! # Invariants
+//! * What was put is in one queue, or in the hands of one worker that is about to queue or to run it.
+//! * A worker sleeps only after it has published that it is idle and then found every queue empty (but for those with one
+//!   process, whose worker is awake); whoever queues a process looks at the idle workers after that. Two fences order
+//!   this. So no process waits while all workers sleep.
+//! * A worker that was woken, or found something while others thought it idle, wakes the next one if there is more to
+//!   do: what was meant to wake several may have woken it several times.
+//! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`].
+
+use crate::process::state::Priority;
+use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence};
+use std::collections::VecDeque;
+
+/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken.
+const LEVELS: usize = 5;
+const WOKEN: usize = 4;
+/// The order in which a worker without work takes from another's levels.
+const STEAL_ORDER: [usize; LEVELS] = [
+    Priority::Max as usize,
+    Priority::High as usize,
+    WOKEN,
+    Priority::Normal as usize,
+    Priority::Low as usize,
+];
+
+/// Woken processes that go before one that has used up its slice.
+const WOKEN_IN_A_ROW: u32 = 16;
+/// Normal processes that go before a low one that waits.
+const NORMAL_PER_LOW: u32 = 8;
+/// Processes that a scheduler takes from its queue between two looks at the others'.
+const PICKS_PER_BALANCE: usize = 128;
+
+#[derive(Default)]
+struct Queues {
+    levels: [VecDeque<u32>; LEVELS],
+    woken_in_a_row: u32,
+    /// Times that normal processes went before waiting low ones.
+    low_skipped: u32,
+    len: usize,
+}
+
+impl Queues {
+    fn push(&mut self, cell: u32, p: Priority, woken: bool) {
+        let l = match p {
+            Priority::Normal if woken => WOKEN,
+            _ => p as usize,
+        };
+        self.levels[l].push_back(cell);
+        self.len += 1;
+    }
+    /// Moves a process up, if it is here at a lower priority.
+    fn raise(&mut self, cell: u32, to: Priority) -> bool {
+        let lower = (0..to as usize).chain((to > Priority::Normal).then_some(WOKEN));
+        for l in lower {
+            if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
+                self.levels[l].remove(i);
+                self.levels[to as usize].push_back(cell);
+                return true;
+            }
+        }
+        false
+    }
+    fn pop_normal(&mut self) -> Option<u32> {
+        if (self.woken_in_a_row < WOKEN_IN_A_ROW
+            || self.levels[Priority::Normal as usize].is_empty())
+            && let Some(c) = self.levels[WOKEN].pop_front()
+        {
+            self.woken_in_a_row += 1;
+            return Some(c);
+        }
+        self.woken_in_a_row = 0;
+        self.levels[Priority::Normal as usize].pop_front()
+    }
+    fn pop_level(&mut self, p: Priority) -> Option<u32> {
+        match p {
+            Priority::Normal => self.pop_normal(),
+            _ => self.levels[p as usize].pop_front(),
+        }
+    }
+    fn pop(&mut self) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let l = |p: Priority| p as usize;
+        let low_waits = !self.levels[l(Priority::Low)].is_empty();
+        let low_first = low_waits && self.low_skipped >= NORMAL_PER_LOW;
+        let order = if low_first {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Low,
+                Priority::Normal,
+            ]
+        } else {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Normal,
+                Priority::Low,
+            ]
+        };
+        for p in order {
+            if let Some(c) = self.pop_level(p) {
+                match p {
+                    Priority::Low => self.low_skipped = 0,
+                    Priority::Normal if low_waits => self.low_skipped += 1,
+                    _ => {}
+                }
+                self.len -= 1;
+                return Some(c);
+            }
+        }
+        None
+    }
+}
+
+/// One worker, as others see it.
+struct Worker {
+    queue: Mutex<Queues>,
+    /// Length of the queue, for those who look for work.
+    len: AtomicUsize,
+    parked: Mutex<bool>,
+    unpark: Condvar,
+    idle: AtomicBool,
+    /// Looks for a process, by this worker only.
+    picks: AtomicUsize,
+}
+
+impl Worker {
+    fn new() -> Worker {
+        Worker {
+            queue: Mutex::new(Queues::default()),
+            len: AtomicUsize::new(0),
+            parked: Mutex::new(false),
+            unpark: Condvar::new(),
+            idle: AtomicBool::new(false),
+            picks: AtomicUsize::new(0),
+        }
+    }
+    fn wake(&self) {
+        let mut p = self.parked.lock().unwrap_or_else(|e| e.into_inner());
+        *p = false;
+        self.unpark.notify_one();
+    }
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+    /// To be called before the lock is given back.
+    fn set_len(&self, q: &Queues) {
+        self.len.store(q.len, Ordering::Relaxed);
+    }
+    fn take(&self) -> Option<u32> {
+        if self.len() == 0 {
+            return None;
+        }
+        let mut q = self.lock();
+        let c = q.pop();
+        self.set_len(&q);
+        c
+    }
+    /// Puts processes where they were taken from another.
+    fn add(&self, got: impl Iterator<Item = (u32, usize)>) {
+        let mut q = self.lock();
+        for (c, l) in got {
+            q.levels[l].push_back(c);
+            q.len += 1;
+        }
+        self.set_len(&q);
+    }
+}
+
+/// What the queues ask of the runtime.
+pub trait Hooks {
+    /// The number, from 1, of the only worker that a process may run on; 0: any.
+    fn bound(&self, cell: u32) -> usize;
+    /// Worker `i` has nothing to do from now on (or again has); `idle` workers have not.
+    fn rests(&self, i: usize, idle: usize);
+    /// This thread is about to sleep, or has slept.
+    fn sleeps(&self, on: bool);
+    fn works(&self, i: usize, idle: usize);
+}
+
+/// See the module head.
+pub struct RunQueues<H> {
+    workers: Vec<Worker>,
+    /// Workers that exist, and that may run processes.
+    online: AtomicUsize,
+    started: AtomicUsize,
+    idle: AtomicUsize,
+    next: AtomicUsize,
+    /// Times that workers have compared their queues.
+    balances: AtomicUsize,
+    pub hooks: H,
+}
+
+/// What a worker sees of another from which it might take its only process: how often that has taken one itself.
+pub type Glance = Option<usize>;
+
+/// How a worker's rest ended.
+pub enum Rest {
+    /// It found a process before it slept.
+    Found(u32),
+    /// It didn't sleep, since somebody has a single process that was not there before, or is another one now.
+    Again,
+    /// It slept.
+    Woken,
+}
+
+impl<H: Hooks> RunQueues<H> {
+    /// Queues of at most `n` workers, of which none is there and one is online.
+    pub fn new(n: usize, hooks: H) -> RunQueues<H> {
+        RunQueues {
+            workers: (0..n).map(|_| Worker::new()).collect(),
+            online: AtomicUsize::new(1),
+            started: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            balances: AtomicUsize::new(0),
+            hooks,
+        }
+    }
+    /// Workers that exist.
+    pub fn count(&self) -> usize {
+        self.started.load(Ordering::Relaxed)
+    }
+    /// Workers that run processes.
+    pub fn online(&self) -> usize {
+        self.online.load(Ordering::Relaxed)
+    }
+    /// Times that workers have compared their queues.
+    pub fn balances(&self) -> usize {
+        self.balances.load(Ordering::Relaxed)
+    }
+    fn started(&self) -> &[Worker] {
+        &self.workers[..self.count()]
+    }
+    /// Processes in each queue.
+    pub fn lengths(&self) -> Vec<usize> {
+        self.started().iter().map(|w| w.len()).collect()
+    }
+    /// Whether worker `i` has nothing to do.
+    pub fn is_idle(&self, i: usize) -> bool {
+        self.workers[i].idle.load(Ordering::SeqCst)
+    }
+    /// Worker `i` runs nothing any more.
+    pub fn retire(&self, i: usize) {
+        self.workers[i].idle.store(true, Ordering::SeqCst);
+    }
+    /// Workers there may be.
+    pub fn capacity(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// A process that waits in a queue comes there at a higher priority, once.
+    pub fn raise(&self, cell: u32, prio: Priority) {
+        for w in self.started() {
+            if w.len() != 0 && w.lock().raise(cell, prio) {
+                return;
+            }
+        }
+    }
+
+    /// Queues a process. `me`: number of the worker that this thread is, from 1; 0: none. `woken`: it was woken, and has
+    /// neither used up its time slice nor just been made.
+    pub fn put(&self, cell: u32, prio: Priority, woken: bool, me: usize) {
+        let online = self.online();
+        let at = if let n @ 1.. = self.hooks.bound(cell) {
+            (n - 1) % online
+        } else if me != 0 && me <= online {
+            me - 1
+        } else {
+            // From a thread that runs no processes: spread.
+            self.next.fetch_add(1, Ordering::Relaxed) % online
+        };
+        let w = &self.workers[at];
+        let len = {
+            let mut q = w.lock();
+            q.push(cell, prio, woken);
+            w.set_len(&q);
+            q.len
+        };
+        // Against that in `rest`.
+        fence(Ordering::SeqCst);
+        if self.idle.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        if at + 1 != me {
+            if w.idle.load(Ordering::Relaxed) {
+                w.wake();
+            } else {
+                self.wake_one();
+            }
+        } else if len > 1 {
+            // This worker takes one when it is done with the process that runs; others may take the rest.
+            self.wake_one();
+        }
+    }
+
+    fn wake_one(&self) {
+        for w in &self.workers[..self.online()] {
+            if w.idle.load(Ordering::Relaxed) {
+                w.wake();
+                return;
+            }
+        }
+    }
+
+    /// Worker `i` has come out of its rest with something to do: if there is more than one worker can do, another is to
+    /// come. Wake-ups that were meant for several may all have gone to this one.
+    pub fn pass_on(&self, i: usize) {
+        // Against that in `put`: whoever has taken this one for idle after all has queued something by now.
+        fence(Ordering::SeqCst);
+        if self.idle.load(Ordering::Relaxed) != 0
+            && self
+                .started()
+                .iter()
+                .enumerate()
+                .any(|(k, w)| w.len() > usize::from(k != i))
+        {
+            self.wake_one();
+        }
+    }
+
+    /// Worker `i`, which has enough to do, takes processes over from one that has more of the same priority: workers
+    /// that never rest would otherwise go on with what they happened to get.
+    #[cold]
+    #[inline(never)]
+    fn balance(&self, i: usize) {
+        self.balances.fetch_add(1, Ordering::Relaxed);
+        let w = &self.workers[i];
+        let Some(other) = (0..self.online())
+            .filter(|&k| k != i)
+            .max_by_key(|&k| self.workers[k].len())
+        else {
+            return;
+        };
+        let mine: [usize; LEVELS] = {
+            let q = w.lock();
+            std::array::from_fn(|l| q.levels[l].len())
+        };
+        let mut got: Vec<(u32, usize)> = Vec::new();
+        {
+            let v = &self.workers[other];
+            let mut q = v.lock();
+            for (l, &mine) in mine.iter().enumerate() {
+                let theirs = q.levels[l].len();
+                for _ in 0..theirs.saturating_sub(mine) / 2 {
+                    // From the end, which waits longest.
+                    match q.levels[l].pop_back() {
+                        Some(c) if self.hooks.bound(c) == 0 => {
+                            q.len -= 1;
+                            got.push((c, l));
+                        }
+                        Some(c) => {
+                            q.levels[l].push_back(c);
+                            break;
+                        }
+                        None => break,
+                    }
+                }
+            }
+            v.set_len(&q);
+        }
+        if !got.is_empty() {
+            w.add(got.into_iter().rev());
+        }
+    }
+
+    /// Worker `i` is offline: what is in its queue goes to those that are not, which may never come to look for it.
+    #[cold]
+    fn hand_over(&self, i: usize) {
+        let w = &self.workers[i];
+        if w.len() == 0 {
+            return;
+        }
+        let mut got: Vec<(u32, usize)> = Vec::new();
+        {
+            let mut q = w.lock();
+            for l in 0..LEVELS {
+                got.extend(q.levels[l].drain(..).map(|c| (c, l)));
+            }
+            q.len = 0;
+            w.set_len(&q);
+        }
+        let online = self.online();
+        for (k, (c, l)) in got.into_iter().enumerate() {
+            let at = match self.hooks.bound(c) {
+                0 => k % online,
+                n => (n - 1) % online,
+            };
+            let to = &self.workers[at];
+            to.add(std::iter::once((c, l)));
+            // As in `put`.
+            fence(Ordering::SeqCst);
+            if to.idle.load(Ordering::Relaxed) {
+                to.wake();
+            }
+        }
+    }
+
+    /// What worker `i` sees of the first worker that has a single process.
+    pub fn glance(&self, i: usize) -> Glance {
+        let n = self.count();
+        (1..n)
+            .map(|k| &self.workers[(i + k) % n])
+            .find(|v| v.len() == 1)
+            .map(|v| v.picks.load(Ordering::Relaxed))
+    }
+
+    /// The next process for worker `i`: of its own queue, or of another's. `glance`: that of a moment ago.
+    pub fn next(&self, i: usize, glance: Glance) -> Option<u32> {
+        let w = &self.workers[i];
+        let online = i < self.online();
+        if w.picks
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(PICKS_PER_BALANCE)
+            && online
+            && w.len() != 0
+        {
+            self.balance(i);
+        }
+        if !online {
+            self.hand_over(i);
+            return None;
+        }
+        if let Some(c) = w.take() {
+            return Some(c);
+        }
+        self.steal(i, glance)
+    }
+
+    /// Takes half of another's processes; the first is the answer.
+    fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
+        let n = self.count();
+        for k in 1..n {
+            let v = &self.workers[(i + k) % n];
+            match v.len() {
+                0 => continue,
+                // It is likely that the one that runs there is about to wait, for this one: as they would take turns on
+                // two processors, at a much higher price. Where it goes on running the other is taken a moment later.
+                1 if glance.is_none_or(|g| g != v.picks.load(Ordering::Relaxed)) => continue,
+                _ => {}
+            }
+            // Half of what is there, so that thieves don't come again at once.
+            let mut got: Vec<(u32, usize)> = Vec::new();
+            let v_online = (i + k) % n < self.online();
+            {
+                let mut q = v.lock();
+                let want = q.len.div_ceil(2);
+                for l in STEAL_ORDER {
+                    let mut stay = Vec::new();
+                    while got.len() < want {
+                        match q.levels[l].pop_front() {
+                            // Those of workers that are offline run where they can.
+                            Some(c) if v_online && self.hooks.bound(c) != 0 => stay.push(c),
+                            Some(c) => {
+                                q.len -= 1;
+                                got.push((c, l));
+                            }
+                            None => break,
+                        }
+                    }
+                    for c in stay.into_iter().rev() {
+                        q.levels[l].push_front(c);
+                    }
+                }
+                v.set_len(&q);
+            }
+            let mut it = got.into_iter();
+            let Some((first, _)) = it.next() else {
+                continue;
+            };
+            if it.len() > 0 {
+                self.workers[i].add(it);
+            }
+            return Some(first);
+        }
+        None
+    }
+
+    /// Worker `i` has found nothing: it sleeps until somebody wakes it, unless something has come meanwhile. `glanced`:
+    /// what it saw of the others before. `patient`: it does not sleep while somebody has a single process either.
+    pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest {
+        let w = &self.workers[i];
+        *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        w.idle.store(true, Ordering::Relaxed);
+        let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
+        self.hooks.rests(i, idle);
+        // Against that in `put`.
+        fence(Ordering::SeqCst);
+        let rest = if let Some(c) = self.next(i, glanced) {
+            Rest::Found(c)
+        } else if patient && i < self.online() && self.glance(i).is_some() {
+            Rest::Again
+        } else {
+            let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
+            self.hooks.sleeps(true);
+            while *p {
+                p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
+            }
+            self.hooks.sleeps(false);
+            Rest::Woken
+        };
+        w.idle.store(false, Ordering::Relaxed);
+        let idle = self.idle.fetch_sub(1, Ordering::Relaxed) - 1;
+        self.hooks.works(i, idle);
+        rest
+    }
+
+    /// Makes `n` workers run processes, and `start`s those that don't exist; where that fails there are fewer. The others
+    /// rest when they are done with the process they run, and what is in their queues is taken by the rest. The number
+    /// that was online before.
+    pub fn set_online(&self, n: usize, start: impl Fn(usize) -> bool) -> usize {
+        let n = n.clamp(1, self.workers.len());
+        let before = self.online.swap(n, Ordering::SeqCst);
+        while self.count() < n {
+            let i = self.started.fetch_add(1, Ordering::SeqCst);
+            if !start(i) {
+                self.started.fetch_sub(1, Ordering::SeqCst);
+                self.online.store(i.max(1), Ordering::SeqCst);
+                break;
+            }
+        }
+        // Those that came online, and those that have to find the work of the others.
+        for w in self.started() {
+            w.wake();
+        }
+        before
+    }
+}

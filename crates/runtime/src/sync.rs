@@ -1,0 +1,5 @@
+//! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use
+//! these with loom's in their place, and runs them through their interleavings.
+
+pub use purlin_term::sync::*;
+pub use std::sync::{Condvar, Mutex, MutexGuard};
