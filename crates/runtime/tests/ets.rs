@@ -331,6 +331,58 @@ fn threads_share_a_table() {
     stress(&[fine], "stress_fine");
 }
 
+/// One thread empties a table whose buckets others split at that moment.
+#[test]
+fn threads_fill_a_table_that_is_emptied() {
+    const KEYS: i64 = 3000;
+    let mut cx = context();
+    let fine = cx.tuple(&[atom::intern("write_concurrency"), am::TRUE]);
+    for options in [vec![], vec![fine]] {
+        let named = atom::intern("named_table");
+        let mut all = options.clone();
+        all.extend([named, am::PUBLIC]);
+        let tab = public(&mut cx, &all, "is_emptied");
+        let over = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|s| {
+            for th in 0..2 {
+                let over = &over;
+                s.spawn(move || {
+                    let tab = atom::intern("is_emptied");
+                    for round in 0..10 {
+                        let cx = &mut *context();
+                        for i in 0..KEYS {
+                            let o = cx.tuple(&[Term::small(2 * i + th), am::OK]);
+                            call(cx, "ets", "insert", &[tab, o]).expect("inserted");
+                        }
+                        let many: Vec<Term> = (0..400)
+                            .map(|i| cx.tuple(&[Term::small(-i - round), am::OK]))
+                            .collect();
+                        let many = cx.list(&many);
+                        call(cx, "ets", "insert", &[tab, many]).expect("inserted");
+                    }
+                    over.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                });
+            }
+            while over.load(std::sync::atomic::Ordering::Relaxed) < 2 {
+                call(&mut cx, "ets", "delete_all_objects", &[tab]).expect("emptied");
+                std::thread::yield_now();
+            }
+        });
+        call(&mut cx, "ets", "delete_all_objects", &[tab]).expect("emptied");
+        for i in 0..KEYS {
+            let o = cx.tuple(&[Term::small(i), am::OK]);
+            call(&mut cx, "ets", "insert", &[tab, o]).expect("inserted");
+        }
+        for i in 0..KEYS {
+            let got = call(&mut cx, "ets", "member", &[tab, Term::small(i)]);
+            assert_eq!(got, Ok(am::TRUE));
+        }
+        let size = call(&mut cx, "ets", "info", &[tab, am::SIZE]);
+        assert_eq!(size, Ok(Term::small(KEYS)));
+        call(&mut cx, "ets", "delete", &[tab]).expect("deleted");
+    }
+}
+
 /// Tables come and go while others use them by name.
 #[test]
 fn threads_meet_tables_that_go() {

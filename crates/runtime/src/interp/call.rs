@@ -250,12 +250,26 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             let fail = cx.error2(am::BADARITY, pair);
             return exc::raise(cx, pc, fail, First::None);
         }
+        // A purge may have ended since, or another have begun: where the fun leads by now counts.
+        let purged = loop {
+            let Some(entry) = v.local() else { break false };
+            let before = code::purge::under_way(entry.module);
+            let to = entry.address.load(Ordering::Acquire);
+            if !to.is_null() {
+                cx.heap.stop = cx.heap.stop.add(drop);
+                push_return(cx, pc);
+                return count_call(cx, to, live_of(f, n));
+            }
+            if code::purge::under_way(entry.module) == before {
+                break before;
+            }
+        };
         // A fun that the loaded version of its module doesn't have is no fun any more.
-        let loaded = |m: Term| !code::purge::under_way(m) && code::current(m).is_some();
+        let loaded = |m: Term| !purged && code::current(m).is_some();
         if let Some(entry) = v.local().filter(|e| !loaded(e.module)) {
             let module = entry.module;
             cx.heap.stop = cx.heap.stop.add(drop);
-            if code::purge::under_way(module) {
+            if purged {
                 // Once the purge has ended the fun leads somewhere again, or nowhere for good: until then the process is
                 // suspended.
                 let me = cx.self_pid();

@@ -180,9 +180,16 @@ impl State {
     }
     /// Owner: waits, unless a signal or timeout is there. `grew`: upkeep is to compact it if it waits for long.
     pub fn try_wait(&self, grew: bool) -> Wait {
+        self.wait_unless(SIGNALS | TIMEOUT, grew)
+    }
+    /// Owner of a suspended process: waits, unless a signal is there. A timeout stays until the process is resumed.
+    pub fn try_suspend(&self) -> Wait {
+        self.wait_unless(SIGNALS, false)
+    }
+    fn wait_unless(&self, bits: u32, grew: bool) -> Wait {
         let mut s = self.bits();
         loop {
-            if s & (SIGNALS | TIMEOUT) != 0 {
+            if s & bits != 0 {
                 return Wait::Awake;
             }
             let new = (s & !RUNNING) | if grew { GREW } else { 0 };

@@ -51,3 +51,17 @@ fn a_free_cell_is_never_queued() {
     s.publish_queued(Priority::Low, 0);
     assert_eq!(s.priority(), Priority::Low);
 }
+
+#[test]
+fn a_timeout_does_not_keep_a_suspended_process_running() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, 0);
+    s.start_running();
+    s.set(SUSPENDED);
+    assert_eq!(s.wake(TIMEOUT), Wake::Seen);
+    assert_eq!(s.try_suspend(), Wait::Waiting);
+    assert_eq!(s.wake(SIGNALS), Wake::Enqueue(Priority::Normal));
+    s.start_running();
+    assert_eq!(s.try_suspend(), Wait::Awake);
+    assert!(s.take(SIGNALS) && s.take(SUSPENDED) && s.take(TIMEOUT));
+}

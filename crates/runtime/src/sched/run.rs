@@ -226,7 +226,7 @@ unsafe fn run(cx: &mut Cx) -> After {
             let live = (*p).live as usize;
             cx.leave(pc, live);
             profile::waits(&mut *p);
-            match (*p).state.try_wait(false) {
+            match (*p).state.try_suspend() {
                 Wait::Waiting => return After::Gone,
                 Wait::Awake => return After::Requeue,
             }

@@ -245,22 +245,23 @@ pub fn change(
     };
     let mut n = 0;
     for name in modules {
-        let Some(module) = code::with_versions(name, |v| v.current.clone()) else {
-            continue;
-        };
-        for at in &module.functions {
-            // SAFETY: the word of an atom.
-            let function = unsafe { Term::from_raw(at.name) };
-            if (f != am::UNDERSCORE && f != function) || arity.is_some_and(|a| a != at.arity) {
-                continue;
+        // Under the lock of the versions: else its exports might lead to another one by now, and would be led back.
+        code::with_versions(name, |v| {
+            let Some(module) = &v.current else { return };
+            for at in &module.functions {
+                // SAFETY: the word of an atom.
+                let function = unsafe { Term::from_raw(at.name) };
+                if (f != am::UNDERSCORE && f != function) || arity.is_some_and(|a| a != at.arity) {
+                    continue;
+                }
+                let called = |e: &(Term, u32, u32)| e.0 == function && e.1 == at.arity;
+                if exported && !module.exports.iter().any(called) {
+                    continue;
+                }
+                n += 1;
+                set(module, (name, function, at.arity), at.entry, how);
             }
-            let called = |e: &(Term, u32, u32)| e.0 == function && e.1 == at.arity;
-            if exported && !module.exports.iter().any(called) {
-                continue;
-            }
-            n += 1;
-            set(&module, (name, function, at.arity), at.entry, how);
-        }
+        });
     }
     n
 }

@@ -16,7 +16,7 @@
 
 use super::*;
 use crate::poll::{self, Ready};
-use crate::process::{self, state::EXITING};
+use crate::process;
 use crate::signal;
 use purlin_term::atom;
 use purlin_term::compare::eq_exact;
@@ -676,10 +676,7 @@ impl State {
                 .insert(self as *const State as usize, Arc::downgrade(sock));
         }
         // A process says that it exits before it looks whom it is involved with.
-        process::table()
-            .find(pid)
-            // SAFETY: cells are never unmapped; the state word is an atomic.
-            .is_some_and(|p| unsafe { (*p).state.load() } & EXITING == 0)
+        process::table().is_alive(pid)
     }
 
     /// A process has ended. What is to be closed for it.
