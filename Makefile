@@ -71,6 +71,6 @@ fuzz: setup
 	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 # A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory. WORKERS="sharing timers"
-# names some of its workers.
+# names some of its workers. LOAD=chaos: processes that do to each other whatever they may.
 soak: setup
-	@sh scripts/soak.sh $(or $(SECONDS),60) $(WORKERS)
+	@LOAD=$(LOAD) sh scripts/soak.sh $(or $(SECONDS),60) $(WORKERS)

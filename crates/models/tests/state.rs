@@ -14,8 +14,9 @@ use sync::{AtomicUsize, Ordering};
 /// A process, a run queue of one place, and what was sent to it.
 struct Cell {
     state: State,
-    /// What belongs to the owner: how much it has received.
-    owned: UnsafeCell<usize>,
+    /// What belongs to the owner: how much it has received, and how many timeouts.
+    owned: UnsafeCell<[usize; 2]>,
+    /// What was sent so far. The word says when to look: the look itself may be one at an old value.
     sent: AtomicUsize,
     timeouts: AtomicUsize,
     /// Times that it waits to be run.
@@ -27,7 +28,7 @@ impl Cell {
     fn new() -> Arc<Cell> {
         let c = Arc::new(Cell {
             state: State::free(),
-            owned: UnsafeCell::new(0),
+            owned: UnsafeCell::new([0; 2]),
             sent: AtomicUsize::new(0),
             timeouts: AtomicUsize::new(0),
             queued: Mutex::new(0),
@@ -58,11 +59,11 @@ impl Cell {
         }
     }
     fn send(&self) {
-        self.sent.fetch_add(1, Ordering::Release);
+        self.sent.fetch_add(1, Ordering::Relaxed);
         self.wake(SIGNALS);
     }
     fn fire(&self) {
-        self.timeouts.fetch_add(1, Ordering::Release);
+        self.timeouts.fetch_add(1, Ordering::Relaxed);
         self.wake(TIMEOUT);
     }
     /// What the owner does: takes what has come. Loom reports a second owner.
@@ -70,14 +71,14 @@ impl Cell {
         self.owned.with_mut(|p| {
             if self.state.take(SIGNALS) {
                 // SAFETY: loom checks that nobody else has it.
-                unsafe { *p += self.sent.swap(0, Ordering::Acquire) };
+                unsafe { (*p)[0] = self.sent.load(Ordering::Relaxed) };
             }
             if self.state.take(TIMEOUT) {
                 // SAFETY: as above.
-                unsafe { *p += self.timeouts.swap(0, Ordering::Acquire) };
+                unsafe { (*p)[1] = self.timeouts.load(Ordering::Relaxed) };
             }
             // SAFETY: as above.
-            unsafe { *p }
+            unsafe { (*p).iter().sum() }
         })
     }
     /// A scheduler that runs it until it has got so much.
@@ -167,7 +168,7 @@ fn what_comes_before_it_is_published_counts() {
     explore("what comes before it is published counts", None, || {
         let c = Arc::new(Cell {
             state: State::free(),
-            owned: UnsafeCell::new(0),
+            owned: UnsafeCell::new([0; 2]),
             sent: AtomicUsize::new(0),
             timeouts: AtomicUsize::new(0),
             queued: Mutex::new(0),
