@@ -364,11 +364,12 @@ fn threads_fill_a_table_that_is_emptied() {
                 });
             }
             while over.load(std::sync::atomic::Ordering::Relaxed) < 2 {
-                call(&mut cx, "ets", "delete_all_objects", &[tab]).expect("emptied");
+                call(&mut cx, "ets", "internal_delete_all", &[tab, am::UNDEFINED])
+                    .expect("emptied");
                 std::thread::yield_now();
             }
         });
-        call(&mut cx, "ets", "delete_all_objects", &[tab]).expect("emptied");
+        call(&mut cx, "ets", "internal_delete_all", &[tab, am::UNDEFINED]).expect("emptied");
         for i in 0..KEYS {
             let o = cx.tuple(&[Term::small(i), am::OK]);
             call(&mut cx, "ets", "insert", &[tab, o]).expect("inserted");
