@@ -13,6 +13,7 @@ pub mod sync {
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
     pub use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub use loom::sync::{Mutex as Spin, MutexGuard as SpinGuard};
 }
 
 /// Runs `f` through its interleavings with at most `preemptions` of them (a thread that blocks or ends is not counted);

@@ -109,6 +109,8 @@ pub struct Cx {
     pub charged: i64,
     pub exc: Exc,
     pub trap: Trap,
+    /// Words that were copied to other processes and not counted yet.
+    pub words_copied: u64,
     /// The control block of the process that runs.
     pub proc: *mut crate::process::Process,
     /// Index of this thread among the schedulers; dirty threads come behind them.
@@ -144,6 +146,7 @@ impl Cx {
                 argc: 0,
                 args: [NIL; 16],
             },
+            words_copied: 0,
             proc: std::ptr::null_mut(),
             sched,
             dirty: false,

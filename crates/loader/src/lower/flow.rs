@@ -403,6 +403,13 @@ impl Walk<'_> {
                 s.x = Set::below(3);
                 Ok(true)
             }
+            g::LOOP_REC => {
+                // The process might have waited here; and it may be collected.
+                self.collect(s, 0)?;
+                self.target(a[0], s)?;
+                Self::write(s, a[1])?;
+                Ok(true)
+            }
             g::LOOP_REC_END | g::WAIT | g::WAIT_TIMEOUT => {
                 // In the second round of a receive, when the timer runs, the register may be gone: then it isn't read.
                 if ins.op == g::WAIT_TIMEOUT && !matches!(a[1].untyped(), Operand::X(_)) {

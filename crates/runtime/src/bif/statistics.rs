@@ -127,7 +127,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         "run_queues" => cx.tuple(&numbers(&queues(false, true))),
         "run_queue" => Term::small(sched::queue_lengths().iter().sum::<usize>() as i64),
         "context_switches" => {
-            let n = cx.uint(sched::CONTEXT_SWITCHES.load(Ordering::Relaxed));
+            let n = cx.uint(sched::context_switches());
             cx.tuple(&[n, Term::small(0)])
         }
         "garbage_collection" => {

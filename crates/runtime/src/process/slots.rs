@@ -9,7 +9,7 @@
 //! A cell is made ready for its next process before its id is written, and its id before its slot: whoever is led to a
 //! cell that has no process yet finds its queue of signals closed.
 
-use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, Spin, SpinGuard};
 
 /// Where slots and cells lie, and how many there can be.
 pub trait Cells {
@@ -37,7 +37,7 @@ pub struct Slots<C> {
     live: AtomicUsize,
     limit: AtomicUsize,
     /// Guards growth, the choice of pids and the list of free cells.
-    free: Mutex<FreeCells>,
+    free: Spin<FreeCells>,
 }
 
 struct FreeCells {
@@ -59,13 +59,13 @@ impl<C: Cells> Slots<C> {
             next: AtomicU64::new(0),
             live: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
-            free: Mutex::new(FreeCells {
+            free: Spin::new(FreeCells {
                 list: Vec::new(),
                 fresh: 0,
             }),
         }
     }
-    fn lock(&self) -> MutexGuard<'_, FreeCells> {
+    fn lock(&self) -> SpinGuard<'_, FreeCells> {
         self.free.lock().unwrap_or_else(|e| e.into_inner())
     }
     /// Cells that are or were in use: those with lower indices than this.
@@ -98,12 +98,12 @@ impl<C: Cells> Slots<C> {
 
     /// A cell and pid data for a new process. Look-ups lead to the cell at once.
     pub fn reserve(&self) -> Result<(u32, u32), Full> {
-        let n = self.live.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut free = self.lock();
+        let n = self.live.load(Ordering::Relaxed) + 1;
         if n > self.limit() {
-            self.live.fetch_sub(1, Ordering::Relaxed);
             return Err(Full);
         }
-        let mut free = self.lock();
+        self.live.store(n, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         if n * 8 > size * 7 && size < C::MAX_SLOTS {
             self.grow(size);
@@ -114,7 +114,9 @@ impl<C: Cells> Slots<C> {
         });
         let size = self.size.load(Ordering::Relaxed);
         let data = loop {
-            let d = self.next.fetch_add(1, Ordering::Relaxed) & C::DATA_MASK;
+            let next = self.next.load(Ordering::Relaxed);
+            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            let d = next & C::DATA_MASK;
             let slot = self.cells.slot(d as usize & (size - 1));
             if slot.load(Ordering::Relaxed) == 0 {
                 break d as u32;
@@ -176,7 +178,8 @@ impl<C: Cells> Slots<C> {
         self.cells
             .slot(data as usize & (size - 1))
             .store(0, Ordering::Release);
-        self.live.fetch_sub(1, Ordering::Relaxed);
+        let n = self.live.load(Ordering::Relaxed);
+        self.live.store(n - 1, Ordering::Relaxed);
     }
     /// The cell of a process that was withdrawn may be handed out again. To be called by its owner, who forgets it.
     pub fn release(&self, cell: u32) {

@@ -135,19 +135,27 @@ impl State {
         }
     }
     /// Any thread, after it has pushed a signal (`SIGNALS`) or as the timer service (`TIMEOUT`).
+    ///
+    /// Where the bit is set already nothing is written: whoever clears it takes what is in transit after that, by an
+    /// exchange. If the push came behind the exchange it has seen the bit cleared, and so does this look at the word;
+    /// if it came before, the signal was taken.
+    #[inline]
     pub fn wake(&self, bit: u32) -> Wake {
-        let mut s = self.0.fetch_or(bit, Ordering::AcqRel) | bit;
+        let mut s = self.bits();
         loop {
-            if s & (RUNNING | QUEUED | ALIVE) != ALIVE {
+            if s & bit != 0 {
                 return Wake::Seen;
             }
+            let waits = s & (RUNNING | QUEUED | ALIVE) == ALIVE;
+            let new = s | bit | if waits { QUEUED } else { 0 };
             match self
                 .0
-                .compare_exchange_weak(s, s | QUEUED, Ordering::AcqRel, Ordering::Acquire)
+                .compare_exchange_weak(s, new, Ordering::AcqRel, Ordering::Acquire)
             {
-                Ok(_) => {
+                Ok(_) if waits => {
                     return Wake::Enqueue(Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]);
                 }
+                Ok(_) => return Wake::Seen,
                 Err(now) => s = now,
             }
         }
@@ -164,6 +172,21 @@ impl State {
             s = now;
         }
         debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
+    }
+    /// As [`State::start_running`], and clears `SIGNALS`, where the new owner fetches them at once: true if it was set.
+    #[inline]
+    pub fn start_fetching(&self) -> bool {
+        let mut s = self.bits();
+        while let Err(now) = self.0.compare_exchange_weak(
+            s,
+            (s & !(QUEUED | GREW | AGED | SIGNALS)) | RUNNING,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            s = now;
+        }
+        debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
+        s & SIGNALS != 0
     }
     /// Owner: gives the process back as queued; the caller puts it into a run queue of the priority returned.
     pub fn requeue(&self) -> Priority {

@@ -116,10 +116,44 @@ static QUEUES: LazyLock<RunQueues<Here>> = LazyLock::new(|| {
 static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 
-/// Reductions of processes that have ended, and context switches.
-static REDUCTIONS: AtomicU64 = AtomicU64::new(0);
-/// See [`REDUCTIONS`].
-pub static CONTEXT_SWITCHES: AtomicU64 = AtomicU64::new(0);
+/// What happens all the time is counted by each worker for itself, on cache lines of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counts {
+    reductions: AtomicU64,
+    switches: AtomicU64,
+}
+
+/// By worker; the last is that of all other threads, which add to it atomically.
+static COUNTS: LazyLock<Vec<Counts>> =
+    LazyLock::new(|| (0..=MAX_SCHEDULERS).map(|_| Counts::default()).collect());
+
+fn add(of: impl Fn(&Counts) -> &AtomicU64, n: u64) {
+    match current() {
+        0 => {
+            of(&COUNTS[MAX_SCHEDULERS]).fetch_add(n, Ordering::Relaxed);
+        }
+        me => {
+            let c = of(&COUNTS[me - 1]);
+            c.store(c.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        }
+    }
+}
+
+fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+    let all = COUNTS[..count()].iter().chain(&COUNTS[MAX_SCHEDULERS..]);
+    all.map(|c| of(c).load(Ordering::Relaxed)).sum()
+}
+
+/// Counts a process that begins to run.
+pub fn count_switch() {
+    add(|c| &c.switches, 1);
+}
+
+/// Context switches so far.
+pub fn context_switches() -> u64 {
+    sum(|c| &c.switches)
+}
 
 thread_local! {
     /// This thread's worker plus one; 0 on other threads.
@@ -133,12 +167,12 @@ pub fn count_exit(_reductions: u64) {}
 
 /// Counts reductions used in a time slice.
 pub fn count_reductions(n: u64) {
-    REDUCTIONS.fetch_add(n, Ordering::Relaxed);
+    add(|c| &c.reductions, n);
 }
 
 /// Reductions so far in the whole runtime.
 pub fn reductions() -> u64 {
-    REDUCTIONS.load(Ordering::Relaxed)
+    sum(|c| &c.reductions)
 }
 
 /// Schedulers that exist.
@@ -437,6 +471,7 @@ pub fn set_online(n: usize) -> usize {
             .spawn(move || {
                 ME.with(|m| m.set(i + 1));
                 msacc::begin_thread(msacc::Kind::Scheduler, i + 1);
+                crate::signal::blocks::keep();
                 let mut cx = crate::cx::Cx::boxed(i);
                 let mut used = 0;
                 loop {

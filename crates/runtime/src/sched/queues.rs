@@ -17,7 +17,7 @@
 //! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`].
 
 use crate::process::state::Priority;
-use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence};
 use std::collections::VecDeque;
 
 /// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken.
@@ -123,9 +123,10 @@ impl Queues {
     }
 }
 
-/// One worker, as others see it.
+/// One worker, as others see it. On cache lines of its own.
+#[repr(align(128))]
 struct Worker {
-    queue: Mutex<Queues>,
+    queue: Spin<Queues>,
     /// Length of the queue, for those who look for work.
     len: AtomicUsize,
     parked: Mutex<bool>,
@@ -138,7 +139,7 @@ struct Worker {
 impl Worker {
     fn new() -> Worker {
         Worker {
-            queue: Mutex::new(Queues::default()),
+            queue: Spin::new(Queues::default()),
             len: AtomicUsize::new(0),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
@@ -151,7 +152,7 @@ impl Worker {
         *p = false;
         self.unpark.notify_one();
     }
-    fn lock(&self) -> MutexGuard<'_, Queues> {
+    fn lock(&self) -> SpinGuard<'_, Queues> {
         self.queue.lock().unwrap_or_else(|e| e.into_inner())
     }
     fn len(&self) -> usize {
@@ -423,12 +424,9 @@ impl<H: Hooks> RunQueues<H> {
     pub fn next(&self, i: usize, glance: Glance) -> Option<u32> {
         let w = &self.workers[i];
         let online = i < self.online();
-        if w.picks
-            .fetch_add(1, Ordering::Relaxed)
-            .is_multiple_of(PICKS_PER_BALANCE)
-            && online
-            && w.len() != 0
-        {
+        let picks = w.picks.load(Ordering::Relaxed);
+        w.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
+        if picks.is_multiple_of(PICKS_PER_BALANCE) && online && w.len() != 0 {
             self.balance(i);
         }
         if !online {

@@ -19,10 +19,10 @@ pub const SLICE: i64 = 4000;
 /// # Safety
 /// `p` is a cell that the caller took from a run queue.
 pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
-    super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
+    super::count_switch();
     // SAFETY: the process was queued, so that nobody else owns it.
     unsafe {
-        (*p).state.start_running();
+        let signals = (*p).state.start_fetching();
         super::set_running_priority((*p).state.priority());
         profile::begins(&mut *p);
         cx.enter(p);
@@ -30,7 +30,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let watched = watch(p);
-        let slice = run(cx);
+        let slice = run(cx, signals);
         if let Some(w) = watched {
             unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
         }
@@ -56,14 +56,14 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
 /// As for [`normal`]; the process was queued by [`super::own::ring`].
 pub unsafe fn own(cx: &mut Cx, p: *mut Process) {
     loop {
-        super::CONTEXT_SWITCHES.fetch_add(1, Ordering::Relaxed);
+        super::count_switch();
         // SAFETY: as in `normal`.
         unsafe {
             (*p).state.start_running();
             cx.enter(p);
             cx.reds = SLICE;
             let watched = watch(p);
-            let slice = run(cx);
+            let slice = run(cx, false);
             if let Some(w) = watched {
                 unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
             }
@@ -170,6 +170,7 @@ unsafe fn account(cx: &mut Cx) {
         (*cx.proc).reductions += used;
     }
     super::count_reductions(used);
+    crate::signal::share::count_words(cx);
 }
 
 /// Normal tasks that are done for one of low priority.
@@ -193,8 +194,9 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
-/// Runs the process that was entered until it is over with it for now.
-unsafe fn run(cx: &mut Cx) -> After {
+/// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
+/// cleared.
+unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
     // Where it was let look at messages once more though its time was up. A receive that matches no message at all
     // never moves past the first one.
@@ -203,7 +205,7 @@ unsafe fn run(cx: &mut Cx) -> After {
     loop {
         let mut pc = (*p).pc;
         // Between time slices it does what signals ask of it.
-        if (*p).state.load() & SIGNALS != 0 {
+        if std::mem::take(&mut signals) || (*p).state.take(SIGNALS) {
             if (*p).live > 0 {
                 // Tasks may collect: registers are roots.
                 cx.interp.live = (*p).live as usize;
@@ -211,7 +213,7 @@ unsafe fn run(cx: &mut Cx) -> After {
                 cx.interp.live = 0;
             }
             cx.bif_pc = pc;
-            handle::fetch(cx);
+            handle::fetch_all(cx);
             if (*p).has(EXIT_PENDING) {
                 end(cx);
                 return After::Gone;

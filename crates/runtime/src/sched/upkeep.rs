@@ -8,7 +8,7 @@
 //!   schedulers it wants.
 
 use super::nap::Nap;
-use super::{CONTEXT_SWITCHES, reductions, rest_if_stopped};
+use super::{context_switches, reductions, rest_if_stopped};
 use crate::cx::Cx;
 use crate::msacc::{self, State};
 use crate::process::state::{Age, Wait};
@@ -83,7 +83,7 @@ fn serve() {
         rest_if_stopped();
         let _state = msacc::within(State::Aux);
         let begun = Instant::now();
-        let switches = CONTEXT_SWITCHES.load(Ordering::Relaxed);
+        let switches = context_switches();
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
         seen.reductions = reductions();
         let waiting = compact_all(&mut cx, &mut seen);
@@ -99,9 +99,7 @@ fn serve() {
 
 /// Sleeps until a scheduler finds work, unless one has any, or has had some since `switches`.
 fn sleep(switches: u64) {
-    NAP.sleep(|| {
-        CONTEXT_SWITCHES.load(Ordering::Relaxed) != switches || super::working().contains(&true)
-    });
+    NAP.sleep(|| context_switches() != switches || super::working().contains(&true));
 }
 
 /// Compacts what has waited since the last round; true if there is more that might be due in the next.
@@ -153,6 +151,7 @@ fn give_back(seen: &mut Seen, quiet: bool) -> bool {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
+    crate::signal::blocks::clear();
     // SAFETY: may be called at any time.
     unsafe { libc::malloc_trim(0) };
 }

@@ -18,21 +18,36 @@ pub fn ref_key(t: Term) -> Option<RefKey> {
 
 /// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
 pub fn fetch(cx: &mut Cx) -> bool {
+    // Whoever has pushed something and not set the bit yet is about to.
+    cx.process().state.take(SIGNALS) && fetch_all(cx)
+}
+
+/// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
+pub fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
-    let _ = p.state.take(SIGNALS);
     let mut chain = p.in_transit.take();
     if chain.is_null() {
         return false;
     }
     let before = p.queued_messages();
+    let mut traced = p.has(crate::process::TRACED);
     while !chain.is_null() {
         let s = chain as *mut Signal;
         // SAFETY: the chain is ours; each signal is passed on once.
         unsafe {
             chain = (*s).link.next;
+            if (*s).kind == Kind::Message
+                && (*s).sequel != Sequel::Token
+                && !(*s).sent_by
+                && !traced
+            {
+                (*cx.proc).mailbox_mut().append(s);
+                continue;
+            }
             (*s).link.next = std::ptr::null_mut();
             handle(cx, s);
+            traced = (*cx.proc).has(crate::process::TRACED);
         }
     }
     // SAFETY: as above.

@@ -12,7 +12,7 @@
 //! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
 //! reference.
 
-use super::queue::Link;
+use super::queue::{Link, prefetch};
 use super::{Sequel, Signal, handle};
 use crate::cx::Cx;
 use crate::process::ext::RefKey;
@@ -46,6 +46,8 @@ pub struct Mailbox {
     copied_words: u32,
     /// Words of the blocks of the messages; inexact beyond 2^32.
     words: u32,
+    /// `save` was taken from a marker, and what it leads to was not looked at yet.
+    at_marker: bool,
     /// Null until the process uses markers.
     markers: Option<Box<Markers>>,
 }
@@ -68,6 +70,7 @@ impl Mailbox {
             copied_end: std::ptr::null_mut(),
             copied_words: 0,
             words: 0,
+            at_marker: false,
             markers: None,
         }));
         // SAFETY: just made; the box doesn't move.
@@ -187,7 +190,9 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     if t.is_immed() {
         return t;
     }
-    if !std::ptr::eq(m.save, &m.first) {
+    // The first behind a marker is likely to be the one that is waited for.
+    let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
+    if !likely {
         // A queue is being walked: what comes next is fetched while this one is compared, and what lies where a few
         // messages later would, had all come from one place.
         let next = (*s).link.next as *const u8;
@@ -199,28 +204,28 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         return t;
     }
     let n = (*s).words();
-    if n > COPY_WORDS || !(*s).plain() || cx.heap.free_words() < n {
+    if n > COPY_WORDS || !(*s).plain() {
         return t;
     }
+    if cx.heap.free_words() < n {
+        // No register holds anything where a process looks at its messages, since it might have waited here. Left where
+        // it is the message would keep a block, and the next collection would have to come to it.
+        crate::interp::collect(cx, n, 0);
+        if cx.heap.free_words() < n {
+            return t;
+        }
+    }
     let before = cx.heap.htop;
+    if let Some((c, n)) = (*s).move_to(before) {
+        cx.heap.htop = before.add(n);
+        m.copied_end = cx.heap.htop;
+        m.copied_words = n as u32;
+        return c;
+    }
     let c = copy::copy(t, &mut cx.heap);
     m.copied_end = cx.heap.htop;
     m.copied_words = cx.heap.htop.offset_from(before) as u32;
     c
-}
-
-/// Has the processor fetch what will be read soon; any address may be given.
-#[inline]
-fn prefetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which never faults.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(p.cast());
-        _mm_prefetch::<_MM_HINT_T0>(p.wrapping_add(64).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
 }
 
 /// The current message does not match: on to the next.
@@ -373,6 +378,7 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));
         if let Some(at) = at.map(|x| x.at) {
             m.save = at;
+            m.at_marker = true;
         }
     }
 }

@@ -9,6 +9,7 @@
 //! Signals of one sender to one receiver arrive in the order in which they were sent, whatever their kinds, since all
 //! go through one queue. Nothing is done to another process in any other way.
 
+pub mod blocks;
 pub mod handle;
 pub mod mailbox;
 pub mod queue;
@@ -21,11 +22,13 @@ pub use send::{deliver, send, send_from, send_with};
 
 use crate::cx::Cx;
 use crate::trace::sequential::Token;
+use purlin_term::copy::Flat;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
-use purlin_term::region::RegionSet;
+use purlin_term::region::{RegionSet, is_region_ptr};
 use purlin_term::{Alloc, Term, copy, gc};
 use queue::Link;
+use smallvec::SmallVec;
 
 /// What a signal is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,10 +82,13 @@ pub struct Signal {
     pub sent_by: bool,
     /// Of messages: see [`Sequel`].
     pub sequel: Sequel,
+    /// The words are a [`Flat`], of which `off_heap` says what is to be known.
+    flat: bool,
     /// Words that follow.
     words: u32,
     pub term: Term,
-    /// First of the objects in it that own something.
+    /// First of the objects in it that own something. Of what is flat and owns nothing: which words point into the block
+    /// (32 bits), and the first and the end of the words that the message takes (8 bits each).
     off_heap: *mut Term,
     /// Regions that it points into.
     regions: RegionSet,
@@ -114,24 +120,15 @@ impl Alloc for Builder {
     }
 }
 
-fn layout(words: usize) -> std::alloc::Layout {
-    std::alloc::Layout::array::<u64>(HEAD_WORDS + words)
-        .unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<u64>()))
-}
-
 impl Signal {
     /// A signal with room for `words` words, whose term is what `f` builds in it.
     pub fn build(kind: Kind, words: usize, f: impl FnOnce(&mut dyn Alloc) -> Term) -> *mut Signal {
         Self::build_with(kind, words, |b| f(b))
     }
     fn build_with(kind: Kind, words: usize, f: impl FnOnce(&mut Builder) -> Term) -> *mut Signal {
-        let l = layout(words);
-        // SAFETY: the layout has a size; the head is written whole.
+        // SAFETY: the head is written whole.
         unsafe {
-            let p = std::alloc::alloc(l) as *mut Signal;
-            if p.is_null() {
-                std::alloc::handle_alloc_error(l);
-            }
+            let p = blocks::alloc(words);
             let at = (p as *mut Term).add(HEAD_WORDS);
             let mut b = Builder {
                 at,
@@ -146,6 +143,7 @@ impl Signal {
                 kind,
                 sent_by: false,
                 sequel: Sequel::None,
+                flat: false,
                 words: words as u32,
                 term,
                 off_heap: b.off_heap.first,
@@ -161,6 +159,49 @@ impl Signal {
         }
         Self::copy_sized(kind, t, copy::size_of(t))
     }
+    /// A signal that holds what was gathered; `part`: the words that are of the message.
+    #[inline]
+    pub fn of_flat(kind: Kind, sequel: Sequel, f: &Flat, part: (usize, usize)) -> *mut Signal {
+        let info = f.inside() as usize | part.0 << 32 | part.1 << 40;
+        // SAFETY: the head is written whole, and the words are those of the block.
+        unsafe {
+            let p = blocks::alloc(f.len());
+            let term = f.put((p as *mut Term).add(HEAD_WORDS));
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind,
+                sent_by: false,
+                sequel,
+                flat: true,
+                words: f.len() as u32,
+                term,
+                off_heap: std::ptr::without_provenance_mut(info),
+                regions: RegionSet::default(),
+            });
+            p
+        }
+    }
+    /// The message made anew at `to`, with the words that it took, if it is flat.
+    ///
+    /// # Safety
+    /// There is room for [`Signal::words`] words.
+    #[inline]
+    pub unsafe fn move_to(&self, to: *mut Term) -> Option<(Term, usize)> {
+        if !self.flat {
+            return None;
+        }
+        let t = self.term;
+        if is_region_ptr(t.ptr()) {
+            return Some((t, 0));
+        }
+        let info = self.off_heap.addr();
+        let (first, end) = (info >> 32 & 0xFF, info >> 40 & 0xFF);
+        let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
+        let t = copy::move_flat(t, words, (first, end), info as u32, to);
+        Some((t, end - first))
+    }
     /// A signal that holds a copy of `t`, which takes `n` words.
     pub fn copy_sized(kind: Kind, t: Term, n: usize) -> *mut Signal {
         share::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
@@ -168,9 +209,13 @@ impl Signal {
     }
     /// A tuple of copies of `items`.
     pub fn tuple_of(kind: Kind, items: &[Term]) -> *mut Signal {
+        let mut f = Flat::new();
+        if f.set_tuple(items) {
+            return Self::of_flat(kind, Sequel::None, &f, (0, f.len()));
+        }
         let n: usize = items.iter().map(|&t| copy::size_of(t)).sum();
         Self::build_with(kind, n + 1 + items.len(), |b| {
-            let v: Vec<Term> = items.iter().map(|&t| copy::copy(t, b)).collect();
+            let v: SmallVec<[Term; 8]> = items.iter().map(|&t| copy::copy(t, b)).collect();
             b.tuple(&v)
         })
     }
@@ -257,7 +302,7 @@ impl Signal {
     /// `s` is owned by the caller, of that kind, and not used afterwards.
     pub unsafe fn into_task(s: *mut Signal) -> Task {
         let t = Box::from_raw((*s).term.raw() as *mut Task);
-        std::alloc::dealloc(s as *mut u8, layout(0));
+        blocks::free(s, 0);
         *t
     }
     /// Words of its terms.
@@ -266,9 +311,12 @@ impl Signal {
     }
     /// Whether its terms own nothing outside the block.
     pub fn plain(&self) -> bool {
-        self.off_heap.is_null() && self.regions.is_empty()
+        self.flat || self.off_heap.is_null() && self.regions.is_empty()
     }
     fn take_off_heap(&mut self) -> OffHeap {
+        if self.flat {
+            return OffHeap::default();
+        }
         OffHeap {
             first: std::mem::replace(&mut self.off_heap, std::ptr::null_mut()),
             bytes: 0,
@@ -287,7 +335,7 @@ impl Signal {
         if !(*s).plain() {
             gc::release_off_heap(&mut (*s).take_off_heap());
         }
-        std::alloc::dealloc(s as *mut u8, layout((*s).words as usize));
+        blocks::free(s, (*s).words as usize);
     }
     /// Turns it into a fragment that holds its term.
     ///

@@ -1,12 +1,15 @@
 //! Sending: from natives, and from threads that run no process.
 
+use super::share::THRESHOLD;
 use super::{Kind, Sequel, Signal, Task};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::state::{Priority, SIGNALS, Wake};
 use crate::process::{self, registry};
 use crate::trace::sequential;
+use purlin_term::copy::{FLAT_WORDS, Flat};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
+use purlin_term::region::is_shared;
 use purlin_term::sync::Ordering;
 use purlin_term::{Term, am};
 
@@ -16,9 +19,15 @@ use purlin_term::{Term, am};
 /// # Safety
 /// `sig` is a signal owned by the caller.
 pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
-    let Some(p) = process::table().find(to) else {
-        return false;
-    };
+    match process::table().find(to) {
+        Some(p) => push_at(p, to, sig),
+        None => false,
+    }
+}
+
+/// As [`push`], to the cell that `to` was found in.
+#[inline]
+unsafe fn push_at(p: *mut process::Process, to: Term, sig: *mut Signal) -> bool {
     let data = to.pid_data();
     let target = &*p;
     if target
@@ -200,11 +209,21 @@ pub fn destination(to: Term) -> Destination {
 
 /// Sends `msg` to a process, or by an alias to one; the message is shared if it is large.
 pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
-    if process::table().find(to).is_none() {
+    let Some(p) = process::table().find(to) else {
         return;
-    }
+    };
     if cx.process().has(process::SEQUENTIAL) {
         return with_token(cx, to, alias, msg);
+    }
+    if let Some(signal) = small(alias, msg) {
+        // SAFETY: a fresh signal; cells are never unmapped.
+        unsafe {
+            count(cx, (*signal).words());
+            if !push_at(p, to, signal) {
+                Signal::free(signal);
+            }
+        }
+        return;
     }
     let (msg, held) = super::share::share(cx, msg);
     let signal = match (alias, held.words()) {
@@ -221,6 +240,32 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
         push_or_free(to, signal);
     }
     drop(held);
+}
+
+/// The signal of a message that is small and needs nothing special, as most are.
+#[inline]
+fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
+    // What is shared from a few words on, or traced by its sender, takes the long way.
+    if THRESHOLD.load(Ordering::Relaxed) <= FLAT_WORDS || crate::trace::messages::by_sender() {
+        return None;
+    }
+    let mut f = Flat::new();
+    if let Some(a) = alias {
+        let part = f.set_pair(a, msg)?;
+        return Some(Signal::of_flat(Kind::AliasMessage, Sequel::Ends, &f, part));
+    }
+    if is_shared(msg) || !f.set(msg) {
+        return None;
+    }
+    let all = (0, f.len());
+    Some(Signal::of_flat(Kind::Message, Sequel::Ends, &f, all))
+}
+
+/// Counts words that are copied from the process that runs to another.
+#[inline]
+fn count(cx: &mut Cx, words: usize) {
+    cx.words_copied += words as u64;
+    super::share::count_copied(cx, words);
 }
 
 /// As [`to_process`], of a process that has a token of sequential tracing.

@@ -57,6 +57,14 @@ pub struct Tally {
 /// See [`Tally`].
 const COUNTED_WORDS: usize = 512;
 
+/// Adds what was copied on this thread since the last time to [`COPIED`].
+#[inline]
+pub fn count_words(cx: &mut Cx) {
+    if cx.words_copied != 0 {
+        COPIED.fetch_add(std::mem::take(&mut cx.words_copied), Ordering::Relaxed);
+    }
+}
+
 /// Counts a message of `words` words that the process sends.
 #[inline]
 pub fn count_copied(cx: &mut Cx, words: usize) {
@@ -187,6 +195,7 @@ pub fn threshold_term(words: usize) -> Term {
 /// The value of `system_info(sharing)`: a map of counts. Words copied from process to process with their messages; words
 /// copied to regions; words that were sent or stored again without being copied; regions alive and bytes in them.
 pub fn info(cx: &mut Cx) -> Term {
+    count_words(cx);
     let (bytes, regions) = region::counted_totals();
     let pairs = [
         ("words_copied", COPIED.load(Ordering::Relaxed)),
