@@ -5,7 +5,7 @@ need=""
 for p in erl:erlang-base erlc:erlang-dev elixir:elixir cc:gcc make:make pkg-config:pkg-config curl:curl; do
   command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
 done
-for d in tools crypto syntax_tools parsetools runtime_tools; do
+for d in tools crypto asn1 public_key ssl ssh syntax_tools parsetools runtime_tools; do
   ls -d /usr/lib/erlang/lib/$d-* >/dev/null 2>&1 || need="$need erlang-$(echo $d | tr _ -)"
 done
 if [ -n "$need" ]; then

@@ -23,8 +23,9 @@ lazy_atoms! {
     prepare_on_load = "prepare_on_load";
 }
 
-/// Modules whose native library is part of stock's emulator, and `crypto`, of whose library this one has a part.
+/// Modules whose native library is part of stock's emulator, and those whose library this one has a part of or all.
 const STATIC_LIBRARIES: &[&str] = &[
+    "asn1rt_nif",
     "crypto",
     "erl_tracer",
     "prim_buffer",

@@ -1,6 +1,7 @@
-//! Natives of module `crypto`: digests, keyed digests, random bytes. Its ciphers are in `crypto_cipher.rs`.
+//! Natives of module `crypto`: digests, keyed digests, random bytes. Its ciphers are in `crypto_cipher.rs`, its public keys
+//! in `pkey/`.
 //!
-//! Stock's are in a native library on OpenSSL, which is not loaded here. What these files lack (public keys, curves,
+//! Stock's are in a native library on OpenSSL, which is not loaded here. What these files lack (some ciphers and curves,
 //! engines) the lists of algorithms don't name, and its functions raise what stock's raise without the library.
 //!
 //! A state is the value of a magic reference. One of a digest never changes, since programs go on from any of them; one of
@@ -11,7 +12,9 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use digest::{Digest, FixedOutput, Mac};
 use hmac::SimpleHmac;
-use purlin_term::{Alloc, NIL, Term, am, atom, map};
+use poly1305::Poly1305;
+use poly1305::universal_hash::UniversalHash;
+use purlin_term::{Alloc, Term, am, atom, map};
 use std::borrow::Cow;
 use std::sync::Mutex;
 use subtle::ConstantTimeEq;
@@ -72,19 +75,47 @@ where
     Some(Box::new(Keyed(m)))
 }
 
+/// Poly1305 (RFC 8439) of whole blocks, and what is left over to the next one.
+#[derive(Clone)]
+struct OneTime(Poly1305, Vec<u8>);
+
+impl State for OneTime {
+    fn update(&mut self, bytes: &[u8]) {
+        self.1.extend_from_slice(bytes);
+        let whole = self.1.len() / 16 * 16;
+        self.0.update_padded(&self.1[..whole]);
+        self.1.drain(..whole);
+    }
+    fn finish(&self) -> Vec<u8> {
+        self.0.clone().compute_unpadded(&self.1).to_vec()
+    }
+    fn again(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+}
+
 /// Password, salt, rounds, where the derived key goes.
 type Derive = fn(&[u8], &[u8], u32, &mut [u8]);
 
 /// A digest algorithm. `number` is that of the algorithm among OpenSSL's objects; sizes are in bytes.
-struct Algorithm {
-    name: &'static str,
+pub(super) struct Algorithm {
+    pub name: &'static str,
     number: i64,
     block: i64,
-    size: i64,
+    pub size: i64,
     new: fn() -> Box<dyn State>,
     keyed: fn(&[u8]) -> Option<Box<dyn State>>,
     /// Those that keys are derived by.
     derive: Option<Derive>,
+}
+
+impl Algorithm {
+    /// The digest of those bytes, one part behind the other.
+    pub fn digest(&self, parts: &[&[u8]]) -> Vec<u8> {
+        let mut s = (self.new)();
+        parts.iter().for_each(|p| s.update(p));
+        s.finish()
+    }
 }
 
 macro_rules! algorithms {
@@ -127,7 +158,7 @@ static ALGORITHMS: &[Algorithm] = algorithms! {
     "md4" 257 64 16 md4::Md4, None;
 };
 
-fn algorithm(t: Term) -> Option<&'static Algorithm> {
+pub(super) fn algorithm(t: Term) -> Option<&'static Algorithm> {
     let name = t.is_atom().then(|| atom::name(t))?;
     ALGORITHMS.iter().find(|a| a.name == name)
 }
@@ -148,11 +179,13 @@ pub(super) fn fail(cx: &mut Cx, kind: Term, line: u32, arg: i64, text: &str) -> 
     cx.error(t)
 }
 
+/// Fails with `badarg` for an argument, counted from 0.
 macro_rules! refuse {
     ($cx:expr, $arg:literal, $text:literal) => {
-        fail($cx, am::BADARG, line!(), $arg, $text)
+        $crate::bif::crypto::fail($cx, purlin_term::am::BADARG, line!(), $arg, $text)
     };
 }
+pub(super) use refuse;
 
 /// The bytes of an I/O list; work is counted.
 pub(super) fn bytes<'a>(cx: &mut Cx, t: Term) -> Option<Cow<'a, [u8]>> {
@@ -220,7 +253,14 @@ fn keyed_by(cx: &mut Cx, kind: Term, sub: Term, key: Term) -> Result<Box<dyn Sta
     let Some(key) = bytes(cx, key) else {
         return Err(refuse!(cx, 2, "Bad key"));
     };
-    if kind == cmac() || kind == poly1305() {
+    if kind == poly1305() {
+        let Ok(key) = <[u8; 32]>::try_from(&key[..]) else {
+            return Err(refuse!(cx, 2, "Bad key length"));
+        };
+        let p = <Poly1305 as poly1305::universal_hash::KeyInit>::new(&key.into());
+        return Ok(Box::new(OneTime(p, Vec::new())));
+    }
+    if kind == cmac() {
         return Err(fail(
             cx,
             am::NOTSUP,
@@ -417,11 +457,7 @@ fn hash_algorithms_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 fn mac_algorithms_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(cx.list(&[hmac_()]))
-}
-
-fn none_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(NIL)
+    Ok(cx.list(&[hmac_(), poly1305()]))
 }
 
 fn info_fips_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
@@ -447,8 +483,5 @@ bifs! {
     Plain "crypto":"hash_equals_nif"/2 = hash_equals_2;
     Plain "crypto":"hash_algorithms"/0 = hash_algorithms_0;
     Plain "crypto":"mac_algorithms"/0 = mac_algorithms_0;
-    Plain "crypto":"pubkey_algorithms"/0 = none_0;
-    Plain "crypto":"curve_algorithms"/0 = none_0;
-    Plain "crypto":"rsa_opts_algorithms"/0 = none_0;
     Plain "crypto":"info_fips"/0 = info_fips_0;
 }

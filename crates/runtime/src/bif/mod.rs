@@ -2,6 +2,7 @@
 //! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
 //! `module_info`, what is missing) derives from the rows.
 
+pub mod asn1rt_nif;
 pub mod atomics;
 pub mod binary;
 pub mod checksum;
@@ -39,6 +40,7 @@ pub mod node;
 pub mod operators;
 pub mod os;
 pub mod persistent;
+pub mod pkey;
 pub mod ports;
 pub mod prim_buffer;
 pub mod prim_file;
@@ -113,6 +115,7 @@ macro_rules! bifs {
 
 /// All tables. A row's index in their concatenation is its number.
 pub const TABLES: &[&[Bif]] = &[
+    asn1rt_nif::BIFS,
     atomics::BIFS,
     binary::BIFS,
     checksum::BIFS,
@@ -147,6 +150,11 @@ pub const TABLES: &[&[Bif]] = &[
     operators::BIFS,
     os::BIFS,
     persistent::BIFS,
+    pkey::BIFS,
+    pkey::dh::BIFS,
+    pkey::ec::BIFS,
+    pkey::edwards::BIFS,
+    pkey::rsa::BIFS,
     ports::BIFS,
     prim_buffer::BIFS,
     prim_file::BIFS,
