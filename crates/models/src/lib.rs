@@ -16,35 +16,52 @@ pub mod sync {
     pub use loom::sync::{Mutex as Spin, MutexGuard as SpinGuard};
 }
 
-/// Runs `f` through its interleavings with at most `preemptions` of them (a thread that blocks or ends is not counted);
-/// `None`: through all. `LOOM_MAX_PREEMPTIONS` says another number for all models, `MODEL_SECONDS` for how long each may
-/// go on (10). Prints how many there were.
+/// Runs `f` through its interleavings: those without a preemption first (a thread that blocks or ends is not counted), then
+/// those with one, and so on up to `preemptions`; with `None` at last through all. So what takes few is found early.
+/// `LOOM_MAX_PREEMPTIONS` says another number for all models, `MODEL_SECONDS` for how long each may go on (10). Prints how
+/// many there were.
 pub fn explore(name: &str, preemptions: Option<usize>, f: impl Fn() + Send + Sync + 'static) {
-    let mut b = loom::model::Builder::new();
-    if b.preemption_bound.is_none() {
-        b.preemption_bound = preemptions;
-    }
-    b.max_branches = 20_000;
-    b.checkpoint_interval = 500;
-    let seconds = std::env::var("MODEL_SECONDS").ok();
-    let limit = Duration::from_secs(seconds.and_then(|s| s.parse().ok()).unwrap_or(10));
-    b.max_duration = Some(limit);
-    let bound = b.preemption_bound;
-    let n = Arc::new(AtomicUsize::new(0));
-    let count = n.clone();
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse().ok());
+    let limit = Duration::from_secs(number("MODEL_SECONDS").unwrap_or(10) as u64);
+    let most = number("LOOM_MAX_PREEMPTIONS").or(preemptions);
     let begun = Instant::now();
-    b.check(move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        f();
-    });
-    let cut = match begun.elapsed() < limit {
-        true => "",
-        false => " (not all)",
-    };
+    let f = Arc::new(f);
+    let count = Arc::new(AtomicUsize::new(0));
+    let mut done = "none at all".to_owned();
+    let mut before = 0;
+    for bound in 0.. {
+        let Some(left) = limit.checked_sub(begun.elapsed()) else {
+            break;
+        };
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(bound);
+        b.max_branches = 20_000;
+        b.checkpoint_interval = 500;
+        b.max_duration = Some(left);
+        let (f, n) = (f.clone(), count.clone());
+        count.store(0, Ordering::Relaxed);
+        b.check(move || {
+            n.fetch_add(1, Ordering::Relaxed);
+            f();
+        });
+        if begun.elapsed() >= limit {
+            done = format!("{done}, some of those with {bound}");
+            break;
+        }
+        let n = count.load(Ordering::Relaxed);
+        // No more than with one preemption less: these are all there are.
+        done = match n == before {
+            true => "all".to_owned(),
+            false => format!("all with at most {bound} preemptions"),
+        };
+        if n == before || most == Some(bound) {
+            break;
+        }
+        before = n;
+    }
     println!(
-        "{name}: {} interleavings with {} preemptions{cut}, {:.1} s",
-        n.load(Ordering::Relaxed),
-        bound.map_or("any".to_owned(), |n| format!("at most {n}")),
+        "{name}: {} interleavings ({done}), {:.1} s",
+        count.load(Ordering::Relaxed),
         begun.elapsed().as_secs_f64()
     );
 }

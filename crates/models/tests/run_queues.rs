@@ -132,7 +132,7 @@ fn worker(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
 /// A thread that runs no processes, such as that of the timers, wakes two while both workers may be about to sleep.
 #[test]
 fn what_is_put_from_outside_is_run() {
-    explore("what is put from outside is run", Some(2), || {
+    explore("what is put from outside is run", Some(3), || {
         let w = World::new(2, 2);
         let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
         w.q.put(0, Priority::Normal, true, 0);
@@ -163,7 +163,7 @@ fn what_waits_behind_a_long_run_is_stolen() {
 /// Whoever of them is first computes until the other runs, too: both wake-ups may go to one of them.
 #[test]
 fn wake_ups_are_passed_on() {
-    explore("wake-ups are passed on", Some(1), || {
+    explore("wake-ups are passed on", Some(2), || {
         let w = World::new(3, 3);
         let workers: Vec<_> = (1..3)
             .map(|i| {
@@ -184,10 +184,30 @@ fn wake_ups_are_passed_on() {
     });
 }
 
+/// The process of the only worker online has made work for two, and computes until that is done; another worker comes
+/// online.
+#[test]
+fn who_comes_online_finds_work() {
+    explore("who comes online finds work", Some(3), || {
+        let w = World::new(2, 2);
+        w.q.set_online(1, |_| true);
+        let other = worker(&w, 1);
+        w.q.put(0, Priority::Normal, true, 1);
+        w.q.put(1, Priority::Normal, true, 1);
+        w.q.set_online(2, |_| true);
+        w.busy_until(&[0]);
+        while let Some(c) = w.q.next(0, None) {
+            w.run(c);
+        }
+        w.busy_until(&[1]);
+        w.end(vec![(1, other)]);
+    });
+}
+
 /// A worker goes offline while something is put into its queue.
 #[test]
 fn who_goes_offline_hands_over() {
-    explore("who goes offline hands over", Some(2), || {
+    explore("who goes offline hands over", Some(3), || {
         let w = World::new(2, 2);
         let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
         let v = w.clone();
@@ -231,7 +251,7 @@ fn a_pool_takes_all() {
 /// Of two threads of a pool the one that was woken is told to take nothing.
 #[test]
 fn a_pool_wakes_one_that_takes() {
-    explore("a pool wakes one that takes", Some(2), || {
+    explore("a pool wakes one that takes", Some(3), || {
         let p = Arc::new(Pool::new());
         for _ in 0..2 {
             p.join();
