@@ -426,7 +426,8 @@ mod tests {
         for i in 0..N {
             assert_eq!(disarm_receive(i), i % 2 == 0);
         }
-        arm_receive(7, 1);
+        // The first would still be running when the second is started, however slow the machine is.
+        arm_receive(7, 3_600_000);
         arm_receive(7, 1);
         while receive_left(7).is_some() {
             std::thread::yield_now();
