@@ -267,7 +267,7 @@ mod tests {
         let (s, r) = channel();
         (Arc::new(Tell(Mutex::new(s))), r)
     }
-    const SOON: Duration = Duration::from_secs(5);
+    const SOON: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(30);
 
     #[test]
