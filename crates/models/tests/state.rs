@@ -1,5 +1,8 @@
 //! The state word of a process: one of its owners at a time, in one run queue at a time, and no wake-up is lost.
 
+#[path = "../../runtime/src/signal/queue.rs"]
+#[allow(dead_code)]
+mod queue;
 #[path = "../../runtime/src/process/state.rs"]
 #[allow(dead_code)]
 mod state;
@@ -8,32 +11,38 @@ use purlin_models::{explore, sync};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
+use queue::{InTransit, Link};
 use state::{Age, Priority, SIGNALS, State, TIMEOUT, Wait, Wake};
-use sync::{AtomicUsize, Ordering};
 
-/// A process, a run queue of one place, and what was sent to it.
+/// A process, its queue of signals, its timers, and a run queue of one place.
 struct Cell {
     state: State,
     /// What belongs to the owner: how much it has received, and how many timeouts.
     owned: UnsafeCell<[usize; 2]>,
-    /// What was sent so far. The word says when to look: the look itself may be one at an old value.
-    sent: AtomicUsize,
-    timeouts: AtomicUsize,
+    in_transit: InTransit,
+    /// Timers fire under the lock of their shard.
+    timeouts: Mutex<usize>,
     /// Times that it waits to be run.
     queued: Mutex<usize>,
     ready: Condvar,
 }
 
 impl Cell {
-    fn new() -> Arc<Cell> {
-        let c = Arc::new(Cell {
+    /// Of a process that is not published yet.
+    fn reserved() -> Arc<Cell> {
+        let c = Cell {
             state: State::free(),
             owned: UnsafeCell::new([0; 2]),
-            sent: AtomicUsize::new(0),
-            timeouts: AtomicUsize::new(0),
+            in_transit: InTransit::closed(),
+            timeouts: Mutex::new(0),
             queued: Mutex::new(0),
             ready: Condvar::new(),
-        });
+        };
+        c.in_transit.open();
+        Arc::new(c)
+    }
+    fn new() -> Arc<Cell> {
+        let c = Cell::reserved();
         c.state.publish_queued(Priority::Normal, 0);
         c.enqueue();
         c
@@ -44,14 +53,15 @@ impl Cell {
         assert_eq!(*q, 1, "it is in one queue at most");
         self.ready.notify_all();
     }
-    fn dequeue(&self) {
+    /// Becomes the owner; whether signals have come.
+    fn dequeue(&self) -> bool {
         let mut q = self.queued.lock().expect("is not poisoned");
         while *q == 0 {
             q = self.ready.wait(q).expect("is not poisoned");
         }
         *q -= 1;
         drop(q);
-        self.state.start_running();
+        self.state.start_fetching()
     }
     fn wake(&self, bit: u32) {
         if let Wake::Enqueue(_) = self.state.wake(bit) {
@@ -59,23 +69,34 @@ impl Cell {
         }
     }
     fn send(&self) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
+        let s = Box::into_raw(Box::new(Link {
+            next: std::ptr::null_mut(),
+        }));
+        // SAFETY: a fresh signal, which the queue owns from now on.
+        assert!(unsafe { self.in_transit.push(s, || true) }.is_ok());
         self.wake(SIGNALS);
     }
     fn fire(&self) {
-        self.timeouts.fetch_add(1, Ordering::Relaxed);
+        let mut t = self.timeouts.lock().expect("is not poisoned");
+        *t += 1;
         self.wake(TIMEOUT);
     }
     /// What the owner does: takes what has come. Loom reports a second owner.
-    fn work(&self) -> usize {
+    fn work(&self, signals: bool) -> usize {
         self.owned.with_mut(|p| {
-            if self.state.take(SIGNALS) {
-                // SAFETY: loom checks that nobody else has it.
-                unsafe { (*p)[0] = self.sent.load(Ordering::Relaxed) };
+            if signals || self.state.take(SIGNALS) {
+                let mut s = self.in_transit.take();
+                while !s.is_null() {
+                    // SAFETY: made by `send`, and taken once. Loom checks that nobody else has the count.
+                    unsafe {
+                        s = Box::from_raw(s).next;
+                        (*p)[0] += 1;
+                    }
+                }
             }
             if self.state.take(TIMEOUT) {
                 // SAFETY: as above.
-                unsafe { (*p)[1] = self.timeouts.load(Ordering::Relaxed) };
+                unsafe { (*p)[1] = *self.timeouts.lock().expect("is not poisoned") };
             }
             // SAFETY: as above.
             unsafe { (*p).iter().sum() }
@@ -84,9 +105,9 @@ impl Cell {
     /// A scheduler that runs it until it has got so much.
     fn run_until(&self, all: usize, grew: bool) {
         loop {
-            self.dequeue();
+            let mut signals = self.dequeue();
             loop {
-                if self.work() == all {
+                if self.work(std::mem::take(&mut signals)) == all {
                     // Still its owner.
                     return;
                 }
@@ -122,8 +143,8 @@ fn it_has_one_owner_at_a_time() {
         let (a, b) = (c.clone(), c.clone());
         let sender = thread::spawn(move || a.send());
         let slice = thread::spawn(move || {
-            b.dequeue();
-            let got = b.work();
+            let signals = b.dequeue();
+            let got = b.work(signals);
             // Its time is up, or it has nothing to do.
             if b.state.try_wait(false) == Wait::Awake {
                 let _ = b.state.requeue();
@@ -166,14 +187,7 @@ fn upkeep_gives_it_back() {
 #[test]
 fn what_comes_before_it_is_published_counts() {
     explore("what comes before it is published counts", None, || {
-        let c = Arc::new(Cell {
-            state: State::free(),
-            owned: UnsafeCell::new([0; 2]),
-            sent: AtomicUsize::new(0),
-            timeouts: AtomicUsize::new(0),
-            queued: Mutex::new(0),
-            ready: Condvar::new(),
-        });
+        let c = Cell::reserved();
         let a = c.clone();
         let sender = thread::spawn(move || a.send());
         c.state.publish_queued(Priority::Low, 0);
