@@ -2,9 +2,12 @@
 # Random calls of natives and random programs, on Purlin and on the stock runtime: results, exceptions, reasons and what is
 # said about arguments must be the same, line by line.
 #
-#   scripts/generated.sh [FAMILY ...]    families of tests/generated/calls.erl, and `programs`; none: all
+#   scripts/generated.sh [FAMILY ...]    none: all
 #
-# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls, or a tenth as many programs, a seed.
+# Families: of calls, in tests/generated/families.erl; of steps on something that lasts, in states.erl; `sharing`, processes
+# that pass terms to each other, and `programs`, which are compiled.
+# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls or steps, or a tenth as many programs,
+# a seed.
 # PURLIN: the executable (target/release/purlin). PURLIN_GC_STRESS=1 and FLAGS="+Fregion 1" hold for Purlin alone.
 # A difference is printed and ends in status 1.
 set -u
@@ -20,13 +23,21 @@ unset PURLIN_GC_STRESS
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-erlc -o "$dir" tests/generated/*.erl || exit 1
-families=${*:-$(erl -noshell -pa "$dir" -eval '[io:format("~s ", [F]) || F <- calls:families()], halt().') programs}
+erlc -o "$dir" tests/generated/*.erl && erl -noshell -pa "$dir" -run calls compile "$dir" || exit 1
+list() { erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [F]) || F <- $1:names()], halt()."; }
+states=$(list states)
+families=${*:-$(list families) $states sharing programs}
+# Where files are looked for and made.
+mkdir -p "$dir/in/an/empty/place"
 lines=0 differing=0
 for round in $(seq "$rounds"); do
   for family in $families; do
-    set -- -run calls main "$family" "$seed" "$count"
-    [ "$family" = programs ] && set -- -run programs main "$seed" "$((count / 10))"
+    case "$family: $states" in
+    programs:* | sharing:*) set -- -run "$family" main "$seed" "$((count / 10))" ;;
+    *" $family "*) set -- -run states main "$family" "$seed" "$count" ;;
+    *) set -- -run calls main "$family" "$seed" "$count" ;;
+    esac
+    cd "$dir/in/an/empty/place" || exit 2
     timeout 300 erl -noshell -pa "$dir" "$@" >"$dir/stock" 2>&1 </dev/null
     # shellcheck disable=SC2086
     PURLIN_GC_STRESS=$stress timeout 600 "$PURLIN" erl ${FLAGS:-} -noshell -pa "$dir" "$@" >"$dir/purlin" 2>&1 </dev/null

@@ -250,7 +250,7 @@ fn tree_set<A: Alloc + ?Sized>(
                     return Some(map);
                 }
                 grown = 0;
-                new = a.cons(k, value);
+                new = a.cons(key, value);
                 break;
             }
             if !insert {
@@ -454,9 +454,11 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
         for &(key, value) in &p {
             match k.last() {
                 Some(&l) if eq_exact(l, key) => {
-                    if let Some(s) = v.last_mut() {
-                        *s = value;
-                    }
+                    // Keys may be equal and differ, as zeros with and without a sign.
+                    k.pop();
+                    v.pop();
+                    k.push(key);
+                    v.push(value);
                 }
                 _ => {
                     k.push(key);

@@ -145,7 +145,7 @@ fn search(
 ) -> Result<Vec<(usize, usize)>, Fail> {
     let s = bytes(subject)?;
     // As in stock nobody looks at the pattern then.
-    if o.scope.1 == 0 {
+    if o.scope.0 + o.scope.1 == 0 {
         return Ok(Vec::new());
     }
     let end = o.scope.0 + o.scope.1;

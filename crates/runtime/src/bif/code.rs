@@ -245,10 +245,9 @@ fn is_builtin_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     let (m, f) = (need_atom(m)?, need_atom(f)?);
     Ok(Term::bool(is_native(m, f, a)))
 }
+/// As stock takes it: the lowest 32 bits of a small integer.
 fn arity(t: Term) -> Result<u32, Fail> {
-    t.as_small()
-        .and_then(|n| u32::try_from(n).ok())
-        .ok_or(Fail::Badarg)
+    t.as_small().map(|n| n as u32).ok_or(Fail::Badarg)
 }
 fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     let a = arity(a)?;

@@ -62,8 +62,8 @@ fn term_to_iovec_2(cx: &mut Cx, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
     leave_large(cx, "erlang", "term_to_iovec", &[t, options], t)?;
     if o.compressed > 0 {
-        let b = to_binary(cx, t, o)?;
-        return Ok(cx.list(&[b]));
+        // A binary, and no list of one: as stock has it.
+        return to_binary(cx, t, o);
     }
     to_iovec(cx, t, o)
 }

@@ -14,7 +14,7 @@ lazy_atoms! {
     a_process = "process"; a_port = "port"; a_time_offset = "time_offset"; a_noproc = "noproc";
     a_noconnection = "noconnection"; a_flush = "flush"; a_info = "info"; a_alias = "alias"; a_tag = "tag";
     a_explicit_unalias = "explicit_unalias"; a_demonitor = "demonitor"; a_reply_demonitor = "reply_demonitor";
-    a_reply = "reply"; a_clock_service = "clock_service";
+    a_reply = "reply"; a_clock_service = "clock_service"; a_badtype = "badtype";
 }
 
 fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
@@ -162,7 +162,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     }
     let port = kind == a_port();
     if !port && kind != a_process() {
-        return Err(Fail::Badarg);
+        return Err(cx.badarg_cause(a_badtype()));
     }
     // Name and local identifier.
     let (target, name) = if what.is_local_pid() && !port || what.is_local_port() && port {
@@ -265,7 +265,9 @@ fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
     monitor(cx, kind, what, o)
 }
 fn monitor_3(cx: &mut Cx, [kind, what, opts]: [Term; 3]) -> BifResult {
-    let o = options(opts).ok_or(Fail::Badarg)?;
+    let Some(o) = options(opts) else {
+        return Err(cx.badarg_cause(am::BADOPT));
+    };
     monitor(cx, kind, what, o)
 }
 

@@ -49,6 +49,7 @@ pub mod prim_net;
 pub mod process;
 pub mod process_info;
 pub mod re;
+mod re_syntax;
 pub mod settings;
 pub mod sharing;
 pub mod socket;

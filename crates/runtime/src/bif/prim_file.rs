@@ -464,6 +464,21 @@ fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
 /// `{ok, Bytes}` or `eof`.
 fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
+    if size == 0 {
+        // Nothing is read, but whether the file may be read is told.
+        // SAFETY: no byte is written.
+        let n = unsafe {
+            match at {
+                None => libc::read(fd, std::ptr::null_mut(), 0),
+                Some(at) => libc::pread(fd, std::ptr::null_mut(), 0, at),
+            }
+        };
+        return if n < 0 {
+            Err(last_errno())
+        } else {
+            Ok(am::EOF)
+        };
+    }
     let mut b = Filling::new(first_room(fd, size, at))?;
     b.fill(size, |p, n, before| {
         // SAFETY: `fill` gives a place of n bytes.

@@ -29,7 +29,7 @@ lazy_atoms! {
     a_spawn_reply = "spawn_reply"; a_reply = "reply";
     a_reply_tag = "reply_tag"; a_yes = "yes"; a_no = "no"; a_error_only = "error_only";
     a_success_only = "success_only"; a_unless_suspending = "unless_suspending"; a_asynchronous = "asynchronous";
-    a_registered_name = "registered_name";
+    a_registered_name = "registered_name"; a_none = "none"; a_notalive = "notalive"; a_badtype = "badtype";
 }
 
 fn erl_flag(t: Term) -> Option<bool> {
@@ -286,12 +286,15 @@ fn reply_spawn(to: Term, tag: &OwnedTerm, r: Term, result: Term, value: Term) {
     });
 }
 fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
-    let Some(p) = spawn_options(cx, opts, true) else {
-        return Ok(a_badopt());
-    };
     if !m.is_atom() || !f.is_atom() || !is_proper(a) {
         return Ok(am::BADARG);
     }
+    if !is_proper(opts) {
+        return Ok(a_badopt());
+    }
+    let Some(p) = spawn_options(cx, opts, true) else {
+        return Ok(refuse_spawn(cx, opts));
+    };
     let r = match p.monitor_ref {
         Some(r) => r,
         None => ids::make_ref(cx),
@@ -312,6 +315,28 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         }
     }
     Ok(r)
+}
+/// The answer to a request with options that can't be taken: a message, if the options that say how ask for one.
+fn refuse_spawn(cx: &mut Cx, opts: Term) -> Term {
+    let (mut tag, mut reply) = (a_spawn_reply(), a_yes());
+    for o in opts.list_iter() {
+        match o.as_tuple() {
+            Some(&[k, v]) if k == a_reply_tag() => tag = v,
+            Some(&[k, v])
+                if k == a_reply()
+                    && [a_yes(), a_no(), a_error_only(), a_success_only()].contains(&v) =>
+            {
+                reply = v;
+            }
+            _ => {}
+        }
+    }
+    let r = ids::make_ref(cx);
+    if reply == a_yes() || reply == a_error_only() {
+        let me = cx.self_pid();
+        reply_spawn(me, &OwnedTerm::copy_of(tag), r, am::ERROR, a_badopt());
+    }
+    r
 }
 /// Requests to this node are answered at once: there is never one to abandon.
 fn spawn_request_abandon_1(_: &mut Cx, [r]: [Term; 1]) -> BifResult {
@@ -334,47 +359,52 @@ fn spawn_system_process_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
 // Names.
 
 fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
+    match register(cx, name, who)? {
+        t if t == am::TRUE => Ok(t),
+        cause => Err(cx.badarg_cause(cause)),
+    }
+}
+
+/// `true`, or the cause that the error tells.
+fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     if !name.is_atom() || name == am::UNDEFINED {
-        return Err(Fail::Badarg);
+        return Ok(a_none());
     }
     if who.is_local_port() {
-        return if crate::port_register(who, name) {
-            Ok(am::TRUE)
+        return Ok(if crate::port_register(who, name) {
+            am::TRUE
+        } else if registry::whereis(name).is_none() && crate::port::find(who).is_some() {
+            a_registered_name()
         } else {
-            Err(cx.badarg_cause(a_registered_name()))
-        };
+            a_none()
+        });
     }
     if !who.is_local_pid() {
-        return Err(Fail::Badarg);
+        return Ok(a_none());
     }
     if who == cx.self_pid() {
         if has_name(cx.process()) {
-            return Err(cx.badarg_cause(a_registered_name()));
+            return Ok(a_registered_name());
         }
         if !registry::register(name, who) {
-            return Err(Fail::Badarg);
+            return Ok(a_none());
         }
         cx.process().ext_mut().name = name;
         crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
         return Ok(am::TRUE);
     }
     // The other process enters its own name; this one waits for the answer.
-    let done = ask(cx, who, move |p| {
-        let Some(p) = p else { return am::FALSE };
+    ask(cx, who, move |p| {
+        let Some(p) = p else { return a_notalive() };
         if has_name(p) {
-            return am::ERROR;
+            return a_registered_name();
         }
         if !registry::register(name, p.pid()) {
-            return am::FALSE;
+            return a_none();
         }
         p.ext_mut().name = name;
         am::TRUE
-    })?;
-    match done {
-        t if t == am::TRUE => Ok(t),
-        t if t == am::ERROR => Err(cx.badarg_cause(a_registered_name())),
-        _ => Err(Fail::Badarg),
-    }
+    })
 }
 
 /// Whether a process has a registered name. One that another process has taken from it may still be noted there.
@@ -502,11 +532,11 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
         } else if o == a_nosuspend() {
             how.no_suspend = true;
         } else {
-            return Err(Fail::Badarg);
+            return Err(cx.badarg_cause(a_badopt()));
         }
     }
     if !it.tail().is_nil() {
-        return Err(Fail::Badarg);
+        return Err(cx.badarg_cause(a_badopt()));
     }
     match send::destination(to) {
         Destination::Process(p) => send::to_process(cx, p, None, msg),
@@ -541,7 +571,7 @@ fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     })
 }
 fn is_process_alive_2(cx: &mut Cx, [pid, r]: [Term; 2]) -> BifResult {
-    if !pid.is_local_pid() {
+    if !pid.is_local_pid() || r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
     let me = cx.self_pid();
@@ -655,8 +685,8 @@ fn group_leader_2(cx: &mut Cx, [gl, pid]: [Term; 2]) -> BifResult {
     Ok(am::FALSE)
 }
 fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
-    if !gl.is_pid() || !pid.is_local_pid() {
-        return Ok(am::BADARG);
+    if !gl.is_pid() || !pid.is_local_pid() || r.as_ref_view().is_none() {
+        return Err(Fail::Badarg);
     }
     let me = cx.self_pid();
     let (gl, r) = (OwnedTerm::copy_of(gl), OwnedTerm::copy_of(r));
@@ -891,10 +921,9 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_save_calls() {
-        let n = value
-            .as_small()
-            .filter(|n| (0..=10_000).contains(n))
-            .ok_or(Fail::Badarg)?;
+        let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {
+            return Err(cx.badarg_cause(a_none()));
+        };
         let e = cx.process().ext_mut();
         let old = std::mem::replace(&mut e.save_calls, n as u32);
         return Ok(Term::small(i64::from(old)));
@@ -920,7 +949,13 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     Err(cx.badarg_cause(a_badopt()))
 }
 fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
-    if !pid.is_local_pid() || flag != a_save_calls() {
+    if !pid.is_local_pid() {
+        return Ok(a_badtype());
+    }
+    if pid != cx.self_pid() && table().find(pid).is_none() {
+        return Ok(a_badtype());
+    }
+    if flag != a_save_calls() {
         return Ok(am::BADARG);
     }
     if pid == cx.self_pid() {
@@ -950,6 +985,9 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
 // Suspension.
 
 fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
+    if !pid.is_local_pid() {
+        return Ok(am::BADARG);
+    }
     let (mut unless, mut asynchronous, mut reply) = (false, false, None);
     let mut it = opts.list_iter();
     for o in it.by_ref() {
@@ -971,7 +1009,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(a_badopt());
     }
     let me = cx.self_pid();
-    if !pid.is_local_pid() || pid == me || table().find(pid).is_none() {
+    if pid == me || table().find(pid).is_none() {
         return Ok(am::BADARG);
     }
     let mine = &mut cx.process().ext_mut().suspending;

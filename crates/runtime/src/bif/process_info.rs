@@ -629,11 +629,11 @@ fn process_info_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
 
 /// `erts_internal:process_display/2`: writes the stack of a process to standard error.
 fn process_display_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
-    if !pid.is_local_pid() {
-        return Ok(am::BADARG);
-    }
     if !what.is_atom() || atom::name(what) != "backtrace" {
         return Ok(am::BADOPT);
+    }
+    if !pid.is_local_pid() {
+        return Ok(am::BADARG);
     }
     let show = |cx: &mut Cx| {
         if !cx.process().has(process::SENSITIVE) {

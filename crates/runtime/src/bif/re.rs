@@ -8,6 +8,7 @@
 //! (`re:urun/3`, `re:ucompile/2`, `re:grun/3`).
 
 use super::iolist::{self, IoSlice};
+use super::re_syntax;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
@@ -184,26 +185,24 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     v
 }
 
-/// Where PCRE stops to read the verb, `(*NAME)` or `(*NAME:ARGUMENT)`, that begins before `at`.
-fn verb_end(text: &[u8], at: usize) -> usize {
-    let before = &text[..text.len().min(at + 2)];
-    let Some(start) = before.windows(2).rposition(|w| w == b"(*") else {
-        return at;
-    };
-    let skip = |from: usize, more: fn(&u8) -> bool| {
-        let rest = &text[from..];
-        from + rest.iter().position(|c| !more(c)).unwrap_or(rest.len())
-    };
-    let name_end = skip(start + 2, u8::is_ascii_alphabetic);
-    match text.get(name_end) {
-        Some(b':') => skip(name_end, |&c| c != b')'),
-        _ => name_end,
-    }
-}
-
 impl Code {
     fn new(src: &Source) -> Result<Code, Fault> {
         let (mut err, mut at): (c_int, usize) = (0, 0);
+        let set = |o: u32| src.options & o != 0;
+        let how = re_syntax::How {
+            utf: set(sys::PCRE2_UTF),
+            extended: set(sys::PCRE2_EXTENDED),
+            no_auto_capture: set(sys::PCRE2_NO_AUTO_CAPTURE),
+            cr: src.newline != 0 && u32::from(src.newline) != sys::PCRE2_NEWLINE_LF,
+        };
+        // Text that is no UTF-8 is refused before anything else is looked at.
+        let sound = !how.utf || std::str::from_utf8(&src.text).is_ok();
+        let read = match sound.then(|| re_syntax::read(&src.text, how)) {
+            Some(Err((text, at))) => return Err((text.into(), at)),
+            Some(Ok(r)) => Some(r),
+            None => None,
+        };
+        let text = read.as_ref().map_or(&src.text, |r| &r.text);
         // SAFETY: the context lives for the call; the tables are static; the text is a slice with its length.
         let code = unsafe {
             let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
@@ -221,12 +220,15 @@ impl Code {
                 src.newline as u32
             };
             sys::pcre2_set_newline_8(ctx, nl);
+            // Lookbehind has a fixed length, and \K may stand in assertions.
+            sys::pcre2_set_max_varlookbehind_8(ctx, 0);
+            sys::pcre2_set_compile_extra_options_8(ctx, sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK);
             if src.bsr != 0 {
                 sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
             }
             let code = sys::pcre2_compile_8(
-                src.text.as_ptr(),
-                src.text.len(),
+                text.as_ptr(),
+                text.len(),
                 src.options,
                 &mut err,
                 &mut at,
@@ -236,17 +238,9 @@ impl Code {
             code
         };
         if code.is_null() {
-            // PCRE notices a back reference to a group that is not there when it has read the whole pattern.
-            let conditional = src.text.windows(3).any(|w| w == b"(?(");
-            let late = err == sys::PCRE2_ERROR_BAD_SUBPATTERN_REFERENCE as c_int && !conditional;
-            // A name given twice: PCRE2 stands behind the character that PCRE stands at.
-            let at = match err {
-                143 => at.saturating_sub(1),
-                160 => verb_end(&src.text, at),
-                128 => at + 1,
-                _ if late => src.text.len(),
-                _ => at,
-            };
+            if let Some(r) = &read {
+                at = r.place(err, at, src.text.len());
+            }
             let open = err == 114 && src.text.ends_with(b"(?");
             return Err((error_text(if open { 111 } else { err }), at));
         }

@@ -14,7 +14,7 @@ lazy_atoms! {
     tracer_ = "tracer";
     erl_tracer = "erl_tracer";
     global = "global";
-    trace_delivered = "trace_delivered";
+    trace_delivered = "trace_delivered"; a_none = "none"; a_match_spec = "match_spec"; a_call_count = "call_count";
     sequential_trace_token = "sequential_trace_token";
     label = "label";
     serial = "serial";
@@ -226,7 +226,9 @@ fn trace_3(cx: &mut Cx, [whom, how, list]: [Term; 3]) -> BifResult {
 
 /// Asks processes to change what they are traced for: how many there are, at once if that is all, or what to wait for.
 fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc<Pending>>, Fail> {
-    let r = flags(cx, list).ok_or(Fail::Badarg)?;
+    let Some(r) = flags(cx, list) else {
+        return Err(cx.badarg_cause(am::BADOPT));
+    };
     let on = how.as_bool().ok_or(Fail::Badarg)?;
     let me = cx.self_pid();
     let pids: Vec<Term> = if whom.is_local_pid() {
@@ -236,7 +238,10 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
         vec![whom]
     } else if whom.is_local_port() {
         // Ports are not traced.
-        return Err(Fail::Notsup);
+        return Err(match crate::port::find(whom) {
+            Some(_) => Fail::Notsup,
+            None => Fail::Badarg,
+        });
     } else if whom.is_atom() {
         match atom::name(whom) {
             "new" | "new_processes" => {
@@ -343,7 +348,8 @@ fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
         return None;
     };
     let arity = match a.as_small() {
-        Some(n) => Some(u32::try_from(n).ok()?),
+        // No function has so many arguments.
+        Some(n) => Some(u32::try_from(n).unwrap_or(u32::MAX)),
         None if a == am::UNDERSCORE => None,
         None => return None,
     };
@@ -353,33 +359,45 @@ fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
 }
 
 fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
-    let k = kinds(cx, list).ok_or(Fail::Badarg)?;
+    let word = spec.is_atom().then(|| atom::name(spec));
+    let program = match word {
+        Some("false") => None,
+        // They are for counts; calls are traced as by `true`.
+        Some("restart" | "pause") => Spec::new(am::TRUE),
+        Some("true") | None => match Spec::new(spec) {
+            Some(s) => Some(s),
+            None => return Err(cx.badarg_cause(a_match_spec())),
+        },
+        Some(_) => return Err(cx.badarg_cause(a_match_spec())),
+    };
+    let Some(k) = kinds(cx, list) else {
+        return Err(cx.badarg_cause(am::BADOPT));
+    };
+    let counts_only = !k.local && k.meta.is_none() && (k.count || k.time);
+    if word.is_none() && spec != NIL && counts_only {
+        return Err(cx.badarg_cause(a_call_count()));
+    }
+    let refused = |cx: &mut Cx| Err(cx.badarg_cause(a_none()));
     let on_load = what.is_atom() && atom::name(what) == "on_load";
     if what.is_atom() && !on_load {
         let receive = match atom::name(what) {
             "send" => false,
             "receive" => true,
-            _ => return Err(Fail::Badarg),
+            _ => return refused(cx),
         };
-        if list != NIL {
-            return Err(Fail::Badarg);
+        let plain = list == NIL && !matches!(word, Some("restart" | "pause"));
+        if !plain || messages::set_pattern(receive, spec).is_none() {
+            return refused(cx);
         }
-        messages::set_pattern(receive, spec).ok_or(Fail::Badarg)?;
         return Ok(Term::small(1));
     }
     let (m, f, arity) = match on_load {
         true => (am::UNDERSCORE, am::UNDERSCORE, None),
-        false => functions(what).ok_or(Fail::Badarg)?,
+        false => match functions(what) {
+            Some(f) => f,
+            None => return refused(cx),
+        },
     };
-    let word = spec.is_atom().then(|| atom::name(spec));
-    let program = match word {
-        Some("false" | "restart" | "pause") => None,
-        Some("true") | None => Some(Spec::new(spec).ok_or(Fail::Badarg)?),
-        Some(_) => return Err(Fail::Badarg),
-    };
-    if matches!(word, Some("restart" | "pause")) && (k.global || k.local || k.meta.is_some()) {
-        return Err(Fail::Badarg);
-    }
     let global = k.global;
     let word = word.map(str::to_string);
     let off = spec == am::FALSE;
@@ -468,20 +486,16 @@ fn process_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Term)) -> BifRes
     let value = match item.is_atom().then(|| atom::name(item)) {
         Some("flags") => flag_list(cx, flags),
         Some("tracer") => tracer,
-        _ => return Err(cx.badarg_cause(am::BADOPT)),
+        _ => return Err(Fail::Badarg),
     };
     Ok(cx.tuple(&[item, value]))
 }
 
 fn function_info(cx: &mut Cx, [m, f, a]: [Term; 3], item: Term) -> BifResult {
-    let arity = a.as_small().and_then(|n| u32::try_from(n).ok());
-    let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), arity) else {
-        return Err(cx.badarg_cause(am::BADOPT));
+    let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), a.as_small()) else {
+        return Err(Fail::Badarg);
     };
-    if !is_item(item) {
-        return Err(cx.badarg_cause(am::BADOPT));
-    }
-    match calls::wanted(m, f, arity) {
+    match calls::wanted(m, f, u32::try_from(arity).unwrap_or(u32::MAX)) {
         Some(w) => shown(cx, item, &w),
         None => Ok(cx.tuple(&[item, am::UNDEFINED])),
     }
@@ -503,14 +517,14 @@ fn is_item(item: Term) -> bool {
 
 /// What is wanted of the calls of a function.
 fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
-    if !is_item(item) {
-        return Err(cx.badarg_cause(am::BADOPT));
-    }
-    let name = Some(atom::name(item));
     let untraced = w.call.is_none() && w.meta.is_none() && w.count.is_none() && w.time.is_none();
     if untraced {
         return Ok(cx.tuple(&[item, am::FALSE]));
     }
+    if !is_item(item) {
+        return Err(Fail::Badarg);
+    }
+    let name = Some(atom::name(item));
     let values = ITEMS.map(|i| {
         let v = match i {
             "traced" => match &w.call {
@@ -555,14 +569,25 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
         values
             .iter()
             .find(|v| v.0 == item)
-            .map_or(am::FALSE, |v| v.1)
+            // The tracer of a function that has none, though it is traced, is told thus: in the list it is `false`.
+            .map(|v| {
+                if name == Some("meta") && v.1 == am::FALSE {
+                    NIL
+                } else {
+                    v.1
+                }
+            })
+            .unwrap_or(am::FALSE)
     };
     Ok(cx.tuple(&[item, value]))
 }
 
 fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
-    if let Some(&[m, f, a]) = what.as_tuple() {
-        return function_info(cx, [m, f, a], item);
+    if let Some(t) = what.as_tuple() {
+        return match t {
+            &[m, f, a] => function_info(cx, [m, f, a], item),
+            _ => Err(Fail::Badarg),
+        };
     }
     if what.is_local_pid() {
         if what == cx.self_pid() {
@@ -571,7 +596,7 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
         }
         let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
         if !known {
-            return Err(cx.badarg_cause(am::BADOPT));
+            return Err(Fail::Badarg);
         }
         let answer = super::process::ask_term(cx, what, |cx| {
             let Some(cx) = cx else {
@@ -588,6 +613,12 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
                 process_info(cx, item, (flags, tracer))
             }
             _ => Ok(am::UNDEFINED),
+        };
+    }
+    if what.is_local_port() {
+        return match crate::port::find(what) {
+            Some(_) => process_info(cx, item, (0, NIL)),
+            None => Ok(am::UNDEFINED),
         };
     }
     match what.is_atom().then(|| atom::name(what)) {

@@ -48,6 +48,8 @@ pub struct Stubs {
     pub apply: &'static [u64],
     /// Calls fun x0 with the arguments in list x1, in place of the caller.
     pub apply_fun: &'static [u64],
+    /// The same, where `apply/2` itself is what is called: so that a fault can tell who was called by name.
+    pub reapply_fun: &'static [u64],
     /// `erlang:hibernate/3`.
     pub hibernate: &'static [u64],
     /// Where a process that hibernates goes on.
@@ -81,6 +83,7 @@ fn code() -> &'static Code {
         stubs: Stubs {
             apply: stub(Op::IApply, &[]).leak(),
             apply_fun: stub(Op::IApplyFun, &[]).leak(),
+            reapply_fun: stub(Op::IApplyFun, &[]).leak(),
             hibernate: stub(Op::Hibernate, &[]).leak(),
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),

@@ -230,14 +230,56 @@ unsafe fn no_fun(
     leave(cx, next)
 }
 
-/// Notes where the call of a fun at `pc` returns to, if it isn't a tail call.
-unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
+/// Where the call of a fun at `pc` returns to, if it isn't a tail call.
+unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
     let back = match ops::lookup(*(pc as *const u16)).map(|r| r.0.name) {
         Some("call_fun") => words(1),
         Some("call_fun2") => words(5),
-        _ => return,
+        _ => return None,
     };
-    (cx.heap.stop as *mut u64).write(pc.add(back) as u64);
+    Some(pc.add(back))
+}
+unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
+    if let Some(back) = return_of(pc) {
+        (cx.heap.stop as *mut u64).write(back as u64);
+    }
+}
+
+/// The address that the stub of `erlang:apply/2`, or `/3`, at `pc` returns to, if a call that names this function led
+/// there: stock then has an instruction for it, and shows no entry of the function.
+unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
+    let arity = match pc {
+        _ if cx.heap.stop >= cx.heap.hend => return None,
+        p if p == code::stubs().apply_fun.as_ptr() => 2,
+        p if p == code::stubs().apply.as_ptr() => 3,
+        _ => return None,
+    };
+    let back = (*cx.heap.stop).raw() as *const u64;
+    code::find(back.wrapping_sub(1))?;
+    let apply = code::export(am::ERLANG, am::APPLY, arity) as *const Export as u64;
+    (2..=4).find_map(|n| {
+        let call = back.sub(n);
+        let (r, v) = ops::lookup(*(call as *const u16))?;
+        let forms = r.forms(v);
+        let before = match r.name {
+            "call_ext" => 0,
+            "move_call_ext" => forms[0].units(),
+            _ => return None,
+        };
+        (ops::words(&forms) == n && q(call, 1 + before) == apply).then_some(back)
+    })
+}
+
+/// Raises what the call of `f` at `pc` failed with.
+unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *const u64 {
+    if let Some(back) = applied_by_name(cx, pc) {
+        return exc::raise(cx, back.sub(1), fail, First::Call(back));
+    }
+    let first = match return_of(pc) {
+        Some(back) => First::Call(back),
+        None => First::None,
+    };
+    exc::raise(cx, pc, fail, first)
 }
 
 /// What follows a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
@@ -248,7 +290,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
         if v.arity as usize != n {
             let pair = cx.tuple(&[f, args]);
             let fail = cx.error2(am::BADARITY, pair);
-            return exc::raise(cx, pc, fail, First::None);
+            return raise_no_fun(cx, pc, fail);
         }
         // A purge may have ended since, or another have begun: where the fun leads by now counts.
         let purged = loop {
@@ -299,7 +341,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
         }
     }
     let fail = cx.error2(am::BADFUN, f);
-    exc::raise(cx, pc, fail, First::None)
+    raise_no_fun(cx, pc, fail)
 }
 
 /// Goes on at `next`, or leaves with what the context says.
@@ -753,12 +795,17 @@ fn callee(m: Term, f: Term, n: usize) -> *const u64 {
 
 unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -> *const u64 {
     let fail = cx.error(am::BADARG);
-    exc::raise(
-        cx,
-        pc,
-        fail,
-        First::Native(am::ERLANG, am::APPLY, &[m, f, args]),
-    )
+    let at = place_of_apply(cx, pc);
+    let first = First::Native(am::ERLANG, am::APPLY, &[m, f, args]);
+    exc::raise(cx, at, fail, first)
+}
+
+/// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
+unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
+    match applied_by_name(cx, pc) {
+        Some(_) => std::ptr::null(),
+        None => pc,
+    }
 }
 
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -860,14 +907,21 @@ pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 /// Calls x0:x1 with the arguments in list x2; `drop` words of the stack go if it can be called.
 unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
-    let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
-    let Some(n) = spread(cx, args) else {
-        if m.is_atom() && f.is_atom() && args.list_to_vec().is_some() {
-            // More arguments than any function has.
-            let first = First::Native(am::ERLANG, am::APPLY, &[m, f, args]);
-            return exc::raise(cx, pc, Fail::SystemLimit, first);
+    let (m, f, n, args) = loop {
+        let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
+        let Some(n) = spread(cx, args) else {
+            if m.is_atom() && f.is_atom() && args.list_to_vec().is_some() {
+                // More arguments than any function has.
+                let first = First::Native(am::ERLANG, am::APPLY, &[m, f, args]);
+                return exc::raise(cx, pc, Fail::SystemLimit, first);
+            }
+            return bad_apply(cx, pc, m, f, args);
+        };
+        // What `erlang:apply/3` is to call is called at once, by this instruction.
+        let again = m == am::ERLANG && f == am::APPLY && n == 3;
+        if !(again && cx.x[0].is_atom() && cx.x[1].is_atom()) {
+            break (m, f, n, args);
         }
-        return bad_apply(cx, pc, m, f, args);
     };
     if let Some(next) = raise_here(cx, pc, m, f, n) {
         return next;
@@ -889,16 +943,16 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
     let (f, args) = (cx.x[0], cx.x[1]);
     let Some(n) = spread(cx, args) else {
         let fail = cx.error(am::BADARG);
-        return exc::raise(
-            cx,
-            pc,
-            fail,
-            First::Native(am::ERLANG, am::APPLY, &[f, args]),
-        );
+        let at = place_of_apply(cx, pc);
+        let first = First::Native(am::ERLANG, am::APPLY, &[f, args]);
+        return exc::raise(cx, at, fail, first);
     };
-    let to = fun_target(cx, f, n);
+    let mut to = fun_target(cx, f, n);
     if to.is_null() {
         return no_fun_pc(cx, pc, f, n, drop);
+    }
+    if to == code::stubs().apply_fun.as_ptr() {
+        to = code::stubs().reapply_fun.as_ptr();
     }
     cx.heap.stop = cx.heap.stop.add(drop);
     count_call(cx, to, live_of(f, n))

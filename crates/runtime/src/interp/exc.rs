@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub enum First<'a> {
     /// The place of the instruction.
     None,
+    /// The place of the instruction, a call, and the address that it would have returned to: as stock has it.
+    Call(*const u64),
     /// That native with those arguments, before the place of the instruction.
     Native(Term, Term, &'a [Term]),
     /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
@@ -87,7 +89,7 @@ pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *c
 unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
     let class = cx.exc.class.atom();
     let (kind, head, extra) = match first {
-        First::None => (0, NIL, NIL),
+        First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
             let fm = atom::intern("erl_erts_errors");
             let f = atom::intern("format_bs_fail");
@@ -142,6 +144,11 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     };
     let depth = depth();
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
+    if let First::Call(back) = first
+        && depth > 1
+    {
+        pcs.push(back as u64);
+    }
     let mut p = cx.heap.stop;
     let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
@@ -199,7 +206,14 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         entries.push(e);
     }
     // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
-    // caller's.
+    // caller's. Those of `apply/2` and `apply/3` are.
+    let stubs = code::stubs();
+    let applies = [
+        (stubs.apply_fun.as_ptr(), 2),
+        (stubs.reapply_fun.as_ptr(), 2),
+        (stubs.apply.as_ptr(), 3),
+    ];
+    let apply = |pc: u64| applies.iter().find(|a| a.0 as u64 == pc).map(|a| a.1);
     for (i, &pc) in pcs.iter().enumerate() {
         if entries.len() >= depth {
             break;
@@ -229,7 +243,10 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
                 };
                 cx.tuple(&[p.module, p.function, args, location])
             }
-            _ => continue,
+            _ => match apply(pc) {
+                Some(arity) => cx.tuple(&[am::ERLANG, am::APPLY, Term::small(arity), extra]),
+                None => continue,
+            },
         };
         entries.push(e);
     }

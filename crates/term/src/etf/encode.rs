@@ -57,6 +57,8 @@ pub struct Encoder {
     left_out: Vec<(usize, Term)>,
     /// Bytes of those.
     left_bytes: usize,
+    /// Bytes that `external_size` tells beyond those that there are: stock reckons with five for each small integer in a fun.
+    spare_bytes: usize,
 }
 
 /// An encoding without the contents of its large binaries.
@@ -64,7 +66,7 @@ pub struct Parts {
     pub bytes: Vec<u8>,
     /// Bitstrings whose whole bytes belong in front of the byte of that index.
     pub binaries: Vec<(usize, Term)>,
-    /// Bytes of the whole.
+    /// Bytes of the whole, and what stock's `external_size` counts beyond them.
     pub size: usize,
 }
 
@@ -79,7 +81,7 @@ pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Parts {
     loop {
         if let Some(bytes) = e.step(usize::MAX) {
             return Parts {
-                size: bytes.len() + e.left_bytes,
+                size: bytes.len() + e.left_bytes + e.spare_bytes,
                 bytes,
                 binaries: e.left_out,
             };
@@ -113,6 +115,7 @@ impl Encoder {
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            spare_bytes: 0,
         }
     }
     /// Without version byte and compression, behind what `out` holds already (distribution).
@@ -125,6 +128,7 @@ impl Encoder {
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            spare_bytes: 0,
         }
     }
     fn u16(&mut self, v: u16) {
@@ -271,8 +275,10 @@ impl Encoder {
                 self.u32(e.index);
                 self.u32(f.env.len() as u32);
                 self.atom(e.module);
+                let at = self.out.len();
                 self.small(e.old_index as i64);
                 self.small(e.old_uniq);
+                self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
                 self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
                 self.todo.push(Todo::One(f.creator));
             }
