@@ -115,7 +115,7 @@ calls(integers) ->
          {erlang, '==', [edge, float]}, {erlang, '<', [edge, float]}, {erlang, '<', [float, edge]}, {erlang, '+', [edge, float]}, {erlang, phash, [edge, edge]},
          {erlang, phash2, [any, edge]}, {erlang, crc32, [edge, bin]}, {erlang, make_tuple, [edge, any]}, {erlang, element, [edge, tuple]},
          {erlang, binary_part, [bin, edge, edge]}, {binary, part, [bin, edge, edge]}, {binary, at, [bin, edge]}, {erlang, split_binary, [bin, edge]},
-         {lists, seq, [edge, edge, edge]}, {lists, nth, [edge, list]}, {lists, sublist, [list, edge]}, {string, right, [chars, small]}, {math, pow, [edge, small]}];
+         {lists, nth, [edge, list]}, {lists, sublist, [list, edge]}, {math, pow, [edge, small]}];
 calls(strings) ->
     a1(string, [is_empty, length, to_graphemes, reverse, lowercase, uppercase, titlecase, casefold, to_integer, to_float, next_codepoint, next_grapheme, trim,
                 chomp, strip, to_upper, to_lower], chardata) ++

@@ -291,7 +291,7 @@ fn error_text(code: c_int) -> String {
         121 => "failed to get memory",
         122 => "unmatched parentheses",
         124 => "malformed number or name after (?(",
-        125 => "lookbehind assertion is not fixed length",
+        125 | re_syntax::TOO_LONG => "lookbehind assertion is not fixed length",
         127 => "conditional group contains more than two branches",
         128 => "assertion expected after (?( or (?(?C)",
         129 => "digit expected after (?+",

@@ -37,7 +37,7 @@ enum What {
     /// A group that is called, or asked for by a condition.
     Called(usize),
     /// `\1`: PCRE only looks whether there is such a group when it has read all.
-    Back(usize),
+    Back,
     /// Counted from where it stands; false: there is no such group.
     Relative(bool),
 }
@@ -67,12 +67,16 @@ const LONG_NAME: &str = "subpattern name is too long (maximum 32 characters)";
 const NO_NAME: &str = "subpattern name expected";
 const NO_PROPERTY: &str = "unknown property name after \\P or \\p";
 const NO_ESCAPE: &str = "unrecognized character follows \\";
+const NO_ASSERTION: &str = "assertion expected after (?( or (?(?C)";
 const MALFORMED: &str = "malformed number or name after (?(";
 const NO_REFERENCE: &str =
     "\\g is not followed by a braced, angle-bracketed, or quoted name/number or by a plain number";
 const NO_ZERO: &str = "a numbered reference must not be zero";
 const RECURSION: &str = "(?R or (?[+-]digits must be followed by )";
 const NO_REPEAT: &str = "nothing to repeat";
+
+/// PCRE2's code for a lookbehind whose length varies within bounds, which PCRE doesn't tell from others.
+pub const TOO_LONG: i32 = 200;
 
 /// Properties that PCRE knows; of PCRE2's it knows neither later ones nor other spellings.
 const PROPERTIES: &str = " Any Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bopomofo Brahmi Braille Buginese \
@@ -198,7 +202,8 @@ impl Reader<'_> {
                 return;
             };
             let end = self.skip(i + s.len(), |c| c.is_ascii_digit());
-            if end == i + s.len() || self.at(end) != Some(b')') {
+            let fits = self.number(i + s.len(), end) <= u32::MAX as usize;
+            if end == i + s.len() || self.at(end) != Some(b')') || !fits {
                 return;
             }
             self.copy_to(end + 1);
@@ -323,7 +328,7 @@ impl Reader<'_> {
                 let end = self.skip(i + 1, |c| c.is_ascii_digit());
                 let n = self.number(i + 1, end);
                 if n < 8 || n <= self.captures {
-                    self.refer(What::Back(n), 0);
+                    self.refer(What::Back, 0);
                     self.copy_to(end);
                 } else if c >= b'8' {
                     // No octal number either: the digit itself.
@@ -415,7 +420,7 @@ impl Reader<'_> {
             Some(b'-') => What::Relative(n <= self.captures),
             Some(_) => What::Called(self.captures.saturating_add(n)),
             None if calls => What::Called(n),
-            None => What::Back(n),
+            None => What::Back,
         };
         if calls {
             self.call(what, at);
@@ -808,10 +813,16 @@ impl Reader<'_> {
         match self.at(from) {
             // An assertion follows, or what is taken for one.
             Some(b'?' | b'*') => {
+                let next = self.at(from + 1);
+                let behind = matches!(self.at(from + 2), Some(b'=' | b'!'));
+                let asserts = matches!(next, Some(b'=' | b'!' | b'C'));
+                if self.at(from) == Some(b'?') && !(asserts || next == Some(b'<') && behind) {
+                    return Err((NO_ASSERTION, from));
+                }
                 self.copy_to(i + 2);
                 return Ok(());
             }
-            None | Some(b')') => return Err(("assertion expected after (?( or (?(?C)", from)),
+            None | Some(b')') => return Err((NO_ASSERTION, from)),
             _ => {}
         }
         let (name, close) = match self.at(from) {
@@ -821,7 +832,11 @@ impl Reader<'_> {
             Some(b'+' | b'-') => (from + 1, None),
             _ => (from, None),
         };
-        let end = self.skip(name, is_word);
+        let digit = self.at(name).is_some_and(|c| c.is_ascii_digit());
+        let end = match digit {
+            true => self.skip(name, |c| c.is_ascii_digit()),
+            false => self.skip(name, is_word),
+        };
         if end - name > 32 {
             return Err((LONG_NAME, end));
         }
@@ -832,7 +847,7 @@ impl Reader<'_> {
         };
         if end == name {
             return match self.at(end) {
-                Some(b')') => Err(("assertion expected after (?( or (?(?C)", end)),
+                Some(b')') => Err((NO_ASSERTION, end)),
                 _ => Err((MALFORMED, end)),
             };
         }
@@ -929,7 +944,7 @@ impl Read {
         match code {
             115 => self.missing().unwrap_or(len),
             // Lookbehind: PCRE looks at the group when it has read it.
-            125 | 136 => self.end_of(at).unwrap_or(at),
+            125 | 136 | TOO_LONG => self.end_of(at).unwrap_or(at),
             154 => self.end_of(at.saturating_sub(3)).unwrap_or(at),
             143 | 165 => at.saturating_sub(1),
             128 => at + 1,
@@ -942,7 +957,7 @@ impl Read {
         let nowhere = |r: &&Reference| match &r.what {
             What::Name(n) => !self.names.contains(n),
             What::Called(n) => *n > self.captures,
-            What::Back(_) | What::Relative(_) => false,
+            What::Back | What::Relative(_) => false,
         };
         let first = self.references.iter().find(relative);
         first

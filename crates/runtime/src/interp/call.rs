@@ -802,15 +802,28 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
 
 /// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
 unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
-    match applied_by_name(cx, pc) {
-        Some(_) => std::ptr::null(),
-        None => pc,
+    // What a process begins with is called by `apply/3` in any case.
+    let begins = pc == code::stubs().apply.as_ptr()
+        && (cx.heap.stop >= cx.heap.hend
+            || (*cx.heap.stop).raw() == code::stubs().exit.as_ptr() as u64);
+    match begins || applied_by_name(cx, pc).is_some() {
+        true => std::ptr::null(),
+        false => pc,
     }
 }
 
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 1);
     let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
+    if m == am::ERLANG
+        && f == am::APPLY
+        && n == 3
+        && cx.x[2]
+            .list_to_vec()
+            .is_none_or(|v| v.len() <= crate::cx::MAX_ARGS)
+    {
+        return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
+    }
     if let Some(next) = raise_here(cx, pc, m, f, n) {
         return next;
     }
@@ -825,6 +838,15 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 2);
     let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
+    if m == am::ERLANG
+        && f == am::APPLY
+        && n == 3
+        && cx.x[2]
+            .list_to_vec()
+            .is_none_or(|v| v.len() <= crate::cx::MAX_ARGS)
+    {
+        return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
+    }
     if let Some(next) = raise_here(cx, pc, m, f, n) {
         return next;
     }
@@ -918,8 +940,7 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
             return bad_apply(cx, pc, m, f, args);
         };
         // What `erlang:apply/3` is to call is called at once, by this instruction.
-        let again = m == am::ERLANG && f == am::APPLY && n == 3;
-        if !(again && cx.x[0].is_atom() && cx.x[1].is_atom()) {
+        if m != am::ERLANG || f != am::APPLY || n != 3 {
             break (m, f, n, args);
         }
     };
