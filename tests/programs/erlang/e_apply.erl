@@ -3,6 +3,7 @@
 -module(e_apply).
 -export([main/0, b/1, l/1, b2/2,l2/2, ab/2, al/2, af/1, m1/1,m2/1, s/0]).
 main() ->
+  logger:set_primary_config(level, none),
   T = fun(N, F) -> io:format("~w ~0p~n", [N, try F() catch C:R:S -> {C,case R of {badarity,_} -> badarity; _ -> R end,[{M,Fn,case A of _ when is_list(A) -> {length(A)}; _ -> A end,proplists:get_value(line,I)} || {M,Fn,A,I} <- S, M =/= erl_eval, M=/=init]} end]) end,
   T(body_badfun, fun() -> b(x) end), T(body_arity, fun() -> b(fun() -> ok end) end),
   T(last_badfun, fun() -> l(x) end), T(last_arity, fun() -> l(fun() -> ok end) end),
