@@ -121,19 +121,19 @@ calls(strings) ->
     a1(string, [is_empty, length, to_graphemes, reverse, lowercase, uppercase, titlecase, casefold, to_integer, to_float, next_codepoint, next_grapheme, trim,
                 chomp, strip, to_upper, to_lower], chardata) ++
         [{string, F, [chardata, chardata]} || F <- [equal, prefix, concat, find, split, str, rstr, span, cspan]] ++
-        [{string, slice, [chardata, small]}, {string, slice, [chardata, small, small]}, {string, pad, [chardata, small]}, {string, pad, [chardata, small, word]},
+        [{string, slice, [chardata, width]}, {string, slice, [chardata, width, width]}, {string, pad, [chardata, width]}, {string, pad, [chardata, width, word]},
          {string, trim, [chardata, word, chars]}, {string, take, [chardata, chars]}, {string, take, [chardata, chars, bool]}, {string, lexemes, [chardata, chars]},
-         {string, nth_lexeme, [chardata, small, chars]}, {string, replace, [chardata, chardata, chardata]}, {string, replace, [chardata, chardata, chardata, {literal, all}]},
+         {string, nth_lexeme, [chardata, width, chars]}, {string, replace, [chardata, chardata, chardata]}, {string, replace, [chardata, chardata, chardata, {literal, all}]},
          {string, split, [chardata, chardata, word]}, {string, find, [chardata, chardata, word]}, {string, equal, [chardata, chardata, bool]},
-         {string, tokens, [chars, chars]}, {string, join, [list, chars]}, {string, chars, [small, small]}, {string, centre, [chars, small]},
-         {string, substr, [chars, small, small]}, {string, list_to_integer, [number_text]}, {string, list_to_float, [number_text]},
+         {string, tokens, [chars, chars]}, {string, join, [list, chars]}, {string, chars, [width, width]}, {string, centre, [chars, width]},
+         {string, substr, [chars, width, width]}, {string, list_to_integer, [number_text]}, {string, list_to_float, [number_text]},
          {io_lib, fread, [format, chars]}, {io_lib, format, [format, list]}, {io_lib, latin1_char_list, [any]}, {io_lib, char_list, [any]},
          {io_lib, printable_list, [any]}, {io_lib, printable_unicode_list, [any]}, {io_lib, write_string, [chars]}, {io_lib, write_string_as_latin1, [chars]},
-         {io_lib, write, [any, small]}, {io_lib, print, [any, small, small, small]}, {io_lib, format, [format, list, options]}, {io_lib, limit_term, [any, small]},
+         {io_lib, write, [any, width]}, {io_lib, print, [any, width, width, width]}, {io_lib, format, [format, list, options]}, {io_lib, limit_term, [any, width]},
          {io_lib, build_text, [any]}, {io_lib, scan_format, [format, list]}, {io_lib, unscan_format, [any]}, {erl_scan, string, [chars, any, word]},
          {base64, encode, [iolist]}, {base64, decode, [bin]}, {base64, mime_decode, [bin]}, {base64, decode_to_string, [chars]},
          {uri_string, parse, [chardata]}, {uri_string, normalize, [chardata]}, {uri_string, quote, [chardata]}, {unicode_util, uppercase, [chardata]},
-         {unicode_util, nfkd, [chardata]}, {unicode_util, nfkc, [chardata]}, {unicode_util, lookup, [small]}, {erl_parse, abstract, [any]}];
+         {unicode_util, nfkd, [chardata]}, {unicode_util, nfkc, [chardata]}, {unicode_util, lookup, [width]}, {erl_parse, abstract, [any]}];
 calls(paths) ->
     a1(filename, [absname, basename, dirname, extension, rootname, split, flatten, nativename, pathtype], path) ++
         [{filename, join, [names]}, {filename, join, [path, path]}, {filename, basename, [path, path]}, {filename, rootname, [path, path]},
@@ -191,7 +191,7 @@ calls(identifiers) ->
          {erlang, cancel_timer, [identifier, options]}, {erlang, read_timer, [thing, options]}, {erlang, group_leader, [thing, thing]}, {erlang, group_leader, [identifier, identifier]},
          {erlang, port_command, [thing, iolist]}, {erlang, port_command, [identifier, iolist, options]}, {erlang, port_control, [identifier, small, iolist]}, {erlang, port_call, [thing, small, any]},
          {erlang, port_connect, [identifier, identifier]}, {erlang, port_info, [identifier, word]}, {erlang, port_info, [thing, thing]}, {erlang, port_set_data, [thing, any]},
-         {erlang, open_port, [thing, options]}, {erlang, open_port, [{literal, {spawn, "/nowhere/to/be/found"}}, options]}, {erlang, open_port, [{literal, {spawn_executable, "/nowhere"}}, options]},
+         {erlang, open_port, [thing, options]}, {erlang, open_port, [{literal, {spawn_executable, "/nowhere"}}, options]},
          {erlang, alias, [options]}, {erlang, process_display, [thing, thing]}, {erlang, is_process_alive, [identifier]}, {erlang, exit_signal, [identifier, any]},
          {erlang, phash2, [identifier]}, {erlang, '<', [identifier, identifier]}, {erlang, '==', [identifier, identifier]}, {erlang, term_to_binary, [identifier]}, {erlang, element, [small, identifier]}];
 calls(funs) ->
