@@ -31,23 +31,34 @@ pub struct Graph<'a, const SHARE: bool> {
     last: usize,
     /// What is in no area: whether it was met twice.
     others: HashMap<usize, bool>,
+    /// Terms of the heap that lie in regions too.
+    known: HashMap<u64, Term>,
     words: usize,
     any_twice: bool,
     any_binary: bool,
 }
 
 impl<'a, const SHARE: bool> Graph<'a, SHARE> {
-    /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words.
+    /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words. What the heap has sent not long
+    /// ago is in a region, and is referred to there.
     pub fn of(t: Term, heap: Option<&'a Heap>, limit: usize) -> Option<Graph<'a, SHARE>> {
         let mut g = Graph {
             heap,
             areas: Vec::new(),
             last: 0,
             others: HashMap::new(),
+            known: HashMap::new(),
             words: 0,
             any_twice: false,
             any_binary: false,
         };
+        if SHARE && let Some(sent) = heap.and_then(|h| h.sent.as_ref()) {
+            for (t, shared) in sent.terms() {
+                g.met(t.ptr());
+                g.known.insert(t.raw(), shared);
+            }
+            g.any_twice = false;
+        }
         g.measure(t, limit).then_some(g)
     }
     /// Words that [`Graph::copy`] needs.
@@ -264,6 +275,11 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                         break;
                     }
                     let twice = self.is_twice(t.ptr());
+                    if twice && let Some(&c) = self.known.get(&t.raw()) {
+                        hold(c, to);
+                        *slot = c;
+                        break;
+                    }
                     if twice && let Some(&c) = made.get(&t.raw()) {
                         *slot = c;
                         break;

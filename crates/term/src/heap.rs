@@ -143,6 +143,13 @@ pub struct Sent {
     message: u64,
 }
 
+impl Sent {
+    /// The terms, and where they lie in regions.
+    pub fn terms(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
+        self.entries.iter().map(|e| (e.term, e.shared))
+    }
+}
+
 /// The parts of so many messages are remembered, those that were sent last: until its next collection the sender keeps their
 /// regions alive.
 const SENT_MESSAGES: u64 = 2;

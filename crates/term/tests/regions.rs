@@ -279,3 +279,31 @@ fn counts_return_to_where_they_were() {
         t.join().unwrap_or_else(|_| panic!("a thread died"));
     }
 }
+
+#[test]
+fn a_graph_refers_to_what_was_sent_before() {
+    region::init();
+    let mut h = Heap::empty();
+    let l = numbers(&mut h, 1000);
+    let (s, r) = in_region(l);
+    // SAFETY: `s` is a copy of `l`, which stays until the heap goes.
+    unsafe { h.remember_sent(l, s, r) };
+    let again = h.cons(l, l);
+    let t = h.tuple(&[l, again, NIL]);
+    let Some(g) = Graph::<true>::of(t, Some(&h), 1000) else {
+        panic!("it has no more words");
+    };
+    assert!(g.words() == 4 + 2 && g.any_twice());
+    let mut b = Builder::counted(g.words());
+    let c = g.copy(t, &mut b);
+    let outer = b.finish();
+    let e = c.as_tuple().unwrap_or_default();
+    assert!(e[0] == s && e[1].as_cons() == Some((s, s)) && outer.holds(s.ptr()));
+    // SAFETY: nothing is used after.
+    unsafe {
+        outer.release();
+        gc::destroy(&mut h);
+        assert_eq!(holders(r), 1);
+        r.release();
+    }
+}
