@@ -1,4 +1,4 @@
-%% atomics, counters, persistent_term, code from several processes at once. @stress
+%% atomics, counters, persistent_term, code from several processes at once. @stress @shared
 -module(c_atomics).
 -export([main/0]).
 

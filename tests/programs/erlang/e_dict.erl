@@ -1,4 +1,4 @@
-%% Process dictionary, process_info, process flags. @stress
+%% Process dictionary, process_info, process flags. @stress @shared
 -module(e_dict).
 -export([main/0]).
 

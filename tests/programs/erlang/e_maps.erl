@@ -1,4 +1,4 @@
-%% Maps, small and large: order of keys, updates, comprehension through lists, comparison. @stress
+%% Maps, small and large: order of keys, updates, comprehension through lists, comparison. @stress @shared
 -module(e_maps).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Exceptions: classes, reasons, stack traces, after, nested, re-raised. @stress
+%% Exceptions: classes, reasons, stack traces, after, nested, re-raised. @stress @shared
 -module(p_exceptions).
 -export([main/0, f/1, undefined_guard/1]).
 

@@ -1,4 +1,4 @@
-%% Registered names. @stress
+%% Registered names. @stress @shared
 -module(p_registry).
 -export([main/0]).
 
