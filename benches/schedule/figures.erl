@@ -4,7 +4,7 @@
 -export([main/1, names/0]).
 
 names() ->
-    [latency, compaction, after_exit, sleepers, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
+    [latency, compaction, compaction_10k, after_exit, sleepers, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
 
 main([Name]) ->
     lists:foreach(fun({What, Unit, N}) -> io:format("~s ~s ~.3f~n", [What, Unit, float(N)]) end, run(list_to_atom(Name))),
@@ -34,6 +34,21 @@ run(compaction) ->
     After = resident(),
     [P ! stop || P <- Ps],
     [{compaction_grown, "MiB", (Grown - Before) / 1024}, {compaction_left, "MiB", (After - Before) / 1024}];
+
+%% Ten thousand such processes, which have made 100 GB of garbage: no more are started while they take more than
+%% 2 GiB, and none after that has lasted for ten seconds. How many could be started, how long that took, the peak, and what
+%% is left two seconds later.
+run(compaction_10k) ->
+    Before = resident(),
+    Self = self(),
+    T0 = erlang:monotonic_time(millisecond),
+    Ps = grow_many(list_to_integer(os:getenv("COMPACTION_10K", "10000")), Before + 2048 * 1024, Self, []),
+    Took = erlang:monotonic_time(millisecond) - T0,
+    timer:sleep(2500),
+    After = resident(),
+    [P ! stop || P <- Ps],
+    [{compaction_10k_started, "count", length(Ps)}, {compaction_10k_took, "s", Took / 1000},
+     {compaction_10k_peak, "MiB", (status("VmHWM") - Before) / 1024}, {compaction_10k_left, "MiB", (After - Before) / 1024}];
 
 %% Resident memory after 200,000 processes have come and gone, against the start.
 run(after_exit) ->
@@ -92,15 +107,19 @@ run(long_scan) ->
 run(spawn_10k) -> spawns(spawn_10k, 10000);
 run(spawn_120k) -> spawns(spawn_120k, 120000);
 
-%% 61 pieces of integer work by workers x jobs, with a reporter and a reader of standard input beside them.
+%% 61 pieces of integer work by workers x jobs, with a reporter and a reader of standard input beside them: how long each
+%% cell takes, the highest of the cells' peaks of resident memory, and how many times the lowest that is.
 run(matrix) ->
-    lists:append([begin
+    {Times, Peaks} = lists:unzip([begin
         set_online(W),
+        %% The kernel starts its high-water mark anew.
+        ok = file:write_file("/proc/self/clear_refs", "5"),
         {T, ok} = timer:tc(fun() -> matrix(J, Yield) end),
         Name = io_lib:format("matrix_~bx~b~s", [W, J, if Yield -> "_yield"; true -> "" end]),
-        [{lists:flatten(Name), "ms", T / 1000}]
-    end || W <- [20, 4, 1], J <- [20, 4, 1], Yield <- [false, true]])
-    ++ [{matrix_peak, "MiB", status("VmHWM") / 1024}];
+        {{lists:flatten(Name), "ms", T / 1000}, status("VmHWM")}
+    end || W <- [20, 4, 1], J <- [20, 4, 1], Yield <- [false, true]]),
+    {Least, Most} = {lists:min(Peaks), lists:max(Peaks)},
+    Times ++ [{matrix_peak, "MiB", Most / 1024}, {matrix_peak_ratio, "x", Most / Least}];
 
 %% 16 independent pieces on two schedulers against one.
 run(speed_up) ->
@@ -159,6 +178,21 @@ ticks(To, Worst, Last) ->
     after 1 ->
         Now = erlang:monotonic_time(microsecond),
         ticks(To, max(Worst, Now - Last - 1000), Now)
+    end.
+
+grow_many(0, _, _, Ps) -> Ps;
+grow_many(N, Most, Self, Ps) ->
+    case room(Most, 200) of
+        false -> Ps;
+        true ->
+            P = spawn(fun() -> grow(Self) end),
+            receive {P, grown} -> grow_many(N - 1, Most, Self, [P | Ps]) end
+    end.
+room(_, 0) -> false;
+room(Most, Tries) ->
+    case resident() < Most of
+        true -> true;
+        false -> timer:sleep(50), room(Most, Tries - 1)
     end.
 
 grow(To) ->

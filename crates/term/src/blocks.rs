@@ -181,6 +181,67 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     }
 }
 
+/// Whether a block of so many words is mapped from the system.
+pub fn is_mapped(words: usize) -> bool {
+    words > MAP_ABOVE_WORDS
+}
+
+/// Makes a mapped block larger: where it is now, with all its words. None where that takes a new block.
+///
+/// # Safety
+/// `p` came from [`alloc_block`] with `words` and is not used afterwards if there is a result, save through that.
+pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option<*mut Term> {
+    if words <= MAP_ABOVE_WORDS {
+        return None;
+    }
+    let page = sys::page_bytes();
+    let (from, bytes) = (
+        (words * 8).next_multiple_of(page),
+        (to * 8).next_multiple_of(page),
+    );
+    let q = sys::resize(p as usize, from, bytes)?;
+    HEAP_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    Some(q as *mut Term)
+}
+
+/// Whether [`cut_block`] may be called.
+pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
+    to < words && to > MAP_ABOVE_WORDS
+}
+
+/// Gives back the end of a block.
+///
+/// # Safety
+/// `p` came from [`alloc_block`] with `words`, of which those from `to` on are not used afterwards; [`may_cut_block`].
+pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
+    debug_assert!(may_cut_block(words, to));
+    HEAP_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
+    MAPPED_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
+    // The system keeps the page that the cut goes through, and frees it with the rest.
+    let page = sys::page_bytes();
+    let from = (p.add(to) as usize).next_multiple_of(page);
+    let end = (p.add(words) as usize).next_multiple_of(page);
+    if from < end {
+        sys::release(from, end - from);
+    }
+}
+
+/// Gives back the whole pages between two addresses of a mapped block; nothing where it is small.
+///
+/// # Safety
+/// Both are in one block, in which nothing between them is in use.
+pub(crate) unsafe fn decommit_between(a: *mut Term, b: *mut Term) {
+    let page = sys::page_bytes();
+    let (a, b) = (
+        (a as usize).next_multiple_of(page),
+        b as usize / page * page,
+    );
+    if a + (MAP_ABOVE_WORDS * 8) / 8 < b {
+        sys::decommit(a, b - a);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,8 @@
 //! A minor collection copies what is reachable of the young block and the attached fragments: what lies below the
 //! high-water mark (it survived once already) goes to the old block, the rest to a new young block. A full sweep
 //! copies everything to one new young block. What is moved leaves a forwarding mark behind: a boxed pointer where
-//! the header was, or [`Term::NON_VALUE`] in the head and the new cell in the tail.
+//! the header was, or [`Term::NON_VALUE`] in the head and the new cell in the tail. An old generation of more than a
+//! few megabytes is not copied: see [`crate::mark_compact`].
 //!
 //! Invariants:
 //! * Only what is known by address to belong to this heap is moved. Regions and queued messages stay and are never
@@ -18,12 +19,15 @@
 
 use crate::bin::RcBin;
 use crate::blocks::MAP_ABOVE_WORDS;
-pub use crate::blocks::{alloc_block, free_block, heap_bytes, mapped_bytes};
+pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_bytes};
+pub(crate) use crate::blocks::{cut_block, decommit_between, grow_block, may_cut_block};
 use crate::copy::retain_object;
 use crate::fun::FunEntry;
 use crate::heap::{Heap, OffHeap, Sent};
 use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
+use crate::mark_compact::{self, Room};
+use crate::merge;
 use crate::node::Node;
 use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
@@ -111,7 +115,7 @@ fn words_between(a: *mut Term, b: *mut Term) -> usize {
     (b as usize - a as usize) >> 3
 }
 
-unsafe fn poison(p: *mut Term, words: usize) {
+pub(crate) unsafe fn poison(p: *mut Term, words: usize) {
     for i in 0..words {
         (p.add(i) as *mut u64).write(POISON);
     }
@@ -159,7 +163,9 @@ pub unsafe fn collect(
             && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
     // Who asks for it is to see that memory was given back.
     heap.shrink_next |= fullsweep;
-    let moved = if full {
+    let moved = if full && is_large(heap) {
+        sweep_in_place(heap, need, roots)
+    } else if full {
         full_sweep(heap, need, roots, &[])
     } else {
         minor(heap, need, roots, mature)
@@ -170,6 +176,76 @@ pub unsafe fn collect(
     COLLECTIONS.fetch_add(1, Ordering::Relaxed);
     RECLAIMED_WORDS.fetch_add(before.saturating_sub(all_words(heap)), Ordering::Relaxed);
     moved
+}
+
+/// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
+pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
+
+/// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
+/// collected. Half as much as lives, a quarter where that is more than 64 MiB.
+pub(crate) fn spare_words(live: usize) -> usize {
+    if live > 8 << 20 { live / 4 } else { live / 2 }
+}
+
+/// Whether the old generation is to be collected where it lies.
+fn is_large(heap: &Heap) -> bool {
+    let words = words_between(heap.old_heap, heap.old_htop);
+    let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= mark_compact::MOST_WORDS;
+    // Stress mode does both, with generations of all sizes.
+    large || (stress() && words > 0 && (heap.old_htop as usize >> 4) & 1 == 0)
+}
+
+/// A full sweep that copies the young generation, and collects the old one where it lies.
+unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
+    let mut seen = Vec::new();
+    let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
+    moved += mark_compact::collect(heap, roots, &mut seen, Room::Grow);
+    moved += leave_regions(heap, need, roots, &seen);
+    after_full(heap);
+    finish(heap);
+    moved
+}
+
+/// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
+/// young block. The next collection would copy it there.
+unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
+    debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop);
+    let (stack, used) = (heap.stack_words(), heap.used_words());
+    let block = alloc_block(young_words);
+    let hend = block.add(young_words);
+    let stop = hend.sub(stack);
+    std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+    (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
+    (heap.heap, heap.htop, heap.high_water) = (block, block, block);
+    (heap.stop, heap.hend) = (stop, hend);
+    let mut young = std::mem::take(&mut heap.off_heap);
+    heap.old_off_heap.append(&mut young);
+    let (words, keep) = (
+        heap.old_block_words(),
+        heap_size_for(used + spare_words(used)),
+    );
+    if may_cut_block(words, keep) {
+        cut_block(heap.old_heap, words, keep);
+        heap.old_hend = heap.old_heap.add(keep);
+    }
+    if !stress() {
+        decommit_between(heap.old_htop, heap.old_hend);
+    }
+}
+
+/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth.
+fn young_part(old_words: usize) -> usize {
+    if old_words > 8 << 20 {
+        old_words / 16
+    } else {
+        old_words / 8
+    }
+}
+
+/// Words of the young block in front of an old generation, for a stack and a need.
+fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
+    let want = 3 * (heap.stack_words() + need);
+    heap_size_for(want.max(young_part(old_words)).max(heap.min_heap_words))
 }
 
 /// A full sweep that also copies out what lies in the given areas (start and end addresses), such as the literals of
@@ -195,12 +271,20 @@ pub unsafe fn collect_literals_out(
 /// As for [`collect`].
 pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     absorb_fragment_lists(heap);
-    let bound = all_words(heap) + heap.stack_words() + heap.stack_reserve;
     let mut seen = Vec::new();
-    let mut moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+    let mut moved;
+    if is_large(heap) {
+        let bound = heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
+        moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
+        moved += mark_compact::collect(heap, roots, &mut seen, Room::Exact);
+    } else {
+        let bound = all_words(heap) + heap.stack_words() + heap.stack_reserve;
+        moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+    }
     moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
     after_full(heap);
-    let exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    exact -= merge::merge(heap, roots);
     if exact < heap.block_words() {
         moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
     }
@@ -249,14 +333,40 @@ fn all_words(heap: &Heap) -> usize {
 }
 
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
+    let moved = minor_copy(heap, need, roots, mature);
+    finish(heap);
+    moved
+}
+
+unsafe fn minor_copy(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    mature: usize,
+) -> usize {
     if mature > 0 && heap.old_heap.is_null() {
         let n = heap_size_for(heap.used_words());
         heap.old_heap = alloc_block(n);
         heap.old_htop = heap.old_heap;
         heap.old_hend = heap.old_heap.add(n);
     }
+    copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
+}
+
+/// Copies the young generation, or (minor collection) promotes what of it is mature and copies the rest.
+unsafe fn copy_young(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    seen: &mut Vec<SeenRegion>,
+) -> usize {
     let stack = heap.stack_words();
-    let young = words_between(heap.high_water, heap.htop) + heap.frag_words;
+    let from = match kind {
+        Kind::Minor => heap.high_water,
+        _ => heap.heap,
+    };
+    let young = words_between(from, heap.htop) + heap.frag_words;
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
     if heap.grow_next {
         size = heap_size_for(size + 1);
@@ -269,7 +379,7 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     if size < bound {
         size = heap_size_for(bound);
     }
-    let mut moved = pass(heap, size, roots, Kind::Minor, &[], &mut Vec::new());
+    let mut moved = pass(heap, size, roots, kind, &[], seen);
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap is wanted again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
@@ -293,7 +403,7 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
         );
     } else if size > LARGE_WORDS && want < size / 4 {
         // A small new generation in front of a large old one would be collected too often.
-        let target = (3 * want).max(heap.old_block_words() / 8);
+        let target = (3 * want).max(young_part(heap.old_words()));
         let target = heap_size_for(target.max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
@@ -301,7 +411,6 @@ unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature:
     } else {
         heap.grow_next = want > size / 4 * 3;
     }
-    finish(heap);
     moved
 }
 
@@ -331,6 +440,14 @@ unsafe fn full_sweep(
     );
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
+    let used = heap.used_words();
+    if used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (stress() && used > SMALL_WORDS) {
+        let young = young_words_for(heap, used, need);
+        settle_old(heap, young);
+        heap.grow_next = false;
+        finish(heap);
+        return moved;
+    }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
     heap.grow_next = false;
@@ -380,6 +497,8 @@ enum Kind {
     Minor,
     /// Both generations and fragments.
     Full,
+    /// Young block and fragments, without promotion: the old generation is collected afterwards, where it lies.
+    Young,
     /// The young block only, without promotion: to give it another size.
     Resize,
 }
@@ -419,11 +538,11 @@ unsafe fn leave_regions(
             left += words;
         }
     }
-    if areas.is_empty() || left < heap.used_words() {
+    if areas.is_empty() || left < all_words(heap) {
         return 0;
     }
     areas.sort_unstable();
-    let bound = heap.used_words() + kept + heap.stack_words() + need;
+    let bound = all_words(heap) + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
     pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
 }
@@ -454,13 +573,16 @@ unsafe fn words_inside(t: Term, r: &Region, limit: usize) -> Option<usize> {
 
 /// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
 /// the heap's own references lead to the region from now on. The result is what still has its own memory.
-unsafe fn mark_sent(m: &mut Mover, sent: &mut Option<Box<Sent>>) -> Option<Box<Sent>> {
+pub(crate) unsafe fn mark_sent(
+    moves: impl Fn(usize) -> bool,
+    sent: &mut Option<Box<Sent>>,
+) -> Option<Box<Sent>> {
     let mut s = sent.take()?;
     let mut marked = Sent::default();
     for i in (0..s.entries.len()).rev() {
         let e = &s.entries[i];
         let p = e.term.ptr();
-        if !m.mine(p as usize) {
+        if !moves(p as usize) {
             // The old generation stays where it is: its references will follow with the next full sweep.
             continue;
         }
@@ -479,7 +601,7 @@ unsafe fn mark_sent(m: &mut Mover, sent: &mut Option<Box<Sent>>) -> Option<Box<S
 }
 
 /// A counted region that a full sweep met, and the terms in it that the heap refers to.
-struct SeenRegion {
+pub(crate) struct SeenRegion {
     region: &'static Region,
     terms: Vec<Term>,
     /// More than are worth keeping.
@@ -542,13 +664,10 @@ unsafe fn pass(
         literals,
         copied: HashMap::new(),
         copied_off_heap: OffHeap::default(),
-        see: kind != Kind::Resize,
-        seen: RegionSet::default(),
-        seen_old: RegionSet::default(),
-        in_old: false,
-        list: if kind == Kind::Full { Some(seen) } else { None },
-        last: (0, 0),
-        last_index: usize::MAX,
+        notes: Notes::new(
+            kind != Kind::Resize,
+            matches!(kind, Kind::Full | Kind::Young).then_some(seen),
+        ),
         top: block,
         old_top: heap.old_htop,
     };
@@ -556,7 +675,7 @@ unsafe fn pass(
     let marked = if kind == Kind::Resize {
         None
     } else {
-        mark_sent(&mut m, &mut heap.sent)
+        mark_sent(|a| m.mine(a), &mut heap.sent)
     };
     for r in roots.iter_mut() {
         for t in r.iter_mut() {
@@ -582,13 +701,14 @@ unsafe fn pass(
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
     match kind {
         Kind::Resize => {}
+        Kind::Young => regions.keep_only(std::mem::take(&mut m.notes.seen)),
         // All that is young and live was looked at. What old objects refer to came before them.
         Kind::Minor => {
-            regions.keep_only(std::mem::take(&mut m.seen));
-            old_regions.append(&mut m.seen_old);
+            regions.keep_only(std::mem::take(&mut m.notes.seen));
+            old_regions.append(&mut m.notes.seen_old);
         }
         Kind::Full => {
-            regions.keep_only(std::mem::take(&mut m.seen));
+            regions.keep_only(std::mem::take(&mut m.notes.seen));
             old_regions.release_all();
         }
     }
@@ -682,9 +802,16 @@ struct Mover<'a> {
     literals: &'a [(usize, usize)],
     copied: HashMap<u64, Term>,
     copied_off_heap: OffHeap,
-    /// Whether to note the counted regions that are pointed into: from what will be young, and from what is old.
+    notes: Notes<'a>,
+    top: *mut Term,
+    old_top: *mut Term,
+}
+
+/// The counted regions that terms were found to point into.
+pub(crate) struct Notes<'a> {
+    /// Whether to note them: from what will be young, and from what is old.
     see: bool,
-    seen: RegionSet,
+    pub(crate) seen: RegionSet,
     seen_old: RegionSet,
     /// Whether it is the old block that is being looked through.
     in_old: bool,
@@ -694,104 +821,24 @@ struct Mover<'a> {
     /// wanted.
     last: (usize, usize),
     last_index: usize,
-    top: *mut Term,
-    old_top: *mut Term,
 }
 
-fn within(areas: &[(usize, usize)], a: usize) -> bool {
-    let i = areas.partition_point(|&(lo, _)| lo <= a);
-    i > 0 && a < areas[i - 1].1
-}
-
-impl Mover<'_> {
-    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
-    #[inline(always)]
-    unsafe fn forward(&mut self, slot: *mut Term) {
-        let t = *slot;
-        match t.raw() & 3 {
-            TAG_LIST => {
-                let p = t.ptr();
-                let a = p as usize;
-                if !self.mine(a) {
-                    self.outside(slot);
-                    return;
-                }
-                let h = *p;
-                let tl = *p.add(1);
-                if h == Term::NON_VALUE {
-                    *slot = tl;
-                    // Marked by `mark_sent`.
-                    self.note(tl);
-                    return;
-                }
-                let q = self.take(a, 2);
-                q.write(h);
-                q.add(1).write(tl);
-                let c = Term::cons_at(q);
-                p.write(Term::NON_VALUE);
-                p.add(1).write(c);
-                *slot = c;
-            }
-            TAG_BOXED => {
-                let p = t.ptr();
-                let a = p as usize;
-                if !self.mine(a) {
-                    self.outside(slot);
-                    return;
-                }
-                let h = *p;
-                if h.is_boxed() {
-                    *slot = h;
-                    self.note(h);
-                    return;
-                }
-                let n = layout::object_words(p);
-                let q = self.take(a, n);
-                q.write(h);
-                for i in 1..n {
-                    q.add(i).write(*p.add(i));
-                }
-                let c = Term::boxed_at(q);
-                p.write(c);
-                *slot = c;
-            }
-            _ => {}
+impl<'a> Notes<'a> {
+    pub(crate) fn new(see: bool, list: Option<&'a mut Vec<SeenRegion>>) -> Notes<'a> {
+        Notes {
+            see,
+            seen: RegionSet::default(),
+            seen_old: RegionSet::default(),
+            in_old: false,
+            list,
+            last: (0, 0),
+            last_index: usize::MAX,
         }
-    }
-
-    #[inline(always)]
-    fn mine(&self, a: usize) -> bool {
-        a.wrapping_sub(self.young) < self.young_len
-            || a.wrapping_sub(self.old) < self.old_len
-            || (!self.frags.is_empty() && within(self.frags, a))
-    }
-
-    /// Room for the copy of what lies at `a`.
-    #[inline(always)]
-    unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
-        if a.wrapping_sub(self.young) < self.promote_len {
-            let q = self.old_top;
-            self.old_top = q.add(n);
-            q
-        } else {
-            let q = self.top;
-            self.top = q.add(n);
-            q
-        }
-    }
-
-    /// A pointer that leads out of the heap.
-    #[inline(always)]
-    unsafe fn outside(&mut self, slot: *mut Term) {
-        if !self.literals.is_empty() && self.forward_literal(slot) {
-            return;
-        }
-        self.note(*slot);
     }
 
     /// Notes the counted region that `t` lies in, if it does.
     #[inline(always)]
-    fn note(&mut self, t: Term) {
+    pub(crate) fn note(&mut self, t: Term) {
         if self.see && is_counted_ptr(t.ptr()) {
             self.note_region(t);
         }
@@ -836,6 +883,98 @@ impl Mover<'_> {
             }
         }
     }
+}
+
+fn within(areas: &[(usize, usize)], a: usize) -> bool {
+    let i = areas.partition_point(|&(lo, _)| lo <= a);
+    i > 0 && a < areas[i - 1].1
+}
+
+impl Mover<'_> {
+    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    #[inline(always)]
+    unsafe fn forward(&mut self, slot: *mut Term) {
+        let t = *slot;
+        match t.raw() & 3 {
+            TAG_LIST => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    self.outside(slot);
+                    return;
+                }
+                let h = *p;
+                let tl = *p.add(1);
+                if h == Term::NON_VALUE {
+                    *slot = tl;
+                    // Marked by `mark_sent`.
+                    self.notes.note(tl);
+                    return;
+                }
+                let q = self.take(a, 2);
+                q.write(h);
+                q.add(1).write(tl);
+                let c = Term::cons_at(q);
+                p.write(Term::NON_VALUE);
+                p.add(1).write(c);
+                *slot = c;
+            }
+            TAG_BOXED => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    self.outside(slot);
+                    return;
+                }
+                let h = *p;
+                if h.is_boxed() {
+                    *slot = h;
+                    self.notes.note(h);
+                    return;
+                }
+                let n = layout::object_words(p);
+                let q = self.take(a, n);
+                q.write(h);
+                for i in 1..n {
+                    q.add(i).write(*p.add(i));
+                }
+                let c = Term::boxed_at(q);
+                p.write(c);
+                *slot = c;
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn mine(&self, a: usize) -> bool {
+        a.wrapping_sub(self.young) < self.young_len
+            || a.wrapping_sub(self.old) < self.old_len
+            || (!self.frags.is_empty() && within(self.frags, a))
+    }
+
+    /// Room for the copy of what lies at `a`.
+    #[inline(always)]
+    unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
+        if a.wrapping_sub(self.young) < self.promote_len {
+            let q = self.old_top;
+            self.old_top = q.add(n);
+            q
+        } else {
+            let q = self.top;
+            self.top = q.add(n);
+            q
+        }
+    }
+
+    /// A pointer that leads out of the heap.
+    #[inline(always)]
+    unsafe fn outside(&mut self, slot: *mut Term) {
+        if !self.literals.is_empty() && self.forward_literal(slot) {
+            return;
+        }
+        self.notes.note(*slot);
+    }
 
     /// Copies out what lies among the literals that are to be left. True if `slot` did.
     #[cold]
@@ -877,11 +1016,11 @@ impl Mover<'_> {
             return p;
         }
         // A region is noted anew for each generation.
-        (self.in_old, self.last) = (true, (0, 0));
+        (self.notes.in_old, self.notes.last) = (true, (0, 0));
         while p < self.old_top {
             p = self.scan_at(p);
         }
-        (self.in_old, self.last) = (false, (0, 0));
+        (self.notes.in_old, self.notes.last) = (false, (0, 0));
         p
     }
 
@@ -918,7 +1057,7 @@ impl Mover<'_> {
             if h == Term::NON_VALUE {
                 *slot = tl;
                 // Marked by `mark_sent`.
-                self.note(tl);
+                self.notes.note(tl);
                 return slot.add(1);
             }
             let q = self.take(a, 2);

@@ -322,6 +322,10 @@ impl Heap {
     pub fn stack_words(&self) -> usize {
         (self.hend as usize - self.stop as usize) >> 3
     }
+    /// Words used by terms in the old block.
+    pub fn old_words(&self) -> usize {
+        (self.old_htop as usize - self.old_heap as usize) >> 3
+    }
     /// Words of the old block, used or not.
     pub fn old_block_words(&self) -> usize {
         (self.old_hend as usize - self.old_heap as usize) >> 3

@@ -26,6 +26,8 @@ pub mod holders;
 pub mod layout;
 pub mod magic;
 pub mod map;
+mod mark_compact;
+mod merge;
 pub mod node;
 pub mod print;
 pub mod region;

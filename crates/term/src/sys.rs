@@ -94,7 +94,7 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
         None
     }
 }
-/// Gives a whole mapping made by `reserve` or `reserve_rw` back, addresses and all.
+/// Gives a mapping made by `reserve` or `reserve_rw` back, or whole pages of it, addresses and all.
 pub fn release(addr: usize, bytes: usize) {
     // SAFETY: the caller made the mapping and forgets it.
     unsafe { libc::munmap(addr as *mut _, bytes) };

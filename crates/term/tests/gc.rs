@@ -189,7 +189,11 @@ fn random_graphs_survive_every_kind_of_collection() {
     let owned = Arc::new(());
     let before = purlin_term::bin::total_bytes();
     let (mut seen_old, mut seen_frag) = (false, false);
-    for seed in 1..60u64 {
+    let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
+    for seed in 1..120u64 {
+        // In every other round, generations of any size are collected where they lie.
+        let limit = if seed % 2 == 0 { 16 } else { large };
+        gc::IN_PLACE_WORDS.store(limit, Ordering::Relaxed);
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut h = Heap::empty();
         h.stack_reserve = 2;
@@ -240,6 +244,7 @@ fn random_graphs_survive_every_kind_of_collection() {
             gc::destroy(&mut h);
         }
     }
+    gc::IN_PLACE_WORDS.store(large, Ordering::Relaxed);
     assert!(seen_old && seen_frag);
     assert_eq!(e.refc.load(Ordering::Relaxed), 1);
     assert_eq!(Arc::strong_count(&owned), 1);

@@ -71,7 +71,8 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let me = cx.self_pid();
-    let id = ids::unique() + 1;
+    // Told apart are the requests for one link: not all bits are needed. 0 is none.
+    let id = (ids::unique() as u32).max(1);
     let linked = match cx.process().ext().and_then(|e| e.links.get_mut(&to.raw())) {
         Some(l) if l.unlinking == 0 => {
             l.unlinking = id;
@@ -85,7 +86,7 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         let sent = unsafe {
             push_or_free(
                 to,
-                Signal::tuple_of(Kind::Unlink, &[me, Term::small(id as i64)]),
+                Signal::tuple_of(Kind::Unlink, &[me, Term::small(i64::from(id))]),
             )
         };
         if !sent && let Some(e) = cx.process().ext() {

@@ -173,7 +173,12 @@ pub fn memory(cx: &mut Cx) -> usize {
     if !cx.heap.inline_block {
         n += in_block(cx.heap.block_words() * 8);
     }
-    n += in_block(cx.heap.old_block_words() * 8);
+    // The unused end of a mapped block takes no memory.
+    let old = match cx.heap.old_block_words() {
+        n if purlin_term::gc::is_mapped(n) => cx.heap.old_words(),
+        n => n,
+    };
+    n += in_block(old * 8);
     n += cx
         .heap
         .frags

@@ -4,7 +4,7 @@
 //! ([`crate::sched::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
 //! held after that is remembered, so that one which is all in use is not copied again and again.
 
-use super::{HEAP_IN_EXT, INLINE_WORDS, Process, TRACED};
+use super::{HEAP_IN_EXT, INLINE_WORDS, Process, SETTLED, TIMER, TRACED};
 use crate::cx::Cx;
 use crate::signal::mailbox::Mailbox;
 use purlin_term::gc;
@@ -53,6 +53,35 @@ unsafe fn pays_expanded(me: &mut Process) -> bool {
 fn grown(me: &mut Process, used: usize) -> bool {
     let before = me.ext().map_or(0, |e| e.compacted_words);
     used > before + before / 2
+}
+
+/// Processes that make a crowd: among so many it matters what each takes before upkeep comes to it.
+const CROWD: usize = 50_000;
+
+/// Compacts a process of a crowd that begins to wait with a timeout for the first time: it may well sleep for long. True if
+/// compacting it later may pay.
+///
+/// # Safety
+/// As for [`compact`].
+#[cold]
+pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
+    let me = &mut *p;
+    if !me.has(TIMER) || me.has(SETTLED) || super::table().live() < CROWD {
+        return true;
+    }
+    me.set_flag(SETTLED, true);
+    let words = match me.has(HEAP_IN_EXT) {
+        false => me.block_words as usize,
+        true => me
+            .ext()
+            .and_then(|e| e.heap.as_ref())
+            .map_or(0, |h| h.block_words() + h.old_block_words() + h.frag_words),
+    };
+    if words >= SMALL_WORDS {
+        return true;
+    }
+    compact(cx, p);
+    pays(p)
 }
 
 /// Compacts a process that waits: a full sweep into a block of just the words in use. The memory that its blocks took

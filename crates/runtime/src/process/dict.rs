@@ -16,13 +16,22 @@ const FEW: usize = 8;
 
 /// See the module head.
 pub struct Dict {
-    /// Key, value, key, value … From `Box::into_raw`, or lent; dangling where there are none.
+    /// Key, value, key, value … behind a [`Head`], in a block of their own or lent; null where there are none.
     at: *mut Term,
-    /// Words there, and [`LENT`].
+}
+
+/// What lies in the word before the pairs.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Head {
+    /// Words of pairs, and [`LENT`].
     words: u32,
     /// Pairs in use.
     len: u32,
 }
+
+const HEAD_WORDS: usize = size_of::<Head>() / size_of::<Term>();
+const _: () = assert!(HEAD_WORDS == 1);
 
 /// The words are not the dictionary's to free.
 const LENT: u32 = 1 << 31;
@@ -30,16 +39,14 @@ const LENT: u32 = 1 << 31;
 impl Default for Dict {
     fn default() -> Dict {
         Dict {
-            at: std::ptr::NonNull::dangling().as_ptr(),
-            words: 0,
-            len: 0,
+            at: std::ptr::null_mut(),
         }
     }
 }
 
 impl Drop for Dict {
     fn drop(&mut self) {
-        self.set_slots(Vec::new());
+        self.set_slots(&[]);
     }
 }
 
@@ -47,23 +54,58 @@ const EMPTY: Term = Term::NON_VALUE;
 
 impl Dict {
     fn slots(&self) -> &[Term] {
+        if self.at.is_null() {
+            return &[];
+        }
         // SAFETY: so many words lie there, initialised, until `self` is told otherwise.
         unsafe { std::slice::from_raw_parts(self.at, self.words()) }
     }
     /// What the collector updates.
     pub fn slots_mut(&mut self) -> &mut [Term] {
+        if self.at.is_null() {
+            return &mut [];
+        }
         // SAFETY: as in `slots`.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.words()) }
     }
+    fn head(&self) -> Head {
+        if self.at.is_null() {
+            return Head { words: 0, len: 0 };
+        }
+        // SAFETY: the head lies before the pairs, in the same block.
+        unsafe { *(self.at as *const Head).sub(1) }
+    }
+    fn set_len(&mut self, len: usize) {
+        debug_assert!(!self.at.is_null());
+        // SAFETY: as in `head`.
+        unsafe { (*(self.at as *mut Head).sub(1)).len = len as u32 };
+    }
     /// Puts other slots in place of those that are there.
-    fn set_slots(&mut self, v: Vec<Term>) {
-        let old = (self.at, self.words);
-        let b = Box::leak(v.into_boxed_slice());
-        (self.at, self.words) = (b.as_mut_ptr(), b.len() as u32);
-        if old.1 & LENT == 0 {
-            let s = std::ptr::slice_from_raw_parts_mut(old.0, old.1 as usize);
-            // SAFETY: this is what an earlier call has leaked, or an empty slice.
-            drop(unsafe { Box::from_raw(s) });
+    fn set_slots(&mut self, v: &[Term]) {
+        let (old, head) = (self.at, self.head());
+        self.at = std::ptr::null_mut();
+        if !v.is_empty() {
+            let words = HEAD_WORDS + v.len();
+            let b: Box<[std::mem::MaybeUninit<Term>]> = Box::new_uninit_slice(words);
+            let p = Box::into_raw(b) as *mut Term;
+            let head = Head {
+                words: v.len() as u32,
+                len: head.len,
+            };
+            // SAFETY: a fresh block with room for the head and the slots.
+            unsafe {
+                (p as *mut Head).write(head);
+                self.at = p.add(HEAD_WORDS);
+                std::ptr::copy_nonoverlapping(v.as_ptr(), self.at, v.len());
+            }
+        }
+        if !old.is_null() && head.words & LENT == 0 {
+            let words = HEAD_WORDS + head.words as usize;
+            // SAFETY: an earlier call has made a box of so many words.
+            unsafe {
+                let p = old.sub(HEAD_WORDS) as *mut std::mem::MaybeUninit<Term>;
+                drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, words)));
+            }
         }
     }
     /// Moves into the `room` words at `to`, if it has a block of its own that fits.
@@ -71,32 +113,37 @@ impl Dict {
     /// # Safety
     /// The words stay the dictionary's for as long as it lives.
     pub unsafe fn settle(&mut self, to: *mut Term, room: usize) {
-        if self.words & LENT != 0 || self.words == 0 || self.words() > room || !self.few() {
+        let head = self.head();
+        let words = head.words as usize;
+        if words == 0 || head.words & LENT != 0 || HEAD_WORDS + words > room || !self.few() {
             return;
         }
-        let n = self.words;
-        std::ptr::copy_nonoverlapping(self.at, to, n as usize);
-        self.set_slots(Vec::new());
-        (self.at, self.words) = (to, n | LENT);
+        (to as *mut Head).write(Head {
+            words: head.words | LENT,
+            ..head
+        });
+        let to = to.add(HEAD_WORDS);
+        std::ptr::copy_nonoverlapping(self.at, to, words);
+        self.set_slots(&[]);
+        self.at = to;
     }
     /// Entries.
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.head().len as usize
     }
     /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
     /// Words that the table itself takes.
     pub fn words(&self) -> usize {
-        (self.words & !LENT) as usize
+        (self.head().words & !LENT) as usize
     }
     /// Bytes of its block, if it has one.
     pub fn bytes(&self) -> usize {
-        if self.words & LENT != 0 {
-            0
-        } else {
-            self.words() * 8
+        match self.head() {
+            h if h.words == 0 || h.words & LENT != 0 => 0,
+            h => (HEAD_WORDS + h.words as usize) * 8,
         }
     }
     fn pairs(&self) -> usize {
@@ -146,11 +193,11 @@ impl Dict {
             let mut s = Vec::with_capacity(self.words() + 2);
             s.extend_from_slice(self.slots());
             s.extend([k, v]);
-            self.set_slots(s);
+            self.set_slots(&s);
         } else {
             if self.few() || (self.len() + 1) * 4 > self.pairs() * 3 {
                 let old = self.slots().to_vec();
-                self.set_slots(vec![EMPTY; old.len() * 2]);
+                self.set_slots(&vec![EMPTY; old.len() * 2]);
                 for p in old.chunks(2).filter(|p| p[0] != EMPTY) {
                     let i = self.probe(p[0]);
                     self.slots_mut()[2 * i] = p[0];
@@ -161,20 +208,20 @@ impl Dict {
             self.slots_mut()[2 * i] = k;
             self.slots_mut()[2 * i + 1] = v;
         }
-        self.len += 1;
+        self.set_len(self.len() + 1);
         None
     }
     /// Removes `k`; its value is returned.
     pub fn erase(&mut self, k: Term) -> Option<Term> {
         let i = self.find(k)?;
         let v = self.slots()[2 * i + 1];
-        self.len -= 1;
-        if self.len == 0 {
-            self.set_slots(Vec::new());
+        self.set_len(self.len() - 1);
+        if self.is_empty() {
+            self.set_slots(&[]);
         } else if self.few() {
             let mut s = self.slots().to_vec();
             s.drain(2 * i..2 * i + 2);
-            self.set_slots(s);
+            self.set_slots(&s);
         } else {
             self.close_gap(i);
         }
@@ -229,14 +276,14 @@ mod tests {
 
     #[test]
     fn lent_words_are_left_when_they_no_longer_do() {
-        let mut room = [NIL; 6];
+        let mut room = [NIL; 7];
         let t = Term::small;
         let mut d = Dict::default();
         for i in 0..3 {
             d.put(t(i), t(10 * i));
         }
         // SAFETY: `room` outlives the dictionary.
-        unsafe { d.settle(room.as_mut_ptr(), 6) };
+        unsafe { d.settle(room.as_mut_ptr(), 7) };
         assert!(d.bytes() == 0 && d.get(t(2)) == Some(t(20)));
         assert_eq!(d.put(t(1), t(11)), Some(t(10)));
         for i in 3..40 {
@@ -244,7 +291,7 @@ mod tests {
         }
         assert!(d.bytes() > 0 && d.get(t(1)) == Some(t(11)) && d.len() == 40);
         // SAFETY: as above.
-        unsafe { d.settle(room.as_mut_ptr(), 6) };
+        unsafe { d.settle(room.as_mut_ptr(), 7) };
         assert!(d.bytes() > 0);
         for i in 0..40 {
             d.erase(t(i));

@@ -1,17 +1,17 @@
 //! What a process seldom has. Everything here belongs to the owner of the process.
 
+use super::dense::Dense;
 use super::dict::Dict;
 use crate::process::state::Priority;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::Heap;
 use purlin_term::{NIL, Term};
 use std::any::Any;
-use std::collections::HashMap;
 
 /// Numbers of a reference, as a key.
 pub type RefKey = [u32; 3];
 
-/// Small sets of things, looked up by key: one in place, a vector up to a size, a hash map beyond.
+/// Small sets of things, looked up by key: one in place, a vector up to a size, a table beyond.
 pub struct Set<K, V>(Repr<K, V>);
 
 // Nearly every process has one link, or one monitor, or none: those cost no block of memory.
@@ -23,8 +23,7 @@ enum Repr<K, V> {
         reason = "a word in place of three in each process"
     )]
     Few(Box<Vec<(K, V)>>),
-    #[expect(clippy::box_collection, reason = "as above")]
-    Many(Box<HashMap<K, V, Hashing>>),
+    Many(Box<Dense<K, V, Mix>>),
 }
 
 const FEW: usize = 16;
@@ -84,15 +83,13 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         }
         match &mut self.0 {
             Repr::Few(f) if f.len() < FEW => f.push((k, v)),
-            Repr::Many(m) => {
-                m.insert(k, v);
-            }
+            Repr::Many(m) => m.insert_new(k, v),
             old => {
                 self.0 = match std::mem::replace(old, Repr::None) {
                     Repr::One(k0, v0) => Repr::Few(Box::new(vec![(k0, v0), (k, v)])),
                     Repr::Few(f) => {
-                        let mut m: HashMap<K, V, Hashing> = f.into_iter().collect();
-                        m.insert(k, v);
+                        let mut m = Dense::from_entries(*f);
+                        m.insert_new(k, v);
                         Repr::Many(Box::new(m))
                     }
                     _ => Repr::One(k, v),
@@ -125,8 +122,6 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
                 let v = m.remove(k);
                 if m.is_empty() {
                     self.0 = Repr::None;
-                } else if m.len() * 8 < m.capacity() {
-                    m.shrink_to_fit();
                 }
                 v
             }
@@ -157,7 +152,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
             Repr::None => Vec::new(),
             Repr::One(k, v) => vec![(k, v)],
             Repr::Few(f) => *f,
-            Repr::Many(m) => m.into_iter().collect(),
+            Repr::Many(m) => m.into_entries(),
         }
     }
     /// Bytes that it takes outside itself.
@@ -166,11 +161,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         match &self.0 {
             Repr::None | Repr::One(..) => 0,
             Repr::Few(f) => size_of::<Vec<(K, V)>>() + f.capacity() * entry,
-            // Buckets are a power of two, at most seven eighths full, with a control byte each.
-            Repr::Many(m) => {
-                size_of::<HashMap<K, V, Hashing>>()
-                    + (m.capacity() * 8 / 7).next_power_of_two() * (entry + 1)
-            }
+            Repr::Many(m) => size_of::<Dense<K, V, Mix>>() + m.bytes(),
         }
     }
 }
@@ -225,7 +216,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
 #[derive(Clone, Copy)]
 pub struct Link {
     /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
-    pub unlinking: u64,
+    pub unlinking: u32,
 }
 
 /// What a monitor watches.
@@ -468,6 +459,9 @@ impl std::ops::DerefMut for Ext {
     }
 }
 
+// A million tasks have a million of these: with what the C library adds they are a multiple of 16 bytes.
+const _: () = assert!(size_of::<Ext>() == 72);
+
 impl Ext {
     /// What is seldom even here, if there is any.
     pub fn rare(&mut self) -> Option<&mut Rare> {
@@ -508,6 +502,7 @@ impl Ext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
     #[test]
     fn a_set_behaves_as_a_map() {

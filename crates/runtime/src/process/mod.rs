@@ -11,6 +11,7 @@
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
 pub mod compact;
+mod dense;
 pub mod dict;
 pub mod exit;
 pub mod ext;
@@ -65,6 +66,8 @@ pub const TRACED: u16 = 1 << 11;
 pub const INACTIVE: u16 = 1 << 12;
 /// It has a token of sequential tracing.
 pub const SEQUENTIAL: u16 = 1 << 13;
+/// It was compacted as it began to wait: see [`compact::settle`].
+pub const SETTLED: u16 = 1 << 14;
 
 /// See `Process::small_sweeps`.
 const SHRINK_NEXT: u16 = 1 << 15;

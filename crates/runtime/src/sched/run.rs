@@ -266,7 +266,7 @@ unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
                 if traced {
                     crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }
-                let grew = process::compact::pays(p);
+                let grew = process::compact::pays(p) && process::compact::settle(cx, p);
                 profile::waits(&mut *p);
                 match (*p).state.try_wait(grew) {
                     Wait::Waiting => return After::Gone,

@@ -80,7 +80,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             if let Some(&[from, id]) = (*s).term.as_tuple()
                 && let Some(e) = p.ext()
             {
-                let n = id.as_small().unwrap_or(0) as u64;
+                let n = id.as_small().unwrap_or(0) as u32;
                 if e.links
                     .get_mut(&from.raw())
                     .is_some_and(|l| l.unlinking == n)
