@@ -222,6 +222,24 @@ fn who_goes_offline_hands_over() {
     });
 }
 
+/// A worker that is told to take nothing queues something for itself at that moment, while the other one sleeps.
+#[test]
+fn who_is_offline_keeps_nothing() {
+    explore("who is offline keeps nothing", Some(3), || {
+        let w = World::new(2, 1);
+        let other = worker(&w, 0);
+        let v = w.clone();
+        let telling = thread::spawn(move || v.q.set_online(1, |_| true));
+        w.q.put(0, Priority::Normal, true, 2);
+        telling.join().expect("runs");
+        if let Some(c) = w.q.next(1, None) {
+            w.run(c);
+        }
+        w.busy_until(&[0]);
+        w.end(vec![(0, other)]);
+    });
+}
+
 /// The threads of a pool, of which one is told to take nothing, or again to take something, while processes come.
 #[test]
 fn a_pool_takes_all() {
