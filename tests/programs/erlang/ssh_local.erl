@@ -21,7 +21,7 @@ main() ->
     {ok, Info} = ssh:daemon_info(Daemon),
     Port = proplists:get_value(port, Info),
     Base = [{silently_accept_hosts, true}, {user_interaction, false}, {save_accepted_host, false}, {user_dir, User}],
-    Connect = fun(Opts) -> ssh:connect("localhost", Port, Opts ++ Base, 20000) end,
+    Connect = fun(Opts) -> ssh:connect("localhost", Port, Opts ++ Base, 100000) end,
     Password = [{user, "joe"}, {password, "secret"}, {auth_methods, "password"}],
     %% By password, over each way of agreeing on a key.
     [begin
@@ -61,8 +61,8 @@ public(Dir, Name) ->
     {{'ECPoint', element(5, Key)}, element(4, Key)}.
 
 command(C, Text) ->
-    {ok, Ch} = ssh_connection:session_channel(C, 10000),
-    success = ssh_connection:exec(C, Ch, Text, 10000),
+    {ok, Ch} = ssh_connection:session_channel(C, 60000),
+    success = ssh_connection:exec(C, Ch, Text, 60000),
     result(C, Ch, <<>>, none).
 
 result(C, Ch, Data, Status) ->
@@ -71,7 +71,7 @@ result(C, Ch, Data, Status) ->
         {ssh_cm, C, {eof, Ch}} -> result(C, Ch, Data, Status);
         {ssh_cm, C, {exit_status, Ch, S}} -> result(C, Ch, Data, S);
         {ssh_cm, C, {closed, Ch}} -> {erlang:md5(Data), byte_size(Data), Status}
-    after 10000 -> timeout
+    after 60000 -> timeout
     end.
 
 files(C) ->

@@ -30,7 +30,7 @@ connect({ServerConf, ClientConf}, ServerOpts, ClientOpts) ->
     Self = self(),
     Server = spawn_link(fun() ->
         {ok, T} = ssl:transport_accept(L),
-        case ssl:handshake(T, 20000) of
+        case ssl:handshake(T, 100000) of
             {ok, S} ->
                 Self ! {self(), ok},
                 ok = ssl:controlling_process(S, Self),
@@ -40,7 +40,7 @@ connect({ServerConf, ClientConf}, ServerOpts, ClientOpts) ->
         end
     end),
     C = ssl:connect("localhost", Port, [{active, false}, {mode, binary}, {verify, verify_peer},
-        {server_name_indication, disable} | ClientOpts ++ ClientConf], 20000),
+        {server_name_indication, disable} | ClientOpts ++ ClientConf], 100000),
     R = receive
         {Server, ok} -> receive {Server, S} -> {ok, S} end;
         {Server, Error} -> Error
@@ -51,23 +51,23 @@ connect({ServerConf, ClientConf}, ServerOpts, ClientOpts) ->
 exchange(Name, Data, Version) ->
     {{ok, C}, {ok, S}} = connect(Data, [{versions, [Version]}], [{versions, [Version]}]),
     ok = ssl:send(C, <<"hello">>),
-    Hello = ssl:recv(S, 5, 5000),
+    Hello = ssl:recv(S, 5, 60000),
     Big = binary:copy(<<"0123456789abcdef">>, 20000),
     Self = self(),
     spawn_link(fun() -> ok = ssl:send(S, Big), Self ! sent end),
-    {ok, Got} = ssl:recv(C, byte_size(Big), 10000),
+    {ok, Got} = ssl:recv(C, byte_size(Big), 60000),
     receive sent -> ok end,
     {ok, Info} = ssl:connection_information(C, [protocol, selected_cipher_suite]),
     io:format("~p ~p ~p ~p ~p~n", [Name, Version, Hello, Got =:= Big, Info]),
     ok = ssl:close(C),
-    io:format("closed ~p~n", [ssl:recv(S, 0, 5000)]),
+    io:format("closed ~p~n", [ssl:recv(S, 0, 60000)]),
     ssl:close(S).
 
 suite(Data, Suite) ->
     Opts = [{versions, ['tlsv1.2']}, {ciphers, [Suite]}],
     {{ok, C}, {ok, S}} = connect(Data, Opts, Opts),
     ok = ssl:send(S, "abc"),
-    io:format("~s ~p ~p~n", [Suite, ssl:recv(C, 3, 5000), ssl:connection_information(C, [selected_cipher_suite])]),
+    io:format("~s ~p ~p~n", [Suite, ssl:recv(C, 3, 60000), ssl:connection_information(C, [selected_cipher_suite])]),
     ssl:close(C),
     ssl:close(S).
 
@@ -75,7 +75,7 @@ group(Data, Group) ->
     Opts = [{versions, ['tlsv1.3']}, {supported_groups, [Group]}],
     {{ok, C}, {ok, S}} = connect(Data, Opts, Opts),
     ok = ssl:send(C, "abc"),
-    io:format("~p ~p~n", [Group, ssl:recv(S, 0, 5000)]),
+    io:format("~p ~p~n", [Group, ssl:recv(S, 0, 60000)]),
     ssl:close(C),
     ssl:close(S).
 
@@ -94,7 +94,7 @@ client_certificate({S, C} = Data) ->
      end || V <- ['tlsv1.2', 'tlsv1.3']].
 
 %% With TLS 1.3 the client learns of it by the first read.
-result({ok, C}) -> ssl:recv(C, 0, 5000);
+result({ok, C}) -> ssl:recv(C, 0, 60000);
 result(E) -> E.
 
 alert({error, {tls_alert, {Kind, _}}}) -> Kind;
@@ -128,7 +128,7 @@ resumption({S, C}) ->
     end),
     Opts = [{server_name_indication, disable} | T13 ++ C],
     {ok, D} = ssl:connect("localhost", Port2, [{session_tickets, manual} | Opts]),
-    Ticket = receive {ssl, session_ticket, T} -> T after 5000 -> none end,
+    Ticket = receive {ssl, session_ticket, T} -> T after 60000 -> none end,
     ssl:close(D),
     {ok, E} = ssl:connect("localhost", Port2, [{session_tickets, manual}, {use_ticket, [Ticket]} | Opts]),
     io:format("ticket ~p~n", [ssl:connection_information(E, [session_resumption])]),
@@ -148,11 +148,11 @@ ending(Data) ->
     {{ok, C}, {ok, S}} = connect(Data, [], []),
     ok = ssl:setopts(C, [{active, once}]),
     ok = ssl:send(S, "one"),
-    receive {ssl, C, D} -> io:format("active ~p~n", [D]) after 5000 -> io:format("nothing~n") end,
+    receive {ssl, C, D} -> io:format("active ~p~n", [D]) after 60000 -> io:format("nothing~n") end,
     ok = ssl:setopts(C, [{active, true}]),
     ok = ssl:send(S, "two"),
-    receive {ssl, C, D2} -> io:format("active ~p~n", [D2]) after 5000 -> io:format("nothing~n") end,
+    receive {ssl, C, D2} -> io:format("active ~p~n", [D2]) after 60000 -> io:format("nothing~n") end,
     ok = ssl:shutdown(S, write),
-    receive {ssl_closed, C} -> io:format("closed~n") after 5000 -> io:format("open~n") end,
+    receive {ssl_closed, C} -> io:format("closed~n") after 60000 -> io:format("open~n") end,
     ssl:close(S),
     io:format("~p ~p~n", [ssl:send(C, "x"), ssl:recv(S, 0, 100)]).
