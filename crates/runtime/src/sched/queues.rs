@@ -149,8 +149,11 @@ impl Worker {
     }
     fn wake(&self) {
         let mut p = self.parked.lock().unwrap_or_else(|e| e.into_inner());
-        *p = false;
-        self.unpark.notify_one();
+        // Whoever has taken the mark away has rung; until the worker comes to run that is as good, and costs no call of the
+        // system for each process that is queued meanwhile.
+        if std::mem::take(&mut *p) {
+            self.unpark.notify_one();
+        }
     }
     fn lock(&self) -> SpinGuard<'_, Queues> {
         self.queue.lock().unwrap_or_else(|e| e.into_inner())
