@@ -136,14 +136,14 @@ impl State {
     }
     /// Any thread, after it has pushed a signal (`SIGNALS`) or as the timer service (`TIMEOUT`).
     ///
-    /// Where the bit is set already nothing is written: whoever clears it takes what is in transit after that, by an
+    /// Where `SIGNALS` is set already nothing is written: whoever clears it takes what is in transit after that, by an
     /// exchange. If the push came behind the exchange it has seen the bit cleared, and so does this look at the word;
-    /// if it came before, the signal was taken.
+    /// if it came before, the signal was taken. (A timeout is nothing but its bit, which is written in any case.)
     #[inline]
     pub fn wake(&self, bit: u32) -> Wake {
         let mut s = self.bits();
         loop {
-            if s & bit != 0 {
+            if s & bit & SIGNALS != 0 {
                 return Wake::Seen;
             }
             let waits = s & (RUNNING | QUEUED | ALIVE) == ALIVE;
