@@ -257,7 +257,7 @@ fn a_pool_takes_all() {
                 n.fetch_add(1, Ordering::Relaxed);
             });
             let q = p.clone();
-            let putter = thread::spawn(move || q.put(7));
+            let putter = thread::spawn(move || q.put(7, Priority::Normal));
             p.set_online(after);
             thread.join().expect("runs");
             putter.join().expect("runs");
@@ -282,9 +282,9 @@ fn a_pool_wakes_one_that_takes() {
         let leaves = thread::spawn(move || q.take(1, |_| ()));
         let q = p.clone();
         let telling = thread::spawn(move || q.set_online(1));
-        p.put(7);
+        p.put(7, Priority::Normal);
         telling.join().expect("runs");
-        p.put(8);
+        p.put(8, Priority::Normal);
         // One of them is taken by the thread that stays, at least; both by different ones otherwise.
         p.set_online(2);
         let mut got = [stays.join().expect("runs"), leaves.join().expect("runs")];

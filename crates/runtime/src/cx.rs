@@ -107,6 +107,8 @@ pub struct Cx {
     pub reds: i64,
     /// What was left when the process was last charged for what it used.
     pub charged: i64,
+    /// What is left of the time slice of a process that saves its calls, beside `reds`.
+    pub kept_reds: i64,
     pub exc: Exc,
     pub trap: Trap,
     /// Words that were copied to other processes and not counted yet.
@@ -132,6 +134,7 @@ impl Cx {
             heap: Heap::empty(),
             reds: 0,
             charged: 0,
+            kept_reds: 0,
             exc: Exc {
                 class: Class::Error,
                 value: NIL,

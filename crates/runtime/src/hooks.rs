@@ -25,6 +25,7 @@ pub fn port_link(cx: &mut Cx, port: Term) -> BifResult {
     if crate::port::link(port, me) {
         let link = crate::process::ext::Link { unlinking: 0 };
         cx.process().ext_mut().links.insert(port.raw(), link);
+        crate::trace::tie(cx.process(), crate::trace::Tie::Link, port);
         return Ok(am::TRUE);
     }
     if cx.process().has(crate::process::TRAP_EXIT) {
@@ -37,8 +38,12 @@ pub fn port_link(cx: &mut Cx, port: Term) -> BifResult {
 pub fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     crate::port::unlink(port, me);
-    if let Some(e) = cx.process().ext() {
-        e.links.remove(&port.raw());
+    let linked = cx
+        .process()
+        .ext()
+        .is_some_and(|e| e.links.remove(&port.raw()).is_some());
+    if linked {
+        crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
     }
     Ok(am::TRUE)
 }

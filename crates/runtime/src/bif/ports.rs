@@ -36,6 +36,7 @@ fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
     match port::open::open(me, name, settings) {
         Ok(p) => {
             add_link(cx, p.id);
+            crate::trace::tie(cx.process(), crate::trace::Tie::Link, p.id);
             Ok(p.id)
         }
         Err(e) => Ok(e.term()),
@@ -182,7 +183,8 @@ fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     let (Some(p), Some(op)) = (port::lookup(p), operation(op)) else {
         return Ok(am::BADARG);
     };
-    Ok(match port::call(&p, op, data) {
+    let me = cx.self_pid();
+    Ok(match port::call(&p, me, op, data) {
         None => am::BADARG,
         Some(t) => {
             let t = purlin_term::copy::copy(t.term(), cx);

@@ -3,11 +3,12 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
-use crate::process::spawn::{self, SpawnError};
+use crate::process::spawn::{self, Reply, SpawnError};
 use crate::process::state::{Priority, SUSPENDED};
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
 use crate::signal::send::{self, Destination};
 use crate::signal::{handle, mailbox};
+use crate::trace::saved;
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
@@ -217,7 +218,18 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     it.tail().is_nil().then_some(p)
 }
 
-fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> BifResult {
+fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) -> BifResult {
+    if cx.process().has(process::SEQUENTIAL) && o.request.is_none() {
+        // What is made by a call is told as if there had been messages.
+        let options = if o.link {
+            let l = cx.list(&[am::LINK]);
+            Some(OwnedTerm::copy_of(l))
+        } else {
+            None
+        };
+        let reference = ids::make_ref(cx);
+        o.request = Some(request(reference, a_spawn_reply(), options, Reply::Call));
+    }
     let (args, _held) = crate::signal::share::share(cx, args);
     // SAFETY: the running process is owned by this thread.
     match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
@@ -233,6 +245,15 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, o: spawn::Options) -> B
             );
             Err(Fail::SystemLimit)
         }
+    }
+}
+
+fn request(reference: Term, tag: Term, options: Option<OwnedTerm>, reply: Reply) -> spawn::Request {
+    spawn::Request {
+        reference,
+        tag: OwnedTerm::copy_of(tag),
+        options,
+        reply,
     }
 }
 
@@ -264,7 +285,7 @@ fn spawn_link_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     spawn_with(cx, m, f, a, o)
 }
 fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
-    let Some(p) = spawn_options(cx, opts, false) else {
+    let Some(mut p) = spawn_options(cx, opts, false) else {
         return Err(cx.badarg_cause(a_badopt()));
     };
     if !m.is_atom() || !f.is_atom() || !is_proper(a) {
@@ -272,6 +293,11 @@ fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     }
     cx.bump(10);
     let r = p.monitor_ref;
+    if cx.process().has(process::SEQUENTIAL) {
+        let reference = r.unwrap_or_else(|| ids::make_ref(cx));
+        let options = Some(OwnedTerm::copy_of(opts));
+        p.o.request = Some(request(reference, a_spawn_reply(), options, Reply::Call));
+    }
     let pid = spawn_with(cx, m, f, a, p.o)?;
     Ok(match r {
         Some(r) => cx.tuple(&[pid, r]),
@@ -292,7 +318,7 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     if !is_proper(opts) {
         return Ok(a_badopt());
     }
-    let Some(p) = spawn_options(cx, opts, true) else {
+    let Some(mut p) = spawn_options(cx, opts, true) else {
         return Ok(refuse_spawn(cx, opts));
     };
     let r = match p.monitor_ref {
@@ -301,18 +327,18 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     };
     // Sharing the arguments may move what else refers to their parts.
     let (tag, reply) = (OwnedTerm::copy_of(p.reply_tag), p.reply);
+    let how = if reply == a_yes() || reply == a_success_only() {
+        Reply::Message
+    } else {
+        Reply::Nothing
+    };
+    let traced = cx.process().has(process::SEQUENTIAL);
+    let options = traced.then(|| OwnedTerm::copy_of(opts));
+    p.o.request = Some(request(r, tag.term(), options, how));
     let me = cx.self_pid();
-    match spawn_with(cx, m, f, a, p.o) {
-        Ok(pid) => {
-            if reply == a_yes() || reply == a_success_only() {
-                reply_spawn(me, &tag, r, am::OK, pid);
-            }
-        }
-        Err(_) => {
-            if reply == a_yes() || reply == a_error_only() {
-                reply_spawn(me, &tag, r, am::ERROR, am::SYSTEM_LIMIT);
-            }
-        }
+    let made = spawn_with(cx, m, f, a, p.o);
+    if made.is_err() && (reply == a_yes() || reply == a_error_only()) {
+        reply_spawn(me, &tag, r, am::ERROR, am::SYSTEM_LIMIT);
     }
     Ok(r)
 }
@@ -462,6 +488,11 @@ pub fn ask_term(
     match got {
         None => Err(Fail::Wait),
         Some(t) => {
+            // What the other has done to this process before it answered, or ended, is to be seen behind the answer.
+            handle::fetch(cx);
+            if cx.process().has(process::EXIT_PENDING) {
+                return Err(Fail::Exited);
+            }
             if let Some(e) = cx.process().ext() {
                 e.bif_state = None;
             }
@@ -924,9 +955,11 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {
             return Err(cx.badarg_cause(a_none()));
         };
-        let e = cx.process().ext_mut();
-        let old = std::mem::replace(&mut e.save_calls, n as u32);
-        return Ok(Term::small(i64::from(old)));
+        let old = saved::set(cx.process(), n as usize);
+        if n != 0 {
+            saved::begin(cx);
+        }
+        return Ok(Term::small(old as i64));
     }
     if flag == a_scheduler() {
         let n = value
@@ -970,12 +1003,15 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
         pid,
         Box::new(move |cx| {
             let old = cx.map(|c| {
-                let e = c.process().ext_mut();
-                std::mem::replace(&mut e.save_calls, n as u32)
+                let old = saved::set(c.process(), n as usize);
+                if n != 0 {
+                    saved::begin(c);
+                }
+                old
             });
             send::send_with(me, |b| {
                 let r = copy::copy(key.term(), b);
-                b.tuple(&[r, old.map_or(am::BADARG, |n| Term::small(i64::from(n)))])
+                b.tuple(&[r, old.map_or(am::BADARG, |n| Term::small(n as i64))])
             });
         }),
     );

@@ -403,7 +403,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             let text = backtrace(cx);
             to.binary(text.as_bytes())
         }
-        "last_calls" => am::FALSE,
+        "last_calls" => crate::trace::saved::shown(cx.process(), to),
         "message_queue_data" => atom::intern(if cx.process().has(OFF_HEAP_QUEUE) {
             "off_heap"
         } else {

@@ -30,6 +30,7 @@ lazy_atoms! {
     node_ = "node";
     cpu = "cpu";
     unchanged = "unchanged";
+    changed = "changed";
     big = "big";
 }
 
@@ -285,6 +286,14 @@ fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
     cx.list(&items)
 }
 
+/// Processors as they were when `update_cpu_info` was last asked for. None: as they were at the start.
+static CPUS: std::sync::Mutex<Option<CpuCounts>> = std::sync::Mutex::new(None);
+
+fn cpus(at_start: CpuCounts) -> CpuCounts {
+    let known = CPUS.lock().unwrap_or_else(|e| e.into_inner());
+    known.unwrap_or(at_start)
+}
+
 fn processors(n: u32) -> Term {
     if n == 0 {
         unknown()
@@ -496,16 +505,24 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
             let all = topology(symbol("used")).unwrap_or_default();
             topology_term(cx, &all)
         }
-        "update_cpu_info" => unchanged(),
+        "update_cpu_info" => {
+            let now = CpuCounts::detect();
+            let mut known = CPUS.lock().unwrap_or_else(|e| e.into_inner());
+            if known.replace(now).unwrap_or(s.cpus) == now {
+                unchanged()
+            } else {
+                changed()
+            }
+        }
         "threads" | "smp_support" | "constant_pool_support" | "port_tasks" => am::TRUE,
         "io_thread" | "break_ignored" | "lock_checking" | "lock_counting" => am::FALSE,
         "dynamic_trace" => am::NONE,
         "dynamic_trace_probes" => am::FALSE,
         "debug_compiled" => boolean(cfg!(debug_assertions)),
         "creation" => Term::small(node::this_creation().into()),
-        "logical_processors" => processors(s.cpus.configured),
-        "logical_processors_online" => processors(s.cpus.online),
-        "logical_processors_available" => processors(s.cpus.available),
+        "logical_processors" => processors(cpus(s.cpus).configured),
+        "logical_processors_online" => processors(cpus(s.cpus).online),
+        "logical_processors_available" => processors(cpus(s.cpus).available),
         "cpu_quota" => s.cpus.quota.map_or(unknown(), |q| Term::small(q.into())),
         "scheduler_bind_type" => unbound(),
         "scheduler_bindings" => cx.tuple(&vec![unbound(); schedulers()]),

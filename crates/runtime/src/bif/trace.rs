@@ -4,7 +4,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
 use crate::trace::{self, flag, sequential};
-use crate::{bifs, clock, ids, lazy_atoms, process, signal, timer};
+use crate::{bifs, clock, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::sync::Arc;
@@ -219,9 +219,17 @@ fn trace_3(cx: &mut Cx, [whom, how, list]: [Term; 3]) -> BifResult {
         e.bif_state = None;
     }
     if p.refused.load(Ordering::Relaxed) && p.found == 1 {
-        return Err(Fail::Badarg);
+        return Err(other_tracer(cx));
     }
     Ok(Term::small(p.found))
+}
+
+/// Somebody else traces it already.
+fn other_tracer(cx: &mut Cx) -> Fail {
+    let text = "** can only have one tracer per process\n";
+    let by = cx.self_pid();
+    report::send(report::Level::Error, NIL, by, report::Text::Plain(text));
+    Fail::Badarg
 }
 
 /// Asks processes to change what they are traced for: how many there are, at once if that is all, or what to wait for.
@@ -231,44 +239,66 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
     };
     let on = how.as_bool().ok_or(Fail::Badarg)?;
     let me = cx.self_pid();
+    let mut ports = 0;
     let pids: Vec<Term> = if whom.is_local_pid() {
         if process::table().find(whom).is_none() {
             return Err(Fail::Badarg);
         }
         vec![whom]
     } else if whom.is_local_port() {
-        // Ports are not traced.
-        return Err(match crate::port::find(whom) {
-            Some(_) => Fail::Notsup,
-            None => Fail::Badarg,
-        });
+        return match port::traced::change(whom, on, r.flags, r.tracer) {
+            Some(true) => Ok(Ok(1)),
+            Some(false) if on && r.tracer.is_local_port() => Err(Fail::Notsup),
+            Some(false) => Err(other_tracer(cx)),
+            None => Err(Fail::Badarg),
+        };
     } else if whom.is_atom() {
-        match atom::name(whom) {
-            "new" | "new_processes" => {
-                trace::change_new(on, r.flags, r.tracer);
-                return Ok(Ok(0));
-            }
-            "new_ports" | "ports" | "existing_ports" => return Ok(Ok(0)),
-            name @ ("all" | "existing" | "processes" | "existing_processes") => {
-                if name == "all" || name == "processes" {
-                    trace::change_new(on, r.flags, r.tracer);
+        // Who: processes or ports or both, those that are there and those that will be.
+        let (both, processes, of_ports) = (true, "processes", "ports");
+        let name = atom::name(whom);
+        let (existing, new, kind) = match name {
+            "all" => (true, true, (both, both)),
+            "existing" => (true, false, (both, both)),
+            "new" => (false, true, (both, false)),
+            _ => {
+                let (when, kind) = name.split_once('_').unwrap_or(("", name));
+                let (existing, new) = match when {
+                    "" => (true, true),
+                    "existing" => (true, false),
+                    "new" => (false, true),
+                    _ => return Err(Fail::Badarg),
+                };
+                if kind != processes && kind != of_ports {
+                    return Err(Fail::Badarg);
                 }
-                process::table().pids()
+                (existing, new, (kind == processes, kind == of_ports))
             }
-            _ => return Err(Fail::Badarg),
+        };
+        let new_ports = kind.1 || name == "new";
+        if new && kind.0 && r.flags & flag::OF_PROCESSES != 0 {
+            trace::NEW_PROCESSES.change(on, r.flags & flag::OF_PROCESSES, r.tracer);
         }
+        if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_local_port()) {
+            trace::NEW_PORTS.change(on, r.flags & flag::OF_PORTS, r.tracer);
+        }
+        // Flags that only the other kind has change nothing, and what they'd change isn't counted.
+        let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
+        if existing && kind.1 && concerns(flag::OF_PORTS) {
+            let changed = |&p: &Term| port::traced::change(p, on, r.flags, r.tracer) == Some(true);
+            ports = port::all().iter().filter(|p| changed(p)).count() as i64;
+        }
+        if !existing || !kind.0 || !concerns(flag::OF_PROCESSES) {
+            return Ok(Ok(ports));
+        }
+        process::table().pids()
     } else {
         return Err(Fail::Badarg);
-    };
-    let ports = match whom.is_atom().then(|| atom::name(whom)) {
-        Some("all" | "existing") => crate::hooks::port_count() as i64,
-        _ => 0,
     };
     let others: Vec<Term> = pids.iter().copied().filter(|&p| p != me).collect();
     let found = pids.len() as i64 + ports;
     let (flags, tracer) = (r.flags, r.tracer);
     if others.len() < pids.len() && !trace::change(cx.process(), on, flags, tracer) {
-        return Err(Fail::Badarg);
+        return Err(other_tracer(cx));
     }
     if others.is_empty() {
         return Ok(Ok(found));
@@ -616,14 +646,14 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
         };
     }
     if what.is_local_port() {
-        return match crate::port::find(what) {
-            Some(_) => process_info(cx, item, (0, NIL)),
+        return match port::traced::state(what) {
+            Some(s) => process_info(cx, item, s),
             None => Ok(am::UNDEFINED),
         };
     }
     match what.is_atom().then(|| atom::name(what)) {
-        Some("new" | "new_processes") => process_info(cx, item, trace::new_processes()),
-        Some("new_ports") => process_info(cx, item, (0, NIL)),
+        Some("new" | "new_processes") => process_info(cx, item, trace::NEW_PROCESSES.get()),
+        Some("new_ports") => process_info(cx, item, trace::NEW_PORTS.get()),
         Some("on_load") => shown(cx, item, &calls::wanted_of_loaded()),
         Some(name @ ("send" | "receive")) => {
             if !item.is_atom() || atom::name(item) != "match_spec" {

@@ -7,6 +7,7 @@ use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::state::SUSPENDED;
+use crate::trace::saved;
 use purlin_isa::ops::{self, Form, arith as arith_number, dirty};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
@@ -58,14 +59,105 @@ unsafe fn yield_at(
     Exit::Yield
 }
 
+// What follows where a call uses up the reductions of the time slice. Arguments are few enough for registers: with some in
+// memory the ops that call these would need frames of their own.
+
+/// A call of what is at `pc`.
+#[cold]
+#[inline(never)]
+unsafe fn used_up(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    live: usize,
+) -> Exit {
+    (*cx).reds = reds;
+    if saved::goes_on(&mut *cx, None) {
+        go!(cx, pc, e, hp, (*cx).reds)
+    }
+    yield_at(cx, pc, e, hp, reds, live)
+}
+
+/// A call by an export.
+#[cold]
+#[inline(never)]
+unsafe fn used_up_ext(
+    cx: *mut Cx,
+    export: u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    live: usize,
+) -> Exit {
+    (*cx).reds = reds;
+    let pc = address(export);
+    if saved::goes_on(&mut *cx, Some(call_of(&*(export as *const Export)))) {
+        go!(cx, pc, e, hp, (*cx).reds)
+    }
+    yield_at(cx, pc, e, hp, reds, live)
+}
+
+/// A call of fun `f` with `n` arguments.
+#[cold]
+#[inline(never)]
+unsafe fn used_up_fun(
+    cx: *mut Cx,
+    f: Term,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    n: usize,
+) -> Exit {
+    (*cx).reds = reds;
+    let pc = fun_target(cx, f, n);
+    if saved::goes_on(&mut *cx, call_of_fun(f)) {
+        go!(cx, pc, e, hp, (*cx).reds)
+    }
+    yield_at(cx, pc, e, hp, reds, live_of(f, n))
+}
+
+fn call_of(e: &Export) -> saved::Call {
+    saved::Call::Function(e.module, e.function, e.arity as usize)
+}
+
+/// What is called where fun `f` is.
+unsafe fn call_of_fun(f: Term) -> Option<saved::Call> {
+    let p = f.ptr();
+    let by_name = (*p.add(3)).raw() >> 16 & 1 != 0;
+    by_name.then(|| call_of(&*((*p.add(1)).raw() as *const Export)))
+}
+
 macro_rules! call_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let to: *const u64 = $to;
         let reds = $reds - 1;
         if reds <= 0 {
-            return yield_at($cx, to, $e, $hp, reds, $live);
+            return used_up($cx, to, $e, $hp, reds, $live);
         }
         go!($cx, to, $e, $hp, reds)
+    }};
+}
+
+macro_rules! call_ext_to {
+    ($cx:ident, $export:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
+        let export: u64 = $export;
+        let reds = $reds - 1;
+        if reds <= 0 {
+            return used_up_ext($cx, export, $e, $hp, reds, $live);
+        }
+        go!($cx, address(export), $e, $hp, reds)
+    }};
+}
+
+macro_rules! call_fun_to {
+    ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $f:expr, $n:expr) => {{
+        let reds = $reds - 1;
+        if reds <= 0 {
+            return used_up_fun($cx, $f, $e, $hp, reds, $n);
+        }
+        go!($cx, $to, $e, $hp, reds)
     }};
 }
 
@@ -95,13 +187,13 @@ move_call_ops! {
     }
     op_move_call_ext<S>(cx, pc, e, hp, reds) {
         (e as *mut u64).write(pc.add(words(S::U + 5)) as u64);
-        call_to!(cx, address(q(pc, 1 + S::U)), e, hp, reds, h(pc, 5 + S::U))
+        call_ext_to!(cx, q(pc, 1 + S::U), e, hp, reds, h(pc, 5 + S::U))
     }
     op_move_call_ext_last<S>(cx, pc, e, hp, reds) {
-        call_to!(cx, address(q(pc, 1 + S::U)), e.add(h(pc, 5 + S::U) + 1), hp, reds, h(pc, 6 + S::U))
+        call_ext_to!(cx, q(pc, 1 + S::U), e.add(h(pc, 5 + S::U) + 1), hp, reds, h(pc, 6 + S::U))
     }
     op_move_call_ext_only<S>(cx, pc, e, hp, reds) {
-        call_to!(cx, address(q(pc, 1 + S::U)), e, hp, reds, h(pc, 5 + S::U))
+        call_ext_to!(cx, q(pc, 1 + S::U), e, hp, reds, h(pc, 5 + S::U))
     }
 }
 
@@ -123,13 +215,13 @@ call_ops! {
     }
     op_call_ext(cx, pc, e, hp, reds) {
         (e as *mut u64).write(pc.add(words(5)) as u64);
-        call_to!(cx, address(q(pc, 1)), e, hp, reds, h(pc, 5))
+        call_ext_to!(cx, q(pc, 1), e, hp, reds, h(pc, 5))
     }
     op_call_ext_last(cx, pc, e, hp, reds) {
-        call_to!(cx, address(q(pc, 1)), e.add(h(pc, 5) + 1), hp, reds, h(pc, 6))
+        call_ext_to!(cx, q(pc, 1), e.add(h(pc, 5) + 1), hp, reds, h(pc, 6))
     }
     op_call_ext_only(cx, pc, e, hp, reds) {
-        call_to!(cx, address(q(pc, 1)), e, hp, reds, h(pc, 5))
+        call_ext_to!(cx, q(pc, 1), e, hp, reds, h(pc, 5))
     }
     op_call_fun(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
@@ -139,7 +231,7 @@ call_ops! {
             return no_fun(cx, pc, e, hp, reds, f, n, 0);
         }
         (e as *mut u64).write(pc.add(words(1)) as u64);
-        call_to!(cx, to, e, hp, reds, live_of(f, n))
+        call_fun_to!(cx, to, e, hp, reds, f, n)
     }
     op_call_fun2(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
@@ -149,7 +241,7 @@ call_ops! {
             return no_fun(cx, pc, e, hp, reds, f, n, 0);
         }
         (e as *mut u64).write(pc.add(words(5)) as u64);
-        call_to!(cx, to, e, hp, reds, live_of(f, n))
+        call_fun_to!(cx, to, e, hp, reds, f, n)
     }
     op_call_fun_last(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
@@ -158,7 +250,7 @@ call_ops! {
         if to.is_null() {
             return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 2) + 1);
         }
-        call_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, live_of(f, n))
+        call_fun_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, f, n)
     }
     op_call_fun2_last(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
@@ -167,7 +259,7 @@ call_ops! {
         if to.is_null() {
             return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 6) + 1);
         }
-        call_to!(cx, to, e.add(h(pc, 6) + 1), hp, reds, live_of(f, n))
+        call_fun_to!(cx, to, e.add(h(pc, 6) + 1), hp, reds, f, n)
     }
     op_yield(cx, pc, e, hp, reds) {
         yield_at(cx, pc.add(words(1)), e, hp, reds, h(pc, 1))
@@ -300,7 +392,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             if !to.is_null() {
                 cx.heap.stop = cx.heap.stop.add(drop);
                 push_return(cx, pc);
-                return count_call(cx, to, live_of(f, n));
+                return count_call(cx, to, call_of_fun(f), live_of(f, n));
             }
             if code::purge::under_way(entry.module) == before {
                 break before;
@@ -465,6 +557,9 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
     let f: Native = std::mem::transmute(q(pc, 5));
     cx.bif_pc = pc;
     cx.reds -= 1;
+    if cx.reds <= 0 {
+        bif_used_up(cx, pc, export);
+    }
     let args = cx.x.as_ptr();
     match f(cx, args) {
         Ok(t) => {
@@ -474,6 +569,15 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
         }
         Err(fail) => native_failed(cx, pc, export, n, fail),
     }
+}
+
+/// The reductions of the time slice are used up by a call of a native, which is made still.
+#[cold]
+#[inline(never)]
+unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
+    // A call that came through the export has been noted.
+    let noted = pc == export.stub.as_ptr() as *const u64;
+    saved::goes_on(cx, (!noted).then(|| call_of(export)));
 }
 
 #[inline(never)]
@@ -833,7 +937,7 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
         return bad_apply(cx, pc, m, f, args);
     }
     (cx.heap.stop as *mut u64).write(pc.add(words(1)) as u64);
-    count_call(cx, to, n)
+    count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = h(pc, 2);
@@ -856,7 +960,7 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         return bad_apply(cx, pc, m, f, args);
     }
     cx.heap.stop = cx.heap.stop.add(h(pc, 1) + 1);
-    count_call(cx, to, n)
+    count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
 /// What a call of `m:f` with `n` arguments comes to: calls of `erlang:apply/3` are made on the spot, so that whoever
 /// asked for them is seen in the stack trace of what fails.
@@ -898,9 +1002,14 @@ unsafe fn raise_here(
         Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),
     }
 }
-unsafe fn count_call(cx: &mut Cx, to: *const u64, live: usize) -> *const u64 {
+unsafe fn count_call(
+    cx: &mut Cx,
+    to: *const u64,
+    call: Option<saved::Call>,
+    live: usize,
+) -> *const u64 {
     cx.reds -= 1;
-    if cx.reds > 0 {
+    if cx.reds > 0 || saved::goes_on(cx, call) {
         return to;
     }
     cx.interp.pc = to;
@@ -952,7 +1061,7 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
         return bad_apply(cx, pc, m, f, args);
     }
     cx.heap.stop = cx.heap.stop.add(drop);
-    count_call(cx, to, n)
+    count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
 unsafe fn i_apply_fun_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_fun_list(cx, pc, h(pc, 1) + 1)
@@ -976,7 +1085,7 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
         to = code::stubs().reapply_fun.as_ptr();
     }
     cx.heap.stop = cx.heap.stop.add(drop);
-    count_call(cx, to, live_of(f, n))
+    count_call(cx, to, call_of_fun(f), live_of(f, n))
 }
 
 /// No clause of the function takes the arguments, which stand in x.

@@ -1,9 +1,11 @@
 //! What all ports have, and drivers use: owner, links, monitors, delivery of input, the busy mark.
 
 use super::linebuf::LineBuf;
+use super::traced::Traced;
 use super::{Driver, Port, outbox};
 use crate::poll;
 use crate::timer::{self, TimerId};
+use crate::trace::flag;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, REFC_BIN_WORDS, heap_bin_limit};
@@ -59,6 +61,7 @@ pub struct Base {
     links: Vec<Term>,
     watchers: Vec<Watcher>,
     me: Weak<Port>,
+    pub(super) traced: Traced,
 }
 
 /// Words of a tuple of two.
@@ -90,6 +93,7 @@ impl Base {
             links: Vec::new(),
             watchers: Vec::new(),
             me,
+            traced: Traced::as_new(),
         }
     }
     /// Registers a descriptor with the poll thread: the driver's `ready` is called for it.
@@ -190,7 +194,7 @@ impl Base {
             (true, false) => REFC_BIN_WORDS,
         };
         let pairs = 2 + usize::from(eol.is_some());
-        outbox::message_of(self.connected, words + pairs * PAIR_WORDS, |a| {
+        let build = |a: &mut dyn Alloc| {
             let bytes = match (binary, on_heap) {
                 (false, _) => a.byte_list(data, NIL),
                 (true, true) => {
@@ -209,23 +213,30 @@ impl Base {
             };
             let data = a.tuple(&[am::DATA, bytes]);
             a.tuple(&[id, data])
-        });
+        };
+        if self.traced_for(flag::SEND) {
+            return self.send_traced(self.connected, build);
+        }
+        outbox::message_of(self.connected, words + pairs * PAIR_WORDS, build);
     }
     /// Sends `{Port, What}` to the owner.
     pub fn tell(&self, what: Term) {
         let id = self.id;
-        outbox::message(self.connected, |a| a.tuple(&[id, what]));
+        self.message(self.connected, |a| a.tuple(&[id, what]));
     }
     /// Sends `{Port, {Tag, Number}}` to the owner.
     pub fn tell_number(&self, tag: &str, n: i64) {
         let id = self.id;
-        outbox::message(self.connected, |a| {
+        self.message(self.connected, |a| {
             let t = a.tuple(&[atom::intern(tag), Term::small(n)]);
             a.tuple(&[id, t])
         });
     }
     /// Sends what `build` makes to a process.
     pub fn message(&self, to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        if self.traced_for(flag::SEND) {
+            return self.send_traced(to, build);
+        }
         outbox::message(to, build);
     }
     /// Tells the owner, by an exit signal, that somebody has sent nonsense.

@@ -66,6 +66,10 @@ pub trait Driver: Send {
     fn os_pid(&self) -> Option<i32> {
         None
     }
+    /// Whether stock's driver takes what is written in pieces: tracers are told of it as a list then.
+    fn vectored(&self) -> bool {
+        false
+    }
     /// Whether `port_command` may be forced while the port is busy.
     fn may_force(&self) -> bool {
         false

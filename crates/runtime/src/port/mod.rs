@@ -35,20 +35,23 @@ pub(crate) mod sys;
 mod tests;
 mod trace_file;
 mod trace_ip;
+pub mod traced;
 pub mod tty;
 pub mod watch;
 
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
+use traced::Work;
 
 use crate::bif::gather::{self, Gather, Parts};
 use crate::bif::iolist;
 use crate::cx::{Cx, Fail};
 use crate::msacc::{self, State};
 use crate::process::registry;
+use crate::trace::flag;
 use crate::{halt, poll, report};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{Alloc, NIL, Term, am, atom};
+use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
@@ -218,10 +221,10 @@ impl Port {
     fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Runs `f` on the driver and what goes with it; None if the port looks closed.
-    fn with<R>(&self, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
+    /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
+    fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
         let _state = msacc::within(State::Port);
-        let mut core = self.lock();
+        let mut core = self.turn(work);
         if core.base.closing {
             return None;
         }
@@ -236,7 +239,7 @@ impl Port {
     /// Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
     fn output(&self, caller: Term, from: Term, data: Term, how: How) -> Result<Outcome, Fail> {
         let _state = msacc::within(State::Port);
-        let mut core = self.lock();
+        let mut core = self.turn(Work::Command);
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
             return Ok(Outcome::Gone);
@@ -258,8 +261,10 @@ impl Port {
                 return Err(Fail::Wait);
             }
         }
-        let in_parts = !how.message && !how.force && driver.streams();
-        let most = match (driver.in_batches(), in_parts) {
+        // Tracers are told of one command.
+        let whole = c.base.traced_for(flag::RECEIVE);
+        let in_parts = !how.message && !how.force && driver.streams() && !whole;
+        let most = match (driver.in_batches() && !whole, in_parts) {
             (true, _) => (gather::max_parts(), gather::scratch_bytes()),
             (false, true) => MAX_AT_ONCE,
             (false, false) => (usize::MAX, usize::MAX),
@@ -298,6 +303,7 @@ impl Port {
         }
         c.base.count_out(v.total());
         c.base.caller = if how.message { from } else { caller };
+        c.base.trace_command(c.base.caller, &v, driver.vectored());
         driver.output(&mut c.base, &mut v);
         self.settle(&mut core);
         Ok(Outcome::Done)
@@ -372,7 +378,7 @@ impl Port {
     /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
     /// end: false, there is no such process.
     fn connect(&self, from: Term, to: Term, message: bool, link: impl FnOnce() -> bool) -> Outcome {
-        let mut core = self.lock();
+        let mut core = self.turn(Work::Connect);
         let base = &mut core.base;
         if base.closing {
             return Outcome::Gone;
@@ -382,25 +388,31 @@ impl Port {
                 base.bad_signal();
                 return Outcome::Bad;
             }
+            base.trace_connect(from, to);
             base.connected = to;
             let id = base.id;
-            outbox::message(from, |a| a.tuple(&[id, am::CONNECTED]));
+            base.message(from, |a| a.tuple(&[id, am::CONNECTED]));
             return Outcome::Done;
         }
         if !to.is_local_pid() {
             return Outcome::Bad;
         }
-        if base.add_link(to) && !link() {
-            base.remove_link(to);
-            return Outcome::Bad;
+        if base.add_link(to) {
+            if !link() {
+                base.remove_link(to);
+                return Outcome::Bad;
+            }
+            base.trace_link(to, true);
         }
         base.connected = to;
+        base.trace_connect(from, to);
+        base.trace_connected(from);
         Outcome::Done
     }
 
     /// Ends the port at the wish of `from`: `port_close`, `exit/2`, a message `close`.
     fn exit(&self, from: Term, reason: Term, message: bool) -> Outcome {
-        let mut core = self.lock();
+        let mut core = self.turn(Work::Close);
         if core.base.closing {
             return Outcome::Gone;
         }
@@ -408,6 +420,7 @@ impl Port {
             core.base.bad_signal();
             return Outcome::Bad;
         }
+        core.base.trace_close(from);
         core.base.send_closed = message;
         self.end(&mut core, reason, false);
         Outcome::Done
@@ -438,6 +451,7 @@ impl Port {
     /// empty, at once if `now`.
     fn end(&self, core: &mut Core, reason: Term, now: bool) {
         let c = &mut *core;
+        c.base.trace_closed(reason);
         let now = now || reason == am::KILL;
         let reason = if reason == am::KILL {
             am::KILLED
@@ -448,10 +462,15 @@ impl Port {
         c.base.set_busy(false);
         if let Some(name) = c.base.registered.take() {
             let _ = registry::unregister_of(name, self.id);
+            c.base.trace_name(name, false);
         }
         c.base.break_links(reason);
         match &mut c.driver {
-            Some(d) if !now && d.queued() > 0 => d.flush(&mut c.base),
+            Some(d) if !now && d.queued() > 0 => {
+                c.base.trace_work(true, Work::Flush);
+                d.flush(&mut c.base);
+                c.base.trace_work(false, Work::Flush);
+            }
             _ => {}
         }
         if now || c.driver.as_ref().is_none_or(|d| d.queued() == 0) {
@@ -469,13 +488,16 @@ impl Port {
         *self.data() = None;
         remove(self.id);
         if std::mem::take(&mut core.base.send_closed) {
-            core.base.tell(atom::intern("closed"));
+            core.base.tell_closed();
         }
     }
 
     /// A timer of the driver has fired.
     fn timeout(&self, token: u32) {
-        self.with(|d, b| d.timeout(b, token));
+        self.with(Work::Event, |d, b| {
+            b.trace_timeout();
+            d.timeout(b, token)
+        });
     }
 
     fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
@@ -483,7 +505,7 @@ impl Port {
     }
     /// The child process behind it has ended, with that status of wait(2).
     fn child_exited(&self, status: i32) {
-        let mut core = self.lock();
+        let mut core = self.turn(Work::Event);
         let c = &mut *core;
         if let Some(d) = &mut c.driver {
             d.child_exited(&mut c.base, status);
@@ -495,7 +517,7 @@ impl Port {
 impl poll::Ready for Port {
     fn ready(&self, id: poll::Id, readable: bool, writable: bool) {
         let _state = msacc::within(State::Port);
-        let mut core = self.lock();
+        let mut core = self.turn(Work::Event);
         let c = &mut *core;
         if let Some(d) = &mut c.driver {
             d.ready(&mut c.base, id, readable, writable);
@@ -545,7 +567,7 @@ pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, F
             }
         }
     }
-    let core = p.lock();
+    let core = p.turn(Work::Command);
     if !core.base.closing {
         core.base.bad_signal();
     }
@@ -571,7 +593,7 @@ pub fn trace_event(port: Term, event: &[u8]) -> bool {
     let mut data = Gather::new(t);
     // A binary is an I/O list.
     let sent = data.next_batch(usize::MAX, usize::MAX).is_ok()
-        && p.with(|d, b| {
+        && p.with(Work::Command, |d, b| {
             b.count_out(event.len());
             b.caller = NIL;
             d.output(b, &mut data);
@@ -619,11 +641,12 @@ pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
 /// reason is `normal` and `from` not the owner.
 pub fn link_broken(port: Term, from: Term, reason: Term) {
     let Some(p) = find(port) else { return };
-    let mut core = p.lock();
+    let mut core = p.turn(Work::Close);
     let base = &mut core.base;
     if base.closing || !base.remove_link(from) {
         return;
     }
+    base.trace_close(from);
     if reason == am::NORMAL && from != base.connected {
         return;
     }
@@ -633,11 +656,13 @@ pub fn link_broken(port: Term, from: Term, reason: Term) {
 /// Links the local process `pid` at the port's end. False: there is no such port.
 pub fn link(port: Term, pid: Term) -> bool {
     find(port).is_some_and(|p| {
-        let mut core = p.lock();
+        let mut core = p.turn(Work::Link);
         if core.base.closing {
             return false;
         }
-        core.base.add_link(pid);
+        if core.base.add_link(pid) {
+            core.base.trace_link(pid, true);
+        }
         true
     })
 }
@@ -645,7 +670,10 @@ pub fn link(port: Term, pid: Term) -> bool {
 /// Removes a link at the port's end.
 pub fn unlink(port: Term, pid: Term) {
     if let Some(p) = find(port) {
-        p.lock().base.remove_link(pid);
+        let mut core = p.turn(Work::Unlink);
+        if core.base.remove_link(pid) && !core.base.closing {
+            core.base.trace_link(pid, false);
+        }
     }
 }
 
@@ -677,6 +705,7 @@ pub fn register(port: Term, name: Term) -> bool {
             return false;
         }
         core.base.registered = Some(name);
+        core.base.trace_name(name, true);
         true
     })
 }
@@ -687,6 +716,7 @@ pub fn unregister(port: Term, name: Term) {
         let mut core = p.lock();
         if core.base.registered == Some(name) {
             core.base.registered = None;
+            core.base.trace_name(name, false);
         }
         let _ = registry::unregister_of(name, port);
     }
@@ -699,16 +729,30 @@ pub fn is_open(port: &Port) -> bool {
 
 /// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
 pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
-    port.with(|d, b| {
+    port.with(Work::Control, |d, b| {
+        b.trace_operation(caller, Work::Control, op, data);
         b.caller = caller;
-        d.control(b, op, data)
+        let reply = d.control(b, op, data)?;
+        b.trace_answer(caller, Work::Control, &reply.bytes);
+        Some(reply)
     })
     .flatten()
 }
 
-/// `port_call`: the answer; None if the driver has no such operation or the port is gone.
-pub fn call(port: &Port, op: u32, data: Term) -> Option<OwnedTerm> {
-    port.with(|d, b| d.call(b, op, data)).flatten()
+/// `port_call` by `caller`: the answer; None if the driver has no such operation or the port is gone.
+pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm> {
+    let bytes = |t: Term| etf::encode(t, etf::encode::Options::default());
+    port.with(Work::Call, |d, b| {
+        if b.traced_for(flag::RECEIVE) {
+            b.trace_operation(caller, Work::Call, op, &bytes(data));
+        }
+        let reply = d.call(b, op, data)?;
+        if b.traced_for(flag::SEND) {
+            b.trace_answer(caller, Work::Call, &bytes(reply.term()));
+        }
+        Some(reply)
+    })
+    .flatten()
 }
 
 /// `port_set_data`. False: the port is gone.
@@ -753,7 +797,7 @@ pub struct Info {
 /// What `port_info` shows; None if the port is gone.
 pub fn info(port: &Port) -> Option<Info> {
     let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
-    port.with(|d, b| Info {
+    port.with(Work::Info, |d, b| Info {
         registered: b.registered,
         links: b.links().to_vec(),
         monitored_by: b.watchers().collect(),

@@ -2,6 +2,7 @@
 
 use super::fd::Fd;
 use super::linebuf::LineBuf;
+use super::traced::Work;
 use super::{Driver, Port, driver, enter};
 use crate::filename;
 use purlin_term::{Term, am, atom};
@@ -305,6 +306,8 @@ pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
     b.soft_eof = o.eof;
     b.parallelism = o.parallelism;
     b.lines = (o.line_bytes > 0).then(|| LineBuf::new(o.line_bytes));
+    b.trace_open(owner, &name);
+    b.trace_work(true, Work::Open);
     let boxed = |d: Fd| Box::new(d) as Box<dyn Driver>;
     let d = match (start, &o.target) {
         (Some(start), _) => start(b, &o, &name),
@@ -314,10 +317,12 @@ pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
             .map_err(|_| Error::General),
         (None, _) => Fd::spawned(b, &o, &name).map(boxed).map_err(Error::from),
     };
+    core.base.trace_work(false, Work::Open);
     match d {
         Ok(d) => {
             core.driver = Some(d);
             core.base.add_link(owner);
+            core.base.trace_link(owner, true);
             port.settle(&mut core);
             drop(core);
             Ok(port)

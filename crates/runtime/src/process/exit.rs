@@ -4,7 +4,7 @@ use super::{Process, ext, registry, table};
 use crate::cx::Cx;
 use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
 use crate::signal::mailbox::{self, Mailbox};
-use crate::signal::send::link_exit;
+use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, gc};
 
@@ -51,7 +51,13 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
                 task(None);
             }
         }
-        tell(me, e, reason);
+        if (*p).has(super::SEQUENTIAL) {
+            let links = e.links.drain();
+            tell_with_token(&mut *p, me, links, reason);
+        }
+        if let Some(e) = (*p).ext() {
+            tell(me, e, reason);
+        }
     }
     gc::destroy(&mut cx.heap);
     let me_mut = &mut *p;
@@ -70,6 +76,20 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     me_mut.state.set_free();
     table().release(p);
+}
+
+/// Tells links of a process that has a token of sequential tracing.
+#[cold]
+fn tell_with_token(p: &mut Process, me: Term, links: Vec<(u64, ext::Link)>, reason: Term) {
+    for (other, link) in links {
+        // SAFETY: keys are words of local pids and ports, which are immediates.
+        let other = unsafe { Term::from_raw(other) };
+        if !other.is_local_pid() {
+            crate::port_exit(other, me, reason);
+        } else if link.unlinking == 0 {
+            link_exit_with_token(p, me, other, reason);
+        }
+    }
 }
 
 /// Tells links and watchers, and those who are watched.

@@ -398,7 +398,8 @@ pub struct Rare {
     pub collections_held: Option<Vec<(Priority, crate::signal::Task)>>,
     /// What it knows of sequential tracing.
     pub sequence: Option<Box<crate::trace::sequential::Sequence>>,
-    pub save_calls: u32,
+    /// Its last calls, if it saves them.
+    pub saved: Option<Box<crate::trace::saved::Saved>>,
     /// What it sent.
     pub tally: crate::signal::share::Tally,
     pub async_dist: bool,
@@ -434,7 +435,7 @@ impl Rare {
             deferred: Vec::new(),
             collections_held: None,
             sequence: None,
-            save_calls: 0,
+            saved: None,
             tally: crate::signal::share::Tally::NONE,
             async_dist: false,
         }

@@ -68,6 +68,8 @@ pub const INACTIVE: u16 = 1 << 12;
 pub const SEQUENTIAL: u16 = 1 << 13;
 /// It was compacted as it began to wait: see [`compact::settle`].
 pub const SETTLED: u16 = 1 << 14;
+/// It saves its calls: see `trace/saved.rs`.
+pub const SAVES: u16 = 1 << 15;
 
 /// See `Process::small_sweeps`.
 const SHRINK_NEXT: u16 = 1 << 15;

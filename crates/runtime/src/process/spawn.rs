@@ -5,7 +5,9 @@ use super::state::{OWN_THREAD, Priority};
 use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
 use crate::code;
 use crate::cx::MAX_ARGS;
-use purlin_term::frag::OwnedTerm;
+use crate::signal::send::push_or_free;
+use crate::signal::{Kind, Sequel, Signal};
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -28,6 +30,28 @@ pub struct Options {
     pub system: bool,
     /// `{thread, own}`
     pub own_thread: bool,
+    /// Where the parent gets a reply by a message, or has a token of sequential tracing.
+    pub request: Option<Request>,
+}
+
+/// How a parent hears of its child.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// By the result of the call.
+    Call,
+    /// By a message `{Tag, Reference, ok, Pid}`, which comes before any other signal of the child.
+    Message,
+    Nothing,
+}
+
+/// What a process asks for that makes another.
+pub struct Request {
+    /// Lives while the process is made.
+    pub reference: Term,
+    pub tag: OwnedTerm,
+    /// The options as they were given, for those who trace.
+    pub options: Option<OwnedTerm>,
+    pub reply: Reply,
 }
 
 /// Why there is no new process.
@@ -133,8 +157,12 @@ pub unsafe fn spawn(
     if crate::trace::watches_spawn(parent.as_ref()) {
         crate::trace::spawn(parent, me, o.link, [m, f, args]);
     }
+    let mut token = None;
     if let Some(q) = parent.as_mut().filter(|q| q.has(super::SEQUENTIAL)) {
         crate::trace::sequential::inherit(q, me);
+        if let Some(r) = &o.request {
+            token = crate::trace::sequential::spawned(q, me, [m, f, args], r);
+        }
     }
     if o.off_heap_queue {
         me.flags |= OFF_HEAP_QUEUE;
@@ -161,6 +189,11 @@ pub unsafe fn spawn(
     if o.max_heap.is_some() {
         me.ext_mut().max_heap = o.max_heap;
     }
+    if let (Some(q), Some(r)) = (parent.as_ref(), &o.request)
+        && r.reply == Reply::Message
+    {
+        reply(q.pid(), r, pid, token);
+    }
     let prio = o.priority.unwrap_or(Priority::Normal);
     me.in_transit.open();
     // A purge that began since then may have taken this process for one that had ended: its queue was closed. From here
@@ -176,6 +209,26 @@ pub unsafe fn spawn(
 }
 
 /// Makes the heap with the registers' terms, and the bottom of the stack.
+/// Tells the parent by a message that there is a new process.
+fn reply(to: Term, r: &Request, pid: Term, token: Option<crate::trace::sequential::Token>) {
+    let mut f = Fragment::new();
+    let tag = copy::copy(r.tag.term(), &mut f);
+    let reference = copy::copy(r.reference, &mut f);
+    let msg = f.tuple(&[tag, reference, am::OK, pid]);
+    let msg = OwnedTerm::from_parts(msg, f);
+    let s = match &token {
+        Some(t) => Signal::with_token(None, t, None, msg.term()),
+        None => Signal::copy_of(Kind::Message, msg.term()),
+    };
+    // SAFETY: a fresh signal.
+    unsafe {
+        if token.is_none() {
+            (*s).sequel = Sequel::Ends;
+        }
+        push_or_free(to, s);
+    }
+}
+
 unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
     let need = words + regs.len() + crate::interp::start::BOTTOM_WORDS;

@@ -390,9 +390,9 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
 }
 
 /// Queues a process, whose `QUEUED` bit is set, for a thread that may block (or compute long).
-pub fn enqueue_dirty(p: *mut Process, io: bool) {
+pub fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
     let dirty = if io { &DIRTY_IO } else { &DIRTY_CPU };
-    dirty.pool.put(table().index(p));
+    dirty.pool.put(table().index(p), prio);
 }
 
 fn stack_size() -> usize {

@@ -1,11 +1,13 @@
-//! The queue of a pool of threads that take processes one by one, some of which may be told to take none.
+//! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
+//! priority go first, as they do in run queues; nobody is woken here.
 
+use super::queues::Queues;
+use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
-use std::collections::VecDeque;
 
 /// See the module head. Threads have numbers from 0.
 pub struct Pool {
-    queue: Mutex<VecDeque<u32>>,
+    queue: Mutex<Queues>,
     ready: Condvar,
     threads: AtomicUsize,
     /// Threads that take processes: those with lower numbers than this. Changed under the lock of the queue.
@@ -17,18 +19,18 @@ impl Pool {
     #[allow(clippy::new_without_default)]
     pub fn new() -> Pool {
         Pool {
-            queue: Mutex::new(VecDeque::new()),
+            queue: Mutex::new(Queues::default()),
             ready: Condvar::new(),
             threads: AtomicUsize::new(0),
             online: AtomicUsize::new(usize::MAX),
         }
     }
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u32>> {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
         self.queue.lock().unwrap_or_else(|e| e.into_inner())
     }
     /// Processes that wait for a thread.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().len
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -59,9 +61,9 @@ impl Pool {
         self.threads.fetch_sub(1, Ordering::Relaxed);
     }
     /// Queues a process.
-    pub fn put(&self, cell: u32) {
+    pub fn put(&self, cell: u32, prio: Priority) {
         let mut q = self.lock();
-        q.push_back(cell);
+        q.push(cell, prio, false);
         if self.online.load(Ordering::Relaxed) >= self.threads() {
             self.ready.notify_one();
         } else {
@@ -74,7 +76,7 @@ impl Pool {
         let mut q = self.lock();
         loop {
             if index < self.online.load(Ordering::Relaxed)
-                && let Some(c) = q.pop_front()
+                && let Some(c) = q.pop()
             {
                 sleeps(false);
                 return c;

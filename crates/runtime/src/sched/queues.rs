@@ -34,22 +34,25 @@ const STEAL_ORDER: [usize; LEVELS] = [
 
 /// Woken processes that go before one that has used up its slice.
 const WOKEN_IN_A_ROW: u32 = 16;
-/// Normal processes that go before a low one that waits.
-const NORMAL_PER_LOW: u32 = 8;
+/// Turns that each process of normal priority has while one of low priority has one, however many there are of both:
+/// with each turn of a normal one every low one that waits gains a credit, and a turn of a low one costs so many for every
+/// normal one.
+const NORMAL_PER_LOW: usize = 8;
 /// Processes that a scheduler takes from its queue between two looks at the others'.
 const PICKS_PER_BALANCE: usize = 128;
 
+/// Processes that wait, by priority.
 #[derive(Default)]
-struct Queues {
+pub(super) struct Queues {
     levels: [VecDeque<u32>; LEVELS],
     woken_in_a_row: u32,
-    /// Times that normal processes went before waiting low ones.
-    low_skipped: u32,
-    len: usize,
+    /// What processes of low priority have waited: see [`NORMAL_PER_LOW`].
+    low_credit: usize,
+    pub(super) len: usize,
 }
 
 impl Queues {
-    fn push(&mut self, cell: u32, p: Priority, woken: bool) {
+    pub(super) fn push(&mut self, cell: u32, p: Priority, woken: bool) {
         let l = match p {
             Priority::Normal if woken => WOKEN,
             _ => p as usize,
@@ -86,13 +89,15 @@ impl Queues {
             _ => self.levels[p as usize].pop_front(),
         }
     }
-    fn pop(&mut self) -> Option<u32> {
+    pub(super) fn pop(&mut self) -> Option<u32> {
         if self.len == 0 {
             return None;
         }
         let l = |p: Priority| p as usize;
-        let low_waits = !self.levels[l(Priority::Low)].is_empty();
-        let low_first = low_waits && self.low_skipped >= NORMAL_PER_LOW;
+        let low_wait = self.levels[l(Priority::Low)].len();
+        let normal = self.levels[l(Priority::Normal)].len() + self.levels[WOKEN].len();
+        let price = NORMAL_PER_LOW * normal.max(1);
+        let low_first = low_wait != 0 && self.low_credit >= price;
         let order = if low_first {
             [
                 Priority::Max,
@@ -111,8 +116,14 @@ impl Queues {
         for p in order {
             if let Some(c) = self.pop_level(p) {
                 match p {
-                    Priority::Low => self.low_skipped = 0,
-                    Priority::Normal if low_waits => self.low_skipped += 1,
+                    Priority::Low => {
+                        self.low_credit = match normal {
+                            0 => 0,
+                            _ => self.low_credit.saturating_sub(price),
+                        };
+                    }
+                    Priority::Normal if low_wait != 0 => self.low_credit += low_wait,
+                    Priority::Normal => self.low_credit = 0,
                     _ => {}
                 }
                 self.len -= 1;
@@ -539,5 +550,48 @@ impl<H: Hooks> RunQueues<H> {
             w.wake();
         }
         before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_priorities_go_first() {
+        let mut q = Queues::default();
+        q.push(1, Priority::Low, false);
+        q.push(2, Priority::Normal, false);
+        q.push(3, Priority::High, false);
+        q.push(4, Priority::Max, false);
+        let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
+        assert_eq!(order, [4, 3, 2, 1]);
+        assert_eq!(q.len, 0);
+    }
+
+    #[test]
+    fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
+        for (normal, low) in [(1, 1), (500, 500), (1000, 4), (4, 1000), (3, 50)] {
+            let mut q = Queues::default();
+            for i in 0..normal + low {
+                let prio = if i < normal {
+                    Priority::Normal
+                } else {
+                    Priority::Low
+                };
+                q.push(i, prio, false);
+            }
+            let mut turns = [0u32; 2];
+            for _ in 0..200_000 {
+                let c = q.pop().expect("something is always queued");
+                let is_low = c >= normal;
+                turns[usize::from(is_low)] += 1;
+                let prio = [Priority::Normal, Priority::Low][usize::from(is_low)];
+                q.push(c, prio, false);
+            }
+            let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
+            let ratio = share(turns[1], low) / share(turns[0], normal);
+            assert!((0.1..0.15).contains(&ratio), "{normal} {low}: {ratio}");
+        }
     }
 }

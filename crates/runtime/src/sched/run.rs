@@ -30,6 +30,9 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let watched = watch(p);
+        if (*p).has(process::SAVES) {
+            crate::trace::saved::begin(cx);
+        }
         let slice = run(cx, signals);
         if let Some(w) = watched {
             unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
@@ -42,8 +45,8 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
                 super::enqueue_last(p, prio);
             }
             After::Dirty(io) => {
-                let _ = (*p).state.requeue();
-                super::enqueue_dirty(p, io);
+                let prio = (*p).state.requeue();
+                super::enqueue_dirty(p, prio, io);
             }
         }
         SLICE - cx.reds
@@ -62,7 +65,11 @@ pub unsafe fn own(cx: &mut Cx, p: *mut Process) {
             (*p).state.start_running();
             cx.enter(p);
             cx.reds = SLICE;
+            cx.charged = SLICE;
             let watched = watch(p);
+            if (*p).has(process::SAVES) {
+                crate::trace::saved::begin(cx);
+            }
             let slice = run(cx, false);
             if let Some(w) = watched {
                 unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
@@ -74,8 +81,8 @@ pub unsafe fn own(cx: &mut Cx, p: *mut Process) {
                     super::rest_if_stopped();
                 }
                 After::Dirty(io) => {
-                    let _ = (*p).state.requeue();
-                    super::enqueue_dirty(p, io);
+                    let prio = (*p).state.requeue();
+                    super::enqueue_dirty(p, prio, io);
                     return;
                 }
             }
@@ -109,8 +116,8 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
             }
             Next::Gone => {}
             Next::Dirty(io) => {
-                let _ = (*p).state.requeue();
-                super::enqueue_dirty(p, io);
+                let prio = (*p).state.requeue();
+                super::enqueue_dirty(p, prio, io);
             }
         }
     }

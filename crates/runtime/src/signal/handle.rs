@@ -198,6 +198,11 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let broken = (*s).kind == Kind::LinkExit;
+    if (*s).sequel == Sequel::Token
+        && let Some((_, told)) = (*s).term.as_cons()
+    {
+        (*s).term = told;
+    }
     let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
         return Signal::free(s);
     };
@@ -285,6 +290,7 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
         }
         Some(tag) => {
             let t = Signal::tuple_of(Kind::Message, &[tag.term(), r, kind, object, reason]);
+            (*t).sequel = (*s).sequel;
             Signal::free(s);
             message(cx, t);
         }

@@ -257,6 +257,9 @@ pub fn remove_message(cx: &mut Cx) {
         if (*m.save).is_null() {
             return;
         }
+        if p.has(process::SAVES) {
+            crate::trace::saved::note(&mut *cx.proc, crate::trace::saved::Call::Receive);
+        }
         let current = *m.save as *const Signal;
         match (*current).sequel {
             Sequel::None => {}

@@ -6,8 +6,9 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::process::state::{Priority, SIGNALS, Wake};
 use crate::process::{self, registry};
 use crate::trace::sequential;
+use purlin_term::Alloc;
 use purlin_term::copy::{FLAT_WORDS, Flat};
-use purlin_term::frag::OwnedTerm;
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefView;
 use purlin_term::region::is_shared;
 use purlin_term::sync::Ordering;
@@ -117,35 +118,49 @@ pub fn wake(pid: Term) {
 
 /// The exit signal of a broken link, from `from` to the local process `to`.
 pub fn link_exit(from: Term, to: Term, reason: Term) {
+    exit_of(Kind::LinkExit, from, to, reason);
+}
+
+/// Who traps an exit signal loses the token of sequential tracing that it may have: it comes from one without.
+fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
+    let s = Signal::tuple_of(kind, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
     unsafe {
-        push_or_free(
-            to,
-            Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, from, reason]),
-        );
+        (*s).sequel = Sequel::Ends;
+        push_or_free(to, s);
+    }
+}
+
+/// As [`link_exit`], from a process that ends, was `me`, and has a token of sequential tracing.
+#[cold]
+pub fn link_exit_with_token(p: &mut process::Process, me: Term, to: Term, reason: Term) {
+    let mut f = Fragment::new();
+    let msg = f.tuple(&[am::EXIT_UC, me, reason]);
+    if let Some(t) = sequential::ending(p, me, to, msg) {
+        let s = Signal::with_token(None, &t, None, msg);
+        // SAFETY: a fresh signal.
+        unsafe {
+            (*s).kind = Kind::LinkExit;
+            push_or_free(to, s);
+        }
     }
 }
 
 /// An exit signal as by `exit(To, Reason)`.
 pub fn exit_signal(from: Term, to: Term, reason: Term) {
-    // SAFETY: a fresh signal.
-    unsafe {
-        push_or_free(
-            to,
-            Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]),
-        );
-    }
+    exit_of(Kind::Exit, from, to, reason);
 }
 
 /// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind` is `process`, `port`
 /// or another type of monitor.
 pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason: Term) {
+    let s = Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]);
     // SAFETY: a fresh signal.
     unsafe {
-        push_or_free(
-            to,
-            Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]),
-        );
+        if !reason.is_immed() {
+            (*s).sequel = Sequel::Ends;
+        }
+        push_or_free(to, s);
     }
 }
 
@@ -279,15 +294,32 @@ fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     }
 }
 
-/// What `To ! Message` does.
-pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+/// A process that is traced, or saves its calls, sends.
+#[cold]
+fn watched(cx: &mut Cx, to: Term, msg: Term) {
+    if cx.process().has(process::SAVES) {
+        crate::trace::saved::note(cx.process(), crate::trace::saved::Call::Send);
+    }
     if cx.process().has(process::TRACED) {
         crate::trace::messages::sending(cx, to, msg);
+    }
+}
+
+/// What `To ! Message` does.
+pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+    if cx.process().has(process::TRACED | process::SAVES) {
+        watched(cx, to, msg);
     }
     match destination(to) {
         Destination::Process(p) => to_process(cx, p, None, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
-        Destination::Port(port) => crate::port_send(cx, port, msg)?,
+        Destination::Port(port) => {
+            if cx.process().has(process::SEQUENTIAL) {
+                // Nothing comes back from a port with a token, so it only is told.
+                let _ = sequential::sending(cx.process(), port, msg);
+            }
+            crate::port_send(cx, port, msg)?
+        }
         // A node that isn't connected gets nothing, and the sender isn't told.
         Destination::Nobody | Destination::Remote(_) => {}
         Destination::BadArg => return Err(Fail::Badarg),

@@ -13,10 +13,11 @@ pub mod calls;
 pub mod messages;
 pub mod monitor;
 pub mod profile;
+pub mod saved;
 pub mod sequential;
 
 use crate::cx::Cx;
-use crate::process::{self, Process, TRACED};
+use crate::process::{self, Process, SAVES, TRACED};
 use crate::{clock, lazy_atoms, msacc, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -67,6 +68,13 @@ pub mod flag {
     pub const RUNNING_PORTS: u32 = 1 << 19;
     /// Events tell the number of the scheduler; not part of `all`.
     pub const SCHEDULER_ID: u32 = 1 << 20;
+    /// Flags that say how, or that processes and ports have both.
+    pub const BOTH: u32 =
+        SILENT | TIMESTAMP | MONOTONIC | STRICT_MONOTONIC | SCHEDULER_ID | RECEIVE | SEND;
+    /// Flags of ports.
+    pub const OF_PORTS: u32 = BOTH | PORTS | RUNNING_PORTS;
+    /// Flags of processes.
+    pub const OF_PROCESSES: u32 = ((ALL | SCHEDULER_ID) & !OF_PORTS) | BOTH;
     /// What `all` stands for.
     pub const ALL: u32 = SEND
         | RECEIVE
@@ -114,10 +122,6 @@ pub mod flag {
     ];
 }
 
-/// Flags and tracer that new processes get; 0 flags if none. The tracer is changed under the lock only.
-static NEW_FLAGS: AtomicU32 = AtomicU32::new(0);
-static NEW_TRACER: Mutex<Term> = Mutex::new(NIL);
-
 /// Whether `t` is a local process or port that is there.
 pub fn lives(t: Term) -> bool {
     if t.is_local_pid() {
@@ -138,27 +142,51 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     port::trace_event(tracer, &encode(event.term(), Options::default()))
 }
 
-/// Flags and tracer of processes that are made from now on.
-pub fn new_processes() -> (u32, Term) {
-    let mut t = NEW_TRACER.lock().unwrap_or_else(|e| e.into_inner());
-    if *t != NIL && !lives(*t) {
-        *t = NIL;
-        NEW_FLAGS.store(0, Ordering::Relaxed);
-    }
-    (NEW_FLAGS.load(Ordering::Relaxed), *t)
+/// Flags and tracer that what is made from now on gets; 0 flags if none. The tracer is changed under the lock only.
+pub struct Defaults {
+    flags: AtomicU32,
+    tracer: Mutex<Term>,
 }
 
-/// Changes what new processes are traced for.
-pub fn change_new(on: bool, flags: u32, tracer: Term) {
-    let mut t = NEW_TRACER.lock().unwrap_or_else(|e| e.into_inner());
-    let before = NEW_FLAGS.load(Ordering::Relaxed);
-    let now = if on { before | flags } else { before & !flags };
-    if on {
-        *t = tracer;
-    } else if now == 0 {
-        *t = NIL;
+/// Of processes.
+pub static NEW_PROCESSES: Defaults = Defaults::new();
+/// Of ports.
+pub static NEW_PORTS: Defaults = Defaults::new();
+
+impl Defaults {
+    const fn new() -> Defaults {
+        Defaults {
+            flags: AtomicU32::new(0),
+            tracer: Mutex::new(NIL),
+        }
     }
-    NEW_FLAGS.store(now, Ordering::Relaxed);
+    fn any(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) != 0
+    }
+    /// Flags and tracer.
+    pub fn get(&self) -> (u32, Term) {
+        if !self.any() {
+            return (0, NIL);
+        }
+        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
+        if *t != NIL && !lives(*t) {
+            *t = NIL;
+            self.flags.store(0, Ordering::Relaxed);
+        }
+        (self.flags.load(Ordering::Relaxed), *t)
+    }
+    /// Sets flags, or takes them away.
+    pub fn change(&self, on: bool, flags: u32, tracer: Term) {
+        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
+        let before = self.flags.load(Ordering::Relaxed);
+        let now = if on { before | flags } else { before & !flags };
+        if now == 0 {
+            *t = NIL;
+        } else if on {
+            *t = tracer;
+        }
+        self.flags.store(now, Ordering::Relaxed);
+    }
 }
 
 /// Changes what a process is traced for; the owner calls this. False if another tracer has it.
@@ -222,7 +250,7 @@ pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
 }
 
 /// Sends `{trace, Pid, Items…}`, with a timestamp if `flags` ask for one. False: there is no tracer any more.
-fn emit(tracer: Term, flags: u32, pid: Term, items: &[Term]) -> bool {
+pub(crate) fn emit(tracer: Term, flags: u32, pid: Term, items: &[Term]) -> bool {
     tell(tracer, |a| {
         let mut v = vec![am::TRACE, pid];
         v.extend(items.iter().map(|&t| copy::copy(t, a)));
@@ -266,6 +294,16 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
 /// The receive of a process that the caller owns has ended by its timeout.
 #[inline]
 pub fn timed_out(p: &mut Process) {
+    if p.has(TRACED | SAVES) {
+        timeout(p);
+    }
+}
+
+#[cold]
+fn timeout(p: &mut Process) {
+    if p.has(SAVES) {
+        saved::note(p, saved::Call::Timeout);
+    }
     if p.has(TRACED) {
         event(p, flag::RECEIVE, &[receive(), am::TIMEOUT]);
     }
@@ -277,8 +315,8 @@ pub fn timed_out(p: &mut Process) {
 /// `parent` is null or owned by the caller, and so is `child`.
 pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa: [Term; 3]) {
     let (mut flags, mut tracer) = (0, NIL);
-    if NEW_FLAGS.load(Ordering::Relaxed) != 0 && !child.has(process::SYSTEM) {
-        (flags, tracer) = new_processes();
+    if NEW_PROCESSES.any() && !child.has(process::SYSTEM) {
+        (flags, tracer) = NEW_PROCESSES.get();
     }
     let parent = parent.as_mut().filter(|p| p.has(TRACED));
     let mut both = None;
@@ -322,7 +360,7 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
 /// Whether [`spawn`] has anything to do.
 #[inline]
 pub fn watches_spawn(parent: Option<&Process>) -> bool {
-    NEW_FLAGS.load(Ordering::Relaxed) != 0 || parent.is_some_and(|p| p.has(TRACED))
+    NEW_PROCESSES.any() || parent.is_some_and(|p| p.has(TRACED))
 }
 
 /// A process that the caller owns ends.

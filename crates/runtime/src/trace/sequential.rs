@@ -2,16 +2,24 @@
 //!
 //! A process that has a token ([`SEQUENTIAL`] in its flags) sends it with each message. Whoever receives the message has
 //! that token then; whoever receives one that was sent without a token has none any more. Messages that no process sent
-//! (timers, ends of what is watched) change nothing. A new process has the token of the one that made it.
+//! (of timers and ports) change nothing.
+//!
+//! A process that ends gives its token to those that are linked to it, with its exit signal; `exit/2` gives none, and so
+//! takes the token of who traps the signal. What a monitor tells changes nothing where the reason is an immediate, and
+//! takes the token otherwise, as in stock.
+//!
+//! A new process has the token of the one that made it. That is told as two messages, `spawn_request` and `spawn_reply`,
+//! each sent and received.
 //!
 //! Each process counts what it sends. A token says which count the message has, and which count was received before it:
 //! its serial numbers, by which the events of one sequence are put in order.
 
 use super::{flag, timestamp};
 use crate::lazy_atoms;
+use crate::process::spawn::{Reply, Request};
 use crate::process::{self, Process, SEQUENTIAL};
 use crate::signal::Signal;
-use purlin_term::frag::OwnedTerm;
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, atom, copy};
 
 lazy_atoms! {
@@ -19,6 +27,7 @@ lazy_atoms! {
     send = "send";
     receive = "receive";
     print_ = "print";
+    spawn_request = "spawn_request";
 }
 
 /// Flags of a token, as numbers in its tuple.
@@ -141,6 +150,11 @@ pub fn fresh(p: &mut Process) -> Token {
 /// The token of the process is about to go with something: it gets the next serial numbers.
 fn step(p: &mut Process) {
     let me = p.pid();
+    step_as(p, me);
+}
+
+/// As [`step`], of a process with that identifier.
+fn step_as(p: &mut Process, me: Term) {
     let s = sequence(p);
     s.clock = s.clock.wrapping_add(1);
     let (clock, last) = (s.clock, s.last);
@@ -170,6 +184,17 @@ fn tell(t: &Token, what: Term, to: Term, msg: Term) {
         v.extend(timestamp(a, time));
         a.tuple(&v)
     });
+}
+
+/// An exit signal (`msg` is what a process that traps it receives) is about to go to a process that is linked to one that
+/// ends and has a token: what goes with it. `me`: who it was, which its control block does not say any more.
+pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
+    step_as(p, me);
+    let t = token(p)?;
+    if t.flags & token_flag::SEND != 0 && process::table().find(to).is_some() {
+        tell(t, send(), to, msg);
+    }
+    Some(t.duplicate())
 }
 
 /// A message is about to be sent by a process that has a token: what goes with it. `to`: as the sender named it.
@@ -220,11 +245,75 @@ pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
 
 /// A new process has the token of its parent.
 pub fn inherit(parent: &mut Process, child: &mut Process) {
+    step(parent);
     if let Some(t) = token(parent).map(|t| t.duplicate()) {
         let s = sequence(child);
         (s.clock, s.last) = (t.serial, t.serial);
         set_token(child, Some(t));
     }
+}
+
+/// Tells that a token has gone from one process to another and come there. `told`: whom it is about, who may want
+/// nothing told.
+fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
+    if told.has(process::SENSITIVE) {
+        return;
+    }
+    if t.flags & token_flag::SEND != 0 {
+        tell(t, send(), to, msg);
+    }
+    if t.flags & token_flag::RECEIVE != 0 {
+        tell(t, receive(), to, msg);
+    }
+}
+
+/// A process that has a token makes another, which has taken it over by [`inherit`]: tells so. What goes with the reply,
+/// if that is a message.
+pub fn spawned(
+    parent: &mut Process,
+    child: &mut Process,
+    [m, f, args]: [Term; 3],
+    r: &Request,
+) -> Option<Token> {
+    let (me, pid) = (parent.pid(), child.pid());
+    let mut place = Fragment::new();
+    let arity = Term::small(args.list_iter().count() as i64);
+    let leader = parent.ext().and_then(|e| e.group_leader.as_ref());
+    let leader = leader.map_or(NIL, |t| t.term());
+    let leader = match parent.group_leader {
+        purlin_term::am::UNDEFINED => leader,
+        pid => pid,
+    };
+    let mfa = place.tuple(&[m, f, arity]);
+    let (tag, options) = (r.tag.term(), r.options.as_ref().map_or(NIL, |o| o.term()));
+    let request = [
+        spawn_request(),
+        r.reference,
+        me,
+        leader,
+        mfa,
+        options,
+        tag,
+        args,
+    ];
+    let request = place.tuple(&request);
+    if let Some(t) = token(parent).map(|t| t.duplicate()) {
+        tell_both(&t, parent, pid, request);
+    }
+    if r.reply == Reply::Nothing {
+        return None;
+    }
+    step(child);
+    let t = token(child)?.duplicate();
+    let reply = place.tuple(&[tag, r.reference, purlin_term::am::OK, pid]);
+    if r.reply == Reply::Call {
+        tell_both(&t, parent, me, reply);
+        let q = sequence(parent);
+        (q.last, q.clock) = (t.serial, t.serial);
+    } else if t.flags & token_flag::SEND != 0 && !parent.has(process::SENSITIVE) {
+        tell(&t, send(), me, reply);
+    }
+    Some(t)
 }
 
 /// The flag of that name.

@@ -1261,6 +1261,9 @@ impl Driver for Tcp {
         self.tell_waiting_closed(base);
         self.close(base);
     }
+    fn vectored(&self) -> bool {
+        true
+    }
     fn may_force(&self) -> bool {
         true
     }
