@@ -78,6 +78,9 @@ lines(file_states, N) ->
 lines(traces, N) ->
     Tracer = self(),
     Tracee = spawn_link(fun() -> tracee(Tracer) end),
+    %% What it begins with is not traced.
+    Tracee ! {run, fun() -> ok end},
+    receive {ran, ok} -> ok end,
     L = [trace_step(Tracee) || _ <- lists:seq(1, N)],
     erlang:trace_pattern({?MODULE, '_', '_'}, false, [local]),
     erlang:trace_pattern({?MODULE, '_', '_'}, false, [global]),
