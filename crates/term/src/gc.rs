@@ -441,7 +441,9 @@ unsafe fn full_sweep(
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();
-    if used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (stress() && (SMALL_WORDS..LARGE_WORDS).contains(&used)) {
+    if used > IN_PLACE_WORDS.load(Ordering::Relaxed)
+        || (stress() && (SMALL_WORDS..LARGE_WORDS).contains(&used))
+    {
         let young = young_words_for(heap, used, need);
         settle_old(heap, young);
         heap.grow_next = false;
