@@ -181,6 +181,9 @@ pub unsafe fn collect(
 /// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
 pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 
+/// In stress mode, generations of fewer words than this are collected where they lie, too.
+const TRIED_WORDS: usize = 2000;
+
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
 /// collected. Half as much as lives, a quarter where that is more than 64 MiB.
 pub(crate) fn spare_words(live: usize) -> usize {
@@ -191,8 +194,9 @@ pub(crate) fn spare_words(live: usize) -> usize {
 fn is_large(heap: &Heap) -> bool {
     let words = words_between(heap.old_heap, heap.old_htop);
     let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= mark_compact::MOST_WORDS;
-    // Stress mode does both, with generations of all sizes.
-    large || (stress() && words > 0 && (heap.old_htop as usize >> 4) & 1 == 0)
+    // Stress mode does both, but with small generations only: it looks at all of a heap each time.
+    let tried = stress() && (1..TRIED_WORDS).contains(&words);
+    large || (tried && (heap.old_htop as usize >> 4) & 1 == 0)
 }
 
 /// A full sweep that copies the young generation, and collects the old one where it lies.
@@ -442,7 +446,7 @@ unsafe fn full_sweep(
     after_full(heap);
     let used = heap.used_words();
     if used > IN_PLACE_WORDS.load(Ordering::Relaxed)
-        || (stress() && (SMALL_WORDS..LARGE_WORDS).contains(&used))
+        || (stress() && (SMALL_WORDS..TRIED_WORDS).contains(&used))
     {
         let young = young_words_for(heap, used, need);
         settle_old(heap, young);

@@ -193,6 +193,7 @@ impl Code {
             utf: set(sys::PCRE2_UTF),
             extended: set(sys::PCRE2_EXTENDED),
             no_auto_capture: set(sys::PCRE2_NO_AUTO_CAPTURE),
+            same_names: set(sys::PCRE2_DUPNAMES),
             cr: src.newline != 0 && u32::from(src.newline) != sys::PCRE2_NEWLINE_LF,
         };
         // Text that is no UTF-8 is refused before anything else is looked at.
@@ -302,7 +303,7 @@ fn error_text(code: c_int) -> String {
         138 => "number after (?C is > 255",
         139 => "closing ) for (?C expected",
         142 => "syntax error in subpattern name (missing terminator)",
-        143 => "two named subpatterns have the same name",
+        143 => re_syntax::SAME_NAME,
         144 => "group name must start with a non-digit",
         147 => "unknown property name after \\P or \\p",
         148 => "subpattern name is too long (maximum 32 characters)",

@@ -16,6 +16,8 @@ pub struct How {
     pub utf: bool,
     pub extended: bool,
     pub no_auto_capture: bool,
+    /// Two groups may have one name.
+    pub same_names: bool,
     /// Newlines end at a carriage return too.
     pub cr: bool,
 }
@@ -64,6 +66,7 @@ const BAD_OPTION: &str = "unrecognized character after (? or (?-";
 const BAD_RANGE: &str = "invalid range in character class";
 const NOT_FIXED: &str = "lookbehind assertion is not fixed length";
 const LONG_NAME: &str = "subpattern name is too long (maximum 32 characters)";
+pub const SAME_NAME: &str = "two named subpatterns have the same name";
 const NO_NAME: &str = "subpattern name expected";
 const NO_PROPERTY: &str = "unknown property name after \\P or \\p";
 const NO_ESCAPE: &str = "unrecognized character follows \\";
@@ -797,7 +800,13 @@ impl Reader<'_> {
         if end - from > 32 {
             return Err((LONG_NAME, end));
         }
-        self.names.push(self.p[from..end].to_vec());
+        let name = self.p[from..end].to_vec();
+        // Alternatives that number their groups alike may name them alike: PCRE2 looks at those.
+        let again = !self.how.same_names && self.names.contains(&name);
+        if again && self.at(end) == Some(close) && !self.p[..i].windows(3).any(|w| w == b"(?|") {
+            return Err((SAME_NAME, end));
+        }
+        self.names.push(name);
         self.captures += 1;
         self.push(i, false);
         let closed = self.at(end) == Some(close);
@@ -894,6 +903,8 @@ impl Reader<'_> {
                     if c == b'x' {
                         extended = on;
                     }
+                    // How far that reaches is left to PCRE2.
+                    self.how.same_names |= c == b'J';
                     // Twice x means more to PCRE2.
                     if written.last() != Some(&c) {
                         written.push(c);
@@ -999,6 +1010,9 @@ mod tests {
         refused("(?<abcdefghijklmnopqrstuvwxyzabcdefg>a)", LONG_NAME, 36);
         refused("[a-\\d]", BAD_RANGE, 4);
         refused("x{2147483648}", "number too big in {} quantifier", 8);
+        refused("(?<n>c)(?<n>c)(*UTF8)", SAME_NAME, 11);
+        refused("(?J)(?<n>c)(?<n>c)(*UTF8)", NO_VERB, 23);
+        refused("(?|(?<n>c)|(?<n>c))(*UTF8)", NO_VERB, 24);
     }
 
     #[test]
