@@ -19,7 +19,8 @@ pub fn run(data: &[u8]) {
         assert!(compare::eq_exact(t, t), "a term that differs from itself");
         let _ = (hash::phash2(t), format_term(t, Style::Write, 10_000));
         let bytes = etf::encode(t, Default::default());
-        assert_eq!(bytes.len(), etf::external_size(t, Default::default()));
+        // Of funs it tells a little more, as stock does.
+        assert!(bytes.len() <= etf::external_size(t, Default::default()));
         let (again, n) = etf::decode(&bytes, &mut *w.cx, &CodeHooks, Options::default())
             .expect("what was encoded decodes");
         assert_eq!(n, bytes.len());

@@ -99,7 +99,7 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
     }
 }
 
-/// Bytes that [`encode`] makes without compression.
+/// What `external_size` tells: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
 pub fn external_size(t: Term, opts: Options) -> usize {
     encode_parts(t, opts, 0).size
 }
