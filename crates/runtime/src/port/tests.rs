@@ -119,7 +119,8 @@ fn packets_go_to_cat_and_come_back() {
 #[test]
 fn those_who_watch_writes_are_told_the_vector() {
     let (me, tracer) = (owner(), owner());
-    let p = shell(me, "cat >/dev/null", "binary", &[]);
+    // The end of what it prints, which comes at once, must not end the port.
+    let p = shell(me, "cat >/dev/null", "binary eof", &[]);
     watch::set(p.id, Some(tracer));
     let mut m = Maker::new();
     // Small pieces are copied together, a counted block is referred to, what is between is written where it is.
