@@ -25,8 +25,8 @@ use kernel::Kernel;
 
 /// Who is told that a descriptor is ready.
 pub trait Ready: Send + Sync {
-    /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as both. Must not
-    /// block.
+    /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as
+    /// both. Must not block.
     fn ready(&self, id: Id, readable: bool, writable: bool);
 }
 

@@ -42,6 +42,10 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
     /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words. What the heap has sent not long
     /// ago is in a region, and is referred to there.
     pub fn of(t: Term, heap: Option<&'a Heap>, limit: usize) -> Option<Graph<'a, SHARE>> {
+        let mut g = Self::start(heap);
+        g.measure(t, limit).then_some(g)
+    }
+    fn start(heap: Option<&'a Heap>) -> Graph<'a, SHARE> {
         let mut g = Graph {
             heap,
             areas: Vec::new(),
@@ -59,7 +63,13 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
             }
             g.any_twice = false;
         }
-        g.measure(t, limit).then_some(g)
+        g
+    }
+    /// Measures all of `t`, as [`Graph::of`].
+    pub fn whole(t: Term, heap: Option<&'a Heap>) -> Graph<'a, SHARE> {
+        let mut g = Self::start(heap);
+        g.measure(t, usize::MAX);
+        g
     }
     /// Words that [`Graph::copy`] needs.
     pub fn words(&self) -> usize {

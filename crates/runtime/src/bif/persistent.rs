@@ -324,9 +324,7 @@ enum Keep {
 /// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their
 /// module may be purged.
 fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
-    let Some(g) = Graph::<false>::of(t, Some(heap), usize::MAX) else {
-        unreachable!("nothing is larger than memory")
-    };
+    let g = Graph::<false>::whole(t, Some(heap));
     let words = g.words();
     // A value that stays when it is retired must not keep large binaries.
     let counted = match keep {

@@ -343,14 +343,12 @@ fn words_of(t: Term) -> usize {
 
 /// Copies `t` to a region, of which `held` gets a count. What is reached more than once in it still is.
 fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
-    let (s, n, r) = match Graph::<true>::of(t, Some(h), usize::MAX) {
-        Some(g) => {
-            let n = g.words();
-            let mut b = Builder::counted(n);
-            let s = g.copy(t, &mut b);
-            (s, n, b.finish())
-        }
-        None => unreachable!("nothing is larger than memory"),
+    let (s, n, r) = {
+        let g = Graph::<true>::whole(t, Some(h));
+        let n = g.words();
+        let mut b = Builder::counted(n);
+        let s = g.copy(t, &mut b);
+        (s, n, b.finish())
     };
     tally.moved(n);
     if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {
