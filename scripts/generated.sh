@@ -1,14 +1,18 @@
 #!/bin/sh
-# Random calls of natives and random programs, on Purlin and on the stock runtime: results, exceptions, reasons and what is
-# said about arguments must be the same, line by line.
+# Random calls of natives and random programs, on Purlin and on the stock runtime: results, exceptions, reasons, stack traces
+# and what is said about arguments must be the same.
 #
 #   scripts/generated.sh [FAMILY ...]    none: all
 #
 # Families: of calls, in tests/generated/families.erl; of steps on something that lasts, in states.erl; `sharing`, processes
-# that pass terms to each other, and `programs`, which are compiled.
-# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls or steps, or a tenth as many programs,
-# a seed.
-# PURLIN: the executable (target/release/purlin). PURLIN_GC_STRESS=1 and FLAGS="+Fregion 1" hold for Purlin alone.
+# that pass terms to each other; and what is compiled: `programs`, of whatever kind, and `well_typed`, most of which run to
+# their ends.
+# SEED (from the clock): the first seed; ROUNDS (1): how many seeds; COUNT (2000): calls or steps a seed (a fiftieth as many
+# programs).
+# MODES (plain): how Purlin runs, of `plain`, `shared` (`+Fregion 1`), `stress` (a collection at every allocation) and
+# `shared-stress`; a mode with stress makes only a part of the calls, one of STRESS (20).
+# PURLIN: the executable (target/release/purlin). FLAGS: further flags of Purlin's.
+# Of calls, digests are compared, each of a hundred; the hundreds that differ are made once more, and told line by line.
 # A difference is printed and ends in status 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -17,8 +21,7 @@ if [ -z "${PURLIN:-}" ]; then
   cargo build --release -q || exit 1
   PURLIN=$PWD/target/release/purlin
 fi
-seed=${SEED:-$(date +%s)} count=${COUNT:-2000} rounds=${ROUNDS:-1}
-stress=${PURLIN_GC_STRESS:-}
+seed=${SEED:-$(date +%s)} all=${COUNT:-2000} rounds=${ROUNDS:-1} modes=${MODES:-plain}
 unset PURLIN_GC_STRESS
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -26,38 +29,76 @@ trap 'exit 130' INT TERM
 erlc -o "$dir" tests/generated/*.erl && erl -noshell -pa "$dir" -run calls compile "$dir" || exit 1
 list() { erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [F]) || F <- $1:names()], halt()."; }
 states=$(list states)
-families=${*:-$(list families) $states sharing programs}
+families=${*:-$(list families) $states sharing programs well_typed}
 # Where files are looked for and made.
-mkdir -p "$dir/in/an/empty/place"
-lines=0 differing=0
+mkdir -p "$dir/in/an/empty/place" "$dir/modules"
+
+# On which runtime, the rest as for erl; then the status, as a line.
+on() {
+  runtime=$1
+  shift
+  cd "$dir/in/an/empty/place" || exit 2
+  if [ "$runtime" = stock ]; then
+    timeout -s KILL 600 erl -noshell -pa "$dir" "$@" 2>&1 </dev/null
+  else
+    flags=${FLAGS:-}
+    case $runtime in *shared*) flags="$flags +Fregion 1" ;; esac
+    case $runtime in *stress*) stress=1 ;; *) stress= ;; esac
+    # shellcheck disable=SC2086
+    PURLIN_GC_STRESS=$stress timeout -s KILL 1200 "$PURLIN" erl $flags -noshell -pa "$dir" "$@" 2>&1 </dev/null
+  fi
+  echo "status $?"
+}
+
+# What differs of two files; what stock itself calls an internal error is no example.
+compared() { diff -a "$1" "$2" | grep -a '^[<>]' | grep -av 'internal_error'; }
+
+calls=0 differing=0
 for round in $(seq "$rounds"); do
   for family in $families; do
-    case "$family: $states" in
-    programs:* | sharing:*) set -- -run "$family" main "$seed" "$((count / 10))" ;;
-    *" $family "*) set -- -run states main "$family" "$seed" "$count" ;;
-    *) set -- -run calls main "$family" "$seed" "$count" ;;
-    esac
-    cd "$dir/in/an/empty/place" || exit 2
-    timeout 300 erl -noshell -pa "$dir" "$@" >"$dir/stock" 2>&1 </dev/null
-    # shellcheck disable=SC2086
-    PURLIN_GC_STRESS=$stress timeout 600 "$PURLIN" erl ${FLAGS:-} -noshell -pa "$dir" "$@" >"$dir/purlin" 2>&1 </dev/null
-    # A few programs come out of the compiler such that stock's own loader refuses them (`get_hd`, in OTP 25).
-    refused=$(awk '/^program/ { n = $2 } /^  badfile/ { print n }' "$dir/stock" | tr '\n' ' ')
-    for side in stock purlin; do
-      awk -v refused=" $refused" '/^program/ { skip = index(refused, " " $2 " ") } !skip' "$dir/$side" >"$dir/kept"
-      mv "$dir/kept" "$dir/$side"
+    told=0
+    for mode in $modes; do
+      count=$all
+      case $mode in *stress*) count=$((all / ${STRESS:-20})) ;; esac
+      kind=lines
+      case "$family: $states" in
+      programs:* | well_typed:*) set -- -run "$family" main "$seed" "$((count / 50))" "$dir/modules" ;;
+      sharing:*) set -- -run sharing main "$seed" "$((count / 50))" ;;
+      *" $family "*) set -- -run states main "$family" "$seed" "$count" ;;
+      *) kind=digests; set -- -run calls digests "$family" "$seed" "$count" ;;
+      esac
+      if [ "$told" != "$count" ]; then
+        rm -f "$dir"/modules/*
+        on stock "$@" >"$dir/stock"
+        told=$count
+      fi
+      on "$mode" "$@" >"$dir/purlin"
+      if [ $kind = digests ]; then
+        : >"$dir/differences"
+        for hundred in $(compared "$dir/stock" "$dir/purlin" | awk '$2 ~ /^[0-9]+$/ { print $2 }' | sort -un | head -20); do
+          on stock -run calls some "$family" "$seed" "$hundred" >"$dir/stock.some"
+          on "$mode" -run calls some "$family" "$seed" "$hundred" >"$dir/purlin.some"
+          cmp -s "$dir/stock.some" "$dir/purlin.some" && echo "> hundred $hundred of seed $seed differs no more, or in what isn't shown" >>"$dir/differences"
+          compared "$dir/stock.some" "$dir/purlin.some" >>"$dir/differences"
+        done
+        compared "$dir/stock" "$dir/purlin" | grep -a status >>"$dir/differences"
+        n=$count
+      else
+        # A few programs come out of the compiler such that stock's own loader refuses them (`get_hd`, in OTP 25).
+        refused=$(awk '/^program/ { n = $2 } /^  badfile/ { print n }' "$dir/stock" | tr '\n' ' ')
+        for side in stock purlin; do
+          awk -v refused=" $refused" '/^program/ { skip = index(refused, " " $2 " ") } !skip' "$dir/$side" >"$dir/$side.kept"
+        done
+        compared "$dir/stock.kept" "$dir/purlin.kept" >"$dir/differences"
+        n=$(wc -l <"$dir/stock.kept")
+      fi
+      d=$(wc -l <"$dir/differences")
+      printf '%-12s %-13s seed %s: %s calls, %s differ\n' "$family" "$mode" "$seed" "$n" "$d"
+      cut -c1-700 "$dir/differences" | head -20
+      differing=$((differing + d)) calls=$((calls + n))
     done
-    n=$(wc -l <"$dir/stock")
-    # What stock itself calls an internal error is no example.
-    d=$(diff -a "$dir/stock" "$dir/purlin" | grep -a '^[<>]' | grep -avc 'internal_error')
-    printf '%-12s seed %s: %s lines, %s differ\n' "$family" "$seed" "$n" "$d"
-    if [ "$d" -gt 0 ]; then
-      diff -a "$dir/stock" "$dir/purlin" | grep -av internal_error | cut -c1-600 | head -20
-      differing=$((differing + d))
-    fi
-    lines=$((lines + n))
   done
   seed=$((seed + 1))
 done
-echo "$lines lines, $differing differ"
+echo "$calls calls, $differing differ"
 [ "$differing" -eq 0 ]

@@ -21,7 +21,7 @@ make(any) -> term(3);
 make(bool) -> pick([true, false, true, false, 1]);
 make(num) -> case rand:uniform(3) of 1 -> make(float); _ -> make(int) end;
 make(width) -> pick([-1, 0, 1, 2, 3, 5, 10, 20, 80, 200, 255, 256]);
-make(small) -> pick([-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 20, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1 bsl 27]);
+make(small) -> pick([-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 20, 31, 32, 33, 63, 64, 65, 100, 255, 256, case rand:uniform(20) of 1 -> 1 bsl 27; _ -> 12 end]);
 make(int) ->
     case rand:uniform(4) of
         1 -> rand:uniform(20) - 10;

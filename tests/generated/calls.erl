@@ -1,28 +1,43 @@
 %% Random calls of natives, with right and wrong arguments: what each gives, as a line. Both runtimes are given the same
 %% seed and must print the same lines.
 %%
-%%   erl -noshell -run calls main FAMILY SEED COUNT
+%%   erl -noshell -run calls main FAMILY SEED COUNT      a line a call
+%%   erl -noshell -run calls digests FAMILY SEED COUNT   a line a hundred calls: a digest of all there is to tell of them
+%%   erl -noshell -run calls some FAMILY SEED HUNDRED    the lines of that hundred
 -module(calls).
--export([main/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2]).
+-export([main/1, digests/1, some/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2, kind/2]).
 
 -import(arguments, [arg/1]).
 
-main([Family, Seed, Count]) ->
-    rand:seed(exsss, list_to_integer(Seed)),
+main([Family, Seed, Count]) -> main(Family, Seed, 1, list_to_integer(Count), fun(_, Called) -> [line(C) || C <- Called] end).
+digests([Family, Seed, Count]) ->
+    main(Family, Seed, 1, list_to_integer(Count), fun(N, Called) -> io_lib:format("~w ~s~n", [N, binary:encode_hex(erlang:md5(term_to_binary(Called)))]) end).
+some([Family, Seed, Hundred]) -> main(Family, Seed, list_to_integer(Hundred), 100, fun(_, Called) -> [line(C) || C <- Called] end).
+
+%% Each hundred begins with a state of the generator that is its own.
+main(Family, Seed, First, Count, Show) ->
     Calls = list_to_tuple(families:calls(list_to_atom(Family))),
     ok = io:setopts([{encoding, latin1}]),
     logger:set_primary_config(level, none),
-    run(list_to_integer(Count), Calls),
+    [begin
+         rand:seed(exsss, {list_to_integer(Seed), N, 0}),
+         io:put_chars(Show(N, [call(Calls) || _ <- lists:seq(1, min(100, Count - (N - First) * 100))]))
+     end || N <- lists:seq(First, First + (Count - 1) div 100)],
     halt(0).
 
-run(0, _) -> ok;
-run(N, Calls) ->
+call(Calls) ->
     {M, F, Kinds} = element(rand:uniform(tuple_size(Calls)), Calls),
     Args = [arg(K) || K <- Kinds],
     Way = way(M, F, length(Args), rand:uniform(12)),
-    Line = outcome(Way, M, F, Args),
-    io:put_chars(io_lib:format("~w:~w(~ts) ~w ~ts~n", [M, F, text(plain(Args), 400), Way, Line])),
-    run(N - 1, Calls).
+    {M, F, plain(Args), Way, outcome(Way, M, F, Args)}.
+
+line({M, F, Args, Way, Outcome}) -> io_lib:format("~w:~w(~ts) ~w ~ts~n", [M, F, text(Args, 400), Way, shown(Outcome)]).
+
+shown({value, R}) -> ["= ", text(R, 600)];
+shown({C, R, Frames, Explained}) -> [atom_to_list(C), " ", text(R, 200), " at ", lists:sublist(lists:flatten(io_lib:format("~w", [Frames])), 500), [[" ", text(T, 300)] || T <- Explained]];
+shown({ended, R}) -> ["ended: ", text(R, 200)];
+shown({ended, R, Frames}) -> ["ended: ", text(R, 200), " at ", lists:sublist(lists:flatten(io_lib:format("~w", [Frames])), 300)];
+shown(A) -> atom_to_list(A).
 
 %% How it is called: by name, by a fun, by code that was compiled with the call in it, as the first thing of a process.
 way(_, _, _, N) when N < 4 -> apply;
@@ -60,26 +75,26 @@ written({M, F, A}) ->
                 orelse erl_internal:bool_op(F, A)].
 
 %% In a process of its own, so that nothing of one call is left for the next.
-outcome(process, M, F, Args) -> waited(spawn_opt(M, F, Args, options()), "returned");
-outcome(Way, M, F, Args) -> waited(spawn_opt(fun() -> exit(attempt(Way, M, F, Args)) end, options()), "ended: normal").
+outcome(process, M, F, Args) -> waited(spawn_opt(M, F, Args, options()), returned);
+outcome(Way, M, F, Args) -> waited(spawn_opt(fun() -> exit(attempt(Way, M, F, Args)) end, options()), ended_normal).
 
 options() -> [monitor, {max_heap_size, #{size => 20000000, kill => true, error_logger => false}}].
 
 waited({Pid, Ref}, Normal) ->
     receive
-        {'DOWN', Ref, process, Pid, {text, T}} -> T;
+        {'DOWN', Ref, process, Pid, {outcome, T}} -> T;
         {'DOWN', Ref, process, Pid, normal} -> Normal;
-        {'DOWN', Ref, process, Pid, {R, [{M, F, _, _} | _] = S}} when is_atom(M), is_atom(F) -> ["ended: ", text(plain(R), 200), " at ", frames(S, 300)];
-        {'DOWN', Ref, process, Pid, R} -> ["ended: ", text(plain(R), 200)]
-    after 20000 -> exit(Pid, kill), "no end"
+        {'DOWN', Ref, process, Pid, {R, [{M, F, _, _} | _] = S}} when is_atom(M), is_atom(F) -> {ended, plain(R), [frame(Fr) || Fr <- S]};
+        {'DOWN', Ref, process, Pid, R} -> {ended, plain(R)}
+    after 20000 -> exit(Pid, kill), no_end
     end.
 
 attempt(Way, M, F, Args) ->
-    {text, try called(Way, M, F, Args) of
-               R -> ["= ", text(plain(R), 600)]
-           catch
-               C:R:S -> [atom_to_list(C), " ", text(plain(R), 200), " at ", frames(S, 500), explained(C, R, S)]
-           end}.
+    {outcome, try called(Way, M, F, Args) of
+                  R -> {value, plain(R)}
+              catch
+                  C:R:S -> {C, plain(R), [frame(Fr) || Fr <- S], explained(C, R, S)}
+              end}.
 
 called(apply, M, F, Args) -> name(apply(M, F, Args));
 called(last_apply, M, F, Args) -> apply(M, F, Args);
@@ -100,10 +115,10 @@ explained(error, R, [{_, _, _, I} | _] = S) ->
     case lists:keyfind(error_info, 1, I) of
         {_, Info} ->
             Module = maps:get(module, Info, erl_erts_errors),
-            try [" ", text(apply(Module, format_error, [R, S]), 300)] catch _:_ -> " ?" end;
-        false -> ""
+            [try apply(Module, format_error, [R, S]) catch _:_ -> unexplained end];
+        false -> []
     end;
-explained(_, _, _) -> "".
+explained(_, _, _) -> [].
 
 text(T, Max) ->
     S = lists:flatten(io_lib:format("~0p", [T])),
@@ -162,5 +177,16 @@ environment(K, V) ->
     R.
 
 inspected(P) -> {ok, C} = re:compile(P), re:inspect(C, namelist).
+
+%% What kind of thing a native without arguments gives.
+kind(M, F) -> kind(M:F()).
+kind(T) when is_integer(T) -> integer;
+kind(T) when is_float(T); is_boolean(T) -> T;
+kind(T) when is_atom(T) -> atom;
+kind(T) when is_binary(T) -> binary;
+kind([_ | _] = L) -> {list, lists:usort([kind(E) || E <- L])};
+kind(T) when is_tuple(T) -> list_to_tuple([kind(E) || E <- tuple_to_list(T)]);
+kind(T) when is_map(T) -> maps:map(fun(_, V) -> kind(V) end, T);
+kind(T) -> plain(T).
 
 name(T) -> T.

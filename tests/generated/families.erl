@@ -5,7 +5,7 @@
 %% All but `patterns`, which has patterns with several faults: of those Purlin may tell another.
 names() ->
     [arithmetic, conversions, terms, tuples, lists, maps, binaries, unicode, format, regex, codes, tables, bits, floats,
-     integers, strings, paths, calendar, flags, identifiers, funs, shared_numbers, os, erlang, data, emulator].
+     integers, strings, paths, calendar, flags, identifiers, funs, shared_numbers, os, erlang, data, emulator, rest].
 
 a1(M, Names, K) -> [{M, F, [K]} || F <- Names].
 a2(M, Names, K, L) -> [{M, F, [K, L]} || F <- Names].
@@ -54,7 +54,7 @@ calls(tuples) ->
 calls(lists) ->
     [{erlang, '++', [list, any]}, {erlang, '--', [list, list]}, {lists, reverse, [list]}, {lists, reverse, [list, any]},
      {lists, member, [any, list]}, {lists, keyfind, [any, small, tuples]}, {lists, keymember, [any, small, tuples]},
-     {lists, keysearch, [any, small, tuples]}, {lists, sort, [list]}, {lists, usort, [list]}, {lists, seq, [small, small, small]},
+     {lists, keysearch, [any, small, tuples]}, {lists, sort, [list]}, {lists, usort, [list]}, {lists, seq, [width, width, width]},
      {lists, nth, [small, list]}, {lists, sublist, [list, small, small]}, {lists, split, [small, list]}, {lists, sum, [list]},
      {lists, flatten, [list]}, {lists, keysort, [small, tuples]}, {lists, ukeysort, [small, tuples]}, {lists, zip, [list, list]},
      {lists, merge, [list, list]}, {lists, subtract, [list, list]}, {lists, append, [list]}, {lists, concat, [list]},
@@ -235,7 +235,32 @@ calls(emulator) ->
         [C || {_, F, _} = C <- every(erts_debug, []), lists:member(F, [flat_size, size, size_shared, same, copy_shared])] ++
         [C || {_, F, _} = C <- every(erts_internal, []), lists:member(F, [cmp_term, map_to_tuple_keys, term_type, map_hashmap_children, is_process_alive, group_leader])] ++
         every(erl_eval, [function_name, init_ok | [F || {F, _} <- erl_eval:module_info(exports), F =/= expr]]) ++
-        [{erts_internal, map_next, [small, map, word]}, {erl_scan, string, [chars]}, {erlang, match_spec_test, [thing, thing, word]}, {ets, match_spec_run, [list, thing]}, {ets, test_ms, [any, guards]}].
+        [{erts_internal, map_next, [small, map, word]}, {erl_scan, string, [chars]}, {erlang, match_spec_test, [thing, thing, word]}, {ets, match_spec_run, [list, thing]}, {ets, test_ms, [any, guards]}];
+
+%% What the others leave out: what tells of the moment and of this process, of which the kind is compared; what acts on the
+%% process that it is called in; and natives that are called by libraries only, with arguments that are wrong.
+calls(rest) ->
+    [{calls, kind, [{literal, M}, {literal, F}]} || {M, Fs} <- [{erlang, [date, time, localtime, universaltime, timestamp, now, monotonic_time, system_time, time_offset, unique_integer, make_ref, node, nodes, self,
+                                                                          registered, processes, ports, loaded, group_leader, get, get_keys, erase, md5_init, system_profile, system_monitor, get_cookie, is_alive]},
+                                                                {os, [env, getpid, perf_counter, system_time, timestamp, type, version]}, {persistent_term, [get, info]}, {erl_ddll, [loaded_drivers]},
+                                                                {erts_internal, [time_unit, perf_counter_unit, get_creation, no_aux_work_threads]}, {math, [pi]}],
+                                                     F <- Fs] ++
+        [{file, native_name_encoding, []}, {io, printable_range, []}, {error_logger, warning_map, []}] ++
+        [{erlang, F, [thing]} || F <- [get, erase, get_keys, has_prepared_code_on_load, seq_trace_print, dt_put_tag, dt_get_tag_data, dt_restore_tag, dt_append_vm_tag_data, dt_prepend_vm_tag_data, call_on_load_function,
+                                       finish_loading, dist_ctrl_get_data, dist_ctrl_get_data_notification, monotonic_time, system_time, time_offset, unique_integer]] ++
+        [{erlang, F, [thing, thing]} || F <- [put, nodes, seq_trace_print, finish_after_on_load, dist_ctrl_put_data, dist_ctrl_get_opt, dist_ctrl_input_handler]] ++
+        [{erlang, F, [thing, thing, thing]} || F <- [monitor_node, spawn_link, spawn, spawn_monitor, dist_ctrl_set_opt]] ++
+        [{erlang, spawn_opt, [wrong, options]}, {erlang, spawn_opt, [closure, wrong]}, {erlang, spawn_opt, [thing, thing, thing, options]}, {erlang, spawn_request, [wrong, options]}, {erlang, hibernate, [thing, thing, wrong]},
+         {erlang, delete_module, [wrong]}, {erlang, purge_module, [wrong]}, {erlang, halt, [{literal, 1.5}, thing]}, {erlang, halt, [{literal, {a}}]}, {erlang, setnode, [wrong, thing]}, {erlang, process_info, [identifier, wrong]},
+         {erlang, load_module, [wrong, bin]}, {erlang, load_module, [{literal, nowhere}, bin]}, {erlang, prepare_loading, [{literal, nowhere}, bin]}, {erlang, is_builtin, [atom, atom, small]}, {erlang, apply, [thing, thing]},
+         {erts_internal, prepare_loading, [thing, thing]}, {erts_internal, beamfile_chunk, [bin, chars]}, {erts_internal, beamfile_module_md5, [bin]}, {erts_internal, check_process_code, [wrong]},
+         {erts_internal, port_info, [identifier, word]}, {erts_internal, port_close, [identifier]}, {erts_internal, port_command, [identifier, iolist, options]}, {erts_internal, port_control, [identifier, small, iolist]},
+         {erts_internal, is_process_alive, [thing, thing]}, {erts_internal, is_system_process, [thing]}, {erts_internal, process_flag, [identifier, word, thing]},
+         {erts_debug, get_internal_state, [wrong]}, {erts_debug, set_internal_state, [wrong, thing]}, {erts_debug, breakpoint, [thing, bool]},
+         {erl_ddll, info, [thing, word]}, {erl_ddll, try_load, [path, chars, options]}, {erl_ddll, try_unload, [wrong, options]}, {erl_ddll, format_error_int, [wrong]},
+         {net_kernel, dflag_unicode_io, [identifier]}, {persistent_term, put, [key, any]}, {prim_file, internal_name2native, [chars]}, {prim_file, internal_native2name, [bin]},
+         {ets, lookup_element, [thing, any, small]}, {lists, keyfind, [thing, thing, thing]}, {lists, keymember, [thing, thing, thing]}, {lists, keysearch, [thing, thing, thing]}, {lists, member, [thing, thing]},
+         {lists, reverse, [thing, thing]}].
 
 %% All that a module exports, with anything for arguments.
 every(M, Without) ->

@@ -2,23 +2,34 @@
 %% and comprehensions, compiled and run; what each function gives, as a line. Both runtimes are given the same seed, and
 %% the compiler runs on both as well, so the code that it makes is compared by its checksum too.
 %%
-%%   erl -noshell -run programs main SEED COUNT
+%%   erl -noshell -run programs main SEED COUNT [DIRECTORY]
+%%
+%% What is compiled is kept in the directory. Whoever finds it there compiles only one of ten once more.
 -module(programs).
--export([main/1]).
+-export([main/1, compiled/3]).
 
-main([Seed, Count]) ->
-    rand:seed(exsss, list_to_integer(Seed)),
+main([Seed, Count | Kept]) ->
     ok = io:setopts([{encoding, latin1}]),
     logger:set_primary_config(level, none),
-    [program(N) || N <- lists:seq(1, list_to_integer(Count))],
+    [begin erase(), rand:seed(exsss, {list_to_integer(Seed), N, 0}), program(N, Kept) end || N <- lists:seq(1, list_to_integer(Count))],
     halt(0).
 
-program(N) ->
+compiled(Forms, N, Kept) ->
+    File = [filename:join(D, integer_to_list(N) ++ ".beam") || D <- Kept],
+    Options = [binary, return_errors, nowarn_export_all, deterministic, no_spawn_compiler_process | arguments:pick([[], [], [], [inline], [r23], [no_type_opt], [no_copt, no_ssa_opt, no_bsm_opt]])],
+    case [B || F <- File, N rem 10 =/= 1, {ok, B} <- [file:read_file(F)]] of
+        [Beam] -> {ok, generated, Beam};
+        [] ->
+            R = compile:forms(Forms, Options),
+            [ok = file:write_file(F, Beam) || F <- File, {ok, _, Beam} <- [R]],
+            R
+    end.
+
+program(N, Kept) ->
     Functions = 4,
-    Forms = [{attribute, 1, module, generated}, {attribute, 1, compile, export_all}] ++ [function(K) || K <- lists:seq(1, Functions)],
-    Options = [binary, return_errors, nowarn_export_all, deterministic, no_spawn_compiler_process |
-               pick([[], [], [inline], [r23]])],
-    case compile:forms(Forms, Options) of
+    Forms = [{attribute, 1, module, generated}, {attribute, 1, compile, export_all}, record()] ++ [function(K) || K <- lists:seq(1, Functions)] ++ loops(),
+    Others = [[arguments:term(3) || _ <- [1, 2, 3]] || _ <- lists:seq(1, 7)],
+    case compiled(Forms, N, Kept) of
         {ok, generated, Beam} ->
             {ok, {_, MD5}} = beam_lib:md5(Beam),
             io:format("program ~p ~s~n", [N, binary:encode_hex(MD5)]),
@@ -26,7 +37,7 @@ program(N) ->
                 {module, generated} -> ok;
                 {error, Why} -> io:format("  ~p~n", [Why])
             end,
-            [io:put_chars(io_lib:format("  f~p ~ts~n", [K, run(K, Args)])) || K <- lists:seq(1, Functions), Args <- arguments()],
+            [io:put_chars(io_lib:format("  f~p ~ts~n", [K, run(K, Args)])) || K <- lists:seq(1, Functions), Args <- arguments() ++ Others],
             code:purge(generated),
             code:delete(generated),
             code:purge(generated);
@@ -50,8 +61,15 @@ attempt(F, Args) ->
     try apply(generated, F, Args) of
         R -> io_lib:format("= ~0P", [plain(R), 60])
     catch
-        C:R:S -> io_lib:format("~s ~0P at ~0P", [C, plain(R), 40, [plain({M, N, arity(A), proplists:get_value(line, I)}) || {M, N, A, I} <- S, M =/= ?MODULE], 60])
+        C:R:S -> io_lib:format("~s ~0P at ~0P~ts", [C, plain(R), 40, [plain({M, N, arity(A), [proplists:get_value(K, I) || K <- [line, error_info], lists:keymember(K, 1, I)]})
+                                                                   || {M, N, A, I} <- S, M =/= ?MODULE], 60, told(C, R, S)])
     end.
+
+%% What the shell would say of it: texts of `error_info` too.
+told(error, R, [{M, _, _, _} | _] = S) when M =/= generated ->
+    Print = fun(T, _) -> io_lib:format("~0P", [plain(T), 20]) end,
+    ["\n    ", lists:sublist(lists:flatten(erl_error:format_exception(1, error, R, S, fun(N, _, _) -> N =:= ?MODULE end, Print, unicode)), 400)];
+told(_, _, _) -> "".
 
 arity(A) when is_list(A) -> {arguments, plain(A)};
 arity(A) -> A.
@@ -80,9 +98,31 @@ function(K) ->
     Special = [{clause, line(), [var('A'), pattern(), pattern()], guards(['A']), body(K, ['A'], 3)} || rand:uniform(2) =:= 1],
     {function, line(), Name, 3, Special ++ [{clause, line(), [var(V) || V <- Vars], [], body(K, Vars, 4)}]}.
 
+record() ->
+    {attribute, 1, record, {r, [{record_field, 1, {atom, 1, x}}, {record_field, 1, {atom, 1, y}, {integer, 1, 7}}, {record_field, 1, {atom, 1, z}, {nil, 1}}]}}.
+
+%% Recursion: in last place, within a list, by turns, and over the bits of a binary.
+loops() ->
+    L = line(), N = var('N'), X = var('X'), T = var('T'),
+    Less = {op, L, '-', N, int(1)},
+    V = fresh(),
+    Steps = [{clause, line(), [int(0), var('X')], [], [X]},
+             {clause, line(), [var('N'), var('X')], [], [{call, line(), atom(loop), [Less, expr(4, ['N', 'X'], 2)]}]}],
+    Lists = [{clause, line(), [int(0), var('X')], [], [X]},
+             {clause, line(), [var('N'), var('X')], [], [{cons, line(), expr(4, ['N', 'X'], 2), {call, line(), atom(deep), [Less, X]}}]}],
+    Turns = [{clause, line(), [var('N'), var('X')], [[{op, line(), '>', N, int(0)}]], [{match, line(), var(V), {call, line(), atom(loop), [int(1), X]}}, {call, line(), atom(turn), [Less, var(V)]}]},
+             {clause, line(), [int(0), var('X')], [], [{call, line(), atom(deep), [int(2), X]}]}],
+    Size = int(pick([1, 3, 8, 13, 16])),
+    Bits = [{clause, line(), [{bin, line(), [{bin_element, line(), var('N'), Size, pick([default, [signed], [little]])}, {bin_element, line(), var('T'), default, [bitstring]}]}, var('X')], guards(['N']),
+             [{call, line(), atom(bits), [T, {cons, line(), expr(4, ['N', 'X'], 1), X}]}]},
+            {clause, line(), [var('T'), var('X')], [], [{tuple, line(), [T, X]}]}],
+    [{function, L, loop, 2, Steps}, {function, L, deep, 2, Lists}, {function, L, turn, 2, Turns}, {function, L, bits, 2, Bits}].
+
 %% A pattern that binds nothing.
 pattern() ->
-    pick([var('_'), int(1), atom(a), {nil, line()}, {cons, line(), var('_'), var('_')}, {tuple, line(), [var('_'), int(1)]}, var('_')]).
+    pick([var('_'), int(1), atom(a), {nil, line()}, {cons, line(), var('_'), var('_')}, {tuple, line(), [var('_'), int(1)]}, var('_'),
+          {bin, line(), [{bin_element, line(), var('_'), int(8), default}, {bin_element, line(), var('_'), default, [binary]}]}, {map, line(), [{map_field_exact, line(), atom(a), var('_')}]}, {float, line(), 1.5},
+          {op, line(), '++', {string, line(), "ab"}, var('_')}]).
 
 guards([]) -> [];
 guards(Vs) -> case rand:uniform(2) of 1 -> []; 2 -> [[guard(Vs)]] end.
@@ -91,7 +131,13 @@ guard(Vs) ->
     pick([call(pick([is_integer, is_list, is_atom, is_map, is_binary, is_float, is_tuple, is_number, is_function]), [V]),
           {op, line(), pick(['<', '>', '=:=', '==', '=/=']), V, int(rand:uniform(5) - 2)},
           {op, line(), '>', call(pick([length, tuple_size, map_size, byte_size, hd, abs]), [V]), int(1)},
-          {op, line(), pick(['andalso', 'or', 'and', 'orelse']), call(is_integer, [V]), {op, line(), '>', V, int(0)}}]).
+          {op, line(), pick(['andalso', 'or', 'and', 'orelse']), call(is_integer, [V]), {op, line(), '>', V, int(0)}},
+          {op, line(), pick(['=<', '==', '<']), {op, line(), pick(['+', '-', '*', 'rem', 'div', 'bxor', 'bsl']), V, int(rand:uniform(4) - 1)}, int(rand:uniform(9))},
+          {op, line(), '==', call(pick([element, map_get, is_map_key, binary_part]), [pick([int(1), atom(a)]), V]), pick([int(1), atom(a), var(pick(Vs))])},
+          {op, line(), 'not', call(pick([is_atom, is_boolean, is_bitstring, is_pid, is_reference]), [V])},
+          call(is_record, [V, atom(r)]), call(is_function, [V, int(rand:uniform(3) - 1)]),
+          {op, line(), '>', call(pick([size, bit_size, round, trunc, float, ceil, length, tuple_size]), [V]), int(0)},
+          {op, line(), '=:=', {op, line(), pick(['+', '-']), V}, V}]).
 
 call(F, Args) -> {call, line(), {remote, line(), atom(erlang), atom(F)}, Args}.
 call(M, F, Args) -> {call, line(), {remote, line(), atom(M), atom(F)}, Args}.
@@ -111,7 +157,7 @@ constant() ->
 expr(_, Vs, D) when D =< 0 -> case rand:uniform(4) of 1 -> constant(); _ -> var(pick(Vs)) end;
 expr(K, Vs, D) ->
     E = fun() -> expr(K, Vs, D - 1 - rand:uniform(2) + 1) end,
-    case rand:uniform(29) of
+    case rand:uniform(50) of
         1 -> {op, line(), pick(['+', '-', '*', '/', 'div', 'rem', 'band', 'bor', 'bxor']), E(), E()};
         2 -> {op, line(), pick(['+', '-', '*']), E(), int(rand:uniform(100))};
         3 -> {op, line(), 'bsl', E(), int(rand:uniform(70))};
@@ -151,8 +197,72 @@ expr(K, Vs, D) ->
         26 -> {block, line(), body(K, Vs, D - 1)};
         27 -> {op, line(), pick(['andalso', 'orelse']), E(), E()};
         28 -> call(maps, pick([get, find, is_key, remove]), [E(), E()]);
-        _ -> call(lists, pick([reverse, sum, sort, max]), [E()])
+        29 -> call(lists, pick([reverse, sum, sort, max]), [E()]);
+        30 -> {record, line(), r, [{record_field, line(), atom(F), E()} || F <- [x, y], rand:uniform(2) =:= 1]};
+        31 -> {record, line(), E(), r, [{record_field, line(), atom(pick([x, y, z])), E()}]};
+        32 -> {record_field, line(), pick([E(), {record, line(), r, [{record_field, line(), atom(x), E()}]}]), r, atom(pick([x, y, z]))};
+        33 ->
+            %% Nests of comprehensions.
+            V = fresh(), W = fresh(), U = fresh(),
+            {lc, line(), expr(K, [U, W, V | Vs], D - 2),
+             [{generate, line(), var(V), E()} | filters([V | Vs])] ++ [{generate, line(), pick([var(W), {tuple, line(), [atom(a), var(W)]}, {cons, line(), var(W), var('_')}]), expr(K, [V | Vs], D - 2)} | filters([W, V | Vs])] ++
+                 [{b_generate, line(), {bin, line(), [{bin_element, line(), var(U), int(pick([2, 8])), default}]}, expr(K, [W, V | Vs], D - 3)}]};
+        34 ->
+            V = fresh(), W = fresh(),
+            {bc, line(), {bin, line(), [{bin_element, line(), call('band', [var(V), int(1023)]), pick([int(rand:uniform(20)), call('band', [var(W), int(15)])]), pick([default, [little], [signed]])}]},
+             [{generate, line(), var(V), E()}, {b_generate, line(), {bin, line(), [{bin_element, line(), var(W), int(pick([3, 5, 8])), default}]}, E()} | filters([W, V | Vs])]};
+        35 ->
+            V = fresh(),
+            {bc, line(), {bin, line(), [{bin_element, line(), var(V), default, [pick([bitstring, binary])]}]},
+             [{b_generate, line(), {bin, line(), [{bin_element, line(), var(V), int(pick([1, 2])), [pick([bitstring, binary])]}]}, E()}]};
+        36 ->
+            %% Without clauses for exceptions: these go on after `after`.
+            {'try', line(), body(K, Vs, D - 1), [], [], [call(put, [atom(after_was), E()])]};
+        37 ->
+            %% The stack trace, and the exception once more.
+            C = fresh(), V = fresh(), S = fresh(),
+            Then = pick([call(raise, [var(C), var(V), var(S)]), call(raise, [atom(pick([error, throw, exit])), {tuple, line(), [var(V)]}, var(S)]), {tuple, line(), [var(C), var(V), shown(S)]}, call(raise, [var(V), var(C), var(S)])]),
+            {'try', line(), body(K, Vs, D - 1), [], [{clause, line(), [{tuple, line(), [var(C), var(V), var(S)]}], [], [Then]}], [E() || rand:uniform(2) =:= 1]};
+        38 -> call(error, pick([[E(), pick([{nil, line()}, {cons, line(), E(), {nil, line()}}, atom(none), E()])],
+                                [E(), atom(none), {cons, line(), {tuple, line(), [atom(error_info), {map, line(), [{map_field_assoc, line(), atom(cause), E()}]}]}, {nil, line()}}]]));
+        39 -> N = fresh(), V = fresh(), W = fresh(),
+              %% A fun that calls itself.
+              {call, line(), {named_fun, line(), N, [{clause, line(), [{cons, line(), var(V), var(W)}], [], [{op, line(), pick(['+', '++', '-', '=:=']), expr(K, [V | Vs], D - 2), {call, line(), var(N), [var(W)]}}]},
+                                                   {clause, line(), [var('_')], [], [expr(K, Vs, D - 2)]}]}, [E()]};
+        40 -> {call, line(), pick([{'fun', line(), {function, list_to_atom("f" ++ integer_to_list(min(4, K + 1))), 3}}, {'fun', line(), {function, atom(generated), atom(f4), int(3)}}, E()]),
+               [constant() || _ <- lists:seq(1, pick([3, 3, 2]))]};
+        41 when K < 4 -> call(apply, pick([[atom(generated), pick([atom(f4), E()]), {cons, line(), E(), {cons, line(), E(), {cons, line(), E(), {nil, line()}}}}],
+                                  [{'fun', line(), {function, f4, 3}}, E()], [E(), E()]]));
+        42 when K < 4 -> {call, line(), atom(pick([loop, deep, turn])), [int(rand:uniform(6) - 1), E()]};
+        43 when K < 4 -> {call, line(), atom(bits), [E(), {nil, line()}]};
+        44 ->
+            %% The first of several messages that fits.
+            V = fresh(),
+            {block, line(), [{op, line(), '!', call(self, []), {tuple, line(), [atom(T), E()]}} || T <- [p, q, p]] ++
+                 [{'receive', line(), [{clause, line(), [{tuple, line(), [atom(pick([p, q, q, s])), var(V)]}], guards([V | Vs]), [expr(K, [V | Vs], D - 2)]}, {clause, line(), [{tuple, line(), [atom(q), var('_')]}], [], [E()]}],
+                   call('band', [pick([E(), int(rand:uniform(4))]), int(3)]), body(K, Vs, D - 2)}]};
+        45 -> {'receive', line(), [], pick([int(0), int(1), atom(a), int(-1), {op, line(), 'bsl', int(1), int(70)}]), [E()]};
+        46 ->
+            %% Ends of other processes.
+            V = fresh(), R = fresh(), W = fresh(),
+            {block, line(), [{match, line(), {tuple, line(), [var(V), var(R)]}, call(spawn_monitor, [{'fun', line(), {clauses, [{clause, line(), [], [], body(K, Vs, D - 2)}]}}])},
+                             {'receive', line(), [{clause, line(), [{tuple, line(), [atom('DOWN'), var(R), atom(process), var(V), var(W)]}], [], [ended(W)]}]}]};
+        47 -> V = fresh(),
+              {bin, line(), [{bin_element, line(), E(), pick([call('band', [E(), int(63)]), E(), default]), pick([[integer, {unit, pick([1, 3, 8])}], [integer, little], [binary, {unit, 8}], [bitstring, {unit, 1}], [float]])},
+                             {bin_element, line(), {match, line(), var(V), E()}, default, pick([[utf8], [utf16], [utf32], [utf16, little], default])}]};
+        48 -> {match, line(), pick([{cons, line(), var('_'), var('_')}, int(1), {tuple, line(), [var('_')]}, {record, line(), r, []}, {op, line(), '++', {string, line(), "a"}, var('_')}, {bin, line(), [{bin_element, line(), var('_'), default, [utf8]}, {bin_element, line(), var('_'), default, [bits]}]}]), E()};
+        49 -> call(pick([binary_to_integer, list_to_integer, list_to_atom, list_to_binary, iolist_to_binary, binary_to_list, integer_to_binary, bitstring_to_list, list_to_bitstring, binary_to_term, float_to_list, trunc, ceil, floor, is_record, bit_size, size]), [E()]);
+        _ -> call(pick([binary, lists, maps, string, erlang]), pick([at, part, split, match, copy, nth, keyfind, member, get, put, sublist, seq, slice, length, make_tuple, binary_part, split_binary, band_, append_element, merge, map]),
+                  [E() || _ <- lists:seq(1, rand:uniform(3))])
     end.
+
+%% Of a stack trace, what its first frame tells.
+shown(S) -> call(element, [int(pick([1, 2, 3])), call(hd, [var(S)])]).
+%% Of the end of a process, what is the same each time.
+ended(W) ->
+    R = fresh(),
+    {'case', line(), var(W), [{clause, line(), [{tuple, line(), [var(R), {cons, line(), {tuple, line(), [var('_'), var('_'), var('_'), var('_')]}, var('_')}]}], [], [{tuple, line(), [atom(ended), var(R)]}]},
+                              {clause, line(), [var('_')], [], [var(W)]}]}.
 
 filters(Vs) -> case rand:uniform(3) of 1 -> [guard(Vs)]; _ -> [] end.
 
@@ -167,7 +277,16 @@ clause(K, Vs, D) ->
                      {{bin, line(), [{bin_element, line(), var(V), int(8), default}, {bin_element, line(), var(W), default, [bitstring]}]}, [V, W]},
                      {{bin, line(), [{bin_element, line(), var(V), int(pick([3, 7, 17])), [little, signed]}, {bin_element, line(), var('_'), default, [bits]}]}, [V]},
                      {{bin, line(), [{bin_element, line(), var(V), default, [utf8]}, {bin_element, line(), var(W), default, [binary]}]}, [V, W]},
-                     {{tuple, line(), [atom(a), var(V)]}, [V]}, {{cons, line(), int(1), var(V)}, [V]}]),
+                     {{tuple, line(), [atom(a), var(V)]}, [V]}, {{cons, line(), int(1), var(V)}, [V]},
+                     {{record, line(), r, [{record_field, line(), atom(x), var(V)}, {record_field, line(), atom(z), var(W)}]}, [V, W]},
+                     {{op, line(), '++', {string, line(), "ab"}, var(V)}, [V]}, {{string, line(), "abc"}, []}, {{bin, line(), [{bin_element, line(), {string, line(), "ab"}, default, default}, {bin_element, line(), var(V), default, [binary]}]}, [V]},
+                     {{match, line(), var(V), {tuple, line(), [var(W), var('_')]}}, [V, W]}, {{map, line(), [{map_field_exact, line(), int(2), var(V)}, {map_field_exact, line(), atom(a), var(W)}]}, [V, W]},
+                     {{map, line(), [{map_field_exact, line(), var(pick(Vs)), var(V)}]}, [V]},
+                     {{bin, line(), [{bin_element, line(), var(V), int(pick([4, 8])), default}, {bin_element, line(), var(W), var(V), pick([default, [binary, {unit, pick([1, 8])}], [integer, {unit, 2}, little]])},
+                                     {bin_element, line(), var('_'), default, [bits]}]}, [V, W]},
+                     {{bin, line(), [{bin_element, line(), var(V), int(pick([16, 32, 64])), pick([[float], [float, little]])}, {bin_element, line(), var(W), default, [bits]}]}, [V, W]},
+                     {{bin, line(), [{bin_element, line(), var(V), default, [pick([utf16, utf32])]}, {bin_element, line(), var(W), default, [bits]}]}, [V, W]},
+                     {var(pick(Vs)), []}]),
     {clause, line(), [P], guards(New), body(K, New ++ Vs, D - 2)}.
 
 catch_clause(K, Vs, D) ->

@@ -144,8 +144,9 @@ unsafe fn create_failed(
     exc::raise(cx, pc, fail, exc::First::Construct(cause))
 }
 
-/// What is told of several that can't be: sizes come before values, and a binary that is taken whole must be one
-/// when the sizes are reckoned, unless it is what the others are appended to. `list`: `n` words, five per segment.
+/// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
+/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character.
+/// `list`: `n` words, five per segment.
 unsafe fn first_failure(
     cx: *mut Cx,
     e: *mut Term,
@@ -154,10 +155,16 @@ unsafe fn first_failure(
 ) -> Option<(usize, Bad)> {
     for k in (0..n).step_by(5) {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
-        if !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY) {
+        if !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY | seg::UTF32) {
             continue;
         }
         let v = source(cx, e, *list.add(k + 3));
+        if kind == seg::UTF32 {
+            if bits::code_point(v).is_none() {
+                return Some((k, Bad::Arg("type", v)));
+            }
+            continue;
+        }
         let size = source(cx, e, *list.add(k + 4));
         if size == am::ALL {
             if v.as_bits().is_none() {

@@ -153,7 +153,10 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
-        if w & 3 == 0 && w != 0 && w != traced && pcs.last() != Some(&w) {
+        // Calls from one place are told once. The first address is that of an instruction: a call right before it
+        // returns there.
+        let told = pcs.len() > 1 && pcs.last() == Some(&w);
+        if w & 3 == 0 && w != 0 && w != traced && !told {
             pcs.push(w);
         }
         p = p.add(1);

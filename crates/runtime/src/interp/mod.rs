@@ -15,7 +15,8 @@
 //!
 //! # What the receive ops call in `crate::signal`
 //! ```text
-//! loop_rec(cx: &mut Cx) -> Option<Term>        the current message, fetching from outside if need be
+//! has_current(cx: &mut Cx) -> bool             whether there is a message, fetching from outside if need be
+//! loop_rec(cx: &mut Cx) -> Option<Term>        the current message, likewise; it may collect, with no register live
 //! loop_rec_end(cx)  remove_message(cx)  timeout(cx)
 //! send(cx, to: Term, msg: Term) -> BifResult
 //! recv_marker_reserve(cx) -> Term   recv_marker_bind(cx, marker, reference)
@@ -117,6 +118,7 @@ impl Default for State {
 
 /// What the receive ops need of whoever runs processes.
 pub struct Receive {
+    pub has_current: fn(&mut Cx) -> bool,
     pub loop_rec: fn(&mut Cx) -> Option<Term>,
     pub loop_rec_end: fn(&mut Cx),
     pub remove_message: fn(&mut Cx),

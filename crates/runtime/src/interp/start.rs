@@ -104,5 +104,6 @@ unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 fn has_message(cx: &mut Cx) -> bool {
-    RECEIVE.get().is_some_and(|r| (r.loop_rec)(cx).is_some())
+    // Not `loop_rec`: what is to be called is in registers.
+    RECEIVE.get().is_some_and(|r| (r.has_current)(cx))
 }

@@ -162,7 +162,19 @@ impl Mailbox {
     }
 }
 
-/// The current message, fetching from outside if need be; `None` if there is none.
+/// Whether there is a current message, fetching from outside if need be. Unlike [`loop_rec`], it leaves the heap and the
+/// registers as they are.
+pub fn has_current(cx: &mut Cx) -> bool {
+    loop {
+        // SAFETY: as in `loop_rec`.
+        let current = unsafe { (*cx.proc).mailbox.as_ref() }.is_some_and(|m| m.has_current());
+        if current || !handle::fetch(cx) {
+            return current;
+        }
+    }
+}
+
+/// The current message, fetching from outside if need be; `None` if there is none. It may collect: no register is live.
 pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
@@ -389,6 +401,7 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
 /// The table of receive functions for the interpreter.
 pub fn receive_table() -> crate::interp::Receive {
     crate::interp::Receive {
+        has_current,
         loop_rec,
         loop_rec_end,
         remove_message,

@@ -1,0 +1,36 @@
+%% What stack traces tell where an instruction that fails follows a call of the same function, and which segment of a binary
+%% is said to be at fault where several are.
+-module(p_traces).
+-export([main/0]).
+
+main() ->
+    F = fun G([X | T]) -> X - G(T); G([]) -> none end,
+    [show(fun() -> F(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
+    [show(fun() -> minus(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
+    [show(fun() -> turns(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
+    Wrong = [a, 1.5, [], -1, 16#D800, 16#110000, 1 bsl 70],
+    [show(fun() -> built(K, A, B) end) || K <- lists:seq(1, 8), A <- Wrong, B <- Wrong].
+
+minus([X | T]) -> X - minus(T);
+minus([]) -> none.
+
+turns([X | T]) -> hd(back(T)) + X;
+turns([]) -> [].
+back([X | T]) -> element(1, turns(T)) * X;
+back([]) -> none.
+
+built(1, A, B) -> <<A, B/utf32>>;
+built(2, A, B) -> <<A/utf32, B/binary>>;
+built(3, A, B) -> <<A/utf8, B/utf32>>;
+built(4, A, B) -> <<A/utf16, B/utf8>>;
+built(5, A, B) -> <<A/float, B/utf32>>;
+built(6, A, B) -> <<A/utf32, 1:B>>;
+built(7, A, B) -> <<1:A, B/utf32>>;
+built(8, A, B) -> <<"text", A/binary, B/utf32, A/utf32>>.
+
+show(F) ->
+    try F() of
+        V -> io:format("~p~n", [V])
+    catch
+        C:R:S -> io:format("~p ~p~n", [C, R]), [io:format("  ~p~n", [{M, N, if is_list(A) -> length(A); true -> A end, lists:keydelete(file, 1, I)}]) || {M, N, A, I} <- S, M =:= ?MODULE orelse M =:= erlang]
+    end.
