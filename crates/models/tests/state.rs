@@ -61,7 +61,7 @@ impl Cell {
         }
         *q -= 1;
         drop(q);
-        self.state.start_fetching()
+        self.state.start_fetching() & SIGNALS != 0
     }
     fn wake(&self, bit: u32) {
         if let Wake::Enqueue(_) = self.state.wake(bit) {

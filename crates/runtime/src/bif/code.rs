@@ -55,7 +55,9 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
     cx.bump(bytes.len() / 64);
     let fault = match code::prepare(&bytes) {
         Ok(p) if p.name() == module => {
-            return Ok(native_state::make(cx, Handle(Mutex::new(Some(p)))));
+            let made = native_state::make(cx, Handle(Mutex::new(Some(p))));
+            // What was made before runs the code that was there then: others have their turn before the module is loaded.
+            return Err(cx.yield_with(made));
         }
         Ok(p) => Fault::ModuleName(atom::name(p.name()).to_owned()).into(),
         Err(LoadFailure::File(e)) => e,

@@ -111,6 +111,7 @@ pub fn follow(n: usize) {
 }
 
 fn settle(b: &mut Blockers) {
+    sched::alone::block(!b.all.is_empty());
     let any = !b.all.is_empty() || !b.normal.is_empty();
     ANY_BLOCKER.store(any, Ordering::Release);
     if !any && b.online != 0 {
@@ -119,7 +120,7 @@ fn settle(b: &mut Blockers) {
     }
 }
 
-/// Blocks or unblocks. Other schedulers finish the time slice that they are in.
+/// Blocks or unblocks. Other schedulers finish the time slice that they are in, and threads of the dirty pools the native.
 fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
     let me = cx.self_pid();
     let mut b = blockers();
@@ -130,6 +131,7 @@ fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
             b.online = sched::set_online(1);
         }
         ANY_BLOCKER.store(true, Ordering::Release);
+        sched::alone::block(!b.all.is_empty());
     } else {
         if let Some(i) = list.iter().rposition(|&p| p == me) {
             list.remove(i);
@@ -217,11 +219,18 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             }
             sched::upkeep::count_chosen();
             let mut b = blockers();
+            let n = n as usize;
             let before = if b.online != 0 {
-                std::mem::replace(&mut b.online, n as usize)
+                std::mem::replace(&mut b.online, n)
             } else {
-                sched::set_online(n as usize)
+                sched::set_online(n)
             };
+            // The dirty pool for the processor keeps its proportion.
+            if n != before {
+                let most = sched::dirty_counts().0;
+                let dirty = sched::dirty_cpu_online() * n / before.max(1);
+                sched::set_dirty_cpu_online(dirty.clamp(1, most.max(1)));
+            }
             Ok(Term::small(before as i64))
         }
         "dirty_cpu_schedulers_online" => {

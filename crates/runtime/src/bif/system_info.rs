@@ -539,6 +539,7 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
         }
         "all_schedulers_state" => {
             let (c, i) = sched::dirty_counts();
+            let works = |n: usize| if sched::alone::blocked() { 0 } else { n };
             let v = [
                 (
                     normal(),
@@ -550,9 +551,13 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
                 ),
                 (
                     dirty_cpu(),
-                    [c, sched::dirty_cpu_online(), sched::dirty_cpu_online()],
+                    [
+                        c,
+                        sched::dirty_cpu_online(),
+                        works(sched::dirty_cpu_online()),
+                    ],
                 ),
-                (dirty_io(), [i; 3]),
+                (dirty_io(), [i, i, works(i)]),
             ];
             let v = v.map(|(k, [a, b, c])| cx.tuple(&[k, count(a), count(b), count(c)]));
             cx.list(&v)

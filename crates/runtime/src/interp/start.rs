@@ -98,12 +98,13 @@ unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
         return i_apply(cx, pc);
     }
     cx.interp.pc = pc;
-    cx.interp.live = APPLY_LIVE;
     cx.interp.exit = Exit::Wait;
     std::ptr::null()
 }
 
 fn has_message(cx: &mut Cx) -> bool {
+    // Signals may be acted on, which may collect.
+    cx.interp.live = APPLY_LIVE;
     // Not `loop_rec`: what is to be called is in registers.
     RECEIVE.get().is_some_and(|r| (r.has_current)(cx))
 }

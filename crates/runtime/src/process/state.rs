@@ -12,6 +12,7 @@
 //! | `ALIVE` | the cell holds a process | spawn | the owner, at the very end |
 //! | `GREW` | it waits, and compacting it may give memory back | the owner, as it begins to wait | whoever takes it next |
 //! | `AGED` | it has waited with `GREW` since the last round of upkeep | upkeep | whoever takes it next |
+//! | `RAISED` | it waits in a run queue above its priority, to do what signals ask of it | whoever put it there, under the queue's lock | the thread that dequeues it |
 //! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
 //!
@@ -39,6 +40,7 @@ pub const ALIVE: u32 = 1 << 6;
 const GREW: u32 = 1 << 10;
 const AGED: u32 = 1 << 11;
 pub const OWN_THREAD: u32 = 1 << 12;
+pub const RAISED: u32 = 1 << 13;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -165,7 +167,7 @@ impl State {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
             s,
-            (s & !(QUEUED | GREW | AGED)) | RUNNING,
+            (s & !(QUEUED | GREW | AGED | RAISED)) | RUNNING,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
@@ -173,20 +175,21 @@ impl State {
         }
         debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
     }
-    /// As [`State::start_running`], and clears `SIGNALS`, where the new owner fetches them at once: true if it was set.
+    /// As [`State::start_running`], and clears `SIGNALS`, where the new owner fetches them at once: which of `SIGNALS` and
+    /// `RAISED` were set.
     #[inline]
-    pub fn start_fetching(&self) -> bool {
+    pub fn start_fetching(&self) -> u32 {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
             s,
-            (s & !(QUEUED | GREW | AGED | SIGNALS)) | RUNNING,
+            (s & !(QUEUED | GREW | AGED | SIGNALS | RAISED)) | RUNNING,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
             s = now;
         }
         debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
-        s & SIGNALS != 0
+        s & (SIGNALS | RAISED)
     }
     /// Owner: gives the process back as queued; the caller puts it into a run queue of the priority returned.
     pub fn requeue(&self) -> Priority {
@@ -249,7 +252,7 @@ impl State {
         // A plain look first keeps the line shared where nothing has come.
         self.bits() & bit != 0 && self.0.fetch_and(!bit, Ordering::AcqRel) & bit != 0
     }
-    /// Owner: sets `SUSPENDED` or `EXITING`.
+    /// Owner: sets `SUSPENDED` or `EXITING`; whoever holds the lock of the queue that it waits in: `RAISED`.
     pub fn set(&self, bit: u32) {
         self.0.fetch_or(bit, Ordering::AcqRel);
     }

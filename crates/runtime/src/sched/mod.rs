@@ -4,6 +4,7 @@
 //! The protocols are in [`queues`], [`pool`] and [`nap`], which know nothing of processes; here they meet threads, clocks
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
 
+pub mod alone;
 pub mod nap;
 pub mod own;
 pub mod pool;
@@ -14,7 +15,7 @@ pub mod wheel;
 
 use crate::msacc;
 use crate::poll;
-use crate::process::state::{OWN_THREAD, Priority};
+use crate::process::state::{OWN_THREAD, Priority, RAISED};
 use crate::process::{Process, table};
 use crate::trace::profile;
 use pool::Pool;
@@ -271,9 +272,18 @@ fn bound(cell: u32) -> usize {
         .unwrap_or(0)
 }
 
-/// A process that waits in a run queue for its turn comes there at a higher priority, once.
+/// A process that waits in a run queue for its turn comes there at a higher priority, once, to do what signals ask of it.
 pub fn raise(p: *mut Process, prio: Priority) {
-    QUEUES.raise(table().index(p), prio);
+    let cell = table().index(p);
+    QUEUES.raise(cell, prio, || {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        unsafe { (*table().cell(cell)).state.set(RAISED) }
+    });
+}
+
+/// Puts a process that was raised, whose `QUEUED` bit the caller has set, back into this scheduler's run queue.
+fn enqueue_back(p: *mut Process, prio: Priority) {
+    QUEUES.put_back(table().index(p), prio, current());
 }
 
 /// The priority of the process that this thread runs; the lowest where it runs none.
@@ -444,6 +454,7 @@ fn start_dirty(d: &'static Dirty, kind: msacc::Kind, name: String) {
                     c.dirty = true;
                     c
                 });
+                let turn = alone::turn(msacc::asleep);
                 rest_if_stopped();
                 let start = crate::clock::elapsed().max(0) as u64;
                 d.started.fetch_add(start, Ordering::Relaxed);
@@ -454,6 +465,7 @@ fn start_dirty(d: &'static Dirty, kind: msacc::Kind, name: String) {
                 d.started.fetch_sub(start, Ordering::Relaxed);
                 let took = (crate::clock::elapsed() as u64).saturating_sub(start);
                 d.worked.fetch_add(took, Ordering::Relaxed);
+                drop(turn);
             }
         });
     if made.is_err() {
@@ -476,6 +488,10 @@ pub fn set_online(n: usize) -> usize {
                 let mut used = 0;
                 loop {
                     let cell = next_or_park(i, &mut used);
+                    let _turn = alone::turn(|on| {
+                        let rests = &QUEUES.hooks.rests[i];
+                        if on { rests.begin() } else { rests.end() }
+                    });
                     // SAFETY: the cell was in a run queue.
                     used += unsafe { run::normal(&mut cx, table().cell(cell)) };
                 }

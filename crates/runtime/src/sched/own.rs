@@ -84,6 +84,7 @@ fn serve(cell: u32, t: &Thread) {
         if t.over.load(Ordering::Acquire) {
             break;
         }
+        let _turn = super::alone::turn(|_| ());
         // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.
         unsafe { run::own(&mut cx, table().cell(cell)) };
     }

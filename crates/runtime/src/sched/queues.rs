@@ -14,7 +14,8 @@
 //!   this. So no process waits while all workers sleep.
 //! * A worker that was woken, or found something while others thought it idle, wakes the next one if there is more to
 //!   do: what was meant to wake several may have woken it several times.
-//! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`].
+//! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
+//!   [`RunQueues::raise`] is given.
 
 use crate::process::state::Priority;
 use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence};
@@ -71,6 +72,10 @@ impl Queues {
             }
         }
         false
+    }
+    /// Processes of high priority and above.
+    fn urgent(&self) -> usize {
+        self.levels[Priority::High as usize].len() + self.levels[Priority::Max as usize].len()
     }
     fn pop_normal(&mut self) -> Option<u32> {
         if (self.woken_in_a_row < WOKEN_IN_A_ROW
@@ -140,6 +145,8 @@ struct Worker {
     queue: Spin<Queues>,
     /// Length of the queue, for those who look for work.
     len: AtomicUsize,
+    /// Processes in it that are of high priority or above.
+    urgent: AtomicUsize,
     parked: Mutex<bool>,
     unpark: Condvar,
     idle: AtomicBool,
@@ -152,6 +159,7 @@ impl Worker {
         Worker {
             queue: Spin::new(Queues::default()),
             len: AtomicUsize::new(0),
+            urgent: AtomicUsize::new(0),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
@@ -175,6 +183,7 @@ impl Worker {
     /// To be called before the lock is given back.
     fn set_len(&self, q: &Queues) {
         self.len.store(q.len, Ordering::Relaxed);
+        self.urgent.store(q.urgent(), Ordering::Relaxed);
     }
     fn take(&self) -> Option<u32> {
         if self.len() == 0 {
@@ -278,12 +287,40 @@ impl<H: Hooks> RunQueues<H> {
         self.workers.len()
     }
 
-    /// A process that waits in a queue comes there at a higher priority, once.
-    pub fn raise(&self, cell: u32, prio: Priority) {
+    /// A process that waits in a queue comes there at a higher priority, once. `mark` is called then, while nobody can take
+    /// it from there.
+    pub fn raise(&self, cell: u32, prio: Priority, mark: impl FnOnce()) {
         for w in self.started() {
-            if w.len() != 0 && w.lock().raise(cell, prio) {
+            if w.len() == 0 {
+                continue;
+            }
+            let mut q = w.lock();
+            if q.raise(cell, prio) {
+                w.set_len(&q);
+                mark();
                 return;
             }
+        }
+    }
+
+    /// Queues a process that worker `me`, from 1, has taken from its queue before its turn: it goes before all others of
+    /// its priority.
+    pub fn put_back(&self, cell: u32, prio: Priority, me: usize) {
+        if me == 0 || me > self.online() {
+            return self.put(cell, prio, false, me);
+        }
+        let w = &self.workers[me - 1];
+        let len = {
+            let mut q = w.lock();
+            q.levels[prio as usize].push_front(cell);
+            q.len += 1;
+            w.set_len(&q);
+            q.len
+        };
+        // As in `put`.
+        fence(Ordering::SeqCst);
+        if len > 1 && self.idle.load(Ordering::Relaxed) != 0 {
+            self.wake_one();
         }
     }
 
@@ -349,21 +386,24 @@ impl<H: Hooks> RunQueues<H> {
     }
 
     /// Worker `i`, which has enough to do, takes processes over from one that has more of the same priority: workers
-    /// that never rest would otherwise go on with what they happened to get.
+    /// that never rest would otherwise go on with what they happened to get. Where this one has nothing of high priority or
+    /// above, a single one that waits for another worker comes here too.
     #[cold]
     #[inline(never)]
     fn balance(&self, i: usize) {
         self.balances.fetch_add(1, Ordering::Relaxed);
         let w = &self.workers[i];
-        let Some(other) = (0..self.online())
-            .filter(|&k| k != i)
-            .max_by_key(|&k| self.workers[k].len())
-        else {
-            return;
-        };
         let mine: [usize; LEVELS] = {
             let q = w.lock();
             std::array::from_fn(|l| q.levels[l].len())
+        };
+        let (high, max) = (Priority::High as usize, Priority::Max as usize);
+        let calm = mine[high] + mine[max] == 0;
+        let Some(other) = (0..self.online()).filter(|&k| k != i).max_by_key(|&k| {
+            let v = &self.workers[k];
+            (calm && v.urgent.load(Ordering::Relaxed) != 0, v.len())
+        }) else {
+            return;
         };
         let mut got: Vec<(u32, usize)> = Vec::new();
         {
@@ -371,7 +411,9 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = v.lock();
             for (l, &mine) in mine.iter().enumerate() {
                 let theirs = q.levels[l].len();
-                for _ in 0..theirs.saturating_sub(mine) / 2 {
+                let more = theirs.saturating_sub(mine);
+                let single = calm && (l == high || l == max);
+                for _ in 0..(more + usize::from(single)) / 2 {
                     // From the end, which waits longest.
                     match q.levels[l].pop_back() {
                         Some(c) if self.hooks.bound(c) == 0 => {
@@ -567,6 +609,43 @@ mod tests {
         let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
         assert_eq!(order, [4, 3, 2, 1]);
         assert_eq!(q.len, 0);
+    }
+
+    struct Alone;
+    impl Hooks for Alone {
+        fn bound(&self, _: u32) -> usize {
+            0
+        }
+        fn rests(&self, _: usize, _: usize) {}
+        fn sleeps(&self, _: bool) {}
+        fn works(&self, _: usize, _: usize) {}
+    }
+
+    #[test]
+    fn a_single_process_of_high_priority_goes_to_a_worker_without() {
+        let q = RunQueues::new(2, Alone);
+        q.set_online(2, |_| true);
+        q.put(1, Priority::Max, false, 1);
+        q.put(2, Priority::High, false, 1);
+        q.put(3, Priority::Normal, false, 2);
+        assert_eq!(q.next(0, None), Some(1));
+        assert_eq!(q.next(1, None), Some(2));
+        assert_eq!(q.next(1, None), Some(3));
+    }
+
+    #[test]
+    fn what_was_raised_is_put_back_before_its_equals() {
+        let q = RunQueues::new(1, Alone);
+        q.set_online(1, |_| true);
+        q.put(1, Priority::Normal, false, 1);
+        q.put(2, Priority::Normal, false, 1);
+        let mut marked = false;
+        q.raise(2, Priority::Max, || marked = true);
+        assert!(marked);
+        assert_eq!(q.next(0, None), Some(2));
+        q.put_back(2, Priority::Normal, 1);
+        assert_eq!(q.next(0, None), Some(2));
+        assert_eq!(q.next(0, None), Some(1));
     }
 
     #[test]

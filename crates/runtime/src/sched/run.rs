@@ -3,7 +3,7 @@
 use crate::cx::Cx;
 use crate::interp::{self, Exit};
 use crate::msacc::{self, State};
-use crate::process::state::{Priority, SIGNALS, SUSPENDED, TIMEOUT, Wait};
+use crate::process::state::{Priority, RAISED, SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::{Task, handle};
 use crate::trace::{monitor, profile};
@@ -22,7 +22,10 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
     super::count_switch();
     // SAFETY: the process was queued, so that nobody else owns it.
     unsafe {
-        let signals = (*p).state.start_fetching();
+        let bits = (*p).state.start_fetching();
+        if bits & RAISED != 0 {
+            return raised(cx, p, bits & SIGNALS != 0);
+        }
         super::set_running_priority((*p).state.priority());
         profile::begins(&mut *p);
         cx.enter(p);
@@ -33,7 +36,7 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         if (*p).has(process::SAVES) {
             crate::trace::saved::begin(cx);
         }
-        let slice = run(cx, signals);
+        let slice = run(cx, bits & SIGNALS != 0);
         if let Some(w) = watched {
             unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
         }
@@ -51,6 +54,26 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         }
         SLICE - cx.reds
     }
+}
+
+/// A process was taken from its run queue before its turn: it does what signals ask of it, and waits on for its turn. Gives
+/// the reductions that it used.
+#[cold]
+unsafe fn raised(cx: &mut Cx, p: *mut Process, signals: bool) -> i64 {
+    super::set_running_priority((*p).state.priority());
+    cx.enter(p);
+    cx.reds = SLICE;
+    cx.charged = SLICE;
+    msacc::change(State::Emulator);
+    if !signals || obey(cx, (*p).pc) {
+        account(cx);
+        let live = (*p).live as usize;
+        cx.leave((*p).pc, live);
+        let prio = (*p).state.requeue();
+        super::enqueue_back(p, prio);
+    }
+    msacc::change(State::Other);
+    SLICE - cx.reds
 }
 
 /// Runs a process that has this thread to itself until it waits, ends or goes to a dirty pool.
@@ -201,6 +224,25 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
+/// The process that was entered does what signals ask of it. False: it has ended.
+unsafe fn obey(cx: &mut Cx, pc: *const u64) -> bool {
+    let p = cx.proc;
+    // Tasks may collect: registers are roots.
+    cx.interp.live = (*p).live as usize;
+    cx.bif_pc = pc;
+    handle::fetch_all(cx);
+    if (*p).has(EXIT_PENDING) {
+        end(cx);
+        return false;
+    }
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
+        for t in in_turn(std::mem::take(&mut e.deferred)) {
+            t(Some(cx));
+        }
+    }
+    true
+}
+
 /// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
 /// cleared.
 unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
@@ -212,24 +254,8 @@ unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
     loop {
         let mut pc = (*p).pc;
         // Between time slices it does what signals ask of it.
-        if std::mem::take(&mut signals) || (*p).state.take(SIGNALS) {
-            if (*p).live > 0 {
-                // Tasks may collect: registers are roots.
-                cx.interp.live = (*p).live as usize;
-            } else {
-                cx.interp.live = 0;
-            }
-            cx.bif_pc = pc;
-            handle::fetch_all(cx);
-            if (*p).has(EXIT_PENDING) {
-                end(cx);
-                return After::Gone;
-            }
-            if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-                for t in in_turn(std::mem::take(&mut e.deferred)) {
-                    t(Some(cx));
-                }
-            }
+        if (std::mem::take(&mut signals) || (*p).state.take(SIGNALS)) && !obey(cx, pc) {
+            return After::Gone;
         }
         if (*p).state.load() & SUSPENDED != 0 {
             let live = (*p).live as usize;
