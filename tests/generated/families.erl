@@ -58,7 +58,7 @@ calls(lists) ->
      {lists, nth, [small, list]}, {lists, sublist, [list, small, small]}, {lists, split, [small, list]}, {lists, sum, [list]},
      {lists, flatten, [list]}, {lists, keysort, [small, tuples]}, {lists, ukeysort, [small, tuples]}, {lists, zip, [list, list]},
      {lists, merge, [list, list]}, {lists, subtract, [list, list]}, {lists, append, [list]}, {lists, concat, [list]},
-     {erlang, length, [any]}, {erlang, hd, [any]}, {erlang, tl, [any]}, {lists, duplicate, [small, any]},
+     {erlang, length, [any]}, {erlang, hd, [any]}, {erlang, tl, [any]}, {lists, duplicate, [width, any]},
      {lists, delete, [any, list]}, {lists, max, [list]}, {lists, min, [list]}, {lists, last, [list]}, {lists, prefix, [list, list]}];
 calls(maps) ->
     a1(maps, [keys, values, size, to_list, from_list], map) ++
@@ -74,7 +74,7 @@ calls(binaries) ->
      {binary, replace, [bin, pattern, bin]}, {binary, replace, [bin, pattern, bin, split_options]},
      {binary, part, [bin, small, small]}, {binary, part, [bin, any]}, {erlang, binary_part, [bin, small, small]},
      {erlang, split_binary, [bin, small]}, {binary, at, [bin, small]}, {binary, first, [bin]}, {binary, last, [bin]},
-     {binary, copy, [bin, small]}, {binary, bin_to_list, [bin]}, {binary, bin_to_list, [bin, small, small]},
+     {binary, copy, [bin, width]}, {binary, bin_to_list, [bin]}, {binary, bin_to_list, [bin, small, small]},
      {binary, list_to_bin, [iolist]}, {binary, longest_common_prefix, [bins]}, {binary, longest_common_suffix, [bins]},
      {binary, encode_unsigned, [int]}, {binary, encode_unsigned, [int, endian]}, {binary, decode_unsigned, [bin]},
      {binary, decode_unsigned, [bin, endian]}, {binary, encode_hex, [bin]}, {binary, decode_hex, [bin]},
@@ -227,8 +227,9 @@ calls(patterns) ->
      {re, replace, [subject, regex, {literal, <<"<&\\1\\2>">>}, {literal, [global, {match_limit, 20000}]}]}, {re, split, [subject, regex, {literal, [{match_limit, 20000}]}]},
      {calls, inspected, [regex]}];
 calls(erlang) -> every(erlang, harmful());
+%% Not what fills the memory where it is told large numbers.
 calls(data) ->
-    lists:append([every(M, [version, on_load, info]) || M <- [lists, maps, binary, string, unicode, math, re, base64, proplists, queue, ordsets, gb_sets, gb_trees, orddict, sets, array, zlib,
+    lists:append([every(M, [version, on_load, info, duplicate, seq, copy, copies, chars, pad, new]) || M <- [lists, maps, binary, string, unicode, math, re, base64, proplists, queue, ordsets, gb_sets, gb_trees, orddict, sets, array, zlib,
                                         atomics, counters]]);
 calls(emulator) ->
     every(ets, [i, all, fun2ms, info]) ++

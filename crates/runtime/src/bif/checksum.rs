@@ -9,7 +9,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
-/// Calls `f` with the bytes of an I/O list, piece by piece, and counts the work.
+/// Calls `f` with the bytes of an I/O list, piece by piece, empty binaries too, and counts the work.
 fn each(cx: &mut Cx, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> {
     let mut w = IoWalk::new(data);
     let mut buf = Vec::with_capacity(1024);
@@ -26,14 +26,18 @@ fn each(cx: &mut Cx, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> {
                 buf.clear();
             }
             Piece::Bits(_, b) => {
-                f(&buf);
+                if !buf.is_empty() {
+                    f(&buf);
+                }
                 n += buf.len() + b.bit_len / 8;
                 buf.clear();
                 f(&b.to_bytes().ok_or(Fail::Badarg)?);
             }
         }
     }
-    f(&buf);
+    if !buf.is_empty() {
+        f(&buf);
+    }
     cx.bump((n + buf.len()) / 512 + 1);
     Ok(())
 }
@@ -51,6 +55,11 @@ fn crc32(start: u32, bytes: &[u8]) -> u32 {
     })
 }
 fn adler32(start: u32, bytes: &[u8]) -> u32 {
+    if bytes.is_empty() {
+        // Two sums to this modulus, also where they were given beyond it.
+        const MODULUS: u32 = 65521;
+        return (((start >> 16) % MODULUS) << 16) | ((start & 0xFFFF) % MODULUS);
+    }
     bytes.chunks(1 << 30).fold(start, |c, b| {
         // SAFETY: a slice with its length.
         unsafe { libz_sys::adler32(c as _, b.as_ptr(), b.len() as libz_sys::uInt) as u32 }

@@ -4,7 +4,7 @@
 //! The walker keeps its own stack, so depth and length of a list cost no native stack. Gathering never flattens a
 //! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
-use super::gather::{scratch_bytes, small_limit};
+use super::gather::{self, scratch_bytes, small_limit};
 use super::long::{MANY, leave_if, leave_large};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
@@ -637,6 +637,53 @@ pub fn binary_part_2(cx: &mut Cx, [b, pl]: [Term; 2]) -> BifResult {
     }
 }
 
+/// Bytes below which `iolist_to_iovec/1` merges, and the room from which on it goes on with another binary, both as in
+/// stock: which parts there are is a result. Whoever has set the limit for output gets parts by that one.
+const STOCK_MERGES: usize = 256;
+const STOCK_ROOM: usize = 32 * STOCK_MERGES;
+
+/// Bytes that become one binary of a vector.
+struct Merged {
+    bytes: Vec<u8>,
+    limit: usize,
+    /// The room that stock would have: it grows by doubling, up to [`STOCK_ROOM`].
+    room: usize,
+}
+
+impl Merged {
+    fn new() -> Merged {
+        let limit = match small_limit() {
+            gather::SMALL_LIMIT => STOCK_MERGES,
+            n => n,
+        };
+        Merged {
+            bytes: Vec::new(),
+            limit,
+            room: 0,
+        }
+    }
+    fn reserve(&mut self, cx: &mut Cx, n: usize, out: &mut Vec<Term>) {
+        let all = self.bytes.len() + n;
+        if all <= self.room {
+            return;
+        }
+        if self.room >= STOCK_ROOM {
+            self.flush(cx, out);
+        }
+        self.room = match self.room {
+            0 => n.max(self.limit),
+            r => all.max(2 * r),
+        };
+    }
+    fn flush(&mut self, cx: &mut Cx, out: &mut Vec<Term>) {
+        if !self.bytes.is_empty() {
+            out.push(cx.binary(&self.bytes));
+            self.bytes.clear();
+        }
+        self.room = 0;
+    }
+}
+
 fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     if let Some(b) = t.as_bits() {
         return match b.bit_len {
@@ -646,35 +693,51 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         };
     }
     leave_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
-    let limit = small_limit();
     let mut out: Vec<Term> = Vec::new();
-    let mut scratch: Vec<u8> = Vec::new();
+    let mut merged = Merged::new();
+    let limit = merged.limit;
     let mut w = IoWalk::new(t);
     let mut steps = 0;
     while let Some(p) = w.next_piece().map_err(bad)? {
         steps += 1;
         match p {
-            Piece::Byte(b) => scratch.push(b),
-            Piece::Bits(t, b) => match b.as_bytes() {
-                Some(s) if s.len() < limit => scratch.extend_from_slice(s),
-                Some(_) => {
-                    if !scratch.is_empty() {
-                        out.push(cx.binary(&scratch));
-                        scratch.clear();
-                    }
+            Piece::Byte(b) => {
+                merged.reserve(cx, 1, &mut out);
+                merged.bytes.push(b);
+            }
+            Piece::Bits(_, b) if b.bit_len == 0 => {}
+            Piece::Bits(t, b) => {
+                let (n, before) = (b.bit_len / 8, merged.bytes.len());
+                if n >= limit && (before == 0 || before >= limit) {
+                    merged.flush(cx, &mut out);
                     out.push(t);
+                    continue;
                 }
-                None => scratch.extend_from_slice(&b.shifted()),
-            },
-        }
-        if scratch.len() >= scratch_bytes() {
-            out.push(cx.binary(&scratch));
-            scratch.clear();
+                // What is behind too few bytes to stand alone gives them as many as they lack, if enough is left of it.
+                let taken = if n < limit || n + before < 2 * limit {
+                    n
+                } else {
+                    limit - before
+                };
+                merged.reserve(cx, taken, &mut out);
+                match b.as_bytes() {
+                    Some(s) => merged.bytes.extend_from_slice(&s[..taken]),
+                    None => {
+                        let head = Bits {
+                            bit_len: taken * 8,
+                            ..b
+                        };
+                        merged.bytes.extend_from_slice(&head.shifted());
+                    }
+                }
+                if taken < n {
+                    merged.flush(cx, &mut out);
+                    out.push(cx.part(t, taken, n - taken));
+                }
+            }
         }
     }
-    if !scratch.is_empty() {
-        out.push(cx.binary(&scratch));
-    }
+    merged.flush(cx, &mut out);
     cx.bump(steps / BYTES_PER_REDUCTION + 1);
     Ok(cx.list(&out))
 }

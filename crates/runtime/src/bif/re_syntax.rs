@@ -77,6 +77,7 @@ const NO_REFERENCE: &str =
 const NO_ZERO: &str = "a numbered reference must not be zero";
 const RECURSION: &str = "(?R or (?[+-]digits must be followed by )";
 const NO_REPEAT: &str = "nothing to repeat";
+const TOO_BIG: &str = "number is too big";
 
 /// PCRE2's code for a lookbehind whose length varies within bounds, which PCRE doesn't tell from others.
 pub const TOO_LONG: i32 = 200;
@@ -126,12 +127,28 @@ struct Reader<'a> {
     references: Vec<Reference>,
     names: Vec<Vec<u8>>,
     captures: usize,
+    /// The groups that there are in all, once that is known.
+    all: Option<usize>,
+    /// The highest group whose recursion a condition asks for.
+    recursed: usize,
     extended: bool,
     extra: bool,
+    /// Nothing stands yet in this alternative.
+    fresh: bool,
 }
 
 /// Reads a pattern. What isn't UTF-8 where it must be is left to PCRE2.
 pub fn read(pattern: &[u8], how: How) -> Result<Read, Fault> {
+    let (r, recursed) = pass(pattern, how, None)?;
+    match recursed > r.captures {
+        // Whether a group that isn't there is being recursed into, PCRE takes for a question.
+        true => pass(pattern, how, Some(r.captures)).map(|r| r.0),
+        false => Ok(r),
+    }
+}
+
+/// One walk, and the highest group that it has seen a condition ask for as recursed into.
+fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), Fault> {
     let mut r = Reader {
         p: pattern,
         i: 0,
@@ -143,21 +160,26 @@ pub fn read(pattern: &[u8], how: How) -> Result<Read, Fault> {
         references: Vec::new(),
         names: Vec::new(),
         captures: 0,
+        all,
+        recursed: 0,
         extended: how.extended,
         extra: false,
+        fresh: true,
     };
     r.settings();
     while r.i < r.p.len() {
         r.item()?;
     }
-    Ok(Read {
+    let recursed = r.recursed;
+    let read = Read {
         text: r.out,
         shifts: r.shifts,
         groups: r.groups,
         references: r.references,
         names: r.names,
         captures: r.captures,
-    })
+    };
+    Ok((read, recursed))
 }
 
 fn is_word(c: u8) -> bool {
@@ -206,8 +228,13 @@ impl Reader<'_> {
             };
             let end = self.skip(i + s.len(), |c| c.is_ascii_digit());
             let fits = self.number(i + s.len(), end) <= u32::MAX as usize;
-            if end == i + s.len() || self.at(end) != Some(b')') || !fits {
+            if self.at(end) != Some(b')') || !fits {
                 return;
+            }
+            if end == i + s.len() {
+                // No number is nought.
+                self.copy_to(end);
+                self.write_to(end, b"0");
             }
             self.copy_to(end + 1);
         }
@@ -215,7 +242,14 @@ impl Reader<'_> {
 
     fn item(&mut self) -> Result<(), Fault> {
         let i = self.i;
+        let fresh = std::mem::take(&mut self.fresh);
         match self.p[i] {
+            b'*' | b'+' | b'?' if fresh => Err((NO_REPEAT, i)),
+            b'|' => {
+                self.fresh = true;
+                self.copy_to(i + 1);
+                Ok(())
+            }
             b'\\' => self.escape(),
             b'[' => self.class(),
             b'(' => self.group(),
@@ -329,6 +363,9 @@ impl Reader<'_> {
             b'0' => self.copy_to(i + 2),
             b'1'..=b'9' => {
                 let end = self.skip(i + 1, |c| c.is_ascii_digit());
+                if self.too_big(i + 1, end) {
+                    return Err((TOO_BIG, end - 1));
+                }
                 let n = self.number(i + 1, end);
                 if n < 8 || n <= self.captures {
                     self.refer(What::Back, 0);
@@ -349,6 +386,10 @@ impl Reader<'_> {
         digits.iter().fold(0usize, |n, c| {
             n.saturating_mul(10).saturating_add(usize::from(c - b'0'))
         })
+    }
+    /// Whether PCRE gives up on that number before its last digit.
+    fn too_big(&self, from: usize, to: usize) -> bool {
+        to > from && self.number(from, to - 1) >= i32::MAX as usize / 10
     }
     fn octal(&mut self) -> Result<(), Fault> {
         let i = self.i;
@@ -401,6 +442,13 @@ impl Reader<'_> {
                 return Err((NO_REFERENCE, from));
             }
             return self.name_reference(from, close, open == b'{');
+        }
+        let plain = open == 0 || open == b'{' && matches!(self.at(end), Some(b'}') | None);
+        if plain && self.too_big(digits, end) {
+            return Err((TOO_BIG, end - 1));
+        }
+        if open != b'{' && self.too_big(digits, end) {
+            return Err((TOO_BIG, end));
         }
         if open == b'{' && self.at(end) != Some(close) {
             return Err(match self.at(end) {
@@ -655,6 +703,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, start: usize, behind: bool) {
+        self.fresh = true;
         self.open.push(Group {
             start,
             extended: self.extended,
@@ -876,13 +925,25 @@ impl Reader<'_> {
             }
             _ if text == b"DEFINE" && name == from => None,
             // The whole recursion, or that of a group.
-            Some(b'R') if name == from && text[1..].iter().all(u8::is_ascii_digit) => None,
+            Some(b'R') if name == from && text[1..].iter().all(u8::is_ascii_digit) => {
+                if self.too_big(name + 1, end) {
+                    return Err((TOO_BIG, last + 1));
+                }
+                let n = self.number(name + 1, end);
+                self.recursed = self.recursed.max(n);
+                if self.all.is_some_and(|all| n > all) {
+                    self.write_to(last + 1, b"(?(?!)");
+                }
+                None
+            }
             _ => Some(What::Name(text.to_vec())),
         };
         if let Some(w) = what {
             self.call(w, last + 1);
         }
-        self.copy_to(last + 1);
+        if self.i <= last {
+            self.copy_to(last + 1);
+        }
         Ok(())
     }
 
@@ -1011,6 +1072,11 @@ mod tests {
         refused("[a-\\d]", BAD_RANGE, 4);
         refused("x{2147483648}", "number too big in {} quantifier", 8);
         refused("(?<n>c)(?<n>c)(*UTF8)", SAME_NAME, 11);
+        refused("\\g{99999999999}", TOO_BIG, 13);
+        refused("\\99999999999", TOO_BIG, 11);
+        refused("?a*(*UTF8)", NO_REPEAT, 0);
+        refused("a|*", NO_REPEAT, 2);
+        refused("(?:+", NO_REPEAT, 3);
         refused("(?J)(?<n>c)(?<n>c)(*UTF8)", NO_VERB, 23);
         refused("(?|(?<n>c)|(?<n>c))(*UTF8)", NO_VERB, 24);
     }
@@ -1027,6 +1093,10 @@ mod tests {
         taken("a{1}{2,}[{,2}]\\Q{,2}\\E", "a{1}{2,}[{,2}]\\Q{,2}\\E");
         taken("(?xx)(?X)b", "(?x)(?)b");
         taken("\\xg\\x41", "\\x00g\\x41");
+        taken("(?(R1)a|b)", "(?(?!)a|b)");
+        taken("(?(R2)a|b)(c)(?(R)d)", "(?(?!)a|b)(c)(?(R)d)");
+        taken("(c)(?(R1)a)", "(c)(?(R1)a)");
+        taken("(*UTF8)(*LIMIT_MATCH=)a", "(*UTF8)(*LIMIT_MATCH=0)a");
     }
 
     #[test]

@@ -237,18 +237,21 @@ impl Encoder {
             if left != 0 {
                 self.out.push(left);
             }
-            match b.as_bytes() {
+            let whole = b.bit_len / 8;
+            if b.bit_offset == 0 && whole >= self.leave_out {
                 // Its whole bytes: the bits behind them come as a byte of their own.
-                Some(s) if b.bit_len / 8 >= self.leave_out => {
-                    let whole = b.bit_len / 8;
-                    self.left_out.push((self.out.len(), t));
-                    self.left_bytes += whole;
-                    if left != 0 {
-                        self.out.push(s[whole] & (0xFF << (8 - left)));
-                    }
+                self.left_out.push((self.out.len(), t));
+                self.left_bytes += whole;
+                if left != 0 {
+                    // SAFETY: the bits left over lie in the byte behind the whole ones.
+                    let last = unsafe { *b.base.add(whole) };
+                    self.out.push(last & (0xFF << (8 - left)));
                 }
-                Some(s) => self.out.extend(s),
-                None => self.out.extend(b.shifted()),
+            } else {
+                match b.as_bytes() {
+                    Some(s) => self.out.extend(s),
+                    None => self.out.extend(b.shifted()),
+                }
             }
         } else if let Some(n) = t.map_size() {
             self.out.push(tag::MAP);

@@ -84,13 +84,16 @@ fn compute_3(cx: &mut Cx, [public, private, params]: [Term; 3]) -> BifResult {
     let Some(private) = number(private) else {
         return Err(refuse!(cx, 0, "Bad peer public key; binary expected"));
     };
+    // Neither 0 nor 1 nor -1, from which everybody knows the key.
+    if public <= UBig::ONE || &public + UBig::ONE >= p {
+        return Err(fail(cx, am::ERROR, line!(), -1, "Can't get result size"));
+    }
     let shared = match PRIME_BITS.contains(&p.bit_len()) && p.bit(0) {
-        // Neither 0 nor 1 nor -1, from which everybody knows the key.
-        true if public > UBig::ONE && public < &p - UBig::ONE => power(&public, &private, &p),
-        _ => UBig::ZERO,
+        true => power(&public, &private, &p),
+        false => UBig::ZERO,
     };
     if shared <= UBig::ONE {
-        return Err(fail(cx, am::ERROR, line!(), -1, "Can't get result size"));
+        return Err(fail(cx, am::ERROR, line!(), -1, "Can't get result"));
     }
     Ok(binary(cx, &shared))
 }

@@ -59,10 +59,15 @@ where
     FieldBytesSize<C>: ModulusSize,
     AffinePoint<C>: FromEncodedPoint<C>,
 {
-    if !matches!(public.first(), Some(2..=4)) {
-        return None;
-    }
-    let p = EncodedPoint::<C>::from_bytes(public).ok()?;
+    let p = match public {
+        [2..=4, ..] => EncodedPoint::<C>::from_bytes(public).ok()?,
+        // Both numbers, and in the first byte which of two the second is.
+        [kind @ 6..=7, .., last] if kind & 1 == last & 1 => {
+            let plain = [&[4], &public[1..]].concat();
+            EncodedPoint::<C>::from_bytes(plain).ok()?
+        }
+        _ => return None,
+    };
     AffinePoint::<C>::from_encoded_point(&p).into()
 }
 

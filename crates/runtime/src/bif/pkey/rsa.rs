@@ -323,13 +323,15 @@ fn generate_2(cx: &mut Cx, [bits, e]: [Term; 2]) -> BifResult {
     if bits < 256 {
         return Err(refuse!(cx, 0, "Can't be < 256"));
     }
+    // As bytes it begins with one that counts.
+    let plain = e.as_binary().is_some_and(|b| b.first() != Some(&0));
     let Some(e) = number(e) else {
         return Err(refuse!(cx, 1, "Can't get binary public exponent"));
     };
     if bits < 512 {
         return Err(fail(cx, am::ERROR, line!(), -1, "Can't set params"));
     }
-    let parts = match e.bit(0) && e > UBig::ONE {
+    let parts = match plain && e.bit(0) && e > UBig::ONE {
         true => new_key(bits as usize, &e),
         false => None,
     };
