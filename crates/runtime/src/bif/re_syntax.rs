@@ -253,6 +253,7 @@ impl Reader<'_> {
             b'\\' => self.escape(),
             b'[' => self.class(),
             b'(' => self.group(),
+            b')' if self.open.is_empty() => Err(("unmatched parentheses", i)),
             b')' => {
                 if let Some(g) = self.open.pop() {
                     self.groups.push((g.start, i));
@@ -1076,6 +1077,7 @@ mod tests {
         refused("\\99999999999", TOO_BIG, 11);
         refused("?a*(*UTF8)", NO_REPEAT, 0);
         refused("a|*", NO_REPEAT, 2);
+        refused("(a))(*UTF8)", "unmatched parentheses", 3);
         refused("(?:+", NO_REPEAT, 3);
         refused("(?J)(?<n>c)(?<n>c)(*UTF8)", NO_VERB, 23);
         refused("(?|(?<n>c)|(?<n>c))(*UTF8)", NO_VERB, 24);
