@@ -29,6 +29,7 @@ pub mod map;
 mod mark_compact;
 mod merge;
 pub mod node;
+pub mod prefetch;
 pub mod print;
 pub mod region;
 pub mod sync;

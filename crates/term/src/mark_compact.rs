@@ -12,6 +12,7 @@
 use crate::gc::{self, Notes, SeenRegion};
 use crate::heap::{Heap, OffHeap};
 use crate::layout::{self, NEXT};
+use crate::prefetch::prefetch;
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_subtag};
 
 /// The generation holds at most so many words: places are 32 bits wide.
@@ -133,54 +134,80 @@ impl Map {
     }
 }
 
+/// Slots in hand while what they point at is fetched. A power of two; more than memory fetches at once is no use.
+const AHEAD: usize = 16;
+
+/// Marks in about the order of a depth-first walk. What a slot points at isn't looked at when the slot is, which would wait
+/// for memory each time, but [`AHEAD`] slots later.
 struct Marker<'a> {
     map: Map,
     notes: Notes<'a>,
     /// Slots (start, end) yet to be looked at.
     todo: Vec<(*mut Term, *mut Term)>,
+    /// Slots that point into the generation, in a ring: those from `taken` up to `put`.
+    ahead: [*mut Term; AHEAD],
+    put: usize,
+    taken: usize,
 }
 
 impl Marker<'_> {
-    /// Marks what the terms in `at..end` lead to.
-    unsafe fn mark(&mut self, mut at: *mut Term, mut end: *mut Term) {
+    /// Marks all that the slots in hand lead to.
+    unsafe fn finish(&mut self) {
         loop {
-            while at < end {
-                let slot = at;
-                at = at.add(1);
-                if let Some((a, b)) = self.visit(slot) {
-                    // Nothing is left of a cell when its tail is followed: a list takes no room here.
-                    if at < end {
-                        self.todo.push((at, end));
-                    }
-                    (at, end) = (a, b);
+            while let Some((mut at, end)) = self.todo.pop() {
+                while at < end && self.put - self.taken < AHEAD {
+                    self.meet(at);
+                    at = at.add(1);
+                }
+                if at < end {
+                    self.todo.push((at, end));
+                    self.visit_next();
                 }
             }
-            match self.todo.pop() {
-                Some(r) => (at, end) = r,
-                None => return,
+            if self.taken == self.put {
+                return;
             }
+            self.visit_next();
+        }
+    }
+    /// Takes `slot` in hand if it points into the generation, at what wasn't marked yet. There is room in the ring.
+    #[inline(always)]
+    unsafe fn meet(&mut self, slot: *mut Term) {
+        let t = *slot;
+        let tag = t.raw() & 3;
+        if tag != TAG_LIST && tag != TAG_BOXED {
+            return;
+        }
+        let p = t.ptr();
+        let at = (p as usize).wrapping_sub(self.map.base);
+        if at >= self.map.len {
+            self.notes.note(t);
+        } else if !self.map.is_live(at >> 3) {
+            prefetch(p);
+            self.ahead[self.put % AHEAD] = slot;
+            self.put += 1;
+        }
+    }
+    /// Marks what the slot points at that was taken in hand first.
+    #[inline(always)]
+    unsafe fn visit_next(&mut self) {
+        let slot = self.ahead[self.taken % AHEAD];
+        self.taken += 1;
+        if let Some(range) = self.visit(slot) {
+            self.todo.push(range);
         }
     }
     /// Marks what `*slot` points at; the slots of it that may hold terms, if that is the first time.
     #[inline(always)]
     unsafe fn visit(&mut self, slot: *mut Term) -> Option<(*mut Term, *mut Term)> {
         let t = *slot;
-        let tag = t.raw() & 3;
-        if tag != TAG_LIST && tag != TAG_BOXED {
-            return None;
-        }
         let p = t.ptr();
-        let at = (p as usize).wrapping_sub(self.map.base);
-        if at >= self.map.len {
-            self.notes.note(t);
-            return None;
-        }
-        let i = at >> 3;
+        let i = (p as usize).wrapping_sub(self.map.base) >> 3;
         if self.map.is_live(i) {
             return None;
         }
         let h = *p;
-        if tag == TAG_LIST {
+        if t.is_list_ptr() {
             if h == Term::NON_VALUE {
                 return self.sent(slot, *p.add(1));
             }
@@ -200,13 +227,16 @@ impl Marker<'_> {
         self.notes.note(to);
         None
     }
-    /// Marks what a term outside the generation leads to. Regions that it points into were noted when it was copied.
+    /// Takes a slot outside the generation in hand. Regions that it points into were noted when it was copied.
     #[inline(always)]
     unsafe fn mark_from(&mut self, slot: *mut Term) {
         let t = *slot;
         let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
         if inside && (t.is_list_ptr() || t.is_boxed()) {
-            self.mark(slot, slot.add(1));
+            if self.put - self.taken == AHEAD {
+                self.finish();
+            }
+            self.meet(slot);
         }
     }
     /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
@@ -263,6 +293,9 @@ pub(crate) unsafe fn collect(
         },
         notes: Notes::new(true, Some(seen)),
         todo: Vec::new(),
+        ahead: [std::ptr::null_mut(); AHEAD],
+        put: 0,
+        taken: 0,
     };
     // Kept until all is marked: only it may be what keeps the regions alive.
     let sent = gc::mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
@@ -275,6 +308,7 @@ pub(crate) unsafe fn collect(
         m.mark_from(heap.stop.add(i));
     }
     m.mark_area(heap.heap, heap.used_words());
+    m.finish();
     let (mut map, regions) = (m.map, m.notes.seen);
     heap.old_off_heap.regions.keep_only(regions);
     drop(sent);

@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
-pub const SMALL_LIMIT: usize = 128;
+pub const SMALL_LIMIT: usize = 256;
 /// Default of [`max_parts`]: what one system call takes (`IOV_MAX`).
 pub const MAX_PARTS: usize = 1024;
 /// Default of [`scratch_bytes`].
@@ -250,7 +250,8 @@ impl Gather {
         let merged = pairs.clone().filter(|(_, t)| t.is_nil());
         // SAFETY: parts of the batch in hand.
         let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
-        let copy: Vec<u8> = merged.clone().flatten().copied().collect();
+        let mut copy = Vec::with_capacity(merged.clone().map(<[u8]>::len).sum());
+        merged.clone().for_each(|p| copy.extend_from_slice(p));
         let mut copies = match copy.is_empty() {
             true => Vec::new(),
             false => IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)),
