@@ -14,7 +14,7 @@ use crate::atom;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT, RefView};
 use crate::node;
-use crate::word::{PID_NUM_BITS, Subtag, Term};
+use crate::word::{PID_NUM_BITS, Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -51,6 +51,9 @@ pub fn cmp(a: Term, b: Term) -> Ordering {
     if a.is_small() && b.is_small() {
         return a.small_value().cmp(&b.small_value());
     }
+    if let Some((x, y)) = floats(a, b) {
+        return x.partial_cmp(&y).unwrap_or(Ordering::Equal);
+    }
     order(a, b, false)
 }
 
@@ -63,7 +66,19 @@ pub fn cmp_exact(a: Term, b: Term) -> Ordering {
     if a.is_small() && b.is_small() {
         return a.small_value().cmp(&b.small_value());
     }
+    if let Some((x, y)) = floats(a, b) {
+        return x.partial_cmp(&y).unwrap_or(Ordering::Equal);
+    }
     order(a, b, true)
+}
+
+/// Both as floats, if they are.
+#[inline(always)]
+fn floats(a: Term, b: Term) -> Option<(f64, f64)> {
+    // Both headers are asked for before either is looked at: they come from memory at once.
+    let (x, y) = (a.boxed_header()?, b.boxed_header()?);
+    let both = x == y && header_subtag(x) as u8 == Subtag::Float as u8;
+    if both { a.as_float().zip(b.as_float()) } else { None }
 }
 
 /// Compares an integer (small or big) with a finite float by value.

@@ -311,6 +311,7 @@ impl Term {
             None => false,
         }
     }
+    #[inline(always)]
     pub fn is_tuple(self) -> bool {
         self.has_subtag(Subtag::Tuple)
     }

@@ -3,6 +3,7 @@
 use super::operands::*;
 use super::{Exit, collect, go, stress, stress_done};
 use crate::cx::Cx;
+use purlin_term::prefetch::prefetch;
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
 use std::cmp::Ordering;
@@ -64,6 +65,14 @@ op!(op_init_ys(cx, pc, e, hp, reds, u) {
     }
     go!(cx, list.add(n), e, hp, reds)
 });
+
+/// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
+#[inline(always)]
+unsafe fn fetch_next(hd: Term, tl: Term) {
+    if hd.is_boxed() && tl.is_list_ptr() {
+        prefetch((*tl.ptr()).ptr());
+    }
+}
 
 /// Makes room by a collection, and runs the instruction again. `what`: words needed, and in the upper half the
 /// registers that are live.
@@ -194,6 +203,7 @@ op!(op_allocate_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
     e = e.sub(n);
     (e as *mut u64).write(0);
     let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
     H::set(cx, e, u.add(3), hd);
     T::set(cx, e, u.add(4), tl);
     go!(cx, pc.add(words(5)), e, hp, reds)
@@ -219,6 +229,7 @@ op!(op_jump(cx, pc, e, hp, reds, u) {
 op!(op_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
     let p = S::get(cx, e, u).ptr();
     let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
     H::set(cx, e, u.add(1), hd);
     T::set(cx, e, u.add(2), tl);
     go!(cx, pc.add(words(3)), e, hp, reds)
@@ -228,6 +239,7 @@ op!(op_is_nonempty_get_list<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, u) {
     if t.is_list_ptr() {
         let p = t.ptr();
         let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
         H::set(cx, e, u.add(3), hd);
         T::set(cx, e, u.add(4), tl);
         go!(cx, pc.add(words(5)), e, hp, reds)
