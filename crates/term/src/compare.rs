@@ -78,7 +78,11 @@ fn floats(a: Term, b: Term) -> Option<(f64, f64)> {
     // Both headers are asked for before either is looked at: they come from memory at once.
     let (x, y) = (a.boxed_header()?, b.boxed_header()?);
     let both = x == y && header_subtag(x) as u8 == Subtag::Float as u8;
-    if both { a.as_float().zip(b.as_float()) } else { None }
+    if both {
+        a.as_float().zip(b.as_float())
+    } else {
+        None
+    }
 }
 
 /// Compares an integer (small or big) with a finite float by value.

@@ -27,9 +27,9 @@ use crate::heap::{Heap, OffHeap, Sent};
 use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
 use crate::mark_compact::{self, Room};
-use crate::prefetch::prefetch;
 use crate::merge;
 use crate::node::Node;
+use crate::prefetch::prefetch;
 use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header_arity, header_subtag};
@@ -202,9 +202,14 @@ pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 const TRIED_WORDS: usize = 2000;
 
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
-/// collected. Half as much as lives, a quarter where that is more than 64 MiB.
+/// collected. As much as lives, half of it where that is more than 128 MiB, a quarter where it is more than 512. Pages that
+/// nothing was promoted to take no memory.
 pub(crate) fn spare_words(live: usize) -> usize {
-    if live > 8 << 20 { live / 4 } else { live / 2 }
+    match live {
+        0..=0x100_0000 => live,
+        0x100_0001..=0x400_0000 => live / 2,
+        _ => live / 4,
+    }
 }
 
 /// Whether the old generation is to be collected where it lies.

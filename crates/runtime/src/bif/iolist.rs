@@ -4,10 +4,10 @@
 //! The walker keeps its own stack, so depth and length of a list cost no native stack. Gathering never flattens a
 //! whole list: neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
-use super::gather::{self, scratch_bytes, small_limit};
+use super::gather::{SMALL_LIMIT, max_parts, scratch_bytes, small_limit};
 use super::long::{MANY, leave_if, leave_large};
-use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, code, lazy_atoms};
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
 use purlin_term::word::Subtag;
@@ -637,10 +637,8 @@ pub fn binary_part_2(cx: &mut Cx, [b, pl]: [Term; 2]) -> BifResult {
     }
 }
 
-/// Bytes below which `iolist_to_iovec/1` merges, and the room from which on it goes on with another binary, both as in
-/// stock: which parts there are is a result. Whoever has set the limit for output gets parts by that one.
-const STOCK_MERGES: usize = 256;
-const STOCK_ROOM: usize = 32 * STOCK_MERGES;
+/// The room from which on `iolist_to_iovec/1` goes on with another binary, as in stock: which parts there are is a result.
+const STOCK_ROOM: usize = 32 * SMALL_LIMIT;
 
 /// Bytes that become one binary of a vector.
 struct Merged {
@@ -652,13 +650,9 @@ struct Merged {
 
 impl Merged {
     fn new() -> Merged {
-        let limit = match small_limit() {
-            gather::SMALL_LIMIT => STOCK_MERGES,
-            n => n,
-        };
         Merged {
             bytes: Vec::new(),
-            limit,
+            limit: small_limit(),
             room: 0,
         }
     }
@@ -684,6 +678,10 @@ impl Merged {
     }
 }
 
+lazy_atoms! {
+    prim_file = "prim_file";
+}
+
 fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     if let Some(b) = t.as_bits() {
         return match b.bit_len {
@@ -691,6 +689,16 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             n if n & 7 == 0 => Ok(cx.list(&[t])),
             _ => Err(Fail::Badarg),
         };
+    }
+    // A file's module hands what it gets to a native that gathers any list, batch by batch, after it has looked at all of
+    // it. So what is long isn't gathered here first, which would take memory for all there is.
+    let long = !matches!(
+        size_unless_long(t, max_parts(), scratch_bytes()),
+        Ok(Some(_))
+    );
+    if long && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
+        cx.bump(max_parts() / BYTES_PER_REDUCTION);
+        return Ok(t);
     }
     leave_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
     let mut out: Vec<Term> = Vec::new();

@@ -9,7 +9,7 @@
 //! last reference closes nothing, as in stock.
 
 use super::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
-use super::native_state;
+use super::{iolist, native_state};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
@@ -520,13 +520,12 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
     })
 }
 
-/// Whether `t` is a proper list of binaries.
+/// Whether all of a list may be written: `iolist_to_iovec/1` leaves long ones to be looked at here.
 fn is_iovec(t: Term) -> bool {
-    let mut it = t.list_iter();
-    it.by_ref().all(|b| b.is_binary()) && it.tail().is_nil()
+    (t.is_nil() || t.is_list_ptr()) && iolist::size(t).is_ok()
 }
 
-/// Writes all of a list of binaries, batch by batch; where, if `at` is given.
+/// Writes all of an I/O list, batch by batch; where, if `at` is given.
 fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
     let mut gather = Gather::new(iovec);
     let mut pos = at.unwrap_or(0);
