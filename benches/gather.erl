@@ -7,12 +7,12 @@
 -export([main/1]).
 
 -define(PAGE, 400000).
--define(PAGES, 400).
+-define(PAGES, 1500).
 
 main(_) ->
-    Limits = [0, 64, 96, 128, 192, 256, 512, 1024],
+    Limits = [0, 64, 128, 192, 256, 512],
     io:format("piece bytes~s~n", [[io_lib:format("~7b", [L]) || L <- Limits]]),
-    [row(Size, Limits) || Size <- [16, 48, 80, 110, 150, 205, 300, 410, 800]].
+    [row(Size, Limits) || Size <- [16, 48, 110, 150, 205, 300, 410]].
 
 row(Size, Limits) ->
     Piece = binary:copy(<<"x">>, Size),
