@@ -17,7 +17,7 @@ use crate::heap::OffHeap;
 use crate::holders::Holders;
 use crate::word::Term;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
@@ -39,6 +39,7 @@ pub struct Region {
     first_chunk: u32,
     /// It counts as a literal at this time.
     literal: AtomicBool,
+    lengths: Lengths,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
 }
@@ -46,6 +47,70 @@ pub struct Region {
 // SAFETY: immutable once published, counted by an atomic.
 unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
+
+/// Lengths of lists in a region, as far as somebody has counted them: what is in a region doesn't change, so those who come
+/// later need not walk. Each word holds where a list starts, in words from the region's first (upper half), and how long it
+/// is; 0: nothing. Which word a list has its place in depends on where it starts; whoever comes last keeps it.
+#[derive(Default)]
+struct Lengths([AtomicU64; LENGTHS]);
+
+const LENGTHS: usize = 4;
+/// A list of fewer cells is counted anew each time.
+const LENGTH_WORTH: usize = 1000;
+/// Cells outside regions behind which a list in a region is looked for.
+const IN_FRONT: usize = 256;
+
+impl Lengths {
+    /// The word for a list that starts at `p`, and what is in its upper half.
+    fn place(&self, base: *const Term, p: *const Term) -> Option<(&AtomicU64, u64)> {
+        let at = u32::try_from((p as usize - base as usize) / 8).ok()?;
+        let i = (at.wrapping_mul(0x9E37_79B1) >> 30) as usize;
+        Some((&self.0[i % LENGTHS], u64::from(at) << 32))
+    }
+    fn get(&self, base: *const Term, p: *const Term) -> Option<usize> {
+        let (word, at) = self.place(base, p)?;
+        let w = word.load(Ordering::Relaxed);
+        // Nothing is as long as 0: an empty place is no list's that starts with the region.
+        (w & !u64::from(u32::MAX) == at && w as u32 != 0).then_some(w as u32 as usize)
+    }
+    fn put(&self, base: *const Term, p: *const Term, length: usize) {
+        if let (Some((word, at)), Ok(n)) = (self.place(base, p), u32::try_from(length)) {
+            word.store(at | u64::from(n), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Elements of a proper list, and the cells that were walked to find out: few where somebody has counted it in a region
+/// before.
+pub fn list_length(l: Term) -> Option<(usize, usize)> {
+    let (mut n, mut t) = (0, l);
+    // Few put many elements in front of what they were given.
+    while n < IN_FRONT && t.is_list_ptr() && !is_region_ptr(t.ptr()) {
+        // SAFETY: a list-tagged term in hand points at two words.
+        t = unsafe { *t.ptr().add(1) };
+        n += 1;
+    }
+    let r = match t.is_list_ptr() {
+        true => region_of(t.ptr()),
+        false => None,
+    };
+    let Some(r) = r else {
+        let (more, end) = t.cells();
+        return end.is_nil().then_some((n + more, n + more));
+    };
+    let start = t.ptr();
+    if let Some(known) = r.lengths.get(r.base, start) {
+        return Some((n + known, n));
+    }
+    let (more, end) = t.cells();
+    if !end.is_nil() {
+        return None;
+    }
+    if more >= LENGTH_WORTH {
+        r.lengths.put(r.base, start, more);
+    }
+    Some((n + more, n + more))
+}
 
 struct Space {
     base: usize,
@@ -230,6 +295,7 @@ impl Builder {
                 chunks,
                 first_chunk: first,
                 literal: AtomicBool::new(false),
+                lengths: Lengths::default(),
                 off_heap: OffHeap::default(),
             }),
             used: 0,

@@ -307,3 +307,60 @@ fn a_graph_refers_to_what_was_sent_before() {
         r.release();
     }
 }
+
+#[test]
+fn lengths_of_lists_in_regions_are_remembered() {
+    region::init();
+    let length = |t: Term| region::list_length(t);
+    let mut h = Heap::empty();
+    for round in 0..3 {
+        let n = 5000 + round;
+        let private = numbers(&mut h, n as i64);
+        assert_eq!(length(private), Some((n, n)));
+        let (s, r) = in_region(private);
+        assert_eq!(length(s), Some((n, n)));
+        assert_eq!(length(s), Some((n, 0)));
+        // A part of it is another list, and so is one that starts outside.
+        let (mut tail, mut front) = (s, s);
+        for i in 1..=3 {
+            front = h.cons(Term::small(i as i64), front);
+            assert_eq!(length(front), Some((n + i, i)));
+        }
+        for i in 1..=3 {
+            tail = tail.as_cons().map_or(NIL, |c| c.1);
+            assert_eq!(length(tail).map(|l| l.0), Some(n - i));
+        }
+        assert_eq!(length(s).map(|l| l.0), Some(n));
+        // Nobody refers to it any more, and the next region lies in its place.
+        // SAFETY: the terms are not used.
+        unsafe { r.release() };
+    }
+}
+
+#[test]
+fn what_is_no_proper_list_has_no_length() {
+    region::init();
+    let mut h = Heap::empty();
+    let mut t = Term::small(1);
+    for i in 0..3000 {
+        t = h.cons(Term::small(i), t);
+    }
+    let (s, _) = in_region(t);
+    for _ in 0..2 {
+        assert_eq!(region::list_length(s), None);
+        assert_eq!(region::list_length(t), None);
+    }
+    assert_eq!(region::list_length(NIL), Some((0, 0)));
+    assert_eq!(region::list_length(Term::small(1)), None);
+    // Many lists in one region: each place holds the last of those that share it.
+    let lists: Vec<Term> = (0..50).map(|i| numbers(&mut h, 1000 + i)).collect();
+    let all = h.list(&lists);
+    let (all, r) = in_region(all);
+    for _ in 0..3 {
+        for (i, l) in all.list_iter().enumerate() {
+            assert_eq!(region::list_length(l).map(|x| x.0), Some(1000 + i));
+        }
+    }
+    // SAFETY: the terms are not used.
+    unsafe { r.release() };
+}

@@ -17,7 +17,7 @@ main() ->
 
 all() ->
     [begin io:format("~p ~p~n", [F, erlang:phash2(test(F))]) end
-     || F <- [sent, captured, exits, tables, tables_sizes, updates, bags, persistent, persistent_kept, kept, shared, walk, graphs]].
+     || F <- [sent, captured, exits, tables, tables_sizes, updates, bags, persistent, persistent_kept, kept, shared, walk, graphs, lengths]].
 
 list(N) -> [{I, {x, I}, <<I:64, 0:800>>} || I <- lists:seq(1, N)].
 map(N) -> maps:from_list([{I, [I, I + 1]} || I <- lists:seq(1, N)]).
@@ -50,6 +50,20 @@ test(graphs) ->
                               [P || 2 * N >= Threshold, P <- [{A, C}, {A, D}, {A, innermost(Nested)}]]])}
           end || {What, Y} <- [{sent, Sent}, {stored, Stored}, {kept, Kept}]]
      end || N <- [300, 3000, 6000]];
+%% How long shared lists are, of which parts, longer ones and improper ones are asked for as well, by one process after
+%% another; and those that come to lie where others were.
+test(lengths) ->
+    Self = self(),
+    [begin
+         L = lists:seq(1, N),
+         Lists = [L, tl(L), [a | L], [a, b | L], lists:nthtail(N div 2, L), [L, L], [], list(20)],
+         F = fun() ->
+                 Self ! {self(), [{length(X), length([z | X]), try length(X ++ y) catch error:badarg -> no end} || X <- Lists]}
+             end,
+         Ps = [spawn_link(F) || _ <- lists:seq(1, 3)],
+         [R, R, R] = [receive {P, R} -> R end || P <- Ps],
+         R
+     end || N <- [999, 1000, 1001, 5000, 20000]];
 %% The same list to several processes in several wrappings, while the sender collects.
 test(sent) ->
     L = list(60), M = map(60),

@@ -3,6 +3,7 @@
 use super::long::{self, MANY, leave_if};
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::compare::{cmp_exact, eq, eq_exact};
+use purlin_term::region::list_length;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::collections::BTreeMap;
 
@@ -15,13 +16,12 @@ fn tl_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 
 /// Elements of a proper list.
 pub fn length(l: Term) -> Option<usize> {
-    let (n, tail) = l.cells();
-    tail.is_nil().then_some(n)
+    list_length(l).map(|(n, _)| n)
 }
 
 fn length_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
-    let n = length(l).ok_or(Fail::Badarg)?;
-    cx.bump(n / 32);
+    let (n, walked) = list_length(l).ok_or(Fail::Badarg)?;
+    cx.bump(walked / 32);
     Ok(Term::small(n as i64))
 }
 
