@@ -159,6 +159,28 @@ fn what_waits_behind_a_long_run_is_stolen() {
     });
 }
 
+/// A worker's process wakes one, which nobody is called for, and looks what is next while another worker comes by.
+#[test]
+fn what_goes_next_runs_once() {
+    explore("what goes next runs once", Some(3), || {
+        let w = World::new(2, 2);
+        let other = worker(&w, 1);
+        w.q.put(0, Priority::Normal, true, 1);
+        if let Some(c) = w.q.next(0, None) {
+            w.run(c);
+            w.q.put(1, Priority::Normal, true, 1);
+            w.q.raise(1, Priority::High, || ());
+        } else {
+            w.q.put(1, Priority::Normal, true, 0);
+        }
+        while let Some(c) = w.q.next(0, None) {
+            w.run(c);
+        }
+        w.busy_until(&[0, 1]);
+        w.end(vec![(1, other)]);
+    });
+}
+
 /// Two workers sleep, or are about to, while a third one's process makes work for both and computes until that is done.
 /// Whoever of them is first computes until the other runs, too: both wake-ups may go to one of them.
 #[test]

@@ -12,6 +12,8 @@ pub mod queues;
 #[cfg(test)]
 mod queues_tests;
 pub mod run;
+#[cfg(test)]
+mod slot_tests;
 pub mod upkeep;
 pub mod wheel;
 
@@ -125,6 +127,7 @@ static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 struct Counts {
     reductions: AtomicU64,
     switches: AtomicU64,
+    spawned: AtomicU64,
 }
 
 /// By worker; the last is that of all other threads, which add to it atomically.
@@ -151,6 +154,16 @@ fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
 /// Counts a process that begins to run.
 pub fn count_switch() {
     add(|c| &c.switches, 1);
+}
+
+/// Counts a process that is made.
+pub fn count_spawn() {
+    add(|c| &c.spawned, 1);
+}
+
+/// Processes made so far.
+pub fn spawned() -> u64 {
+    sum(|c| &c.spawned)
 }
 
 /// Context switches so far.
@@ -486,6 +499,7 @@ pub fn set_online(n: usize) -> usize {
                 ME.with(|m| m.set(i + 1));
                 msacc::begin_thread(msacc::Kind::Scheduler, i + 1);
                 crate::signal::blocks::keep();
+                purlin_term::counts::take_share();
                 let mut cx = crate::cx::Cx::boxed(i);
                 let mut used = 0;
                 loop {

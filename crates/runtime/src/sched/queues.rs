@@ -7,6 +7,11 @@
 //! the others has its turn. So a process that answers a message or a timer need not wait until each of a thousand busy
 //! ones has had its slice, and none of these starves.
 //!
+//! # The next one
+//! What a worker's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
+//! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
+//! queue for everybody. Only its worker fills it; it and others empty it.
+//!
 //! # Invariants
 //! * What was put is in one queue, or in the hands of one worker that is about to queue or to run it.
 //! * A worker sleeps only after it has published that it is idle and then found every queue empty (but for those with one
@@ -18,7 +23,9 @@
 //!   [`RunQueues::raise`] is given.
 
 use crate::process::state::Priority;
-use crate::sync::{AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence,
+};
 use std::collections::VecDeque;
 
 /// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken.
@@ -149,6 +156,8 @@ struct Worker {
     urgent: AtomicUsize,
     /// What it took from its queue last was one of these.
     hogged: AtomicBool,
+    /// The process that goes next, of normal priority, plus one; 0: none.
+    slot: AtomicU32,
     parked: Mutex<bool>,
     unpark: Condvar,
     idle: AtomicBool,
@@ -163,6 +172,7 @@ impl Worker {
             len: AtomicUsize::new(0),
             urgent: AtomicUsize::new(0),
             hogged: AtomicBool::new(false),
+            slot: AtomicU32::new(0),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
@@ -180,8 +190,36 @@ impl Worker {
     fn lock(&self) -> SpinGuard<'_, Queues> {
         self.queue.lock().unwrap_or_else(|e| e.into_inner())
     }
-    fn len(&self) -> usize {
+    fn queued(&self) -> usize {
         self.len.load(Ordering::Relaxed)
+    }
+    fn len(&self) -> usize {
+        self.queued() + usize::from(self.slot.load(Ordering::Relaxed) != 0)
+    }
+    /// This worker: has a process go next, if nothing waits.
+    #[inline]
+    fn fill_slot(&self, cell: u32) -> bool {
+        let free = self.len() == 0;
+        if free {
+            self.slot.store(cell + 1, Ordering::Release);
+        }
+        free
+    }
+    /// Whoever: takes that process, if it is what was to go next.
+    fn take_from_slot(&self, cell: u32) -> bool {
+        self.slot.load(Ordering::Relaxed) == cell + 1
+            && self
+                .slot
+                .compare_exchange(cell + 1, 0, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+    /// Whoever: takes what was to go next.
+    #[inline]
+    fn empty_slot(&self) -> Option<u32> {
+        if self.slot.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.slot.swap(0, Ordering::Acquire).checked_sub(1)
     }
     /// To be called before the lock is given back.
     fn set_len(&self, q: &Queues) {
@@ -189,10 +227,16 @@ impl Worker {
         self.urgent.store(q.urgent(), Ordering::Relaxed);
     }
     fn take(&self) -> Option<u32> {
-        if self.len() == 0 {
-            return None;
+        let next = self.empty_slot();
+        if self.queued() == 0 {
+            return next;
         }
         let mut q = self.lock();
+        if let Some(c) = next {
+            // It came first; but there may be some of higher priority now.
+            q.levels[WOKEN].push_front(c);
+            q.len += 1;
+        }
         self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
         let c = q.pop();
         self.set_len(&q);
@@ -299,7 +343,11 @@ impl<H: Hooks> RunQueues<H> {
                 continue;
             }
             let mut q = w.lock();
-            if q.raise(cell, prio) {
+            let next = prio > Priority::Normal && w.take_from_slot(cell);
+            if next {
+                q.push(cell, prio, true);
+            }
+            if next || q.raise(cell, prio) {
                 w.set_len(&q);
                 mark();
                 return;
@@ -319,7 +367,7 @@ impl<H: Hooks> RunQueues<H> {
             q.levels[prio as usize].push_front(cell);
             q.len += 1;
             w.set_len(&q);
-            q.len
+            w.len()
         };
         // As in `put`.
         fence(Ordering::SeqCst);
@@ -332,8 +380,9 @@ impl<H: Hooks> RunQueues<H> {
     /// neither used up its time slice nor just been made.
     pub fn put(&self, cell: u32, prio: Priority, woken: bool, me: usize) {
         let online = self.online();
-        let at = if let n @ 1.. = self.hooks.bound(cell) {
-            (n - 1) % online
+        let bound = self.hooks.bound(cell);
+        let at = if bound != 0 {
+            (bound - 1) % online
         } else if me != 0 && me <= online {
             me - 1
         } else {
@@ -341,25 +390,33 @@ impl<H: Hooks> RunQueues<H> {
             self.next.fetch_add(1, Ordering::Relaxed) % online
         };
         let w = &self.workers[at];
+        let mine = at + 1 == me;
+        if mine && bound == 0 && woken && prio == Priority::Normal && w.fill_slot(cell) {
+            return;
+        }
         let len = {
             let mut q = w.lock();
             q.push(cell, prio, woken);
             w.set_len(&q);
-            q.len
+            w.len()
         };
+        if mine && len == 1 {
+            // This worker takes it when it is done with the process that runs.
+            return;
+        }
         // Against that in `rest`.
         fence(Ordering::SeqCst);
         if self.idle.load(Ordering::Relaxed) == 0 {
             return;
         }
-        if at + 1 != me {
+        if !mine {
             if w.idle.load(Ordering::Relaxed) {
                 w.wake();
             } else {
                 self.wake_one();
             }
-        } else if len > 1 {
-            // This worker takes one when it is done with the process that runs; others may take the rest.
+        } else {
+            // This worker takes one; others may take the rest.
             self.wake_one();
         }
     }
@@ -454,6 +511,7 @@ impl<H: Hooks> RunQueues<H> {
             return;
         }
         let mut got: Vec<(u32, usize)> = Vec::new();
+        got.extend(w.empty_slot().map(|c| (c, WOKEN)));
         {
             let mut q = w.lock();
             for l in 0..LEVELS {
@@ -542,6 +600,10 @@ impl<H: Hooks> RunQueues<H> {
                     }
                 }
                 v.set_len(&q);
+            }
+            // What goes next there only where nothing else is.
+            if got.is_empty() {
+                got.extend(v.empty_slot().map(|c| (c, WOKEN)));
             }
             let mut it = got.into_iter();
             let Some((first, _)) = it.next() else {

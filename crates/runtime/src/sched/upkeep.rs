@@ -8,11 +8,11 @@
 //!   schedulers it wants.
 
 use super::nap::Nap;
-use super::{context_switches, reductions, rest_if_stopped};
+use super::{context_switches, reductions, rest_if_stopped, spawned};
 use crate::cx::Cx;
 use crate::msacc::{self, State};
 use crate::process::state::{Age, Wait};
-use crate::process::{compact, spawn, table};
+use crate::process::{compact, table};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
 
 /// Gives free memory back to the system; true if there is some left to be given in a later round.
 fn give_back(seen: &mut Seen, quiet: bool) -> bool {
-    let spawned = spawn::SPAWNED.load(Ordering::Relaxed) as usize;
+    let spawned = spawned() as usize;
     let ended = spawned.saturating_sub(table().live());
     if ended - seen.ended_cells.min(ended) > MANY_ENDED {
         table().release_free_cells();
