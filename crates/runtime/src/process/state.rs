@@ -14,6 +14,7 @@
 //! | `AGED` | it has waited with `GREW` since the last round of upkeep | upkeep | whoever takes it next |
 //! | `RAISED` | it waits in a run queue above its priority, to do what signals ask of it | whoever put it there, under the queue's lock | the thread that dequeues it |
 //! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
+//! | `LONG_QUEUE` | much was in transit when it last looked: senders give way sooner | the owner | the owner |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
 //!
 //! A word of zeros is a free cell: the memory behind cells that are free may be given back to the system.
@@ -41,6 +42,7 @@ const GREW: u32 = 1 << 10;
 const AGED: u32 = 1 << 11;
 pub const OWN_THREAD: u32 = 1 << 12;
 pub const RAISED: u32 = 1 << 13;
+pub const LONG_QUEUE: u32 = 1 << 14;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -71,6 +73,8 @@ pub enum Wake {
     Enqueue(Priority),
     /// Somebody runs it, or has queued it, and will see the bit.
     Seen,
+    /// As `Seen`, and it has `LONG_QUEUE`.
+    Behind,
 }
 
 /// What became of an attempt to wait.
@@ -145,8 +149,12 @@ impl State {
     pub fn wake(&self, bit: u32) -> Wake {
         let mut s = self.bits();
         loop {
+            let seen = match s & LONG_QUEUE {
+                0 => Wake::Seen,
+                _ => Wake::Behind,
+            };
             if s & bit & SIGNALS != 0 {
-                return Wake::Seen;
+                return seen;
             }
             let waits = s & (RUNNING | QUEUED | ALIVE) == ALIVE;
             let new = s | bit | if waits { QUEUED } else { 0 };
@@ -157,9 +165,21 @@ impl State {
                 Ok(_) if waits => {
                     return Wake::Enqueue(Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]);
                 }
-                Ok(_) => return Wake::Seen,
+                Ok(_) => return seen,
                 Err(now) => s = now,
             }
+        }
+    }
+    /// Owner: says whether much was in transit.
+    #[inline]
+    pub fn set_long_queue(&self, long: bool) {
+        if (self.0.load(Ordering::Relaxed) & LONG_QUEUE != 0) == long {
+            return;
+        }
+        if long {
+            self.0.fetch_or(LONG_QUEUE, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!LONG_QUEUE, Ordering::Relaxed);
         }
     }
     /// Scheduler, having dequeued it: becomes the owner.

@@ -31,12 +31,14 @@ pub fn fetch_all(cx: &mut Cx) -> bool {
         return false;
     }
     let before = p.queued_messages();
+    let mut came = 0;
     let mut traced = p.has(crate::process::TRACED);
     while !chain.is_null() {
         let s = chain as *mut Signal;
         // SAFETY: the chain is ours; each signal is passed on once.
         unsafe {
             chain = (*s).link.next;
+            came += 1;
             if (*s).kind == Kind::Message
                 && (*s).sequel != Sequel::Token
                 && !(*s).sent_by
@@ -52,6 +54,7 @@ pub fn fetch_all(cx: &mut Cx) -> bool {
     }
     // SAFETY: as above.
     let p = unsafe { &mut *cx.proc };
+    p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
     !p.has(EXIT_PENDING) && p.queued_messages() > before
 }
 

@@ -21,14 +21,31 @@ use purlin_term::{Term, am};
 /// `sig` is a signal owned by the caller.
 pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
     match process::table().find(to) {
-        Some(p) => push_at(p, to, sig),
+        Some(p) => push_at(p, to, sig) != Pushed::Refused,
         None => false,
     }
 }
 
+/// Reductions that a message costs its sender beyond what it costs anyway where the receiver has got behind: it then has its
+/// turn before much more is sent, while what waits still lies in the processor's caches. Who sends loses nothing by it where
+/// nobody else has anything to do.
+const GIVE_WAY: usize = 100;
+/// Signals taken at once from which on a process counts as one that has got behind.
+pub const MANY_AT_ONCE: usize = 500;
+
+/// What became of a signal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pushed {
+    /// There is no such process; the signal is still the caller's.
+    Refused,
+    Done,
+    /// The receiver has got behind with what it is sent.
+    Behind,
+}
+
 /// As [`push`], to the cell that `to` was found in.
 #[inline]
-unsafe fn push_at(p: *mut process::Process, to: Term, sig: *mut Signal) -> bool {
+unsafe fn push_at(p: *mut process::Process, to: Term, sig: *mut Signal) -> Pushed {
     let data = to.pid_data();
     let target = &*p;
     if target
@@ -38,12 +55,16 @@ unsafe fn push_at(p: *mut process::Process, to: Term, sig: *mut Signal) -> bool 
         })
         .is_err()
     {
-        return false;
+        return Pushed::Refused;
     }
-    if let Wake::Enqueue(prio) = target.state.wake(SIGNALS) {
-        crate::sched::enqueue(p, prio);
+    match target.state.wake(SIGNALS) {
+        Wake::Enqueue(prio) => {
+            crate::sched::enqueue(p, prio);
+            Pushed::Done
+        }
+        Wake::Seen => Pushed::Done,
+        Wake::Behind => Pushed::Behind,
     }
-    true
 }
 
 /// As [`push`]; a signal that can't be delivered is freed.
@@ -224,20 +245,28 @@ pub fn destination(to: Term) -> Destination {
 
 /// Sends `msg` to a process, or by an alias to one; the message is shared if it is large.
 pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
-    let Some(p) = process::table().find(to) else {
-        return;
-    };
     if cx.process().has(process::SEQUENTIAL) {
         return with_token(cx, to, alias, msg);
     }
+    // Made before the receiver is looked up: its cell, which all that send to it write to, is wanted for the few instructions
+    // between finding it and waking it.
     if let Some(signal) = small(alias, msg) {
         // SAFETY: a fresh signal; cells are never unmapped.
         unsafe {
             count(cx, (*signal).words());
-            if !push_at(p, to, signal) {
-                Signal::free(signal);
+            let pushed = match process::table().find(to) {
+                Some(p) => push_at(p, to, signal),
+                None => Pushed::Refused,
+            };
+            match pushed {
+                Pushed::Done => {}
+                Pushed::Behind => cx.bump(GIVE_WAY),
+                Pushed::Refused => Signal::free(signal),
             }
         }
+        return;
+    }
+    if process::table().find(to).is_none() {
         return;
     }
     let (msg, held) = super::share::share(cx, msg);
