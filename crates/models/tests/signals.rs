@@ -121,7 +121,7 @@ fn table() -> Arc<Slots<Memory>> {
     };
     let t = Arc::new(Slots::new(memory, SLOTS));
     // The first process, which has the data 0, never ends.
-    assert_eq!(t.reserve(), Ok((0, 0)));
+    assert_eq!(t.reserve(None), Ok((0, 0)));
     t.cells.queues[0].open();
     t
 }
@@ -149,7 +149,7 @@ fn send(t: &Slots<Memory>, to: u32, number: u32) -> bool {
 
 fn exit(t: &Slots<Memory>, cell: u32, me: u32) -> usize {
     let got = read(t.cells.queues[cell as usize].close(), me).len();
-    t.withdraw(cell);
+    t.withdraw(cell, None);
     t.release(cell);
     got
 }
@@ -162,7 +162,7 @@ fn no_signal_comes_to_the_next_process_of_a_cell() {
         Some(3),
         || {
             let t = table();
-            let Ok((cell, first)) = t.reserve() else {
+            let Ok((cell, first)) = t.reserve(None) else {
                 unreachable!("there is room")
             };
             t.cells.queues[cell as usize].open();
@@ -172,7 +172,7 @@ fn no_signal_comes_to_the_next_process_of_a_cell() {
                 n + usize::from(send(&to, first, 2))
             });
             let mut got = exit(&t, cell, first);
-            let Ok((cell, second)) = t.reserve() else {
+            let Ok((cell, second)) = t.reserve(None) else {
                 unreachable!("there is room")
             };
             t.cells.queues[cell as usize].open();
@@ -198,7 +198,7 @@ fn what_is_sent_too_early_is_refused() {
                 .map(|p| usize::from(send(&to, p, 1)))
                 .sum::<usize>()
         });
-        let Ok((cell, me)) = t.reserve() else {
+        let Ok((cell, me)) = t.reserve(None) else {
             unreachable!("there is room")
         };
         t.cells.queues[cell as usize].open();
@@ -214,11 +214,11 @@ fn who_lives_is_found_while_the_table_grows() {
         let t = table();
         // Processes 0, 3 and 5; the last is in slot 1 of 4, and will be in slot 5 of 8.
         for _ in 0..2 {
-            assert!(t.reserve().is_ok());
+            assert!(t.reserve(None).is_ok());
         }
         exit(&t, 1, 1);
         exit(&t, 2, 2);
-        assert_eq!((t.reserve(), t.reserve()), (Ok((2, 3)), Ok((1, 5))));
+        assert_eq!((t.reserve(None), t.reserve(None)), (Ok((2, 3)), Ok((1, 5))));
         let (a, b) = (t.clone(), t.clone());
         let finder = thread::spawn(move || assert_eq!(a.find(5), Some(1)));
         let lister = thread::spawn(move || {
@@ -227,7 +227,7 @@ fn who_lives_is_found_while_the_table_grows() {
             all.sort_unstable();
             assert_eq!(all, [0, 3, 5]);
         });
-        assert_eq!((t.size(), t.reserve().is_ok(), t.size()), (4, true, 8));
+        assert_eq!((t.size(), t.reserve(None).is_ok(), t.size()), (4, true, 8));
         finder.join().expect("runs");
         lister.join().expect("runs");
     });

@@ -63,7 +63,7 @@ fn native(m: &str, f: &str, arity: usize) -> &'static Bif {
 fn context() -> Box<Cx> {
     let mut cx = Cx::boxed(0);
     let (p, _) = process::table()
-        .reserve()
+        .reserve(None)
         .unwrap_or_else(|_| panic!("full"));
     cx.proc = p;
     cx.reds = 1 << 50;

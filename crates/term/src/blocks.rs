@@ -8,8 +8,10 @@
 //! is kept comes on top of what is in use only where it is used again.
 
 use crate::away;
+use crate::counts;
 use crate::sys;
 use crate::word::Term;
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -19,12 +21,11 @@ pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
 const SPARE_BYTES: usize = 64 << 20;
 const SPARE_PART: usize = 4;
 
-static HEAP_BYTES: AtomicUsize = AtomicUsize::new(0);
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes in all heap blocks of processes, those in their cells excepted.
 pub fn heap_bytes() -> usize {
-    HEAP_BYTES.load(Ordering::Relaxed)
+    counts::sum(|c| &c.heap_bytes)
 }
 /// Bytes of those blocks of heaps that were mapped, and not allocated.
 pub fn mapped_bytes() -> usize {
@@ -141,6 +142,65 @@ pub fn release_unused() -> bool {
     kept
 }
 
+/// Blocks that a scheduler has freed and will want again at once: a collection takes a block and frees one of the same size,
+/// and what is over a kilobyte costs the C library a search each time.
+struct Stash {
+    words: usize,
+    len: usize,
+    blocks: [*mut Term; STASHED],
+}
+
+/// Blocks of one size that are kept, sizes of which some are, and the greatest of those, in words.
+const STASHED: usize = 4;
+const STASHES: usize = 16;
+const STASH_WORDS: usize = 2600;
+
+thread_local! {
+    static STASH: UnsafeCell<[Stash; STASHES]> = const {
+        UnsafeCell::new([const { Stash { words: 0, len: 0, blocks: [std::ptr::null_mut(); STASHED] } }; STASHES])
+    };
+}
+
+/// Has `f` do something with the stash for blocks of so many words, where this thread has one.
+#[inline]
+fn with_stash<R>(words: usize, f: impl FnOnce(&mut Stash) -> Option<R>) -> Option<R> {
+    if words > STASH_WORDS || counts::share() == 0 {
+        return None;
+    }
+    // SAFETY: of this thread; `f` doesn't come back here.
+    STASH.with(|s| f(unsafe { &mut (&mut (*s.get()))[(words ^ words >> 3) % STASHES] }))
+}
+
+fn stashed(words: usize) -> Option<*mut Term> {
+    with_stash(words, |s| {
+        if s.words != words || s.len == 0 {
+            return None;
+        }
+        s.len -= 1;
+        Some(s.blocks[s.len])
+    })
+}
+
+/// Keeps a block; None if it is not kept.
+fn stash(p: *mut Term, words: usize) -> Option<()> {
+    with_stash(words, |s| {
+        if s.words != words {
+            // What was wanted before gives way.
+            for &b in &s.blocks[..s.len] {
+                // SAFETY: a free block of so many words.
+                unsafe { std::alloc::dealloc(b as *mut u8, layout(s.words)) };
+            }
+            (s.words, s.len) = (words, 0);
+        }
+        if s.len == STASHED {
+            return None;
+        }
+        s.blocks[s.len] = p;
+        s.len += 1;
+        Some(())
+    })
+}
+
 fn layout(words: usize) -> std::alloc::Layout {
     // A request beyond the address space is answered like any other that cannot be met.
     std::alloc::Layout::array::<u64>(words.max(1))
@@ -149,10 +209,12 @@ fn layout(words: usize) -> std::alloc::Layout {
 
 /// A block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
-    HEAP_BYTES.fetch_add(words * 8, Ordering::Relaxed);
+    counts::add(|c| &c.heap_bytes, words * 8);
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         map(words * 8) as *mut Term
+    } else if let Some(p) = stashed(words) {
+        p
     } else {
         let l = layout(words);
         // SAFETY: the layout has a size.
@@ -172,11 +234,11 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
         return;
     }
-    HEAP_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+    counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
         unmap(p as usize, words * 8);
-    } else {
+    } else if stash(p, words).is_none() {
         std::alloc::dealloc(p as *mut u8, layout(words));
     }
 }
@@ -200,7 +262,7 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         (to * 8).next_multiple_of(page),
     );
     let q = sys::resize(p as usize, from, bytes)?;
-    HEAP_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
     Some(q as *mut Term)
 }
@@ -216,7 +278,7 @@ pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
 /// `p` came from [`alloc_block`] with `words`, of which those from `to` on are not used afterwards; [`may_cut_block`].
 pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     debug_assert!(may_cut_block(words, to));
-    HEAP_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
+    counts::add(|c| &c.heap_bytes, ((words - to) * 8).wrapping_neg());
     MAPPED_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
     // The system keeps the page that the cut goes through, and frees it with the rest.
     let page = sys::page_bytes();

@@ -590,9 +590,7 @@ pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::Off
             off_heap.bytes += (*q.add(1)).raw() as usize;
         }
         Subtag::Fun if (*q.add(3)).raw() >> 16 & 1 == 0 => {
-            (*((*q.add(1)).raw() as *const FunEntry))
-                .refc
-                .fetch_add(1, Ordering::Relaxed);
+            (*((*q.add(1)).raw() as *const FunEntry)).retain();
             off_heap.link(q);
         }
         Subtag::Ref if is_magic(q) => {

@@ -3,8 +3,9 @@
 //! The code server in the runtime crate owns both; they are declared here because comparing, printing and encoding
 //! a fun reads their names.
 
+use crate::counts::{self, SHARES};
 use crate::word::Term;
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// One `fun` expression of one loaded module.
 ///
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 pub struct FunEntry {
     /// Where the code of the fun starts; the address of a routine that loads the module where that is gone.
     pub address: AtomicPtr<u64>,
-    pub refc: AtomicU64,
+    /// A part of the count, see [`FunEntry::count`]; 1 at first.
+    pub refc: AtomicUsize,
     pub module: Term,
     /// Name of the function that holds the code, such as `'-f/1-fun-0-'`.
     pub function: Term,
@@ -28,6 +30,76 @@ pub struct FunEntry {
     pub old_index: u32,
     /// MD5 of the module.
     pub uniq: [u8; 16],
+}
+
+/// How a thread has changed the count of one entry since it began with that entry. Funs are made, sent and forgotten all
+/// the time, of a few entries each, by several threads at once, and nobody needs the count but who asks for it.
+struct Change {
+    entry: AtomicPtr<FunEntry>,
+    by: AtomicUsize,
+}
+
+const CHANGES: usize = 32;
+
+/// By thread, as numbered by [`counts::share`]; of an entry in one place only.
+static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
+    [const {
+        Change {
+            entry: AtomicPtr::new(std::ptr::null_mut()),
+            by: AtomicUsize::new(0),
+        }
+    }; CHANGES]
+}; SHARES + 1];
+
+impl FunEntry {
+    fn place(&self) -> usize {
+        (self as *const FunEntry as usize >> 4).wrapping_mul(0x9E37_79B1) >> 16 & (CHANGES - 1)
+    }
+    /// Adds to the count, of which no entry is ever freed.
+    #[inline]
+    fn add(&self, n: usize) {
+        let share = counts::share();
+        if share == 0 {
+            self.refc.fetch_add(n, Ordering::Relaxed);
+            return;
+        }
+        // Written by this thread alone.
+        let c = &CHANGED[share][self.place()];
+        let me = self as *const FunEntry as *mut FunEntry;
+        let before = c.entry.load(Ordering::Relaxed);
+        let mut by = c.by.load(Ordering::Relaxed);
+        if before != me {
+            // SAFETY: entries are never freed.
+            if let Some(e) = unsafe { before.as_ref() } {
+                e.refc.fetch_add(by, Ordering::Relaxed);
+            }
+            c.entry.store(me, Ordering::Relaxed);
+            by = 0;
+        }
+        c.by.store(by.wrapping_add(n), Ordering::Relaxed);
+    }
+    /// One more fun refers to it.
+    #[inline]
+    pub fn retain(&self) {
+        self.add(1);
+    }
+    /// One less.
+    #[inline]
+    pub fn release(&self) {
+        self.add(1usize.wrapping_neg());
+    }
+    /// Funs that refer to it, and one; right where none is made or forgotten at this moment.
+    pub fn count(&self) -> usize {
+        let me = self as *const FunEntry as *mut FunEntry;
+        let mut n = self.refc.load(Ordering::Relaxed);
+        for thread in &CHANGED {
+            let c = &thread[self.place()];
+            if c.entry.load(Ordering::Relaxed) == me {
+                n = n.wrapping_add(c.by.load(Ordering::Relaxed));
+            }
+        }
+        n
+    }
 }
 
 /// A function known by name: `module:function/arity`, loaded or not. Never freed.

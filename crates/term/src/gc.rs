@@ -22,6 +22,7 @@ use crate::blocks::MAP_ABOVE_WORDS;
 pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_bytes};
 pub(crate) use crate::blocks::{cut_block, decommit_between, grow_block, may_cut_block};
 use crate::copy::retain_object;
+use crate::counts;
 use crate::fun::FunEntry;
 use crate::heap::{Heap, OffHeap, Sent};
 use crate::layout::{self, NEXT};
@@ -101,14 +102,11 @@ fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
     words * 8
 }
 
-static COLLECTIONS: AtomicUsize = AtomicUsize::new(0);
-static RECLAIMED_WORDS: AtomicUsize = AtomicUsize::new(0);
-
 /// Collections so far in the whole runtime, and words that they reclaimed.
 pub fn totals() -> (usize, usize) {
     (
-        COLLECTIONS.load(Ordering::Relaxed),
-        RECLAIMED_WORDS.load(Ordering::Relaxed),
+        counts::sum(|c| &c.collections),
+        counts::sum(|c| &c.reclaimed_words),
     )
 }
 
@@ -174,8 +172,9 @@ pub unsafe fn collect(
     if check {
         crate::verify::check(heap, roots, "after a collection");
     }
-    COLLECTIONS.fetch_add(1, Ordering::Relaxed);
-    RECLAIMED_WORDS.fetch_add(before.saturating_sub(all_words(heap)), Ordering::Relaxed);
+    counts::add(|c| &c.collections, 1);
+    let reclaimed = before.saturating_sub(all_words(heap));
+    counts::add(|c| &c.reclaimed_words, reclaimed);
     moved
 }
 
@@ -1144,9 +1143,7 @@ pub unsafe fn release_object(p: *mut Term) {
     match header_subtag((*p).raw()) {
         Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
         Subtag::Fun => {
-            (*(w as *const FunEntry))
-                .refc
-                .fetch_sub(1, Ordering::Release);
+            (*(w as *const FunEntry)).release();
         }
         Subtag::Ref => MagicRef::release(w as *const MagicRef),
         Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {

@@ -40,6 +40,25 @@ pub const MATCH_CONTEXT_WORDS: usize = 5;
 pub const EXTERNAL_HEAD_WORDS: usize = 3;
 pub const EXT_PID_WORDS: usize = 4;
 
+/// A reference of this runtime that lies on no heap: for what is copied at once.
+pub struct RefWords([u64; REF_WORDS]);
+
+impl RefWords {
+    /// The reference of these numbers.
+    pub fn new(num: [u32; 3]) -> RefWords {
+        RefWords([
+            REF_HEADER,
+            REF_MARKER as u64 | u64::from(num[0]) << 32,
+            u64::from(num[1]) | u64::from(num[2]) << 32,
+        ])
+    }
+    /// The reference, good while this is alive and where it is.
+    pub fn term(&self) -> Term {
+        // SAFETY: the words are those of a reference, and 8-aligned.
+        unsafe { Term::boxed_at(self.0.as_ptr() as *const Term) }
+    }
+}
+
 /// Default of [`heap_bin_limit`]; bytes of a binary that are copied, not referred to, when a term is.
 pub const HEAP_BIN_LIMIT: usize = 64;
 /// Greatest [`heap_bin_limit`].

@@ -15,6 +15,7 @@ pub mod block;
 pub mod blocks;
 pub mod compare;
 pub mod copy;
+pub mod counts;
 pub mod etf;
 pub mod frag;
 pub mod fun;

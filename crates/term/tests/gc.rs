@@ -12,7 +12,7 @@ use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 struct Rng(u64);
 impl Rng {
@@ -27,7 +27,7 @@ impl Rng {
 fn fun_entry() -> FunEntry {
     FunEntry {
         address: AtomicPtr::new(std::ptr::null_mut()),
-        refc: AtomicU64::new(1),
+        refc: AtomicUsize::new(1),
         module: NIL,
         function: NIL,
         code_arity: 1,

@@ -71,7 +71,7 @@ fn fun_info_2(cx: &mut Cx, [f, item]: [Term; 2]) -> BifResult {
         ("uniq", Some(e), _) => cx.int(e.old_uniq),
         ("new_index", Some(e), _) => Term::small(i64::from(e.index)),
         ("new_uniq", Some(e), _) => cx.binary(&e.uniq),
-        ("refc", Some(e), _) => cx.uint(e.refc.load(Ordering::Relaxed)),
+        ("refc", Some(e), _) => cx.uint(e.count() as u64),
         ("pid" | "index" | "uniq" | "new_index" | "new_uniq" | "refc", ..) => am::UNDEFINED,
         _ => return Err(Fail::Badarg),
     };

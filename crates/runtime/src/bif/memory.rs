@@ -95,7 +95,11 @@ fn allocated() -> usize {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn allocated() -> usize {
     let (names, table) = atom::bytes();
-    gc::heap_bytes() - gc::mapped_bytes() + bin::total_bytes() + names + table + code_bytes()
+    gc::heap_bytes().saturating_sub(gc::mapped_bytes())
+        + bin::total_bytes()
+        + names
+        + table
+        + code_bytes()
 }
 
 /// What memory is used for now.

@@ -13,6 +13,7 @@ use super::{iolist, native_state};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
+use crate::process::belongings;
 use crate::{bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
 use purlin_term::layout::heap_bin_limit;
@@ -84,7 +85,9 @@ fn owners() -> MutexGuard<'static, Owners> {
 fn disown(f: &Arc<File>) {
     let mut o = owners();
     if let Some(files) = o.get_mut(&f.owner.raw()) {
-        files.remove(&f.id());
+        if files.remove(&f.id()).is_some() {
+            belongings::leave(f.owner, 1);
+        }
         if files.is_empty() {
             o.remove(&f.owner.raw());
         }
@@ -93,9 +96,13 @@ fn disown(f: &Arc<File>) {
 
 /// Closes the files of a process that has ended. Any thread; does not block.
 pub fn owner_exit(pid: Term) {
+    if !belongings::any(pid) {
+        return;
+    }
     let Some(files) = owners().remove(&pid.raw()) else {
         return;
     };
+    belongings::leave(pid, files.len());
     for f in files.into_values() {
         loop {
             let swap = |from, to| {
@@ -235,6 +242,7 @@ fn make_file(cx: &mut Cx, fd: i32) -> Term {
         fd: AtomicI32::new(fd),
         owner: cx.self_pid(),
     });
+    belongings::enter(f.owner);
     owners()
         .entry(f.owner.raw())
         .or_default()

@@ -27,7 +27,7 @@ use purlin_term::fun::{Export, FunEntry};
 use purlin_term::{NIL, Term, am, atom};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, RwLock};
 
 const SHARDS: usize = 16;
@@ -269,7 +269,7 @@ pub fn fun_entry(
     m.entry(key).or_insert_with(|| {
         Box::leak(Box::new(FunEntry {
             address: AtomicPtr::new(std::ptr::null_mut()),
-            refc: AtomicU64::new(1),
+            refc: AtomicUsize::new(1),
             module,
             function,
             code_arity: arity.saturating_add(num_free),

@@ -4,6 +4,7 @@
 
 use super::{Store, Table, locked, registry};
 use crate::clock;
+use crate::process::belongings;
 use purlin_term::Term;
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ impl Table {
                 .get(&self.numbers)
                 .cloned();
             if let Some(me) = me {
+                belongings::enter(who);
                 locked!(r.fixed.shard(who.pid_data() as u64), write)
                     .entry(who.raw())
                     .or_default()
@@ -112,6 +114,7 @@ fn forget_in(who: Term, t: &Table) {
     if let Some(v) = m.get_mut(&who.raw()) {
         if let Some(i) = v.iter().position(|x| std::ptr::eq(&**x, t)) {
             v.swap_remove(i);
+            belongings::leave(who, 1);
         }
         if v.is_empty() {
             m.remove(&who.raw());
@@ -134,6 +137,7 @@ pub(super) fn owner_exit(who: Term) {
         return;
     }
     let tables: Vec<Arc<Table>> = locked!(shard, write).remove(&who.raw()).unwrap_or_default();
+    belongings::leave(who, tables.len());
     for t in tables {
         t.unfix_times(who, usize::MAX);
     }

@@ -21,6 +21,7 @@ mod right;
 pub mod tree;
 
 use crate::cx::{Cx, Fail};
+use crate::process::belongings;
 use crate::{ids, process, signal};
 use hash::HashTable;
 use object::Link;
@@ -426,6 +427,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
 }
 
 fn own(owner: Term, t: &Arc<Table>) {
+    belongings::enter(owner);
     locked!(registry().owned.shard(owner.pid_data() as u64), write)
         .entry(owner.raw())
         .or_default()
@@ -439,6 +441,7 @@ fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
     if v.is_empty() {
         m.remove(&owner.raw());
     }
+    belongings::leave(owner, 1);
     Some(t)
 }
 
@@ -591,6 +594,7 @@ fn tell_transfer(t: &Table, from: Term, to: Term, gift: Term) {
 /// What a process owned that has ended before it was told so.
 fn orphans(pid: Term) {
     let left = locked!(registry().owned.shard(pid.pid_data() as u64), write).remove(&pid.raw());
+    belongings::leave(pid, left.as_ref().map_or(0, |v| v.len()));
     for t in left.into_iter().flatten() {
         own(pid, &t);
         // Its lock may be held by the caller.
@@ -603,10 +607,13 @@ fn orphans(pid: Term) {
 /// A process has ended: its tables go to their heirs or are deleted, and what it fixed is freed.
 pub fn owner_exit(pid: Term) {
     let r = registry();
-    fixation::owner_exit(pid);
     if r.super_count.load(Ordering::Relaxed) > 0 {
         set_super_user(pid, false);
     }
+    if !belongings::any(pid) {
+        return;
+    }
+    fixation::owner_exit(pid);
     let shard = r.owned.shard(pid.pid_data() as u64);
     loop {
         let last = {

@@ -1140,7 +1140,7 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
         p.add(FUN_WORDS + i)
             .write(source(cx, cx.heap.stop, *list.add(i)));
     }
-    (*entry).refc.fetch_add(1, Ordering::Relaxed);
+    (*entry).retain();
     cx.heap.off_heap.link(p);
     set_dst(cx, cx.heap.stop, d, Term::boxed_at(p));
     list.add(n)

@@ -1,12 +1,14 @@
 //! The end of a process.
 
+use super::table::take_spare;
 use super::{Process, ext, registry, table};
 use crate::cx::Cx;
 use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
 use crate::signal::mailbox::{self, Mailbox};
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::frag::OwnedTerm;
-use purlin_term::{Alloc, NIL, Term, am, gc};
+use purlin_term::layout::RefWords;
+use purlin_term::{NIL, Term, am, gc};
 
 /// Ends the running process: everybody who is to know is told, and the cell is given back. The process must not be
 /// touched afterwards.
@@ -42,7 +44,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let left = (*p).in_transit.close();
     drain_dead(me, left);
     // Whoever hears of its end finds it gone.
-    table().withdraw(p);
+    table().withdraw(p, take_spare());
     if let Some(e) = (*p).ext() {
         // Work that was put off: whoever asked for it hears that the process has gone.
         if let Some(r) = e.rare() {
@@ -66,7 +68,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
         me_mut.mailbox = std::ptr::null_mut();
     }
     if !me_mut.ext.is_null() {
-        drop(Box::from_raw(me_mut.ext));
+        crate::signal::blocks::unbox(me_mut.ext);
         me_mut.ext = std::ptr::null_mut();
     }
     crate::sched::count_exit(me_mut.reductions);
@@ -75,12 +77,12 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
         crate::sched::own::ended(table().index(p));
     }
     me_mut.state.set_free();
-    table().release(p);
+    table().release_or_keep(p);
 }
 
 /// Tells links of a process that has a token of sequential tracing.
 #[cold]
-fn tell_with_token(p: &mut Process, me: Term, links: Vec<(u64, ext::Link)>, reason: Term) {
+fn tell_with_token(p: &mut Process, me: Term, links: ext::Drained<u64, ext::Link>, reason: Term) {
     for (other, link) in links {
         // SAFETY: keys are words of local pids and ports, which are immediates.
         let other = unsafe { Term::from_raw(other) };
@@ -104,17 +106,11 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         }
     }
     for (k, w) in e.watchers.drain() {
-        let mut f = purlin_term::frag::Fragment::new();
-        let r = f.local_ref(k);
-        let r = OwnedTerm::from_parts(r, f);
-        tell_down(w.by(), r.term(), me, w.name(), reason);
+        tell_down(w.by(), RefWords::new(k).term(), me, w.name(), reason);
     }
     for (k, m) in e.monitors.drain() {
         if let ext::Target::Local(to) | ext::Target::Named(to, _) = m.target() {
-            let mut f = purlin_term::frag::Fragment::new();
-            let r = f.local_ref(k);
-            let r = OwnedTerm::from_parts(r, f);
-            send_demonitor(me, to, r.term());
+            send_demonitor(me, to, RefWords::new(k).term());
         }
     }
     if let Some(r) = e.rare() {

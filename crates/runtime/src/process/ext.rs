@@ -6,6 +6,7 @@ use crate::process::state::Priority;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::Heap;
 use purlin_term::{NIL, Term};
+use smallvec::SmallVec;
 use std::any::Any;
 
 /// Numbers of a reference, as a key.
@@ -27,6 +28,9 @@ enum Repr<K, V> {
 }
 
 const FEW: usize = 16;
+
+/// What was in a [`Set`].
+pub type Drained<K, V> = SmallVec<[(K, V); 1]>;
 
 /// For maps whose keys are numbers that the runtime itself has given out, which nobody can choose.
 pub type Hashing = std::hash::BuildHasherDefault<Mix>;
@@ -147,12 +151,12 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         }
     }
     /// Empties it.
-    pub fn drain(&mut self) -> Vec<(K, V)> {
+    pub fn drain(&mut self) -> Drained<K, V> {
         match std::mem::replace(&mut self.0, Repr::None) {
-            Repr::None => Vec::new(),
-            Repr::One(k, v) => vec![(k, v)],
-            Repr::Few(f) => *f,
-            Repr::Many(m) => m.into_entries(),
+            Repr::None => Drained::new(),
+            Repr::One(k, v) => Drained::from_buf([(k, v)]),
+            Repr::Few(f) => Drained::from_vec(*f),
+            Repr::Many(m) => Drained::from_vec(m.into_entries()),
         }
     }
     /// Bytes that it takes outside itself.
@@ -195,8 +199,8 @@ impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
         self.0.iter().flat_map(|s| s.iter())
     }
     /// Empties it.
-    pub fn drain(&mut self) -> Vec<(K, V)> {
-        self.0.take().map_or_else(Vec::new, |mut s| s.drain())
+    pub fn drain(&mut self) -> Drained<K, V> {
+        self.0.take().map_or_else(Drained::new, |mut s| s.drain())
     }
     /// Bytes that it takes outside itself.
     pub fn bytes(&self) -> usize {

@@ -10,6 +10,7 @@
 //! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
+pub mod belongings;
 pub mod compact;
 mod dense;
 pub mod dict;
@@ -160,9 +161,15 @@ pub static OFF_HEAP_DEFAULT: std::sync::atomic::AtomicBool =
     std::sync::atomic::AtomicBool::new(false);
 
 static MAX_HEAP_DEFAULT: std::sync::RwLock<Option<ext::MaxHeap>> = std::sync::RwLock::new(None);
+/// It has been set once.
+static MAX_HEAP_SET: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// `max_heap_size` of new processes; `None`: no limit.
 pub fn default_max_heap() -> Option<ext::MaxHeap> {
+    // Every process that is made asks, and hardly any runtime has such a limit.
+    if !MAX_HEAP_SET.load(Ordering::Relaxed) {
+        return None;
+    }
     Some(max_heap_flags()).filter(|m| m.words > 0)
 }
 /// What a limit does to a process that exceeds it, unless it says otherwise.
@@ -178,6 +185,7 @@ pub fn max_heap_flags() -> ext::MaxHeap {
 /// Sets `max_heap_size` of new processes; the one before is returned.
 pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
     let mut d = MAX_HEAP_DEFAULT.write().unwrap_or_else(|e| e.into_inner());
+    MAX_HEAP_SET.store(true, Ordering::Relaxed);
     std::mem::replace(&mut d, m)
 }
 
@@ -210,7 +218,7 @@ impl Process {
     /// What it seldom has, made if need be.
     pub fn ext_mut(&mut self) -> &mut Ext {
         if self.ext.is_null() {
-            self.ext = Box::into_raw(Box::default());
+            self.ext = crate::signal::blocks::boxed(Ext::default());
         }
         // SAFETY: as in `ext`.
         unsafe { &mut *self.ext }
@@ -442,9 +450,8 @@ impl Cx {
         n
     }
 
-    /// To be called after every collection: counts it, and ends a process that exceeds its `max_heap_size`.
+    /// To be called after every collection: ends a process that exceeds its `max_heap_size`.
     pub fn count_collection(&mut self, _full: bool) {
-        COLLECTIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if self.proc.is_null() {
             return;
         }
@@ -473,6 +480,3 @@ impl Cx {
         }
     }
 }
-
-/// Collections so far, in the whole runtime.
-pub static COLLECTIONS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

@@ -96,11 +96,13 @@ impl<C: Cells> Slots<C> {
         free.list = list;
     }
 
-    /// A cell and pid data for a new process. Look-ups lead to the cell at once.
-    pub fn reserve(&self) -> Result<(u32, u32), Full> {
+    /// A cell and pid data for a new process. Look-ups lead to the cell at once. `mine`: a cell that the caller
+    /// would else release, which is then the one.
+    pub fn reserve(&self, mine: Option<u32>) -> Result<(u32, u32), Full> {
         let mut free = self.lock();
         let n = self.live.load(Ordering::Relaxed) + 1;
         if n > self.limit() {
+            free.list.extend(mine);
             return Err(Full);
         }
         self.live.store(n, Ordering::Relaxed);
@@ -108,7 +110,7 @@ impl<C: Cells> Slots<C> {
         if n * 8 > size * 7 && size < C::MAX_SLOTS {
             self.grow(size);
         }
-        let cell = free.list.pop().unwrap_or_else(|| {
+        let cell = mine.or_else(|| free.list.pop()).unwrap_or_else(|| {
             free.fresh += 1;
             free.fresh - 1
         });
@@ -170,9 +172,11 @@ impl<C: Cells> Slots<C> {
             size = now;
         }
     }
-    /// The process in a cell ends: its pid leads nowhere from now on. To be called by its owner.
-    pub fn withdraw(&self, cell: u32) {
-        let _free = self.lock();
+    /// The process in a cell ends: its pid leads nowhere from now on. To be called by its owner. `other`: a cell that is
+    /// released at the same time.
+    pub fn withdraw(&self, cell: u32, other: Option<u32>) {
+        let mut free = self.lock();
+        free.list.extend(other);
         let data = self.cells.id(cell).swap(C::NO_ID, Ordering::AcqRel);
         let size = self.size.load(Ordering::Relaxed);
         self.cells

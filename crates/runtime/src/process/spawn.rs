@@ -2,6 +2,7 @@
 
 use super::ext::{AliasMode, Link, MaxHeap, Monitor, RefKey, Settings, Target, Watcher};
 use super::state::{OWN_THREAD, Priority};
+use super::table::take_spare;
 use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
 use crate::code;
 use crate::cx::MAX_ARGS;
@@ -10,10 +11,7 @@ use crate::signal::{Kind, Sequel, Signal};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
-/// Processes made so far.
-pub static SPAWNED: AtomicU64 = AtomicU64::new(0);
+use std::sync::atomic::{Ordering, fence};
 
 /// How a new process is to be made.
 #[derive(Default)]
@@ -125,13 +123,15 @@ pub unsafe fn spawn(
     args: Term,
     mut o: Options,
 ) -> Result<Term, SpawnError> {
-    let (p, pid) = table().reserve().map_err(|_| SpawnError::SystemLimit)?;
+    let (p, pid) = table()
+        .reserve(take_spare())
+        .map_err(|_| SpawnError::SystemLimit)?;
     if o.own_thread && !crate::sched::own::start(table().index(p)) {
-        table().withdraw(p);
+        table().withdraw(p, None);
         table().release(p);
         return Err(SpawnError::SystemLimit);
     }
-    SPAWNED.fetch_add(1, Ordering::Relaxed);
+    crate::sched::count_spawn();
     let (gl, parent_data) = match parent.as_ref() {
         Some(q) => (q.group_leader, q.pid().pid_data()),
         None => (pid, pid.pid_data()),

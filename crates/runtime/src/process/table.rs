@@ -13,6 +13,7 @@ use super::Process;
 use super::slots::{Cells, Slots};
 use crate::sync::AtomicU32;
 use purlin_term::Term;
+use std::cell::Cell;
 
 pub use super::slots::Full;
 
@@ -24,6 +25,16 @@ pub const CELL_BYTES: usize = 192;
 /// Bytes that a process takes at least: its cell, the node of its receive timer, and slots of the table, of which there
 /// are one to two for each.
 pub const BYTES_EACH: usize = CELL_BYTES + 16 + 8;
+
+thread_local! {
+    /// The cell of a process that has ended on this thread, plus one; 0: none.
+    static SPARE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The cell that this thread has kept, for [`Table::reserve`] or [`Table::withdraw`].
+pub fn take_spare() -> Option<u32> {
+    SPARE.with(|s| s.take()).checked_sub(1)
+}
 
 /// See the module head.
 pub struct Table(Slots<Memory>);
@@ -123,9 +134,9 @@ impl Table {
     }
 
     /// A cell and a pid for a new process. Look-ups lead to the cell at once; its queue of signals is closed until the
-    /// caller has filled the rest of the cell and opens it.
-    pub fn reserve(&self) -> Result<(*mut Process, Term), Full> {
-        let (cell, data) = self.0.reserve()?;
+    /// caller has filled the rest of the cell and opens it. `mine`: see [`Slots::reserve`].
+    pub fn reserve(&self, mine: Option<u32>) -> Result<(*mut Process, Term), Full> {
+        let (cell, data) = self.0.reserve(mine)?;
         Ok((self.cell(cell), Term::pid(data)))
     }
     /// The cell that belongs to a local pid at this moment. It may change hands any time: only what `signal::queue`
@@ -148,12 +159,12 @@ impl Table {
         // The word may have been that of the cell's next process.
         !ends && self.find(pid) == Some(p)
     }
-    /// A process ends: its pid leads nowhere from now on.
+    /// A process ends: its pid leads nowhere from now on. `other`: see [`Slots::withdraw`].
     ///
     /// # Safety
     /// The caller owns the process and has closed its queue.
-    pub unsafe fn withdraw(&self, p: *mut Process) {
-        self.0.withdraw(self.index(p));
+    pub unsafe fn withdraw(&self, p: *mut Process, other: Option<u32>) {
+        self.0.withdraw(self.index(p), other);
     }
     /// The cell of a process that was withdrawn may be handed out again.
     ///
@@ -161,6 +172,19 @@ impl Table {
     /// The caller owns the process, has emptied the cell, and forgets it.
     pub unsafe fn release(&self, p: *mut Process) {
         self.0.release(self.index(p));
+    }
+    /// As [`Table::release`], where this thread is a scheduler: it keeps the cell for the process that it makes next, which
+    /// saves it a lock that all take; or gives it back with the end of the next one.
+    ///
+    /// # Safety
+    /// As for [`Table::release`].
+    pub unsafe fn release_or_keep(&self, p: *mut Process) {
+        if crate::sched::current() == 0 {
+            return self.release(p);
+        }
+        if let Some(other) = SPARE.with(|s| s.replace(self.index(p) + 1)).checked_sub(1) {
+            self.0.release(other);
+        }
     }
     /// All pids alive, in no particular order.
     pub fn pids(&self) -> Vec<Term> {
@@ -174,7 +198,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn spawn(t: &Table) -> (Term, *mut Process) {
-        let Ok((p, pid)) = t.reserve() else {
+        let Ok((p, pid)) = t.reserve(None) else {
             panic!("table full")
         };
         (pid, p)
@@ -191,7 +215,7 @@ mod tests {
                 let (pid, p) = alive.swap_remove(i * 7919 % alive.len());
                 // SAFETY: nobody else uses the cell.
                 unsafe {
-                    t.withdraw(p);
+                    t.withdraw(p, None);
                     t.release(p);
                 }
                 gone.push(pid);
@@ -217,12 +241,12 @@ mod tests {
         for _ in 1..10 {
             spawn(&t);
         }
-        assert_eq!(t.reserve().err(), Some(Full));
+        assert_eq!(t.reserve(None).err(), Some(Full));
         // SAFETY: nobody else uses the cell.
         unsafe {
-            t.withdraw(first.1);
+            t.withdraw(first.1, None);
             t.release(first.1);
         }
-        assert!(t.reserve().is_ok());
+        assert!(t.reserve(None).is_ok());
     }
 }

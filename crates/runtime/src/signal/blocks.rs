@@ -16,7 +16,7 @@ const LARGEST: usize = 32;
 /// Blocks that change hands at a time; a scheduler keeps less than twice as many of a size.
 const BATCH: u32 = 64;
 /// Most bytes of blocks that lie ready for all.
-const SHELF_BYTES: usize = 4 << 20;
+const SHELF_BYTES: usize = 16 << 20;
 
 /// A free block: its first word leads to the next, except in the last of a list, whose length says that it is the last.
 struct Free {
@@ -134,6 +134,31 @@ fn fresh(words: usize) -> *mut Signal {
         std::alloc::handle_alloc_error(l);
     }
     p as *mut Signal
+}
+
+/// A value in a block of its own, that may be freed as one of `Box` or by [`unbox`]. Of what every other process has one.
+pub fn boxed<T>(t: T) -> *mut T {
+    let words = const { words_for::<T>() };
+    let p = alloc(words) as *mut T;
+    // SAFETY: the block is as large and as aligned as the value.
+    unsafe { p.write(t) };
+    p
+}
+
+/// Words beyond the head of a signal whose block fits a value.
+const fn words_for<T>() -> usize {
+    assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8);
+    assert!(size_of::<T>() >= HEAD_WORDS * 8);
+    size_of::<T>() / 8 - HEAD_WORDS
+}
+
+/// Drops what [`boxed`] made.
+///
+/// # Safety
+/// It is not used afterwards.
+pub unsafe fn unbox<T>(p: *mut T) {
+    std::ptr::drop_in_place(p);
+    free(p as *mut Signal, const { words_for::<T>() });
 }
 
 /// Frees a block of a signal of so many words.

@@ -62,7 +62,7 @@ struct Markers {
 impl Mailbox {
     /// An empty mailbox.
     pub fn boxed() -> *mut Mailbox {
-        let b = Box::into_raw(Box::new(Mailbox {
+        let b = super::blocks::boxed(Mailbox {
             first: std::ptr::null_mut(),
             last: std::ptr::null_mut(),
             save: std::ptr::null_mut(),
@@ -72,7 +72,7 @@ impl Mailbox {
             words: 0,
             at_marker: false,
             markers: None,
-        }));
+        });
         // SAFETY: just made; the box doesn't move.
         unsafe {
             (*b).last = &mut (*b).first;
@@ -132,13 +132,13 @@ impl Mailbox {
     /// # Safety
     /// `m` came from [`Mailbox::boxed`] and is not used afterwards.
     pub unsafe fn destroy(m: *mut Mailbox) {
-        let b = Box::from_raw(m);
-        let mut p = b.first;
+        let mut p = (*m).first;
         while !p.is_null() {
             let next = (*p).next;
             Signal::free(p as *mut Signal);
             p = next;
         }
+        super::blocks::unbox(m);
     }
     /// Takes the current message out of the queue; the next receive starts at the first.
     unsafe fn unlink_current(&mut self) -> *mut Signal {

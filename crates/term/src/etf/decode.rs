@@ -595,7 +595,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 let p = a.alloc(FUN_WORDS + env.len());
                 // SAFETY: the entry is alive (hook); all words are written, the third by `link`.
                 unsafe {
-                    (*e).refc.fetch_add(1, Ordering::Relaxed);
+                    (*e).retain();
                     let w = p as *mut u64;
                     w.write(header(Subtag::Fun, FUN_WORDS - 1 + env.len()));
                     w.add(1).write(e as u64);
