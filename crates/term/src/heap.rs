@@ -36,6 +36,7 @@ pub struct OffHeap {
 }
 
 impl Default for OffHeap {
+    #[inline]
     fn default() -> Self {
         OffHeap {
             first: std::ptr::null_mut(),

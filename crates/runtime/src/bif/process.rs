@@ -248,13 +248,18 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) 
     }
 }
 
-fn request(reference: Term, tag: Term, options: Option<OwnedTerm>, reply: Reply) -> spawn::Request {
-    spawn::Request {
+fn request(
+    reference: Term,
+    tag: Term,
+    options: Option<OwnedTerm>,
+    reply: Reply,
+) -> Box<spawn::Request> {
+    Box::new(spawn::Request {
         reference,
         tag: OwnedTerm::copy_of(tag),
         options,
         reply,
-    }
+    })
 }
 
 fn default_options() -> spawn::Options {

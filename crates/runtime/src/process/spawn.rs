@@ -5,7 +5,6 @@ use super::state::{OWN_THREAD, Priority};
 use super::table::take_spare;
 use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
 use crate::code;
-use crate::cx::MAX_ARGS;
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Sequel, Signal};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -29,7 +28,7 @@ pub struct Options {
     /// `{thread, own}`
     pub own_thread: bool,
     /// Where the parent gets a reply by a message, or has a token of sequential tracing.
-    pub request: Option<Request>,
+    pub request: Option<Box<Request>>,
 }
 
 /// How a parent hears of its child.
@@ -77,8 +76,13 @@ impl Alloc for Block {
     }
 }
 
+/// Registers that a process starts with, at most; more arguments come as a list.
+const ARGS: usize = 6;
+
+const _: () = assert!(crate::interp::start::APPLY_LIVE <= ARGS);
+
 /// Where the process starts, and with which registers.
-fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; MAX_ARGS]) -> (*const u64, usize) {
+fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, usize) {
     // A fun, or a function, is called without the list of its arguments, which would take room.
     if m == am::ERLANG
         && f == am::APPLY
@@ -94,7 +98,7 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; MAX_ARGS]) -> (*const u
     let mut n = 0;
     let mut it = args.list_iter();
     for a in it.by_ref() {
-        if n == 6 {
+        if n == ARGS {
             // With many arguments the list is the smaller part.
             regs[0] = m;
             regs[1] = f;
@@ -145,7 +149,7 @@ pub unsafe fn spawn(
             .map(|t| Box::new(OwnedTerm::copy_of(t.term())));
         me.ext_mut().group_leader = copy;
     }
-    let mut regs = [purlin_term::NIL; MAX_ARGS];
+    let mut regs = [purlin_term::NIL; ARGS];
     let purges = code::purge::begun();
     let (pc, live) = entry(m, f, args, &mut regs);
     let arity = args.list_iter().count();
@@ -252,7 +256,7 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
         at: me.heap,
         off_heap: OffHeap::default(),
     };
-    let mut copies = [purlin_term::NIL; MAX_ARGS];
+    let mut copies = [purlin_term::NIL; ARGS];
     for (c, &t) in copies.iter_mut().zip(regs) {
         *c = copy::copy(t, &mut b);
     }

@@ -122,7 +122,6 @@ static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 
 /// What happens all the time is counted by each worker for itself, on cache lines of its own.
-#[derive(Default)]
 #[repr(align(128))]
 struct Counts {
     reductions: AtomicU64,
@@ -131,9 +130,15 @@ struct Counts {
 }
 
 /// By worker; the last is that of all other threads, which add to it atomically.
-static COUNTS: LazyLock<Vec<Counts>> =
-    LazyLock::new(|| (0..=MAX_SCHEDULERS).map(|_| Counts::default()).collect());
+static COUNTS: [Counts; MAX_SCHEDULERS + 1] = [const {
+    Counts {
+        reductions: AtomicU64::new(0),
+        switches: AtomicU64::new(0),
+        spawned: AtomicU64::new(0),
+    }
+}; MAX_SCHEDULERS + 1];
 
+#[inline]
 fn add(of: impl Fn(&Counts) -> &AtomicU64, n: u64) {
     match current() {
         0 => {
@@ -152,6 +157,7 @@ fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
 }
 
 /// Counts a process that begins to run.
+#[inline]
 pub fn count_switch() {
     add(|c| &c.switches, 1);
 }
@@ -182,6 +188,7 @@ thread_local! {
 pub fn count_exit(_reductions: u64) {}
 
 /// Counts reductions used in a time slice.
+#[inline]
 pub fn count_reductions(n: u64) {
     add(|c| &c.reductions, n);
 }
@@ -277,10 +284,16 @@ pub unsafe fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
 }
 
 /// The scheduler that a process is bound to; 0 if to none.
+#[inline]
 fn bound(cell: u32) -> usize {
     if ANY_BOUND.load(Ordering::Relaxed) == 0 {
         return 0;
     }
+    bound_among(cell)
+}
+
+#[cold]
+fn bound_among(cell: u32) -> usize {
     let b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
     b.as_ref()
         .and_then(|all| all.get(&cell).copied())
@@ -307,6 +320,7 @@ pub fn running_priority() -> Priority {
 }
 
 /// This thread runs a process of that priority.
+#[inline]
 pub(super) fn set_running_priority(p: Priority) {
     RUNS.with(|r| r.set(p));
 }
@@ -361,6 +375,10 @@ fn rest_if_stopped() {
 const REDUCTIONS_PER_POLL: i64 = run::SLICE;
 const REDUCTIONS_PER_PICK: i64 = 100;
 
+/// Looks for work, of about a microsecond each, before a worker sleeps: to sleep and to be woken costs both sides more than
+/// some of these, and processes that end soon leave their makers' workers idle all the time.
+const LOOKS: u32 = 12;
+
 /// Looks, in vain, at the only process of another worker before it is left to that.
 const ROUNDS: u32 = 4;
 
@@ -386,11 +404,18 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
         // A moment of looking costs less than to sleep and be woken.
         let mut glanced = None;
         if i < q.online() {
-            glanced = q.glance(i);
-            for _ in 0..64 {
-                std::hint::spin_loop();
+            let mut found = None;
+            for _ in 0..LOOKS {
+                glanced = q.glance(i);
+                for _ in 0..64 {
+                    std::hint::spin_loop();
+                }
+                found = q.next(i, glanced);
+                if found.is_some() || STOPPED.load(Ordering::Relaxed) {
+                    break;
+                }
             }
-            if let Some(c) = q.next(i, glanced) {
+            if let Some(c) = found {
                 break c;
             }
             // What it has sent may have come by now.

@@ -5,6 +5,7 @@
 //! Each block is a plain allocation of just its size, so that it may as well become a fragment of a heap, and what is
 //! beyond [`SHELF_BYTES`] goes back to where it came from.
 
+use super::queue::prefetch;
 use super::{HEAD_WORDS, Signal};
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -93,6 +94,8 @@ pub fn alloc(words: usize) -> *mut Signal {
                 let b = l.first;
                 l.first = (*b).next;
                 l.len -= 1;
+                // Another processor may have had it last.
+                prefetch(l.first as *const u8);
                 b
             }
         });

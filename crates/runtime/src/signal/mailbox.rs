@@ -215,6 +215,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         }
         return t;
     }
+    prefetch((*s).link.next as *const u8);
     let n = (*s).words();
     if n > COPY_WORDS || !(*s).plain() {
         return t;

@@ -183,6 +183,28 @@ impl Signal {
             p
         }
     }
+    /// A message that is an immediate.
+    #[inline]
+    pub fn of_immed(sequel: Sequel, term: Term) -> *mut Signal {
+        // SAFETY: the head is written whole.
+        unsafe {
+            let p = blocks::alloc(0);
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind: Kind::Message,
+                sent_by: false,
+                sequel,
+                flat: false,
+                words: 0,
+                term,
+                off_heap: std::ptr::null_mut(),
+                regions: RegionSet::default(),
+            });
+            p
+        }
+    }
     /// The message made anew at `to`, with the words that it took, if it is flat.
     ///
     /// # Safety
@@ -331,6 +353,7 @@ impl Signal {
     ///
     /// # Safety
     /// `s` is owned by the caller and is no [`Kind::Run`]; its terms are not used afterwards.
+    #[inline]
     pub unsafe fn free(s: *mut Signal) {
         if !(*s).plain() {
             gc::release_off_heap(&mut (*s).take_off_heap());

@@ -293,6 +293,9 @@ fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
     if THRESHOLD.load(Ordering::Relaxed) <= FLAT_WORDS || crate::trace::messages::by_sender() {
         return None;
     }
+    if alias.is_none() && msg.is_immed() {
+        return Some(Signal::of_immed(Sequel::Ends, msg));
+    }
     let mut f = Flat::new();
     if let Some(a) = alias {
         let part = f.set_pair(a, msg)?;
