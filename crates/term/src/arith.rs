@@ -553,6 +553,25 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
     make(a, neg, u.as_words()).map_err(|_| ParseError::SystemLimit)
 }
 
+/// A small integer as decimal text, at the end of `room`.
+pub fn decimal(v: i64, room: &mut [u8; 20]) -> &[u8] {
+    let mut at = room.len();
+    let mut u = v.unsigned_abs();
+    loop {
+        at -= 1;
+        room[at] = b'0' + (u % 10) as u8;
+        u /= 10;
+        if u == 0 {
+            break;
+        }
+    }
+    if v < 0 {
+        at -= 1;
+        room[at] = b'-';
+    }
+    &room[at..]
+}
+
 /// An integer as text in `base` (2 to 36, upper case). None if `x` is no integer.
 pub fn print(x: Term, base: u32) -> Option<String> {
     if let Some(v) = x.as_small() {

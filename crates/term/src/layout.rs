@@ -295,6 +295,7 @@ impl Term {
         self.as_bits()?.to_bytes()
     }
     /// A binary: a bitstring of a whole number of bytes.
+    #[inline]
     pub fn is_binary(self) -> bool {
         self.as_bits().is_some_and(|b| b.bit_len & 7 == 0)
     }

@@ -330,6 +330,7 @@ impl Term {
             None
         }
     }
+    #[inline(always)]
     pub fn is_float(self) -> bool {
         self.has_subtag(Subtag::Float)
     }
@@ -343,15 +344,18 @@ impl Term {
             None
         }
     }
+    #[inline(always)]
     pub fn is_big(self) -> bool {
         match self.boxed_header() {
             Some(h) => h & 0x3B == (Subtag::PosBig as u64) << 2,
             None => false,
         }
     }
+    #[inline(always)]
     pub fn is_integer(self) -> bool {
         self.is_small() || self.is_big()
     }
+    #[inline(always)]
     pub fn is_number(self) -> bool {
         self.is_integer() || self.is_float()
     }
@@ -369,9 +373,11 @@ impl Term {
             ))
         }
     }
+    #[inline(always)]
     pub fn is_map(self) -> bool {
         self.has_subtag(Subtag::Map)
     }
+    #[inline(always)]
     pub fn is_fun(self) -> bool {
         self.has_subtag(Subtag::Fun)
     }
@@ -383,18 +389,22 @@ impl Term {
             None => false,
         }
     }
+    #[inline(always)]
     pub fn is_match_context(self) -> bool {
         self.has_subtag(Subtag::MatchContext)
     }
     /// A pid, local or of another node.
+    #[inline(always)]
     pub fn is_pid(self) -> bool {
         self.is_local_pid() || self.has_subtag(Subtag::ExtPid)
     }
     /// A port, local or of another node.
+    #[inline(always)]
     pub fn is_port(self) -> bool {
         self.is_local_port() || self.has_subtag(Subtag::ExtPort)
     }
     /// A reference, local or of another node.
+    #[inline(always)]
     pub fn is_ref(self) -> bool {
         self.has_subtag(Subtag::Ref) || self.has_subtag(Subtag::ExtRef)
     }

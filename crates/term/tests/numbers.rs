@@ -148,6 +148,9 @@ fn operators() {
         }
     }
     for &x in ops.iter().filter(|x| x.is_integer()) {
+        if let Some(v) = x.as_small() {
+            assert_eq!(v.to_string().as_bytes(), arith::decimal(v, &mut [0; 20]));
+        }
         for base in [2, 7, 16, 36] {
             let s = arith::print(x, base).unwrap();
             let back = arith::parse(&mut a, s.as_bytes(), base).unwrap();

@@ -133,6 +133,9 @@ fn integer_text(cx: &mut Cx, n: Term, base: u32) -> Result<String, Fail> {
     Ok(s)
 }
 fn integer_to_list_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
+    if let Some(v) = n.as_small() {
+        return Ok(cx.byte_list(arith::decimal(v, &mut [0; 20]), NIL));
+    }
     leave_if(cx, "erlang", "integer_to_list", &[n], || is_long_integer(n))?;
     let s = integer_text(cx, n, 10)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
@@ -146,6 +149,9 @@ fn integer_to_list_2(cx: &mut Cx, [n, b]: [Term; 2]) -> BifResult {
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn integer_to_binary_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
+    if let Some(v) = n.as_small() {
+        return Ok(cx.binary(arith::decimal(v, &mut [0; 20])));
+    }
     leave_if(cx, "erlang", "integer_to_binary", &[n], || {
         is_long_integer(n)
     })?;

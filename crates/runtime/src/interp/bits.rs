@@ -60,6 +60,12 @@ handlers! {
         c.set_pos(pos + n);
         let p = c.base().add(pos >> 3);
         let off = pos & 7;
+        let flags = u64::from(*u.add(4));
+        // A byte, mostly.
+        if n == 8 && off == 0 && flags == 0 {
+            D::set(cx, e, u.add(5), Term::small(i64::from(*p)));
+            go!(cx, pc.add(words(6)), e, hp, reds)
+        }
         // Eight bytes are read at once if they all belong to the binary.
         let bits = if end - (pos - off) >= 64 {
             u64::from_be((p as *const u64).read_unaligned()) << off
@@ -67,7 +73,6 @@ handlers! {
             tail_bits(p, off, n)
         };
         let mut v = bits >> (64 - n);
-        let flags = u64::from(*u.add(4));
         if flags != 0 {
             if little(flags) {
                 v = v.swap_bytes() >> (64 - n);
