@@ -992,11 +992,11 @@ unsafe fn raise_here(
     let (_, native) = crate::code::native(m, f, n as u32)?;
     let args: SmallVec<[Term; 8]> = cx.x[..n].into();
     // `erlang:apply/3` as a function is the runtime's own code: whoever called it is meant.
-    let pc = match crate::code::module_at(pc) {
-        Some(_) => pc,
-        None => *(cx.heap.stop as *const *const u64),
+    let (pc, at) = match crate::code::module_at(pc) {
+        Some(_) => (pc, pc),
+        None => (std::ptr::null(), *(cx.heap.stop as *const *const u64)),
     };
-    cx.bif_pc = pc;
+    cx.bif_pc = at;
     match (native.call)(cx, args.as_ptr()) {
         Ok(_) => None,
         Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),

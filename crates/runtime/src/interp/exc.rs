@@ -23,7 +23,8 @@ pub enum First<'a> {
     None,
     /// The place of the instruction, a call, and the address that it would have returned to: as stock has it.
     Call(*const u64),
-    /// That native with those arguments, before the place of the instruction.
+    /// That native with those arguments, before the place of the instruction; or before who called what the instruction
+    /// stands for, if the instruction is null and the native one that only raises.
     Native(Term, Term, &'a [Term]),
     /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
     Construct(Term),
@@ -144,6 +145,13 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     };
     let depth = depth();
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
+    if let First::Native(m, f, args) = first
+        && pc.is_null()
+        && raises(m, f, args.len())
+    {
+        // What called it is the first that the stack tells.
+        pcs.clear();
+    }
     if let First::Call(back) = first
         && depth > 1
     {
