@@ -12,6 +12,7 @@ use crate::trace::saved;
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 lazy_atoms! {
@@ -434,6 +435,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
             return a_none();
         }
         p.ext_mut().name = name;
+        crate::trace::tie(p, crate::trace::Tie::Register, name);
         am::TRUE
     })
 }
@@ -533,12 +535,16 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
         who,
         Box::new(move |cx| {
             // It may have registered itself by that name again.
-            if let Some(e) = cx.and_then(|c| c.process().ext())
+            let Some(p) = cx.map(|c| c.process()) else {
+                return;
+            };
+            if let Some(e) = p.ext()
                 && e.name == name
                 && registry::whereis(name) != Some(who)
             {
                 e.name = NIL;
             }
+            crate::trace::tie(p, crate::trace::Tie::Unregister, name);
         }),
     );
     Ok(am::TRUE)
@@ -1057,8 +1063,9 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     match mine.iter_mut().find(|s| s.0 == pid) {
         Some(_) if unless => return Ok(am::FALSE),
         Some(s) => s.1 += 1,
-        None => mine.push((pid, 1)),
+        None => mine.push((pid, 1, Arc::default())),
     }
+    let stopped = mine.iter().find(|s| s.0 == pid).map(|s| s.2.clone());
     let r = if asynchronous {
         None
     } else {
@@ -1073,6 +1080,9 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         pid,
         Box::new(move |cx| {
             let there = cx.is_some();
+            if let Some(s) = stopped {
+                s.store(true, Ordering::Release);
+            }
             if let Some(c) = cx {
                 let p = c.process();
                 let v = &mut p.ext_mut().suspended;

@@ -376,13 +376,17 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         }
         "garbage_collection_info" => gc_info(to, &cx.heap),
         "suspending" => {
-            let v: Vec<(Term, u32)> = match cx.process().ext() {
-                Some(e) => e.suspending.clone(),
-                None => Vec::new(),
-            };
-            let v: Vec<Term> = v
-                .into_iter()
-                .map(|(p, n)| to.tuple(&[p, int(n as usize), Term::small(0)]))
+            let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
+            let v: Vec<Term> = all
+                .iter()
+                .map(|(p, n, stopped)| {
+                    // How often it is suspended, or is to be as soon as it has heard of it.
+                    let (n, none) = (int(*n as usize), Term::small(0));
+                    match stopped.load(Ordering::Acquire) {
+                        true => to.tuple(&[*p, n, none]),
+                        false => to.tuple(&[*p, none, n]),
+                    }
+                })
                 .collect();
             to.list(&v)
         }

@@ -114,7 +114,7 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         }
     }
     if let Some(r) = e.rare() {
-        for (pid, n) in std::mem::take(&mut r.suspending) {
+        for (pid, n, _) in std::mem::take(&mut r.suspending) {
             for _ in 0..n {
                 super::spawn::resume(me, pid);
             }

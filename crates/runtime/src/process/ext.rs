@@ -8,6 +8,8 @@ use purlin_term::heap::Heap;
 use purlin_term::{NIL, Term};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Numbers of a reference, as a key.
 pub type RefKey = [u32; 3];
@@ -377,8 +379,8 @@ pub struct Rare {
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
     pub suspended: Vec<(Term, u32)>,
-    /// Whom it has suspended, and how many times.
-    pub suspending: Vec<(Term, u32)>,
+    /// Whom it has suspended, how many times, and whether they have heard of it.
+    pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
     /// `Pid` of the process that the trace messages of this one go to; nil for none.
