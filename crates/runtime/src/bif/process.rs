@@ -4,7 +4,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
 use crate::process::spawn::{self, Reply, SpawnError};
-use crate::process::state::{Priority, SUSPENDED};
+use crate::process::state::{Priority, QUIET, SUSPENDED};
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
 use crate::signal::send::{self, Destination};
 use crate::signal::{handle, mailbox};
@@ -954,6 +954,10 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
+        match on {
+            true => cx.process().state.set(QUIET),
+            false => _ = cx.process().state.take(QUIET),
+        }
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {

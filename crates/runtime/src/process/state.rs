@@ -13,6 +13,7 @@
 //! | `GREW` | it waits, and compacting it may give memory back | the owner, as it begins to wait | whoever takes it next |
 //! | `AGED` | it has waited with `GREW` since the last round of upkeep | upkeep | whoever takes it next |
 //! | `RAISED` | it waits in a run queue above its priority, to do what signals ask of it | whoever put it there, under the queue's lock | the thread that dequeues it |
+//! | `QUIET` | it is sensitive: whoever sends it an exit signal doesn't tell those who trace | the owner | the owner |
 //! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
 //! | `LONG_QUEUE` | much was in transit when it last looked: senders give way sooner | the owner | the owner |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
@@ -43,6 +44,7 @@ const AGED: u32 = 1 << 11;
 pub const OWN_THREAD: u32 = 1 << 12;
 pub const RAISED: u32 = 1 << 13;
 pub const LONG_QUEUE: u32 = 1 << 14;
+pub const QUIET: u32 = 1 << 15;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 

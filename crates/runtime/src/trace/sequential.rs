@@ -17,6 +17,7 @@
 use super::{flag, timestamp};
 use crate::lazy_atoms;
 use crate::process::spawn::{Reply, Request};
+use crate::process::state::QUIET;
 use crate::process::{self, Process, SEQUENTIAL};
 use crate::signal::Signal;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -191,7 +192,12 @@ fn tell(t: &Token, what: Term, to: Term, msg: Term) {
 pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
     step_as(p, me);
     let t = token(p)?;
-    if t.flags & token_flag::SEND != 0 && process::table().find(to).is_some() {
+    // As in stock, it hangs on who gets the signal whether it is told.
+    let told = process::table().find(to).is_some_and(|p| {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        unsafe { (*p).state.load() & QUIET == 0 }
+    });
+    if t.flags & token_flag::SEND != 0 && told {
         tell(t, send(), to, msg);
     }
     Some(t.duplicate())
