@@ -312,14 +312,17 @@ impl Heap {
         (self.stop as usize - self.htop as usize) >> 3
     }
     /// Words of the block, stack included.
+    #[inline]
     pub fn block_words(&self) -> usize {
         (self.hend as usize - self.heap as usize) >> 3
     }
     /// Words used by terms in the young block.
+    #[inline]
     pub fn used_words(&self) -> usize {
         (self.htop as usize - self.heap as usize) >> 3
     }
     /// Words on the stack.
+    #[inline]
     pub fn stack_words(&self) -> usize {
         (self.hend as usize - self.stop as usize) >> 3
     }
@@ -328,6 +331,7 @@ impl Heap {
         (self.old_htop as usize - self.old_heap as usize) >> 3
     }
     /// Words of the old block, used or not.
+    #[inline]
     pub fn old_block_words(&self) -> usize {
         (self.old_hend as usize - self.old_heap as usize) >> 3
     }

@@ -58,6 +58,15 @@ fn grown(me: &mut Process, used: usize) -> bool {
 /// Processes that make a crowd: among so many it matters what each takes before upkeep comes to it.
 const CROWD: usize = 50_000;
 
+/// Whether [`settle`] may have something to do.
+///
+/// # Safety
+/// As for [`compact`].
+#[inline]
+pub unsafe fn settles(p: *mut Process) -> bool {
+    (*p).has(TIMER) && !(*p).has(SETTLED)
+}
+
 /// Compacts a process of a crowd that begins to wait with a timeout for the first time: it may well sleep for long. True if
 /// compacting it later may pay.
 ///

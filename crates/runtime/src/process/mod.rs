@@ -287,6 +287,7 @@ impl Process {
     ///
     /// # Safety
     /// The caller owns the process, whose heap is packed.
+    #[inline]
     pub(crate) unsafe fn unpack(&mut self, h: &mut Heap) {
         if self.has(HEAP_IN_EXT) {
             self.flags &= !HEAP_IN_EXT;
@@ -311,7 +312,9 @@ impl Process {
             bytes: self.off_heap_bytes as usize,
             regions: Default::default(),
         };
-        h.sent = None;
+        if h.sent.is_some() {
+            h.sent = None;
+        }
         h.region_bytes = 0;
         h.region_bytes_kept = 0;
         h.old_off_heap = OffHeap::default();
@@ -333,6 +336,7 @@ impl Process {
     ///
     /// # Safety
     /// The caller owns the process; `h` is its heap, and is empty afterwards.
+    #[inline]
     pub(crate) unsafe fn pack(&mut self, h: &mut Heap) {
         let simple = h.old_heap.is_null()
             && h.frags.is_empty()
@@ -377,6 +381,7 @@ impl Cx {
     ///
     /// # Safety
     /// The caller owns `p`.
+    #[inline]
     pub unsafe fn enter(&mut self, p: *mut Process) {
         let me = &mut *p;
         self.proc = p;
@@ -400,6 +405,7 @@ impl Cx {
     ///
     /// # Safety
     /// The heap's pointers in the context are current.
+    #[inline]
     pub unsafe fn leave(&mut self, pc: *const u64, live: usize) {
         let me = &mut *self.proc;
         me.pc = pc;

@@ -299,7 +299,8 @@ unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
                 if traced {
                     crate::trace::scheduled(&mut *p, false, (*p).pc);
                 }
-                let grew = process::compact::pays(p) && process::compact::settle(cx, p);
+                let grew = process::compact::pays(p)
+                    && (!process::compact::settles(p) || process::compact::settle(cx, p));
                 profile::waits(&mut *p);
                 match (*p).state.try_wait(grew) {
                     Wait::Waiting => return After::Gone,
@@ -320,6 +321,7 @@ unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
 }
 
 /// Acts on why the interpreter came back. The process is packed afterwards, or gone.
+#[inline]
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     let p = cx.proc;
     let (pc, live) = (cx.interp.pc, cx.interp.live);
