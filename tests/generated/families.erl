@@ -248,8 +248,8 @@ calls(rest) ->
                                                      F <- Fs] ++
         [{file, native_name_encoding, []}, {io, printable_range, []}, {error_logger, warning_map, []}] ++
         [{erlang, F, [thing]} || F <- [get, erase, get_keys, has_prepared_code_on_load, seq_trace_print, dt_put_tag, dt_get_tag_data, dt_restore_tag, dt_append_vm_tag_data, dt_prepend_vm_tag_data, call_on_load_function,
-                                       finish_loading, dist_ctrl_get_data, dist_ctrl_get_data_notification, monotonic_time, system_time, time_offset, unique_integer]] ++
-        [{erlang, F, [thing, thing]} || F <- [put, nodes, seq_trace_print, finish_after_on_load, dist_ctrl_put_data, dist_ctrl_get_opt, dist_ctrl_input_handler]] ++
+                                       finish_loading, dist_ctrl_get_data, dist_ctrl_get_data_notification]] ++
+        [{erlang, F, [thing, thing]} || F <- [put, nodes, seq_trace_print, finish_after_on_load, dist_ctrl_get_opt, dist_ctrl_input_handler]] ++
         [{erlang, F, [thing, thing, thing]} || F <- [monitor_node, spawn_link, spawn, spawn_monitor, dist_ctrl_set_opt]] ++
         [{erlang, spawn_opt, [wrong, options]}, {erlang, spawn_opt, [closure, wrong]}, {erlang, spawn_opt, [thing, thing, thing, options]}, {erlang, spawn_request, [wrong, options]}, {erlang, hibernate, [thing, thing, wrong]},
          {erlang, delete_module, [wrong]}, {erlang, purge_module, [wrong]}, {erlang, halt, [{literal, 1.5}, thing]}, {erlang, halt, [{literal, {a}}]}, {erlang, setnode, [wrong, thing]}, {erlang, process_info, [identifier, wrong]},
@@ -258,7 +258,7 @@ calls(rest) ->
          {erts_internal, port_info, [identifier, word]}, {erts_internal, port_close, [identifier]}, {erts_internal, port_command, [identifier, iolist, options]}, {erts_internal, port_control, [identifier, small, iolist]},
          {erts_internal, is_process_alive, [thing, thing]}, {erts_internal, is_system_process, [thing]}, {erts_internal, process_flag, [identifier, word, thing]},
          {erts_debug, get_internal_state, [wrong]}, {erts_debug, set_internal_state, [wrong, thing]}, {erts_debug, breakpoint, [thing, bool]},
-         {erl_ddll, info, [thing, word]}, {erl_ddll, try_load, [path, chars, options]}, {erl_ddll, try_unload, [wrong, options]}, {erl_ddll, format_error_int, [wrong]},
+         {erl_ddll, info, [thing, word]}, {erl_ddll, format_error_int, [wrong]},
          {net_kernel, dflag_unicode_io, [identifier]}, {persistent_term, put, [key, any]}, {prim_file, internal_name2native, [chars]}, {prim_file, internal_native2name, [bin]},
          {ets, lookup_element, [thing, any, small]}, {lists, keyfind, [thing, thing, thing]}, {lists, keymember, [thing, thing, thing]}, {lists, keysearch, [thing, thing, thing]}, {lists, member, [thing, thing]},
          {lists, reverse, [thing, thing]}].

@@ -475,8 +475,9 @@ fn dt_same_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 fn dt_spread_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     t.as_bool().map(|_| am::TRUE).ok_or(Fail::Badarg)
 }
-fn dt_restore_tag_1(_cx: &mut Cx, [_]: [Term; 1]) -> BifResult {
-    Ok(am::TRUE)
+/// Takes what `dt_spread_tag/1` gives.
+fn dt_restore_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    (t == am::TRUE).then_some(t).ok_or(Fail::Badarg)
 }
 
 crate::bifs! {

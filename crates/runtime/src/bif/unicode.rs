@@ -58,7 +58,7 @@ fn char_bytes(b0: u8) -> usize {
 }
 
 /// Cells and bytes of character data: integers, binaries and lists of them. What is none (None) is `badarg`, before
-/// anything is converted.
+/// anything is converted. Nothing is counted from an integer on that isn't small: the conversion ends there.
 fn chardata_size(t: Term) -> Option<usize> {
     let mut at = t;
     let mut stack = Vec::new();
@@ -72,6 +72,8 @@ fn chardata_size(t: Term) -> Option<usize> {
                     stack.push(t);
                 }
                 at = h;
+            } else if h.is_integer() && !h.is_small() {
+                return Some(size);
             } else if !(h.is_nil() || h.is_integer() || h.is_binary()) {
                 return None;
             } else {
