@@ -8,8 +8,19 @@ main() ->
     [show(fun() -> F(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
     [show(fun() -> minus(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
     [show(fun() -> turns(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
+    %% What only raises is no frame of its own, however it was called.
+    [show(fun() -> raised(How, M, Args) end) || How <- [apply, 'fun', last, name], {M, Args} <- [{throw, [x]}, {error, [x]}, {error, [x, [y]]}, {exit, [x]}, {atom_to_list, [1]}, {raise, [error, x, []]}]],
+    [show(fun() -> after_call(L) end) || L <- [[1], [1, 2], [1, 2, 3]]],
     Wrong = [a, 1.5, [], -1, 16#D800, 16#110000, 1 bsl 70],
     [show(fun() -> built(K, A, B) end) || K <- lists:seq(1, 8), A <- Wrong, B <- Wrong].
+
+raised(apply, F, Args) -> [apply(erlang, F, Args)];
+raised('fun', F, Args) -> G = erlang:make_fun(erlang, F, length(Args)), [apply(G, Args)];
+raised(name, F, [A]) -> [erlang:F(A)];
+raised(_, F, Args) -> apply(erlang, F, Args).
+
+after_call([_ | T]) -> error(after_call(T));
+after_call([]) -> none.
 
 minus([X | T]) -> X - minus(T);
 minus([]) -> none.

@@ -161,9 +161,9 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
-        // Calls from one place are told once. The first address is that of an instruction: a call right before it
-        // returns there.
-        let told = pcs.len() > 1 && pcs.last() == Some(&w);
+        // Calls from one place are told once. So is a native's that was called by a frame that still says where to return.
+        // What fails right behind a call of the same function has a frame that says nothing, above one that says this place.
+        let told = pcs.last() == Some(&w) && (pcs.len() > 1 || p == cx.heap.stop);
         if w & 3 == 0 && w != 0 && w != traced && !told {
             pcs.push(w);
         }
