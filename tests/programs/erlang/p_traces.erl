@@ -10,7 +10,7 @@ main() ->
     [show(fun() -> turns(L) end) || L <- [[1], [1, 2], [1, 2, 3, 4]]],
     %% What only raises is no frame of its own, however it was called.
     [show(fun() -> raised(How, M, Args) end) || How <- [apply, 'fun', last, name], {M, Args} <- [{throw, [x]}, {error, [x]}, {error, [x, [y]]}, {exit, [x]}, {atom_to_list, [1]}, {raise, [error, x, []]}]],
-    [show(fun() -> after_call(L) end) || L <- [[1], [1, 2], [1, 2, 3]]],
+    [show(fun() -> after_call(K, L) end) || K <- lists:seq(1, 14), L <- [[1], [1, 2], [1, 2, 3]]],
     Wrong = [a, 1.5, [], -1, 16#D800, 16#110000, 1 bsl 70],
     [show(fun() -> built(K, A, B) end) || K <- lists:seq(1, 8), A <- Wrong, B <- Wrong].
 
@@ -19,8 +19,24 @@ raised('fun', F, Args) -> G = erlang:make_fun(erlang, F, length(Args)), [apply(G
 raised(name, F, [A]) -> [erlang:F(A)];
 raised(_, F, Args) -> apply(erlang, F, Args).
 
-after_call([_ | T]) -> error(after_call(T));
-after_call([]) -> none.
+%% What fails right behind a call of the same function.
+after_call(_, []) -> 1;
+after_call(1, [_ | T]) -> error(after_call(1, T));
+after_call(2, [_ | T]) -> [atom_to_list(after_call(2, T))];
+after_call(3, [_ | T]) -> hd(after_call(3, T));
+after_call(4, [_ | T]) -> [throw(after_call(4, T))];
+after_call(5, [_ | T]) -> 2 = after_call(5, T);
+after_call(6, [_ | T]) -> case after_call(6, T) of 2 -> 3 end;
+after_call(7, [_ | T]) -> [ets:first(after_call(7, T))];
+after_call(8, [_ | T]) -> (after_call(8, T))();
+after_call(9, [_ | T]) -> [binary_to_term(after_call(9, T))];
+after_call(10, [_ | T]) -> [nowhere:to_be_found(after_call(10, T))];
+after_call(11, [_ | T]) -> [other(after_call(11, T))];
+after_call(12, [_ | T]) -> [apply(erlang, binary_to_list, [after_call(12, T)])];
+after_call(13, [_ | T]) -> F = fun erlang:hd/1, [F(after_call(13, T))];
+after_call(14, [_ | T]) -> <<(after_call(14, T))/binary>>.
+
+other([]) -> none.
 
 minus([X | T]) -> X - minus(T);
 minus([]) -> none.

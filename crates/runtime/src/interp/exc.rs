@@ -89,6 +89,10 @@ pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *c
 /// The trace of an exception raised at `pc`; `info`: natives that have one show `error_info`.
 unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
     let class = cx.exc.class.atom();
+    let native = match first {
+        First::Native(m, f, args) => Some((m, f, args.len())),
+        _ => None,
+    };
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -161,9 +165,11 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
-        // Calls from one place are told once. So is a native's that was called by a frame that still says where to return.
-        // What fails right behind a call of the same function has a frame that says nothing, above one that says this place.
-        let told = pcs.last() == Some(&w) && (pcs.len() > 1 || p == cx.heap.stop);
+        // Calls from one place are told once. So is the place that a native was called from, where it returns to; but not an
+        // instruction that fails right behind a call of the same function: its frame says nothing, the one below says this
+        // place.
+        let told = pcs.last() == Some(&w)
+            && (pcs.len() > 1 || p == cx.heap.stop || native.is_some_and(is_called));
         if w & 3 == 0 && w != 0 && w != traced && !told {
             pcs.push(w);
         }
@@ -180,6 +186,11 @@ unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
         (block as *mut u64).add(1 + i).write(a);
     }
     Term::boxed_at(block)
+}
+
+/// Whether that is a native which code calls, and no instruction.
+fn is_called((m, f, arity): (Term, Term, usize)) -> bool {
+    code::native(m, f, arity as u32).is_some_and(|n| n.1.kind != crate::bif::Kind::Guard)
 }
 
 /// Whether a native only raises what it was told to: then the trace starts where it was called.
