@@ -383,9 +383,7 @@ fn sorted_flat<A: Alloc + ?Sized>(a: &mut A, pairs: &mut [(Term, Term)]) -> Term
 /// A tree of distinct leaves, more than [`FLATMAP_LIMIT`].
 fn build_root<A: Alloc + ?Sized>(a: &mut A, mut leaves: Vec<(u32, Term)>) -> Term {
     let size = leaves.len();
-    if !leaves.is_sorted_by_key(|l| tree_order(l.0)) {
-        leaves.sort_unstable_by_key(|l| tree_order(l.0));
-    }
+    leaves.sort_unstable_by_key(|l| tree_order(l.0));
     build(a, &mut leaves, 0, Some(size))
 }
 
@@ -468,41 +466,183 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
         }
         return (a.flatmap(&k, &v), k.len() == pairs.len());
     }
-    // Of pairs with equal hashes the later ones come first.
-    let mut order: Vec<(u32, usize)> = pairs
-        .iter()
-        .enumerate()
-        .map(|(i, p)| (key_hash(p.0), i))
-        .collect();
-    order.sort_unstable_by_key(|&(h, i)| (tree_order(h), std::cmp::Reverse(i)));
-    let mut kept: Vec<(u32, usize)> = Vec::with_capacity(order.len());
-    for (h, i) in order {
-        let twin = kept
-            .iter()
-            .rev()
-            .take_while(|k| k.0 == h)
-            .any(|k| eq_exact(pairs[k.1].0, pairs[i].0));
-        if !twin {
-            kept.push((h, i));
-        }
+    from_many(a, pairs.len(), || pairs.iter().copied())
+}
+
+/// As [`from_pairs`], of the `n` pairs that each iterator of `pairs` yields. There is no copy of them all beside the map:
+/// that of a million pairs would take as much again.
+pub fn from_iterators<A, I>(a: &mut A, n: usize, pairs: impl Fn() -> I) -> Term
+where
+    A: Alloc + ?Sized,
+    I: Iterator<Item = (Term, Term)>,
+{
+    if n <= FLATMAP_LIMIT {
+        let few: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = pairs().collect();
+        return from_pairs(a, &few);
     }
-    let unique = kept.len() == pairs.len();
-    if kept.len() <= FLATMAP_LIMIT {
+    from_many(a, n, pairs).0
+}
+
+/// More than [`FLATMAP_LIMIT`] pairs: the map, and whether all keys differ.
+fn from_many<A, I>(a: &mut A, n: usize, pairs: impl Fn() -> I) -> (Term, bool)
+where
+    A: Alloc + ?Sized,
+    I: Iterator<Item = (Term, Term)>,
+{
+    if n > u32::MAX as usize {
+        let map = pairs().fold(None, |m, (k, v)| match m {
+            None => Some(a.flatmap(&[k], &[v])),
+            Some(m) => Some(put(a, m, k, v)),
+        });
+        let map = map.unwrap_or_else(|| a.flatmap(&[], &[]));
+        return (map, size(map) == n);
+    }
+    // Of pairs with equal hashes the later ones come first.
+    let mut codes: Vec<u64> = Vec::with_capacity(n);
+    codes.extend(
+        pairs()
+            .enumerate()
+            .map(|(i, p)| code_of(key_hash(p.0), i as u32)),
+    );
+    if !codes.is_sorted() {
+        codes.sort_unstable();
+    }
+    let equal = codes
+        .windows(2)
+        .filter(|w| w[0] >> 32 == w[1] >> 32)
+        .count();
+    // Leaves lie in memory in the order of the pairs, which is often the one in which they are looked up later. Those of
+    // pairs that a later one replaces are left to the collector, unless they are many.
+    let leaves = if equal <= n / 4 {
+        let at = a.alloc(2 * n);
+        for (i, (k, v)) in pairs().enumerate() {
+            // SAFETY: room for n cells was just made; all are written.
+            unsafe {
+                at.add(2 * i).write(k);
+                at.add(2 * i + 1).write(v);
+            }
+        }
+        Leaves::All(at)
+    } else {
+        Leaves::Some(pairs().collect())
+    };
+    if equal > 0 {
+        let mut kept = 0;
+        for i in 0..codes.len() {
+            let c = codes[i];
+            let twin = codes[..kept]
+                .iter()
+                .rev()
+                .take_while(|k| *k >> 32 == c >> 32)
+                .any(|&k| eq_exact(leaves.key(k), leaves.key(c)));
+            if !twin {
+                codes[kept] = c;
+                kept += 1;
+            }
+        }
+        codes.truncate(kept);
+    }
+    let unique = codes.len() == n;
+    if codes.len() <= FLATMAP_LIMIT {
         let mut p: SmallVec<[(Term, Term); FLATMAP_LIMIT]> =
-            kept.iter().map(|k| pairs[k.1]).collect();
+            codes.iter().map(|&c| leaves.pair(c)).collect();
         return (sorted_flat(a, &mut p), unique);
     }
-    // Leaves lie in memory in the order of the pairs, which is often the one in which they are looked up later.
-    let mut leaf = vec![None; pairs.len()];
-    kept.iter().for_each(|k| leaf[k.1] = Some(NIL));
-    for (l, p) in leaf.iter_mut().zip(pairs) {
-        *l = l.map(|_| a.cons(p.0, p.1));
+    let map = match &leaves {
+        Leaves::All(at) => build_coded(a, &codes, &|c| leaf_at(*at, c), 0, Some(codes.len())),
+        Leaves::Some(pairs) => {
+            // Where each pair's leaf lies among those that are made.
+            let mut place = vec![u32::MAX; n];
+            codes.iter().for_each(|&c| place[index_of(c)] = 0);
+            let mut made = 0;
+            let at = a.alloc(2 * codes.len());
+            for (p, (k, v)) in place.iter_mut().zip(pairs) {
+                if *p == 0 {
+                    // SAFETY: room for as many cells as there are codes was just made; all are written.
+                    unsafe {
+                        at.add(2 * made).write(*k);
+                        at.add(2 * made + 1).write(*v);
+                    }
+                    *p = made as u32;
+                    made += 1;
+                }
+            }
+            // SAFETY: cells that were just written.
+            let leaf = |c| unsafe { Term::cons_at(at.add(2 * place[index_of(c)] as usize)) };
+            build_coded(a, &codes, &leaf, 0, Some(codes.len()))
+        }
+    };
+    (map, unique)
+}
+
+/// Pairs of a map that is being made.
+enum Leaves {
+    /// Cells, one for each pair, that are the leaves.
+    All(*mut Term),
+    Some(Vec<(Term, Term)>),
+}
+
+impl Leaves {
+    fn pair(&self, code: u64) -> (Term, Term) {
+        match self {
+            // SAFETY: all cells were written.
+            Leaves::All(at) => unsafe {
+                let p = at.add(2 * index_of(code));
+                (*p, *p.add(1))
+            },
+            Leaves::Some(v) => v[index_of(code)],
+        }
     }
-    let leaves = kept
-        .into_iter()
-        .filter_map(|(h, i)| Some((h, leaf[i]?)))
-        .collect();
-    (build_root(a, leaves), unique)
+    fn key(&self, code: u64) -> Term {
+        self.pair(code).0
+    }
+}
+
+/// A number that orders pairs as their leaves lie in the tree, and pairs with the same hash by their index, the last first.
+fn code_of(hash: u32, index: u32) -> u64 {
+    u64::from(tree_order(hash)) << 32 | u64::from(!index)
+}
+fn index_of(code: u64) -> usize {
+    !(code as u32) as usize
+}
+fn leaf_at(cells: *mut Term, code: u64) -> Term {
+    // SAFETY: the code is of a pair that has a cell there.
+    unsafe { Term::cons_at(cells.add(2 * index_of(code))) }
+}
+
+/// As [`build`], of leaves whose [`code_of`] are in order.
+fn build_coded<A: Alloc + ?Sized>(
+    a: &mut A,
+    codes: &[u64],
+    leaf: &impl Fn(u64) -> Term,
+    level: u32,
+    size: Option<usize>,
+) -> Term {
+    if let (None, &[c]) = (size, codes) {
+        return leaf(c);
+    }
+    if level == 8 {
+        let mut leaves: Vec<(u32, Term)> = codes
+            .iter()
+            .filter_map(|&c| {
+                let l = leaf(c);
+                l.as_cons().map(|(k, _)| (hash_at(level, k), l))
+            })
+            .collect();
+        return build(a, &mut leaves, level, size);
+    }
+    let shift = 60 - 4 * level;
+    let mut bm = 0u16;
+    let mut children: SmallVec<[Term; 16]> = SmallVec::new();
+    let mut start = 0;
+    while start < codes.len() {
+        let nibble = codes[start] >> shift & 15;
+        let end = start + codes[start..].partition_point(|c| c >> shift & 15 == nibble);
+        bm |= 1 << nibble;
+        children.push(build_coded(a, &codes[start..end], leaf, level + 1, None));
+        start = end;
+    }
+    make_node(a, size, bm, children.into_iter())
 }
 
 /// `maps:merge/2`: of keys in both, `y`'s value counts. Both must be maps.
@@ -733,4 +873,49 @@ pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
     let mut v: SmallVec<[Term; 16]> = SmallVec::from_slice(node(map).1);
     v.reverse();
     Some(a.list(&v))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frag::Fragment;
+
+    /// Pairs whose keys are repeated more and more often, against one insertion after another.
+    #[test]
+    fn maps_of_many_pairs_are_those_of_one_pair_after_another() {
+        for (n, keys) in [
+            (33, 40),
+            (40, 20),
+            (5000, 1 << 40),
+            (5000, 4000),
+            (5000, 50),
+        ] {
+            let mut f = Fragment::new();
+            let pairs: Vec<(Term, Term)> = (0..n)
+                .map(|i: i64| {
+                    let k = i.wrapping_mul(7919) % keys;
+                    let t = Term::small(k);
+                    let key = if k % 3 == 0 { f.tuple(&[t, NIL]) } else { t };
+                    (key, Term::small(i))
+                })
+                .collect();
+            let none = f.flatmap(&[], &[]);
+            let mut differ = true;
+            let one_by_one = pairs.iter().fold(none, |m, &(k, v)| {
+                differ &= !contains(m, k);
+                put(&mut f, m, k, v)
+            });
+            let at_once = from_pairs(&mut f, &pairs);
+            let twice_walked = from_iterators(&mut f, pairs.len(), || pairs.iter().copied());
+            assert_eq!(from_pairs_unique(&mut f, &pairs).is_some(), differ);
+            for m in [at_once, twice_walked] {
+                assert_eq!(size(m), size(one_by_one));
+                assert!(eq_exact(m, one_by_one), "{n} pairs of {keys} keys");
+                let order = |m| iter(m).map(|(_, v)| v).collect::<Vec<_>>();
+                assert_eq!(order(m), order(one_by_one));
+            }
+            // SAFETY: no term of it is used afterwards.
+            unsafe { f.destroy() };
+        }
+    }
 }
