@@ -24,7 +24,10 @@ pub fn port_link(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     if crate::port::link(port, me) {
         let link = crate::process::ext::Link { unlinking: 0 };
-        cx.process().ext_mut().links.insert(port.raw(), link);
+        cx.process()
+            .ext_mut()
+            .links
+            .insert(crate::process::ext::Peer::of(port), link);
         crate::trace::tie(cx.process(), crate::trace::Tie::Link, port);
         return Ok(am::TRUE);
     }
@@ -38,10 +41,11 @@ pub fn port_link(cx: &mut Cx, port: Term) -> BifResult {
 pub fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     crate::port::unlink(port, me);
-    let linked = cx
-        .process()
-        .ext()
-        .is_some_and(|e| e.links.remove(&port.raw()).is_some());
+    let linked = cx.process().ext().is_some_and(|e| {
+        e.links
+            .remove(&crate::process::ext::Peer::of(port))
+            .is_some()
+    });
     if linked {
         crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
     }

@@ -46,12 +46,28 @@ fn from_block(cell: &'static std::thread::LocalKey<Cell<(u64, u64)>>, next: &Ato
 
 /// The numbers of a new reference.
 pub fn ref_numbers() -> [u32; 3] {
-    let n = seed().wrapping_add(from_block(&REFS, &NEXT_REF));
+    numbers_of(ref_bits())
+}
+
+/// A new reference, as the bits that [`numbers_of`] takes.
+pub fn ref_bits() -> u64 {
+    seed().wrapping_add(from_block(&REFS, &NEXT_REF))
+}
+
+/// The numbers of a reference of this runtime: it has 64 bits.
+pub fn numbers_of(bits: u64) -> [u32; 3] {
     [
-        (n & ((1 << FIRST_BITS) - 1)) as u32,
-        (n >> FIRST_BITS) as u32,
-        (n >> (FIRST_BITS + 32)) as u32,
+        (bits & ((1 << FIRST_BITS) - 1)) as u32,
+        (bits >> FIRST_BITS) as u32,
+        (bits >> (FIRST_BITS + 32)) as u32,
     ]
+}
+
+/// The bits of these numbers; None if no reference of this runtime has them.
+pub fn bits_of(numbers: [u32; 3]) -> Option<u64> {
+    let [a, b, c] = numbers.map(u64::from);
+    let bits = a | b << FIRST_BITS | c << (FIRST_BITS + 32);
+    (numbers_of(bits) == numbers).then_some(bits)
 }
 
 /// `make_ref()`

@@ -1,7 +1,7 @@
 //! Natives of links, monitors, aliases and exit signals.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::ext::{AliasMode, Link, Monitor, RefKey, Target};
+use crate::process::ext::{AliasMode, Link, Monitor, Peer, RefKey, Target};
 use crate::process::registry;
 use crate::signal::handle::{ref_key, send_demonitor};
 use crate::signal::send::{self, push, push_or_free};
@@ -34,16 +34,16 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         return Ok(am::TRUE);
     }
     let e = cx.process().ext_mut();
-    match e.links.get_mut(&to.raw()) {
+    match e.links.get_mut(&Peer::of(to)) {
         Some(l) if l.unlinking == 0 => return Ok(am::TRUE),
         Some(l) => l.unlinking = 0,
-        None => e.links.insert(to.raw(), Link { unlinking: 0 }),
+        None => e.links.insert(Peer::of(to), Link { unlinking: 0 }),
     }
     // SAFETY: a fresh signal.
     let sent = unsafe { push_or_free(to, Signal::copy_of(Kind::Link, me)) };
     if !sent {
         if let Some(e) = cx.process().ext() {
-            e.links.remove(&to.raw());
+            e.links.remove(&Peer::of(to));
         }
         if cx.process().has(crate::process::TRAP_EXIT) {
             let msg = cx.tuple(&[am::EXIT_UC, to, a_noproc()]);
@@ -73,7 +73,11 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     let me = cx.self_pid();
     // Told apart are the requests for one link: not all bits are needed. 0 is none.
     let id = (ids::unique() as u32).max(1);
-    let linked = match cx.process().ext().and_then(|e| e.links.get_mut(&to.raw())) {
+    let linked = match cx
+        .process()
+        .ext()
+        .and_then(|e| e.links.get_mut(&Peer::of(to)))
+    {
         Some(l) if l.unlinking == 0 => {
             l.unlinking = id;
             true
@@ -90,7 +94,7 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
             )
         };
         if !sent && let Some(e) = cx.process().ext() {
-            e.links.remove(&to.raw());
+            e.links.remove(&Peer::of(to));
         }
     }
     Ok(am::TRUE)
@@ -232,12 +236,12 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
 }
 
 fn new_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
-    let k = ids::ref_numbers();
+    let k = RefKey::new(ids::ref_bits());
     let t = if alias == AliasMode::None {
-        cx.local_ref(k)
+        cx.local_ref(k.numbers())
     } else {
         let me = cx.self_pid();
-        cx.pid_ref(k, me)
+        cx.pid_ref(k.numbers(), me)
     };
     (k, t)
 }
@@ -287,7 +291,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     let Some(m) = e.monitors.remove(&k) else {
         return Ok(false);
     };
-    if m.alias == AliasMode::Explicit {
+    if m.alias() == AliasMode::Explicit {
         e.aliases.insert(k, false);
     }
     if let Target::Local(to) | Target::Named(to, _) = m.target()
@@ -334,10 +338,10 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
 }
 
 fn alias_with(cx: &mut Cx, once: bool) -> BifResult {
-    let k = ids::ref_numbers();
+    let k = RefKey::new(ids::ref_bits());
     let me = cx.self_pid();
     cx.process().ext_mut().aliases.insert(k, once);
-    Ok(cx.pid_ref(k, me))
+    Ok(cx.pid_ref(k.numbers(), me))
 }
 fn alias_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     alias_with(cx, false)
@@ -375,8 +379,8 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
         return Ok(am::TRUE);
     }
     Ok(match e.monitors.get_mut(&k) {
-        Some(m) if m.alias != AliasMode::None => {
-            m.alias = AliasMode::None;
+        Some(m) if m.alias() != AliasMode::None => {
+            m.set_alias(AliasMode::None);
             am::TRUE
         }
         _ => am::FALSE,

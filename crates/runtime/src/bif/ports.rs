@@ -4,7 +4,7 @@
 use crate::bif::iolist::{self, IoWalk, Piece};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::{self, How, Outcome, Port};
-use crate::process::ext::Link;
+use crate::process::ext::{Link, Peer};
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Signal};
 use crate::{bifs, code, lazy_atoms};
@@ -27,7 +27,7 @@ lazy_atoms! {
 /// Enters a link with a port at the process's end.
 fn add_link(cx: &mut Cx, port: Term) {
     let links = &mut cx.process().ext_mut().links;
-    links.insert(port.raw(), Link { unlinking: 0 });
+    links.insert(Peer::of(port), Link { unlinking: 0 });
 }
 
 fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {

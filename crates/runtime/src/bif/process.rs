@@ -136,12 +136,12 @@ fn monitor_options(cx: &mut Cx, l: Term) -> Option<(AliasMode, Option<Box<OwnedT
 }
 
 fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
-    let k = ids::ref_numbers();
+    let k = RefKey::new(ids::ref_bits());
     let t = if alias == AliasMode::None {
-        cx.local_ref(k)
+        cx.local_ref(k.numbers())
     } else {
         let me = cx.self_pid();
-        cx.pid_ref(k, me)
+        cx.pid_ref(k.numbers(), me)
     };
     (k, t)
 }

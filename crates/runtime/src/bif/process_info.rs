@@ -186,6 +186,9 @@ pub fn memory(cx: &mut Cx) -> usize {
         .map(|f| f.capacity_words() * 8 + size_of::<Fragment>())
         .sum::<usize>();
     let p = cx.process();
+    if p.has_boxed_heap() {
+        n += in_block(size_of::<purlin_term::heap::Heap>());
+    }
     // SAFETY: owned by this thread.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
         n += size_of::<crate::signal::mailbox::Mailbox>() + m.bytes();
@@ -265,8 +268,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                     .links
                     .iter()
                     .filter(|l| l.1.unlinking == 0)
-                    // SAFETY: words of pids and ports.
-                    .map(|l| unsafe { Term::from_raw(*l.0) })
+                    .map(|l| l.0.term())
                     .collect(),
                 None => Vec::new(),
             };

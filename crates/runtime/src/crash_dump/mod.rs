@@ -224,11 +224,7 @@ unsafe fn owned_process(
     writeln!(w, "Number of heap fragments: {}", h.frags.len())?;
     writeln!(w, "Heap fragment data: {}", h.frag_words)?;
     if let Some(e) = (*p).ext() {
-        let mut links: Vec<String> = e
-            .links
-            .iter()
-            .map(|(&k, _)| show(Term::from_raw(k)))
-            .collect();
+        let mut links: Vec<String> = e.links.iter().map(|(k, _)| show(k.term())).collect();
         links.sort();
         if !links.is_empty() {
             writeln!(w, "Link list: [{}]", links.join(", "))?;

@@ -38,7 +38,10 @@ mod live {
         let task = move |cx: Option<&mut crate::cx::Cx>| match cx {
             Some(cx) => {
                 let link = crate::process::ext::Link { unlinking: 0 };
-                cx.process().ext_mut().links.insert(port.raw(), link);
+                cx.process()
+                    .ext_mut()
+                    .links
+                    .insert(crate::process::ext::Peer::of(port), link);
             }
             None => crate::port::link_broken(port, to, purlin_term::am::NOPROC),
         };
@@ -48,7 +51,7 @@ mod live {
     pub fn leave_link(to: Term, port: Term) {
         let task = move |cx: Option<&mut crate::cx::Cx>| {
             if let Some(e) = cx.and_then(|cx| cx.process().ext()) {
-                e.links.remove(&port.raw());
+                e.links.remove(&crate::process::ext::Peer::of(port));
             }
         };
         crate::signal::send::run_in(to, Box::new(task));

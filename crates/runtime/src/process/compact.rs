@@ -4,10 +4,11 @@
 //! ([`crate::sched::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
 //! held after that is remembered, so that one which is all in use is not copied again and again.
 
-use super::{HEAP_IN_EXT, INLINE_WORDS, Process, SETTLED, TIMER, TRACED};
+use super::{INLINE_WORDS, Process, SETTLED, TIMER, TRACED};
 use crate::cx::Cx;
 use crate::signal::mailbox::Mailbox;
 use purlin_term::gc;
+use purlin_term::heap::Heap;
 
 /// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
 const SMALL_WORDS: usize = 4096;
@@ -24,8 +25,9 @@ pub unsafe fn pays(p: *mut Process) -> bool {
     if me.has(TRACED) || me.live != 0 {
         return false;
     }
-    if me.has(HEAP_IN_EXT) {
-        return pays_expanded(me);
+    if let Some(h) = me.boxed_heap() {
+        let (used, blocks, untidy) = sizes(h);
+        return pays_expanded(me, used, blocks, untidy);
     }
     let free = (me.stop - me.htop) as usize;
     let block = me.block_words as usize;
@@ -35,16 +37,17 @@ pub unsafe fn pays(p: *mut Process) -> bool {
     me.mailbox.as_ref().is_some_and(|m| m.is_unused())
 }
 
-#[cold]
-unsafe fn pays_expanded(me: &mut Process) -> bool {
-    let Some(h) = me.ext().and_then(|e| e.heap.as_ref()) else {
-        return false;
-    };
-    let old = (h.old_htop as usize - h.old_heap as usize) / 8;
-    let used = h.used_words() + h.stack_words() + old + h.frag_words;
+/// Words in use, words of blocks and fragments, and whether there is more than one of those.
+fn sizes(h: &Heap) -> (usize, usize, bool) {
+    let used = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
     let blocks = h.block_words() + h.old_block_words() + h.frag_words;
+    (used, blocks, !h.frags.is_empty() || h.old_words() > 0)
+}
+
+#[cold]
+unsafe fn pays_expanded(me: &mut Process, used: usize, blocks: usize, untidy: bool) -> bool {
     if blocks < SMALL_WORDS {
-        return blocks > used + SLACK_WORDS || !h.frags.is_empty() || old > 0;
+        return blocks > used + SLACK_WORDS || untidy;
     }
     grown(me, used)
 }
@@ -56,7 +59,7 @@ fn grown(me: &mut Process, used: usize) -> bool {
 }
 
 /// Processes that make a crowd: among so many it matters what each takes before upkeep comes to it.
-const CROWD: usize = 50_000;
+pub const CROWD: usize = 50_000;
 
 /// Whether [`settle`] may have something to do.
 ///
@@ -79,12 +82,9 @@ pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
         return true;
     }
     me.set_flag(SETTLED, true);
-    let words = match me.has(HEAP_IN_EXT) {
-        false => me.block_words as usize,
-        true => me
-            .ext()
-            .and_then(|e| e.heap.as_ref())
-            .map_or(0, |h| h.block_words() + h.old_block_words() + h.frag_words),
+    let words = match me.boxed_heap() {
+        None => me.block_words as usize,
+        Some(h) => h.block_words() + h.old_block_words() + h.frag_words,
     };
     if words >= SMALL_WORDS {
         return true;
@@ -122,13 +122,9 @@ pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         Mailbox::destroy(me.mailbox);
         me.mailbox = std::ptr::null_mut();
     }
-    let expanded = me.has(HEAP_IN_EXT);
     // A heap that has left the cell never comes back to it.
     let cell_words = me.inline_words();
     if let Some(e) = me.ext() {
-        if !expanded {
-            e.heap = None;
-        }
         e.monitors.compact();
         if left_cell {
             e.dict.settle(cell_words, INLINE_WORDS);

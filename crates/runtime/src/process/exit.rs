@@ -63,6 +63,7 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     gc::destroy(&mut cx.heap);
     let me_mut = &mut *p;
+    me_mut.drop_boxed_heap();
     if !me_mut.mailbox.is_null() {
         Mailbox::destroy(me_mut.mailbox);
         me_mut.mailbox = std::ptr::null_mut();
@@ -82,10 +83,14 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
 
 /// Tells links of a process that has a token of sequential tracing.
 #[cold]
-fn tell_with_token(p: &mut Process, me: Term, links: ext::Drained<u64, ext::Link>, reason: Term) {
+fn tell_with_token(
+    p: &mut Process,
+    me: Term,
+    links: ext::Drained<ext::Peer, ext::Link>,
+    reason: Term,
+) {
     for (other, link) in links {
-        // SAFETY: keys are words of local pids and ports, which are immediates.
-        let other = unsafe { Term::from_raw(other) };
+        let other = other.term();
         if !other.is_local_pid() {
             crate::port_exit(other, me, reason);
         } else if link.unlinking == 0 {
@@ -97,8 +102,7 @@ fn tell_with_token(p: &mut Process, me: Term, links: ext::Drained<u64, ext::Link
 /// Tells links and watchers, and those who are watched.
 fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
     for (other, _) in e.links.drain() {
-        // SAFETY: keys are words of local pids and ports, which are immediates.
-        let other = unsafe { Term::from_raw(other) };
+        let other = other.term();
         if other.is_local_pid() {
             link_exit(me, other, reason);
         } else {
@@ -106,11 +110,17 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         }
     }
     for (k, w) in e.watchers.drain() {
-        tell_down(w.by(), RefWords::new(k).term(), me, w.name(), reason);
+        tell_down(
+            w.by(),
+            RefWords::new(k.numbers()).term(),
+            me,
+            w.name(),
+            reason,
+        );
     }
     for (k, m) in e.monitors.drain() {
         if let ext::Target::Local(to) | ext::Target::Named(to, _) = m.target() {
-            send_demonitor(me, to, RefWords::new(k).term());
+            send_demonitor(me, to, RefWords::new(k.numbers()).term());
         }
     }
     if let Some(r) = e.rare() {

@@ -2,6 +2,7 @@
 
 use super::dense::Dense;
 use super::dict::Dict;
+use crate::ids;
 use crate::process::state::Priority;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::heap::Heap;
@@ -11,8 +12,67 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Numbers of a reference, as a key.
-pub type RefKey = [u32; 3];
+/// A reference of this runtime, as a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RefKey {
+    // Two halves: an entry of a set is aligned to four bytes.
+    low: u32,
+    high: u32,
+}
+
+impl RefKey {
+    /// Out of [`ids::ref_bits`].
+    pub fn new(bits: u64) -> RefKey {
+        RefKey {
+            low: bits as u32,
+            high: (bits >> 32) as u32,
+        }
+    }
+    /// Of a term; None if it is no reference that this runtime has made.
+    pub fn of(t: Term) -> Option<RefKey> {
+        let n = t.as_ref_view()?.local_nums()?;
+        ids::bits_of(n).map(RefKey::new)
+    }
+    /// The numbers of the reference.
+    pub fn numbers(self) -> [u32; 3] {
+        ids::numbers_of(self.bits())
+    }
+    fn bits(self) -> u64 {
+        u64::from(self.low) | u64::from(self.high) << 32
+    }
+}
+
+impl std::hash::Hash for RefKey {
+    fn hash<H: std::hash::Hasher>(&self, h: &mut H) {
+        h.write_u64(self.bits());
+    }
+}
+
+/// A local process or port, as a key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Peer(u32);
+
+const PORT: u32 = 1 << 31;
+
+impl Peer {
+    /// Of a local pid or port. Of anything else: what no set has.
+    pub fn of(t: Term) -> Peer {
+        if t.is_local_pid() {
+            Peer(t.pid_data())
+        } else if t.is_local_port() {
+            Peer(t.pid_data() | PORT)
+        } else {
+            Peer(u32::MAX)
+        }
+    }
+    /// Its pid or port.
+    pub fn term(self) -> Term {
+        match self.0 & PORT {
+            0 => Term::pid(self.0),
+            _ => Term::port(self.0 & !PORT),
+        }
+    }
+}
 
 /// Small sets of things, looked up by key: one in place, a vector up to a size, a table beyond.
 pub struct Set<K, V>(Repr<K, V>);
@@ -21,12 +81,39 @@ pub struct Set<K, V>(Repr<K, V>);
 enum Repr<K, V> {
     None,
     One(K, V),
-    #[expect(
-        clippy::box_collection,
-        reason = "a word in place of three in each process"
-    )]
-    Few(Box<Vec<(K, V)>>),
-    Many(Box<Dense<K, V, Mix>>),
+    Few(Far<Vec<(K, V)>>),
+    Many(Far<Dense<K, V, Mix>>),
+}
+
+/// A box that is aligned to four bytes only, as what it takes turns with is.
+#[repr(C, packed(4))]
+struct Far<T>(*mut T);
+
+impl<T> Far<T> {
+    fn new(t: T) -> Far<T> {
+        Far(Box::into_raw(Box::new(t)))
+    }
+    fn get(&self) -> &T {
+        // SAFETY: from `Box::into_raw`, and this is its only owner.
+        unsafe { &*{ self.0 } }
+    }
+    fn get_mut(&mut self) -> &mut T {
+        // SAFETY: as in `get`.
+        unsafe { &mut *{ self.0 } }
+    }
+    fn take(self) -> T {
+        let p = self.0;
+        std::mem::forget(self);
+        // SAFETY: as in `get`; it is forgotten.
+        unsafe { *Box::from_raw(p) }
+    }
+}
+
+impl<T> Drop for Far<T> {
+    fn drop(&mut self) {
+        // SAFETY: as in `get`; it is not used afterwards.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
 }
 
 const FEW: usize = 16;
@@ -75,8 +162,10 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         match &mut self.0 {
             Repr::None => None,
             Repr::One(key, v) => (key == k).then_some(v),
-            Repr::Few(f) => f.iter_mut().find(|e| e.0 == *k).map(|e| &mut e.1),
-            Repr::Many(m) => m.get_mut(k),
+            Repr::Few(f) => (f.get_mut().iter_mut())
+                .find(|e| e.0 == *k)
+                .map(|e| &mut e.1),
+            Repr::Many(m) => m.get_mut().get_mut(k),
         }
     }
     pub fn contains(&mut self, k: &K) -> bool {
@@ -88,15 +177,15 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
             return;
         }
         match &mut self.0 {
-            Repr::Few(f) if f.len() < FEW => f.push((k, v)),
-            Repr::Many(m) => m.insert_new(k, v),
+            Repr::Few(f) if f.get().len() < FEW => f.get_mut().push((k, v)),
+            Repr::Many(m) => m.get_mut().insert_new(k, v),
             old => {
                 self.0 = match std::mem::replace(old, Repr::None) {
-                    Repr::One(k0, v0) => Repr::Few(Box::new(vec![(k0, v0), (k, v)])),
+                    Repr::One(k0, v0) => Repr::Few(Far::new(vec![(k0, v0), (k, v)])),
                     Repr::Few(f) => {
-                        let mut m = Dense::from_entries(*f);
+                        let mut m = Dense::from_entries(f.take());
                         m.insert_new(k, v);
-                        Repr::Many(Box::new(m))
+                        Repr::Many(Far::new(m))
                     }
                     _ => Repr::One(k, v),
                 };
@@ -117,6 +206,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
             }
             // The order of what is left is kept: it shows in process_info.
             Repr::Few(f) => {
+                let f = f.get_mut();
                 let i = f.iter().position(|e| e.0 == *k)?;
                 let v = f.remove(i).1;
                 if f.is_empty() {
@@ -125,6 +215,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
                 Some(v)
             }
             Repr::Many(m) => {
+                let m = m.get_mut();
                 let v = m.remove(k);
                 if m.is_empty() {
                     self.0 = Repr::None;
@@ -137,8 +228,8 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         match &self.0 {
             Repr::None => 0,
             Repr::One(..) => 1,
-            Repr::Few(f) => f.len(),
-            Repr::Many(m) => m.len(),
+            Repr::Few(f) => f.get().len(),
+            Repr::Many(m) => m.get().len(),
         }
     }
     pub fn is_empty(&self) -> bool {
@@ -148,8 +239,8 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         match &self.0 {
             Repr::None => Box::new(std::iter::empty()),
             Repr::One(k, v) => Box::new(std::iter::once((k, v))),
-            Repr::Few(f) => Box::new(f.iter().map(|e| (&e.0, &e.1))),
-            Repr::Many(m) => Box::new(m.iter()),
+            Repr::Few(f) => Box::new(f.get().iter().map(|e| (&e.0, &e.1))),
+            Repr::Many(m) => Box::new(m.get().iter()),
         }
     }
     /// Empties it.
@@ -157,8 +248,8 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         match std::mem::replace(&mut self.0, Repr::None) {
             Repr::None => Drained::new(),
             Repr::One(k, v) => Drained::from_buf([(k, v)]),
-            Repr::Few(f) => Drained::from_vec(*f),
-            Repr::Many(m) => Drained::from_vec(m.into_entries()),
+            Repr::Few(f) => Drained::from_vec(f.take()),
+            Repr::Many(m) => Drained::from_vec(m.take().into_entries()),
         }
     }
     /// Bytes that it takes outside itself.
@@ -166,8 +257,8 @@ impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
         let entry = size_of::<(K, V)>();
         match &self.0 {
             Repr::None | Repr::One(..) => 0,
-            Repr::Few(f) => size_of::<Vec<(K, V)>>() + f.capacity() * entry,
-            Repr::Many(m) => size_of::<Dense<K, V, Mix>>() + m.bytes(),
+            Repr::Few(f) => size_of::<Vec<(K, V)>>() + f.get().capacity() * entry,
+            Repr::Many(m) => size_of::<Dense<K, V, Mix>>() + m.get().bytes(),
         }
     }
 }
@@ -248,24 +339,34 @@ pub enum AliasMode {
 }
 
 /// A monitor as the watching end sees it. A process may have a million of them: packed, so that an entry of the set takes
-/// 36 bytes.
+/// 20 bytes.
 #[repr(C, packed(4))]
 pub struct Monitor {
-    /// Local process or port, or nil for the clock.
-    object: Term,
+    /// Data of the pid or port, what kind of thing it is ([`KIND`]), and the [`AliasMode`].
+    what: u32,
+    /// Null, or from `Box::into_raw`.
+    more: *mut More,
+}
+
+/// What most monitors don't have.
+struct More {
     /// `{tag, T}`
-    pub tag: Option<Box<OwnedTerm>>,
+    tag: Option<Box<OwnedTerm>>,
     /// Index of the atom that it is monitored by, or [`NO_NAME`].
     name: u32,
-    pub alias: AliasMode,
-    /// The process is being spawned by a request that has not been answered.
-    pub spawning: bool,
 }
 
 /// Index of no atom.
 const NO_NAME: u32 = u32::MAX;
 
-const _: () = assert!(size_of::<(RefKey, Monitor)>() == 36);
+// Of `Monitor::what`: pids and ports have 28 bits.
+const DATA: u32 = (1 << 28) - 1;
+const KIND: u32 = 3 << 28;
+const KIND_PORT: u32 = 1 << 28;
+const KIND_CLOCK: u32 = 2 << 28;
+const ALIAS_SHIFT: u32 = 30;
+
+const _: () = assert!(size_of::<(RefKey, Monitor)>() == 20);
 
 impl Monitor {
     /// A monitor of `target`.
@@ -275,20 +376,61 @@ impl Monitor {
             Target::Named(t, n) => (t, n.atom_index()),
             Target::Clock => (NIL, NO_NAME),
         };
-        Monitor {
-            object,
-            tag,
-            name,
-            alias,
-            spawning: false,
-        }
+        let what = match object {
+            t if t.is_local_pid() => t.pid_data(),
+            t if t.is_local_port() => t.pid_data() | KIND_PORT,
+            _ => KIND_CLOCK,
+        };
+        let more = match (&tag, name) {
+            (None, NO_NAME) => std::ptr::null_mut(),
+            _ => Box::into_raw(Box::new(More { tag, name })),
+        };
+        let mut m = Monitor { what, more };
+        m.set_alias(alias);
+        m
+    }
+    fn more(&self) -> Option<&More> {
+        let more = self.more;
+        // SAFETY: null or a box that belongs to this monitor.
+        unsafe { more.as_ref() }
     }
     /// What it watches.
     pub fn target(&self) -> Target {
-        match (self.object, self.name) {
-            (NIL, _) => Target::Clock,
-            (t, NO_NAME) => Target::Local(t),
-            (t, n) => Target::Named(t, Term::atom(n)),
+        let object = match self.what & KIND {
+            0 => Term::pid(self.what & DATA),
+            KIND_PORT => Term::port(self.what & DATA),
+            _ => return Target::Clock,
+        };
+        match self.more().map_or(NO_NAME, |m| m.name) {
+            NO_NAME => Target::Local(object),
+            n => Target::Named(object, Term::atom(n)),
+        }
+    }
+    /// How its reference serves as an alias.
+    pub fn alias(&self) -> AliasMode {
+        match self.what >> ALIAS_SHIFT {
+            0 => AliasMode::None,
+            1 => AliasMode::Explicit,
+            2 => AliasMode::Demonitor,
+            _ => AliasMode::ReplyDemonitor,
+        }
+    }
+    /// Has its reference serve as an alias in another way.
+    pub fn set_alias(&mut self, alias: AliasMode) {
+        self.what = self.what & (DATA | KIND) | (alias as u32) << ALIAS_SHIFT;
+    }
+    /// The tag of the message that it ends with, if it has one.
+    pub fn tag(&self) -> Option<Term> {
+        self.more()?.tag.as_ref().map(|t| t.term())
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let more = self.more;
+        if !more.is_null() {
+            // SAFETY: a box that belongs to this monitor, which is not used afterwards.
+            drop(unsafe { Box::from_raw(more) });
         }
     }
 }
@@ -350,10 +492,8 @@ pub struct MaxHeap {
 /// one makes the block.
 #[derive(Default)]
 pub struct Ext {
-    pub heap: Option<Box<Heap>>,
     pub dict: Dict,
-    /// By the word of the other end's pid or port.
-    pub links: Set<u64, Link>,
+    pub links: Set<Peer, Link>,
     /// By reference.
     pub monitors: Lazy<RefKey, Monitor>,
     pub watchers: Set<RefKey, Watcher>,
@@ -467,7 +607,7 @@ impl std::ops::DerefMut for Ext {
 }
 
 // A million tasks have a million of these: with what the C library adds they are a multiple of 16 bytes.
-const _: () = assert!(size_of::<Ext>() == 72);
+const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {
     /// What is seldom even here, if there is any.
@@ -481,9 +621,6 @@ impl Ext {
             + self.monitors.bytes()
             + self.watchers.bytes()
             + self.dict.bytes();
-        if self.heap.is_some() {
-            n += size_of::<Heap>();
-        }
         if let Some(r) = &self.rare {
             n += size_of::<Rare>() + r.aliases.bytes() + r.regs.capacity() * 8;
         }
@@ -534,6 +671,42 @@ mod tests {
         }
         let got: HashMap<u64, u64> = s.drain().into_iter().collect();
         assert!(s.is_empty() && got == m);
+    }
+
+    #[test]
+    fn packed_keys_and_monitors_give_back_what_was_put_in() {
+        for bits in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
+            let k = RefKey::new(bits);
+            assert_eq!(ids::bits_of(k.numbers()), Some(bits));
+        }
+        assert_eq!(ids::bits_of([1 << 18, 0, 0]), None);
+        assert_eq!(ids::bits_of([0, 0, 1 << 14]), None);
+        let most = (1 << 28) - 1;
+        for t in [
+            Term::pid(0),
+            Term::pid(most),
+            Term::port(7),
+            Term::port(most),
+        ] {
+            assert_eq!(Peer::of(t).term(), t);
+            let name = purlin_term::am::NORMAL;
+            for target in [Target::Local(t), Target::Named(t, name), Target::Clock] {
+                for alias in [
+                    AliasMode::None,
+                    AliasMode::Explicit,
+                    AliasMode::Demonitor,
+                    AliasMode::ReplyDemonitor,
+                ] {
+                    let tag = Box::new(OwnedTerm::copy_of(name));
+                    let mut m = Monitor::new(target, alias, Some(tag));
+                    assert!(m.target() == target && m.alias() == alias && m.tag() == Some(name));
+                    m.set_alias(AliasMode::None);
+                    assert!(m.target() == target && m.alias() == AliasMode::None);
+                    assert!(Monitor::new(target, alias, None).tag().is_none());
+                }
+            }
+        }
+        assert_ne!(Peer::of(Term::pid(5)), Peer::of(Term::port(5)));
     }
 
     #[test]

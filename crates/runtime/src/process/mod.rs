@@ -40,8 +40,6 @@ pub const NO_ID: u32 = u32::MAX;
 
 /// Traps exits.
 pub const TRAP_EXIT: u16 = 1 << 0;
-/// The heap is in `Ext::heap`, whole, since the packed form can't express it.
-const HEAP_IN_EXT: u16 = 1 << 1;
 /// The receive timer is running.
 pub const TIMER: u16 = 1 << 2;
 /// The registers saved at the last yield are in `Ext::regs`.
@@ -87,7 +85,9 @@ pub struct Process {
     pub pc: *const u64,
     /// Where it goes on when its receive timer fires.
     pub timeout_pc: *const u64,
-    // The packed heap: the block, its words, and the offsets of top, stack and high water.
+    // The packed heap: the block, its words, and the offsets of top, stack and high water. Where the words are 0 it is a
+    // box with a whole `Heap`, since the packed form couldn't express it when it was packed last; while the process runs,
+    // what is in the box means nothing.
     heap: *mut Term,
     block_words: u32,
     htop: u32,
@@ -283,20 +283,41 @@ impl Process {
         me.ext = std::ptr::null_mut();
     }
 
+    /// Whether there is a box for its heap, which is a block of its own.
+    pub fn has_boxed_heap(&self) -> bool {
+        self.block_words == 0
+    }
+
+    /// Its heap, where that is in a box.
+    ///
+    /// # Safety
+    /// The caller owns the process, which is packed.
+    unsafe fn boxed_heap(&self) -> Option<&Heap> {
+        (self.block_words == 0).then(|| &*(self.heap as *const Heap))
+    }
+
+    /// Frees the box of a heap, if there is one, but nothing that the heap owns.
+    ///
+    /// # Safety
+    /// The caller owns the process, which is not packed.
+    pub(crate) unsafe fn drop_boxed_heap(&mut self) {
+        if self.block_words == 0 {
+            drop(Box::from_raw(self.heap as *mut Heap));
+            self.heap = std::ptr::null_mut();
+            self.block_words = INLINE_WORDS as u32;
+        }
+    }
+
     /// Expands its heap.
     ///
     /// # Safety
     /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn unpack(&mut self, h: &mut Heap) {
-        if self.has(HEAP_IN_EXT) {
-            self.flags &= !HEAP_IN_EXT;
-            let e = &mut *self.ext;
-            if let Some(b) = e.heap.as_mut() {
-                std::mem::swap(h, b);
-                h.inline_block = std::ptr::eq(h.heap, self.inline_words());
-                return;
-            }
+        if self.block_words == 0 {
+            std::ptr::swap(h, self.heap as *mut Heap);
+            h.inline_block = std::ptr::eq(h.heap, self.inline_words());
+            return;
         }
         h.heap = self.heap;
         h.htop = self.heap.add(self.htop as usize);
@@ -351,12 +372,14 @@ impl Process {
             && !h.gc_wanted
             && !h.need_fullsweep;
         if !simple {
-            self.flags |= HEAP_IN_EXT;
-            let e = self.ext_mut();
-            let b = e.heap.get_or_insert_with(|| Box::new(Heap::empty()));
-            std::mem::swap(h, b);
+            if self.block_words != 0 {
+                self.heap = Box::into_raw(Box::new(Heap::empty())) as *mut Term;
+                self.block_words = 0;
+            }
+            std::ptr::swap(h, self.heap as *mut Heap);
             return;
         }
+        self.drop_boxed_heap();
         let off = |p: *mut Term| ((p as usize - h.heap as usize) >> 3) as u32;
         self.htop = off(h.htop);
         self.stop = off(h.stop);

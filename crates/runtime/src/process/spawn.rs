@@ -1,6 +1,6 @@
 //! Making processes.
 
-use super::ext::{AliasMode, Link, MaxHeap, Monitor, RefKey, Settings, Target, Watcher};
+use super::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, RefKey, Settings, Target, Watcher};
 use super::state::{OWN_THREAD, Priority};
 use super::table::take_spare;
 use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
@@ -178,8 +178,10 @@ pub unsafe fn spawn(
         if o.link {
             me.ext_mut()
                 .links
-                .insert(q.pid().raw(), Link { unlinking: 0 });
-            q.ext_mut().links.insert(pid.raw(), Link { unlinking: 0 });
+                .insert(Peer::of(q.pid()), Link { unlinking: 0 });
+            q.ext_mut()
+                .links
+                .insert(Peer::of(pid), Link { unlinking: 0 });
         }
         if let Some((k, alias, tag)) = o.monitor.take() {
             me.ext_mut()

@@ -4,7 +4,7 @@
 use super::send::{link_exit, monitor_down, push_or_free};
 use super::{Kind, Sequel, Signal};
 use crate::cx::Cx;
-use crate::process::ext::{AliasMode, RefKey, Target, Watcher};
+use crate::process::ext::{AliasMode, Peer, RefKey, Target, Watcher};
 use crate::process::state::SIGNALS;
 use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
 use crate::trace::Tie;
@@ -13,7 +13,7 @@ use purlin_term::{Alloc, NIL, Term, am, copy};
 
 /// The numbers of a reference of this node.
 pub fn ref_key(t: Term) -> Option<RefKey> {
-    t.as_ref_view()?.local_nums()
+    RefKey::of(t)
 }
 
 /// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
@@ -85,10 +85,10 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             {
                 let n = id.as_small().unwrap_or(0) as u32;
                 if e.links
-                    .get_mut(&from.raw())
+                    .get_mut(&Peer::of(from))
                     .is_some_and(|l| l.unlinking == n)
                 {
-                    e.links.remove(&from.raw());
+                    e.links.remove(&Peer::of(from));
                 }
             }
             Signal::free(s);
@@ -160,7 +160,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
             if alias.is_some() {
                 true
             } else if let Some(m) = e.monitors.get_mut(&k) {
-                match m.alias {
+                match m.alias() {
                     AliasMode::None => false,
                     AliasMode::ReplyDemonitor => {
                         ended = e.monitors.remove(&k);
@@ -213,11 +213,11 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         // Only a link that is there and has not been taken away breaks.
         let there = p.ext().is_some_and(|e| {
             e.links
-                .get_mut(&from.raw())
+                .get_mut(&Peer::of(from))
                 .is_some_and(|l| l.unlinking == 0)
         });
         if let (true, Some(e)) = (there, p.ext()) {
-            e.links.remove(&from.raw());
+            e.links.remove(&Peer::of(from));
             crate::trace::tie(p, Tie::GettingUnlinked, from);
         } else {
             return Signal::free(s);
@@ -249,9 +249,9 @@ pub fn end(p: &mut Process, reason: Term) {
 fn link(p: &mut Process, from: Term) {
     let e = p.ext_mut();
     // A link request that crosses one of our own makes one link.
-    if !e.links.contains(&from.raw()) {
+    if !e.links.contains(&Peer::of(from)) {
         e.links
-            .insert(from.raw(), crate::process::ext::Link { unlinking: 0 });
+            .insert(Peer::of(from), crate::process::ext::Link { unlinking: 0 });
     }
 }
 
@@ -260,10 +260,10 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
     let me = p.pid();
     if let Some(e) = p.ext()
         && e.links
-            .get_mut(&from.raw())
+            .get_mut(&Peer::of(from))
             .is_some_and(|l| l.unlinking == 0)
     {
-        e.links.remove(&from.raw());
+        e.links.remove(&Peer::of(from));
     }
     // SAFETY: a fresh signal.
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
@@ -278,7 +278,7 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let m = ref_key(r).and_then(|k| {
         let e = p.ext()?;
         let m = e.monitors.remove(&k)?;
-        if m.alias == AliasMode::Explicit {
+        if m.alias() == AliasMode::Explicit {
             e.aliases.insert(k, false);
         }
         Some(m)
@@ -286,13 +286,13 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let Some(m) = m else {
         return Signal::free(s);
     };
-    match m.tag {
+    match m.tag() {
         None => {
             (*s).kind = Kind::Message;
             message(cx, s);
         }
         Some(tag) => {
-            let t = Signal::tuple_of(Kind::Message, &[tag.term(), r, kind, object, reason]);
+            let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
             (*t).sequel = (*s).sequel;
             Signal::free(s);
             message(cx, t);

@@ -340,9 +340,6 @@ pub fn restart(cx: &mut Cx) {
     }
 }
 
-fn key_of(t: Term) -> Option<RefKey> {
-    t.as_ref_view().and_then(|r| r.local_nums())
-}
 
 /// A new marker at the end of the queue.
 pub fn marker_reserve(cx: &mut Cx) -> Term {
@@ -364,7 +361,7 @@ pub fn marker_reserve(cx: &mut Cx) -> Term {
 
 /// The marker is for `reference`.
 pub fn marker_bind(cx: &mut Cx, marker: Term, reference: Term) {
-    let (Some(id), Some(k)) = (marker.as_small(), key_of(reference)) else {
+    let (Some(id), Some(k)) = (marker.as_small(), RefKey::of(reference)) else {
         return;
     };
     let m = cx.process().mailbox_mut();
@@ -380,7 +377,7 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
     };
     if let Some(id) = reference.as_small() {
         m.list.retain(|x| x.id != id);
-    } else if let Some(k) = key_of(reference) {
+    } else if let Some(k) = RefKey::of(reference) {
         m.list.retain(|x| x.reference != Some(k));
     }
 }
@@ -388,7 +385,7 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
 /// The receive that starts now need not look at messages before the marker of `reference`.
 pub fn marker_use(cx: &mut Cx, reference: Term) {
     let m = cx.process().mailbox_mut();
-    let Some(k) = key_of(reference) else { return };
+    let Some(k) = RefKey::of(reference) else { return };
     // A receive that was under way (woken by a message) goes on where it was.
     if std::ptr::eq(m.save, &m.first) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));
