@@ -11,8 +11,8 @@ use crate::away;
 use crate::counts;
 use crate::sys;
 use crate::word::Term;
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Blocks of more words than this are mapped.
@@ -20,6 +20,8 @@ pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
 /// Bytes of freed blocks that are kept, if they are not more than this or the fourth part of all mapped blocks.
 const SPARE_BYTES: usize = 64 << 20;
 const SPARE_PART: usize = 4;
+/// As many where there is a crowd of processes: see [`set_crowded`].
+const SPARE_IN_CROWD: usize = 16 << 20;
 
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,6 +32,28 @@ pub fn heap_bytes() -> usize {
 /// Bytes of those blocks of heaps that were mapped, and not allocated.
 pub fn mapped_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed)
+}
+
+static CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether there are so many processes that what each takes matters more than the time it saves: then less is kept.
+pub fn set_crowded(crowded: bool) {
+    CROWDED.store(crowded, Ordering::Relaxed);
+}
+pub(crate) fn is_crowded() -> bool {
+    CROWDED.load(Ordering::Relaxed)
+}
+
+thread_local! {
+    static AT_ONCE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`. What it frees on this thread is given back and not kept: for heaps of processes that don't run.
+pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
+    let before = AT_ONCE.replace(true);
+    let result = f();
+    AT_ONCE.set(before);
+    result
 }
 
 /// Freed blocks.
@@ -50,22 +74,41 @@ fn spare() -> MutexGuard<'static, Spare> {
     SPARE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// Blocks to be given back, once the lock is free: that takes long.
+type Gone = smallvec::SmallVec<[(usize, usize); 4]>;
+
+fn give_back(gone: Gone) {
+    for (at, bytes) in gone {
+        match bytes > away::ABOVE_BYTES {
+            true => away::run(move || sys::release(at, bytes)),
+            false => sys::release(at, bytes),
+        }
+    }
+}
+
 impl Spare {
     fn remove(&mut self, i: usize) -> (usize, usize) {
         let (at, bytes, _) = self.blocks.remove(i);
         self.bytes -= bytes;
         (at, bytes)
     }
-    /// The smallest block of at least so many bytes; else the largest there is.
-    fn take(&mut self, bytes: usize) -> Option<(usize, usize)> {
+    /// The smallest block of at least so many bytes; else the largest there is, and then `gone` gets all others: they come
+    /// from heaps that have outgrown them.
+    fn take(&mut self, bytes: usize, gone: &mut Gone) -> Option<(usize, usize)> {
         let all = self.blocks.iter().enumerate();
-        let i = all
+        let fits = all
             .clone()
             .filter(|(_, b)| b.1 >= bytes)
             .min_by_key(|(_, b)| b.1)
-            .or_else(|| all.max_by_key(|(_, b)| b.1))
-            .map(|(i, _)| i)?;
-        Some(self.remove(i))
+            .map(|(i, _)| i);
+        if let Some(i) = fits {
+            return Some(self.remove(i));
+        }
+        let largest = all.max_by_key(|(_, b)| b.1).map(|(i, _)| i)?;
+        let taken = self.remove(largest);
+        gone.extend(self.blocks.drain(..).map(|b| (b.0, b.1)));
+        self.bytes = 0;
+        Some(taken)
     }
 }
 
@@ -74,9 +117,10 @@ const WORTH_BYTES: usize = MAP_ABOVE_WORDS * 8;
 
 fn map(bytes: usize) -> usize {
     let bytes = bytes.next_multiple_of(sys::page_bytes());
+    let mut gone = Gone::new();
     let (at, there) = {
         let mut s = spare();
-        let Some((at, there)) = s.take(bytes) else {
+        let Some((at, there)) = s.take(bytes, &mut gone) else {
             drop(s);
             return sys::reserve_rw(bytes);
         };
@@ -88,6 +132,7 @@ fn map(bytes: usize) -> usize {
         }
         (at, there)
     };
+    give_back(gone);
     if there == bytes {
         return at;
     }
@@ -99,11 +144,14 @@ fn map(bytes: usize) -> usize {
 
 fn unmap(at: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(sys::page_bytes());
-    let most = SPARE_BYTES.max(mapped_bytes() / SPARE_PART);
-    let mut gone = smallvec::SmallVec::<[(usize, usize); 4]>::new();
+    let most = match is_crowded() {
+        true => SPARE_IN_CROWD,
+        false => SPARE_BYTES.max(mapped_bytes() / SPARE_PART),
+    };
+    let mut gone = Gone::new();
     {
         let mut s = spare();
-        if bytes > most {
+        if bytes > most || AT_ONCE.get() {
             gone.push((at, bytes));
         } else {
             while s.bytes + bytes > most {
@@ -114,16 +162,10 @@ fn unmap(at: usize, bytes: usize) {
             s.bytes += bytes;
         }
     }
-    // Beside the lock: this takes long.
-    for (at, bytes) in gone {
-        match bytes > away::ABOVE_BYTES {
-            true => away::run(move || sys::release(at, bytes)),
-            false => sys::release(at, bytes),
-        }
-    }
+    give_back(gone);
 }
 
-/// Gives back what has been kept since the round before the last; a round begins with each call. True if something is
+/// Gives back what has been kept since the last round; a round begins with each call. True if something is
 /// still kept.
 pub fn release_unused() -> bool {
     let mut gone = Vec::new();
@@ -131,7 +173,7 @@ pub fn release_unused() -> bool {
         let mut s = spare();
         s.round = s.round.wrapping_add(1);
         let now = s.round;
-        while s.blocks.first().is_some_and(|b| now.wrapping_sub(b.2) > 2) {
+        while s.blocks.first().is_some_and(|b| now.wrapping_sub(b.2) > 1) {
             gone.push(s.remove(0));
         }
         !s.blocks.is_empty()
@@ -321,7 +363,7 @@ mod tests {
                 free_block(p as *mut Term, words);
             }
         }
-        for _ in 0..4 {
+        for _ in 0..3 {
             release_unused();
         }
         assert!(!release_unused());

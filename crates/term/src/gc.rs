@@ -20,7 +20,9 @@
 use crate::bin::RcBin;
 use crate::blocks::MAP_ABOVE_WORDS;
 pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_bytes};
-pub(crate) use crate::blocks::{cut_block, decommit_between, grow_block, may_cut_block};
+pub(crate) use crate::blocks::{
+    cut_block, decommit_between, grow_block, is_crowded, may_cut_block,
+};
 use crate::copy::retain_object;
 use crate::counts;
 use crate::fun::FunEntry;
@@ -202,12 +204,21 @@ const TRIED_WORDS: usize = 2000;
 
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
 /// collected. As much as lives, half of it where that is more than 128 MiB, a quarter where it is more than 512. Pages that
-/// nothing was promoted to take no memory.
+/// nothing was promoted to take no memory. Where memory is short it is the twelfth part of more than 64 MiB.
 pub(crate) fn spare_words(live: usize) -> usize {
     match live {
+        0x80_0001.. if is_crowded() => live / 12,
         0..=0x100_0000 => live,
         0x100_0001..=0x400_0000 => live / 2,
         _ => live / 4,
+    }
+}
+
+/// Words of the block of an old generation that is to have room for so many.
+pub(crate) fn old_size_for(words: usize) -> usize {
+    match is_crowded() && words > MAP_ABOVE_WORDS {
+        true => words,
+        false => heap_size_for(words),
     }
 }
 
@@ -247,7 +258,7 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     heap.old_off_heap.append(&mut young);
     let (words, keep) = (
         heap.old_block_words(),
-        heap_size_for(used + spare_words(used)),
+        old_size_for(used + spare_words(used)),
     );
     if may_cut_block(words, keep) {
         cut_block(heap.old_heap, words, keep);
@@ -258,10 +269,11 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     }
 }
 
-/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth.
+/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth, or half as
+/// much where memory is short.
 fn young_part(old_words: usize) -> usize {
     if old_words > 8 << 20 {
-        old_words / 16
+        old_words / if is_crowded() { 32 } else { 16 }
     } else {
         old_words / 8
     }

@@ -9,6 +9,7 @@
 //!   pointer is known, and a word never moves towards a higher place than its own within a block.
 //! * What was sent and lies in a region as well is not marked: its references lead to the region ([`gc::mark_sent`]).
 
+use crate::blocks::is_crowded;
 use crate::gc::{self, Notes, SeenRegion};
 use crate::heap::{Heap, OffHeap};
 use crate::layout::{self, NEXT};
@@ -320,8 +321,8 @@ pub(crate) unsafe fn collect(
         Room::Grow => {
             let young = heap.used_words();
             let spare = gc::spare_words(words);
-            let want = gc::heap_size_for(words + spare.max(young));
-            let fits = block >= words + young + spare / 2 && block / 2 <= want;
+            let want = gc::old_size_for(words + spare.max(young));
+            let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
             if fits { block } else { want }
         }
     };

@@ -11,7 +11,7 @@
 
 use super::Process;
 use super::slots::{Cells, Slots};
-use crate::sync::AtomicU32;
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use purlin_term::Term;
 use std::cell::Cell;
 
@@ -35,6 +35,8 @@ thread_local! {
 pub fn take_spare() -> Option<u32> {
     SPARE.with(|s| s.take()).checked_sub(1)
 }
+/// Free cells whose memory was given back when that was done last.
+static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 
 /// See the module head.
 pub struct Table(Slots<Memory>);
@@ -96,9 +98,11 @@ impl Table {
     pub fn index(&self, p: *const Process) -> u32 {
         ((p as usize - self.0.cells.cells) / CELL_BYTES) as u32
     }
-    /// Bytes of cells that are or were in use, and of the table's slots.
+    /// Bytes of cells that are in use, or were and have not been given back, and of the table's slots.
     pub fn bytes(&self) -> (usize, usize) {
-        (self.used_cells() as usize * CELL_BYTES, self.0.size() * 4)
+        let cells = self.used_cells() as usize - GIVEN_BACK.load(Ordering::Relaxed);
+        // Some of those that were given back may be in use again.
+        (cells.max(self.live()) * CELL_BYTES, self.0.size() * 4)
     }
     /// Cells that are or were in use: those with lower indices than this.
     pub fn used_cells(&self) -> u32 {
@@ -112,15 +116,18 @@ impl Table {
         crate::signal::queue::forget_epochs();
         list.sort_unstable_by(|a, b| b.cmp(a));
         let page = purlin_term::sys::page_bytes();
+        let mut bytes = 0;
         for run in list.chunk_by(|a, b| *a == *b + 1) {
             let (last, first) = (run[0], run[run.len() - 1]);
             let from = (self.cell(first) as usize).next_multiple_of(page);
             let to = self.cell(last + 1) as usize / page * page;
             if from < to {
                 purlin_term::sys::decommit(from, to - from);
+                bytes += to - from;
             }
             crate::timer::release_nodes(first, last + 1);
         }
+        GIVEN_BACK.store(bytes / CELL_BYTES, Ordering::Relaxed);
         // The lowest go first, so that living processes draw together.
         self.0.give_free(list);
     }

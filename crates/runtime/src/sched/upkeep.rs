@@ -4,6 +4,7 @@
 //! * compacts processes that have waited since the round before (`process::compact`);
 //! * gives the memory behind free process cells back to the system after many processes have ended, and that of freed
 //!   heaps which was not used again, and has the C library give back what it holds free;
+//! * tells the memory of heaps whether processes are a crowd;
 //! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
 //!   schedulers it wants.
 
@@ -20,9 +21,11 @@ use std::time::{Duration, Instant};
 const ROUND: Duration = Duration::from_millis(500);
 /// A round that takes long is followed by a pause of so many times its own length, but none longer than this.
 const REST: u32 = 20;
-const LONGEST: Duration = Duration::from_millis(1500);
+const LONGEST: Duration = Duration::from_millis(1000);
 /// Ended processes after which it is time to give memory back, even when programs are busy.
 const MANY_ENDED: usize = 50_000;
+/// Ended processes that may have left something when programs have come to rest.
+const SOME_ENDED: usize = 5_000;
 /// Bytes of resident memory worth a look at what the C library holds free.
 const WORTH_BYTES: usize = 16 << 20;
 /// Reductions in a round below which programs do as good as nothing.
@@ -61,8 +64,13 @@ struct Seen {
     /// Processes that had ended when free cells, and free memory of the C library, were last given back.
     ended_cells: usize,
     ended_trim: usize,
+    /// Memory was given back while programs were busy: what they freed meanwhile and afterwards is still there, and doesn't
+    /// show in what is resident.
+    untidy: bool,
     /// Resident bytes after that.
     resident: usize,
+    /// Processes have been a crowd.
+    crowd: bool,
     /// Bytes given back by compaction since then.
     compacted: usize,
     processors: u32,
@@ -86,6 +94,11 @@ fn serve() {
         let switches = context_switches();
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
         seen.reductions = reductions();
+        let crowded = table().live() >= compact::CROWD;
+        purlin_term::blocks::set_crowded(crowded);
+        if crowded && !std::mem::replace(&mut seen.crowd, true) {
+            give_back_at_once();
+        }
         let waiting = compact_all(&mut cx, &mut seen);
         let left = give_back(&mut seen, quiet) | purlin_term::blocks::release_unused();
         follow_processors(&mut seen);
@@ -114,7 +127,7 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
                 Age::First => more = true,
                 Age::Owned => {
                     rest_if_stopped();
-                    seen.compacted += compact::compact(cx, p);
+                    seen.compacted += purlin_term::blocks::give_back_in(|| compact::compact(cx, p));
                     if (*p).state.try_wait(false) == Wait::Awake {
                         let prio = (*p).state.requeue();
                         super::enqueue(p, prio);
@@ -137,10 +150,12 @@ fn give_back(seen: &mut Seen, quiet: bool) -> bool {
     }
     let now = resident();
     seen.resident = seen.resident.min(now);
-    let more = now > seen.resident + WORTH_BYTES;
-    let many = ended - seen.ended_trim.min(ended) > MANY_ENDED || seen.compacted > 4 * WORTH_BYTES;
+    let since = ended - seen.ended_trim.min(ended);
+    let more = now > seen.resident + WORTH_BYTES || seen.untidy || since > SOME_ENDED;
+    let many = since > MANY_ENDED || seen.compacted > 4 * WORTH_BYTES;
     if more && (quiet || many) {
         trim();
+        seen.untidy = !quiet;
         seen.resident = resident();
         seen.ended_trim = ended;
         seen.compacted = 0;
@@ -157,6 +172,19 @@ fn trim() {
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
+
+/// Has the C library return freed blocks of a megabyte and more to the system from now on. Left to itself it comes to keep
+/// blocks of up to 32 MiB, and twice as much at the end of each of its arenas.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back_at_once() {
+    // SAFETY: may be called at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 1 << 20);
+    }
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back_at_once() {}
 
 /// Bytes of resident memory; 0 where the system doesn't tell.
 fn resident() -> usize {
