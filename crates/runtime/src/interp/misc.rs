@@ -79,8 +79,8 @@ slow_op! {
     op_build_stacktrace => exc::build_stacktrace;
     op_system_limit => exc::system_limit;
     op_send => send;
-    op_loop_rec => loop_rec;
-    op_loop_rec_end => loop_rec_end;
+    loop_rec_first => loop_rec;
+    loop_rec_end_first => loop_rec_end;
     op_remove_message => remove_message;
     op_wait => wait;
     op_wait_timeout => wait_timeout;
@@ -99,6 +99,34 @@ slow_op! {
 
 // Messages.
 
+/// A receive that walks a queue goes from message to message without leaving the interpreter.
+pub unsafe fn op_loop_rec(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    if let Some(t) = crate::signal::mailbox::walk((*cx).proc) {
+        let d = *(pc as *const u16).add(3);
+        set_dst(cx, e, d, t);
+        go!(cx, pc.add(words(3)), e, hp, reds)
+    }
+    loop_rec_first(cx, pc, e, hp, reds)
+}
+pub unsafe fn op_loop_rec_end(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    if reds > 1 && crate::signal::mailbox::walk_on((*cx).proc) {
+        let to = pc.offset((pc as *const u16).add(1).cast::<i32>().read_unaligned() as isize);
+        go!(cx, to, e, hp, reds - 1)
+    }
+    loop_rec_end_first(cx, pc, e, hp, reds)
+}
 /// The receive functions, or `None` where no processes are run (and so no message can come).
 fn receive() -> Option<&'static Receive> {
     RECEIVE.get()

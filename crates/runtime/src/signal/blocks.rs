@@ -1,7 +1,7 @@
 //! Blocks of signals.
 //!
 //! A message is made by one thread and freed by another, which the C library's allocator is slow at. So schedulers keep
-//! the small blocks that they free, by size; who has more than it needs leaves a [`BATCH`] of them where others find it.
+//! the small blocks that they free, by size; who has more than it needs leaves a [`batch`] of them where others find it.
 //! Each block is a plain allocation of just its size, so that it may as well become a fragment of a heap, and what is
 //! beyond [`SHELF_BYTES`] goes back to where it came from.
 
@@ -13,9 +13,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Signals of more words than this are left to the C library.
-const LARGEST: usize = 32;
-/// Blocks that change hands at a time; a scheduler keeps less than twice as many of a size.
-const BATCH: u32 = 64;
+const LARGEST: usize = 128;
+/// Blocks of a size that change hands at a time; a scheduler keeps less than twice as many.
+const fn batch(words: usize) -> u32 {
+    if words <= 32 { 64 } else { 16 }
+}
 /// Most bytes of blocks that lie ready for all.
 const SHELF_BYTES: usize = 16 << 20;
 
@@ -28,7 +30,7 @@ struct Free {
 #[derive(Clone, Copy)]
 struct List {
     first: *mut Free,
-    /// The last [`BATCH`] of a list of more than so many start here.
+    /// The last [`batch`] of a list of more than so many start here.
     second_batch: *mut Free,
     len: u32,
 }
@@ -71,7 +73,7 @@ fn layout(words: usize) -> Layout {
 }
 
 fn batch_bytes(words: usize) -> usize {
-    (HEAD_WORDS + words) * 8 * BATCH as usize
+    (HEAD_WORDS + words) * 8 * batch(words) as usize
 }
 
 /// This thread keeps blocks from now on. For threads that live as long as the runtime: nobody empties what they keep.
@@ -111,7 +113,7 @@ pub fn alloc(words: usize) -> *mut Signal {
 fn fresh(words: usize) -> *mut Signal {
     if words <= LARGEST && FILLED[words].load(Ordering::Relaxed) != 0 {
         let got = CACHE.with(|c| {
-            // SAFETY: as in `alloc`; a batch is a chain of `BATCH` free blocks.
+            // SAFETY: as in `alloc`; a batch is a chain of `batch(words)` free blocks.
             unsafe {
                 if !(*c.get()).active {
                     return None;
@@ -122,7 +124,7 @@ fn fresh(words: usize) -> *mut Signal {
                 drop(s);
                 BYTES.fetch_sub(batch_bytes(words), Ordering::Relaxed);
                 let l = &mut (&mut (*c.get()).lists)[words];
-                (l.first, l.len) = ((*b).next, BATCH - 1);
+                (l.first, l.len) = ((*b).next, batch(words) - 1);
                 Some(b)
             }
         });
@@ -181,9 +183,9 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
             (*b).next = l.first;
             l.first = b;
             l.len += 1;
-            if l.len == BATCH + 1 {
+            if l.len == batch(words) + 1 {
                 l.second_batch = (*b).next;
-            } else if l.len == 2 * BATCH {
+            } else if l.len == 2 * batch(words) {
                 leave(l, words);
             }
             true
@@ -200,7 +202,7 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
 #[inline(never)]
 unsafe fn leave(l: &mut List, words: usize) {
     let (mut b, rest) = (l.first, l.second_batch);
-    (l.first, l.len) = (rest, BATCH);
+    (l.first, l.len) = (rest, batch(words));
     if BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
         BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
         let mut s = SHELVES[words].lock().unwrap_or_else(|e| e.into_inner());
@@ -208,7 +210,7 @@ unsafe fn leave(l: &mut List, words: usize) {
         FILLED[words].store(s.batches.len(), Ordering::Relaxed);
         return;
     }
-    for _ in 0..BATCH {
+    for _ in 0..batch(words) {
         let next = (*b).next;
         std::alloc::dealloc(b as *mut u8, layout(words));
         b = next;
@@ -225,9 +227,9 @@ pub fn clear() {
         };
         BYTES.fetch_sub(all.len() * batch_bytes(words), Ordering::Relaxed);
         for mut b in all {
-            // SAFETY: a batch is a chain of `BATCH` free blocks of this size, which nobody else knows.
+            // SAFETY: a batch is a chain of `batch(words)` free blocks of this size, which nobody else knows.
             unsafe {
-                for _ in 0..BATCH {
+                for _ in 0..batch(words) {
                     let next = (*b).next;
                     std::alloc::dealloc(b as *mut u8, layout(words));
                     b = next;
@@ -252,10 +254,10 @@ mod tests {
                 unsafe { free(b, words) };
             }
             let kept = CACHE.with(|c| unsafe { (&(*c.get()).lists)[words].len });
-            assert!(kept < 2 * BATCH);
+            assert!(kept < 2 * batch(words));
             assert!(
                 FILLED[words].load(Ordering::Relaxed)
-                    >= (1000 - 2 * BATCH as usize) / BATCH as usize
+                    >= (1000 - 2 * batch(words) as usize) / batch(words) as usize
             );
             let mut again: Vec<*mut Signal> = (0..1000).map(|_| alloc(words)).collect();
             again.sort();

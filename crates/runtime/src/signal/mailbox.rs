@@ -21,7 +21,7 @@ use crate::trace::sequential;
 use purlin_term::{Alloc, NIL, Term, copy};
 
 /// Largest message in words that is copied when it is looked at.
-const COPY_WORDS: usize = 64;
+const COPY_WORDS: usize = 128;
 /// Markers kept at a time.
 const MARKERS: usize = 8;
 
@@ -195,6 +195,50 @@ pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
     }
 }
 
+/// The current message of a receive that has looked at others: it is read where it is. None if there is more to do than
+/// that: see [`loop_rec`].
+///
+/// # Safety
+/// The caller owns the process.
+#[inline(always)]
+pub unsafe fn walk(p: *mut process::Process) -> Option<Term> {
+    let m = p.as_mut()?.mailbox.as_mut()?;
+    let s = *m.save as *mut Signal;
+    if s.is_null() || m.at_marker || std::ptr::eq(m.save, &m.first) {
+        return None;
+    }
+    m.copied_end = std::ptr::null_mut();
+    fetch_ahead(s);
+    Some((*s).term)
+}
+
+/// What comes behind `s` is fetched while `s` is compared, and what lies where a few messages later would, had all come
+/// from one place.
+#[inline(always)]
+unsafe fn fetch_ahead(s: *mut Signal) {
+    let next = (*s).link.next as *const u8;
+    prefetch(next);
+    let stride = (next as isize).wrapping_sub(s as isize);
+    prefetch(next.wrapping_offset(stride * 8));
+}
+
+/// On to the next message; false if there is more to do: see [`loop_rec_end`].
+///
+/// # Safety
+/// The caller owns the process.
+#[inline(always)]
+pub unsafe fn walk_on(p: *mut process::Process) -> bool {
+    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+        return false;
+    };
+    let s = *m.save;
+    if s.is_null() || !m.copied_end.is_null() {
+        return false;
+    }
+    m.save = &mut (*s).next;
+    true
+}
+
 /// The term of message `s`, in a place where code may use it.
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     m.copied_end = std::ptr::null_mut();
@@ -205,14 +249,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     // The first behind a marker is likely to be the one that is waited for.
     let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
     if !likely {
-        // A queue is being walked: what comes next is fetched while this one is compared, and what lies where a few
-        // messages later would, had all come from one place.
-        let next = (*s).link.next as *const u8;
-        prefetch(next);
-        let stride = (next as isize).wrapping_sub(s as isize);
-        if (1..=1024).contains(&stride) {
-            prefetch(next.wrapping_offset(stride * 8));
-        }
+        fetch_ahead(s);
         return t;
     }
     prefetch((*s).link.next as *const u8);
@@ -340,7 +377,6 @@ pub fn restart(cx: &mut Cx) {
     }
 }
 
-
 /// A new marker at the end of the queue.
 pub fn marker_reserve(cx: &mut Cx) -> Term {
     let m = cx.process().mailbox_mut();
@@ -385,7 +421,9 @@ pub fn marker_clear(cx: &mut Cx, reference: Term) {
 /// The receive that starts now need not look at messages before the marker of `reference`.
 pub fn marker_use(cx: &mut Cx, reference: Term) {
     let m = cx.process().mailbox_mut();
-    let Some(k) = RefKey::of(reference) else { return };
+    let Some(k) = RefKey::of(reference) else {
+        return;
+    };
     // A receive that was under way (woken by a message) goes on where it was.
     if std::ptr::eq(m.save, &m.first) {
         let at = m.markers().iter().find(|x| x.reference == Some(k));
