@@ -142,21 +142,32 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         let (start, len) = (a.start, a.end - a.start);
         let seen = &mut a.seen[..];
         let mut words = self.words;
+        // Neighbours share a word of the map, which is written back when it is done with: to read what was just written
+        // takes longer than all else that is done for a cell.
+        let (mut at_word, mut bits) = (0, seen.first().copied().unwrap_or(0));
         while let Some((h, tl)) = t.as_cons() {
             let at = (t.ptr() as usize).wrapping_sub(start);
             if at >= len || words > limit {
                 break;
             }
-            let (w, bit) = (&mut seen[at >> 9], 1 << (at >> 3 & 63));
-            if *w & bit != 0 {
+            if at >> 9 != at_word {
+                seen[at_word] = bits;
+                at_word = at >> 9;
+                bits = seen[at_word];
+            }
+            let bit = 1 << (at >> 3 & 63);
+            if bits & bit != 0 {
                 break;
             }
-            *w |= bit;
+            bits |= bit;
             words += 2;
             if !h.is_immed() {
                 todo.push(h);
             }
             t = tl;
+        }
+        if let Some(w) = seen.get_mut(at_word) {
+            *w = bits;
         }
         self.words = words;
         t
