@@ -1065,7 +1065,22 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     }
     let mine = &mut cx.process().ext_mut().suspending;
     match mine.iter_mut().find(|s| s.0 == pid) {
-        Some(_) if unless => return Ok(am::FALSE),
+        Some(s) if unless && (asynchronous || s.2.load(Ordering::Acquire)) => {
+            return Ok(am::FALSE);
+        }
+        // It has not heard of it yet, and is waited for.
+        Some(_) if unless => {
+            let r = ids::make_ref(cx);
+            let told = OwnedTerm::copy_of(r);
+            let task = move |cx: Option<&mut Cx>| {
+                send::send_with(me, |b| {
+                    let r = copy::copy(told.term(), b);
+                    b.tuple(&[r, if cx.is_some() { am::FALSE } else { am::BADARG }])
+                });
+            };
+            send::run_in(pid, Box::new(task));
+            return Ok(r);
+        }
         Some(s) => s.1 += 1,
         None => mine.push((pid, 1, Arc::default())),
     }

@@ -218,7 +218,10 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         });
         if let (true, Some(e)) = (there, p.ext()) {
             e.links.remove(&Peer::of(from));
-            crate::trace::tie(p, Tie::GettingUnlinked, from);
+            // One that ends by it has that told, and nothing else.
+            if p.has(TRAP_EXIT) || reason == am::NORMAL {
+                crate::trace::tie(p, Tie::GettingUnlinked, from);
+            }
         } else {
             return Signal::free(s);
         }
