@@ -24,7 +24,10 @@ main() ->
     receive {Tag, How} -> io:format("~p~n", [How]) end,
     suspending(),
     erlang:resume_process(P),
+    true = register(somebody, P),
+    next(),
     P ! stop,
+    next(),
     next().
 
 next() -> receive T -> io:format("~p~n", [T]) after 5000 -> io:format("nothing~n") end.

@@ -37,8 +37,10 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
     {
-        let _ = registry::unregister_of(e.name, me);
-        e.name = NIL;
+        let name = std::mem::replace(&mut e.name, NIL);
+        if registry::unregister_of(name, me) {
+            crate::trace::tie(&mut *p, crate::trace::Tie::Unregister, name);
+        }
     }
     crate::owner_exit(me);
     let left = (*p).in_transit.close();
