@@ -45,7 +45,8 @@ on() {
     case $runtime in *shared*) flags="$flags +Fregion 1" ;; esac
     case $runtime in *stress*) stress=1 ;; *) stress= ;; esac
     # shellcheck disable=SC2086
-    PURLIN_GC_STRESS=$stress timeout -s KILL 1200 "$PURLIN" erl $flags -noshell -pa "$dir" "$@" 2>&1 </dev/null
+    # No variable without a value: the environment is compared too.
+    timeout -s KILL 1200 env ${stress:+PURLIN_GC_STRESS="$stress"} "$PURLIN" erl $flags -noshell -pa "$dir" "$@" 2>&1 </dev/null
   fi
   echo "status $?"
 }

@@ -104,7 +104,7 @@ make(closure) ->
           fun(A, B, C) -> [A, B, C | X] end, fun(A) -> A =:= X end, fun erlang:abs/1, fun(A, B) -> A =< B end, fun(_) -> error(X) end]);
 make(large) ->
     pick([lists:seq(1, 200), list_to_tuple(lists:seq(1, 70)), maps:from_list([{I, I} || I <- lists:seq(1, 40)]), 1 bsl 5000, -(1 bsl 4095) + 1,
-          binary:copy(<<"abc">>, 100), binary:copy(<<0>>, 5000), lists:duplicate(300, $a), lists:foldl(fun(_, A) -> [A] end, [], lists:seq(1, 100)),
+          binary:copy(<<"abc">>, 100), binary:copy(<<0>>, 5000), lists:duplicate(250, $a), lists:foldl(fun(_, A) -> [A] end, [], lists:seq(1, 100)),
           binary_to_atom(binary:copy(<<"ä"/utf8>>, 255)), <<(binary:copy(<<255>>, 65))/binary, 1:3>>,
           maps:from_list([{{I, float(I)}, <<I>>} || I <- lists:seq(1, 33)]), [1 | lists:duplicate(20, [a | b])]]);
 %% What natives may take for an option, or give a meaning.
@@ -176,7 +176,7 @@ make(names) -> many(4, fun() -> make(path) end);
 make(tuple) -> list_to_tuple(many(6, fun() -> term(2) end));
 make(tuples) -> many(8, fun() -> case rand:uniform(9) of 1 -> term(1); _ -> list_to_tuple([term(1) | many(3, fun() -> term(1) end)]) end end);
 make(pairs) -> many(40, fun() -> {term(1), term(1)} end);
-make(list) -> case rand:uniform(12) of 1 -> [term(1) | term(1)]; 2 -> lists:seq(1, rand:uniform(300)); _ -> many(10, fun() -> term(1) end) end;
+make(list) -> case rand:uniform(12) of 1 -> [term(1) | term(1)]; 2 -> lists:seq(1, rand:uniform(255)); _ -> many(10, fun() -> term(1) end) end;
 make(map) ->
     case rand:uniform(4) of
         1 -> maps:from_list([{I, term(1)} || I <- lists:seq(1, rand:uniform(33))]);
