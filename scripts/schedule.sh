@@ -20,7 +20,8 @@ trap 'exit 130' INT TERM
 erlc -o "$dir" benches/schedule/*.erl || exit 1
 turn() {
   name=$1; shift
-  timeout -s KILL "$limit" "$@" -noshell -pa "$dir" -run figures main "$name" </dev/null 2>"$dir/err"
+  timeout -s KILL "$limit" "$@" -noshell -pa "$dir" -run figures main "$name" </dev/null 2>"$dir/err" |
+    grep -E '^[a-z0-9_]+ [^ ]+ -?[0-9.]+$'
 }
 echo "Median of $rounds turns each; load of the machine: $(cut -d' ' -f1-3 /proc/loadavg)"
 printf '%-28s %6s %12s %12s %8s\n' figure unit Purlin stock ratio
