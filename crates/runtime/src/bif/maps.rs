@@ -40,23 +40,23 @@ fn find_2(cx: &mut Cx, [k, m]: [Term; 2]) -> BifResult {
 }
 fn from_list_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     long::length(cx, l, "maps", "from_list", &[l])?;
+    let pair = |t: Term| match t.as_tuple() {
+        Some(&[k, v]) => Some((k, v)),
+        _ => None,
+    };
     let mut n = 0;
     let mut it = l.list_iter();
     for p in it.by_ref() {
-        if !matches!(p.as_tuple(), Some(&[_, _])) {
-            return Err(Fail::Badarg);
-        }
+        pair(p).ok_or(Fail::Badarg)?;
         n += 1;
     }
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
     cx.bump(n / 4);
-    let pair = |t: Term| match t.as_tuple() {
-        Some(&[k, v]) => (k, v),
-        _ => unreachable!("each was just looked at"),
-    };
-    Ok(map::from_iterators(cx, n, || l.list_iter().map(pair)))
+    Ok(map::from_iterators(cx, n, || {
+        l.list_iter().filter_map(pair)
+    }))
 }
 fn from_keys_2(cx: &mut Cx, [l, v]: [Term; 2]) -> BifResult {
     long::length(cx, l, "maps", "from_keys", &[l, v])?;
