@@ -43,6 +43,11 @@ pub fn set_max_parts(n: usize) {
 pub fn scratch_bytes() -> usize {
     SCRATCH.load(Ordering::Relaxed)
 }
+/// Bytes that are merged before a list is written that is queued whole if the kernel doesn't take it: with several blocks
+/// at once a page of many small pieces takes one system call, as one of a few large pieces does.
+pub fn batch_bytes() -> usize {
+    scratch_bytes().saturating_mul(8)
+}
 /// Sets [`scratch_bytes`]: at least one.
 pub fn set_scratch_bytes(n: usize) {
     SCRATCH.store(n.max(1), Ordering::Relaxed)
@@ -95,7 +100,7 @@ struct Room {
 }
 
 /// Largest room that is kept: bytes, parts.
-const KEPT_ROOM: (usize, usize) = (256 * 1024, 16 * 1024);
+const KEPT_ROOM: (usize, usize) = (1024 * 1024, 16 * 1024);
 
 /// The bytes of a part that is ready for the kernel.
 ///

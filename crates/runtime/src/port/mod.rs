@@ -265,7 +265,7 @@ impl Port {
         let whole = c.base.traced_for(flag::RECEIVE);
         let in_parts = !how.message && !how.force && driver.streams() && !whole;
         let most = match (driver.in_batches() && !whole, in_parts) {
-            (true, _) => (gather::max_parts(), gather::scratch_bytes()),
+            (true, _) => (gather::max_parts(), gather::batch_bytes()),
             (false, true) => MAX_AT_ONCE,
             (false, false) => (usize::MAX, usize::MAX),
         };

@@ -18,7 +18,7 @@ use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, state};
 use super::sys;
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
-use crate::bif::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
+use crate::bif::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
 use crate::bif::iolist::{IoSlice, IoVec};
 use crate::lazy_atoms;
 use crate::packet::{self, Kind, Length, Parsed};
@@ -878,7 +878,7 @@ impl Tcp {
             }
             data.keep(&mut self.queue);
             // The list has been walked before: it is an I/O list.
-            if !all || !matches!(data.next_batch(max_parts(), scratch_bytes()), Ok(true)) {
+            if !all || !matches!(data.next_batch(max_parts(), batch_bytes()), Ok(true)) {
                 break;
             }
         }
