@@ -65,6 +65,34 @@ impl Int<'_> {
     }
 }
 
+/// The value of an integer of one digit at most: what hashes, checksums and random numbers are made of, for the most part.
+/// Sums of two such values, and their bitwise combinations, are values of an `i128` too.
+#[inline]
+fn short(t: Term) -> Option<i128> {
+    if let Some(v) = t.as_small() {
+        return Some(v as i128);
+    }
+    match t.as_big()? {
+        (neg, &[d]) => Some(if neg { -(d as i128) } else { d as i128 }),
+        _ => None,
+    }
+}
+
+#[inline]
+fn shorts(x: Term, y: Term) -> Option<(i128, i128)> {
+    Some((short(x)?, short(y)?))
+}
+
+fn make_short<A: Alloc + ?Sized>(a: &mut A, v: i128) -> Term {
+    match i64::try_from(v) {
+        Ok(v) => a.int(v),
+        Err(_) => {
+            let u = v.unsigned_abs();
+            a.big(v < 0, &[u as u64, (u >> 64) as u64])
+        }
+    }
+}
+
 fn make<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64]) -> Arith {
     let n = significant(d);
     if n > MAX_DIGITS {
@@ -161,8 +189,8 @@ fn float_op<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(f64, f64) -> 
 
 /// `X + Y`
 pub fn add<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
-    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
-        return Ok(a.int(m + n));
+    if let Some((m, n)) = shorts(x, y) {
+        return Ok(make_short(a, m + n));
     }
     match (Int::of(x), Int::of(y)) {
         (Some(m), Some(n)) => add_signed(a, &m, &n, n.neg),
@@ -172,8 +200,8 @@ pub fn add<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
 
 /// `X - Y`
 pub fn sub<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
-    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
-        return Ok(a.int(m - n));
+    if let Some((m, n)) = shorts(x, y) {
+        return Ok(make_short(a, m - n));
     }
     match (Int::of(x), Int::of(y)) {
         (Some(m), Some(n)) => add_signed(a, &m, &n, !n.neg),
@@ -213,6 +241,10 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
         }
         let u = p.unsigned_abs();
         return Ok(a.big(p < 0, &[u as u64, (u >> 64) as u64]));
+    }
+    if let Some((m, n)) = shorts(x, y) {
+        let p = m.unsigned_abs() * n.unsigned_abs();
+        return Ok(a.big((m < 0) != (n < 0), &[p as u64, (p >> 64) as u64]));
     }
     match (Int::of(x), Int::of(y)) {
         (Some(m), Some(n)) => {
@@ -338,6 +370,11 @@ fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(u64, u64) -> u
     if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
         return Ok(a.int(op(m as u64, n as u64) as i64));
     }
+    if let Some((m, n)) = shorts(x, y) {
+        let low = op(m as u64, n as u64);
+        let high = op((m >> 64) as u64, (n >> 64) as u64);
+        return Ok(make_short(a, (high as i128) << 64 | low as i128));
+    }
     let (x, y) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
     let (m, n) = (x.mag(), y.mag());
     let first = |d: &[u64]| d.iter().position(|&v| v != 0).unwrap_or(0);
@@ -410,6 +447,14 @@ fn shift<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, right: bool) -> Arith {
     let n = y.as_small().map_or(u64::MAX, |c| c.unsigned_abs());
     if n == 0 {
         return Ok(x);
+    }
+    if let Some(v) = short(x) {
+        // A value of 64 bits and its sign.
+        match count.neg == right {
+            true if n <= 62 => return Ok(make_short(a, v << n)),
+            false => return Ok(make_short(a, v >> n.min(127))),
+            _ => {}
+        }
     }
     if count.neg == right {
         shift_left(a, v.neg, v.mag(), n)
