@@ -135,6 +135,22 @@ fn no_wake_up_is_lost() {
     });
 }
 
+/// Whoever finds the bit set writes nothing: what was pushed is taken all the same, though the receiver, when it clears the
+/// bit, hasn't seen the push and has emptied the queue just before.
+#[test]
+fn a_push_behind_a_bit_that_is_set_is_taken() {
+    explore("a push behind a bit that is set is taken", Some(3), || {
+        let c = Cell::new();
+        let (a, b) = (c.clone(), c.clone());
+        let a = thread::spawn(move || a.send());
+        let b = thread::spawn(move || b.send());
+        c.send();
+        c.run_until(3, false);
+        a.join().expect("runs");
+        b.join().expect("runs");
+    });
+}
+
 /// Two schedulers pass it to and fro through the queue while it is sent to.
 #[test]
 fn it_has_one_owner_at_a_time() {
