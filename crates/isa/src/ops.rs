@@ -193,6 +193,7 @@ specific_ops! {
     IApplyFun i_apply_fun [] "tail call fun x0 with arguments in list x1";
     Breakpoint breakpoint [] "the function that starts here is traced; the operands are of the op that was replaced";
     ReturnTrace return_trace [] "a traced call has returned: tell it; drop its frame; return";
+    ReturnTime return_time [] "a call that is measured has returned: note it; drop its frame; return";
     Yield yield_ [H] "time slice ends; live";
     Hibernate hibernate [] "drop stack, shrink heap, then as hibernated";
     Hibernated hibernated [] "wait for a message, then tail call x0:x1 with arguments in list x2";

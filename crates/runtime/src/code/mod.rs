@@ -56,6 +56,8 @@ pub struct Stubs {
     pub hibernated: &'static [u64],
     /// What a traced call returns to.
     pub return_trace: &'static [u64],
+    /// What a call whose time is measured returns to.
+    pub return_time: &'static [u64],
     /// Ends the process normally: what the first call of a process returns to.
     pub exit: &'static [u64],
 }
@@ -87,6 +89,7 @@ fn code() -> &'static Code {
             hibernate: stub(Op::Hibernate, &[]).leak(),
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),
+            return_time: stub(Op::ReturnTime, &[]).leak(),
             exit: stub(Op::ProcessExit, &[]).leak(),
         },
     })

@@ -11,7 +11,7 @@ use super::Exit;
 use super::operands::{Rd, words};
 use crate::code;
 use crate::cx::{Class, Cx, Fail};
-use crate::trace::calls::{self, FRAME_WORDS, kind};
+use crate::trace::calls::{self, TIME_WORDS, frame_words, kind};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
@@ -162,7 +162,6 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         pcs.push(back as u64);
     }
     let mut p = cx.heap.stop;
-    let traced = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
         // Calls from one place are told once. So is the place that a native was called from, where it returns to; but not an
@@ -170,7 +169,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         // place.
         let told = pcs.last() == Some(&w)
             && (pcs.len() > 1 || p == cx.heap.stop || native.is_some_and(is_called));
-        if w & 3 == 0 && w != 0 && w != traced && !told {
+        if w & 3 == 0 && w != 0 && frame_words(w).is_none() && !told {
             pcs.push(w);
         }
         p = p.add(1);
@@ -278,10 +277,9 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
 /// Whether anything on the stack catches exceptions.
 unsafe fn is_caught(cx: &Cx) -> bool {
     let mut p = cx.heap.stop;
-    let stub = code::stubs().return_trace.as_ptr() as u64;
     while p < cx.heap.hend {
-        if (*p).raw() == stub {
-            p = p.add(FRAME_WORDS);
+        if let Some(words) = frame_words((*p).raw()) {
+            p = p.add(words);
             continue;
         }
         if (*p).is_catch() {
@@ -313,7 +311,13 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         let w = *p;
         if w.is_header() {
             frame = p;
-            if w.raw() == code::stubs().return_trace.as_ptr() as u64 {
+            let traced = frame_words(w.raw());
+            if traced == Some(TIME_WORDS) {
+                calls::measured(cx, *p.add(1));
+                p = p.add(TIME_WORDS);
+                continue;
+            }
+            if let Some(words) = traced {
                 let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
                 if told[3] == Term::small(kind::RETURN_TO) {
                     tells = true;
@@ -321,7 +325,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                     let (class, value) = (cx.exc.class.atom(), cx.exc.value);
                     calls::returned(cx, told, Some(class), value);
                 }
-                p = p.add(FRAME_WORDS);
+                p = p.add(words);
                 continue;
             }
             back = std::mem::take(&mut tells).then_some(w.raw());

@@ -4,7 +4,7 @@ use super::call::args_list;
 use super::{Exit, HANDLERS, collect, collect_after, slow_op};
 use crate::code;
 use crate::cx::Cx;
-use crate::trace::calls::{self, FRAME_WORDS, kind};
+use crate::trace::calls::{self, FRAME_WORDS, TIME_WORDS, frame_words, kind};
 use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
 use std::sync::atomic::Ordering;
@@ -64,15 +64,9 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
     }
     if let Some(before) = p.time {
         // A function that is called last by one whose calls are told or measured returns for both.
-        if *(cx.heap.stop as *const u64) != stub() {
-            let words = [
-                number((before / 8) as i64),
-                NIL,
-                NIL,
-                number(kind::TIMED),
-                NIL,
-            ];
-            push_frame(cx, live, words);
+        if frame_words(*(cx.heap.stop as *const u64)).is_none() {
+            let stub = code::stubs().return_time.as_ptr();
+            push(cx, live, stub, [number((before / 8) as i64)]);
         }
     }
     (p.entry, p.original)
@@ -89,17 +83,13 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     target.address.load(Ordering::Acquire)
 }
 
-fn stub() -> u64 {
-    code::stubs().return_trace.as_ptr() as u64
-}
-
 /// The address that is returned to at last, the frames of trace at the top of the stack aside, and whether one of them
 /// is to tell it.
 unsafe fn beyond(mut at: *mut Term) -> (*const u64, bool) {
     let mut told = false;
-    while *(at as *const u64) == stub() {
-        told |= *at.add(4) == Term::small(kind::RETURN_TO);
-        at = at.add(FRAME_WORDS);
+    while let Some(words) = frame_words(*(at as *const u64)) {
+        told |= words == FRAME_WORDS && *at.add(4) == Term::small(kind::RETURN_TO);
+        at = at.add(words);
     }
     (*(at as *const *const u64), told)
 }
@@ -119,13 +109,18 @@ pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
     calls::is_breakpoint(stub).then_some(stub)
 }
 
-/// Puts a frame between those of the function that is called with `live` arguments and its caller.
-unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; 5]) {
-    if cx.heap.free_words() < FRAME_WORDS + cx.heap.stack_reserve + live {
-        collect(cx, FRAME_WORDS + live, live);
+/// Puts the frame of a call that is told between those of the function that is called with `live` arguments and its caller.
+unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; FRAME_WORDS - 1]) {
+    push(cx, live, code::stubs().return_trace.as_ptr(), words);
+}
+
+/// The same for a frame that begins with `stub`.
+unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words: [Term; N]) {
+    if cx.heap.free_words() < 1 + N + cx.heap.stack_reserve + live {
+        collect(cx, 1 + N + live, live);
     }
-    let at = cx.heap.stop.sub(FRAME_WORDS);
-    (at as *mut u64).write(code::stubs().return_trace.as_ptr() as u64);
+    let at = cx.heap.stop.sub(1 + N);
+    (at as *mut u64).write(stub as u64);
     for (i, w) in words.into_iter().enumerate() {
         at.add(1 + i).write(w);
     }
@@ -134,6 +129,17 @@ unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; 5]) {
 
 slow_op! {
     op_return_trace => return_trace;
+    op_return_time => return_time;
+}
+
+unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
+    let at = cx.heap.stop;
+    calls::measured(cx, *at.add(1));
+    let back = at.add(TIME_WORDS);
+    cx.heap.stop = back;
+    let to = (back as *const u64).read();
+    (back as *mut u64).write(0);
+    to as *const u64
 }
 
 unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {

@@ -40,6 +40,9 @@ const STEAL_ORDER: [usize; LEVELS] = [
     Priority::Low as usize,
 ];
 
+/// Those of them at the front that go before all of normal priority.
+const URGENT_LEVELS: usize = 2;
+
 /// Woken processes that go before one that has used up its slice.
 const WOKEN_IN_A_ROW: u32 = 16;
 /// Turns that each process of normal priority has while one of low priority has one, however many there are of both:
@@ -564,7 +567,8 @@ impl<H: Hooks> RunQueues<H> {
         self.steal(i, glance)
     }
 
-    /// Takes half of another's processes; the first is the answer.
+    /// Takes half of another's processes, of each level; the first is the answer. Where there are some of high priority or
+    /// above it takes of these only: whatever else came along would wait behind them here.
     fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
         let n = self.count();
         for k in 1..n {
@@ -581,9 +585,13 @@ impl<H: Hooks> RunQueues<H> {
             let v_online = (i + k) % n < self.online();
             {
                 let mut q = v.lock();
-                let want = q.len.div_ceil(2);
-                for l in STEAL_ORDER {
+                let most = q.len.div_ceil(2);
+                for (k, l) in STEAL_ORDER.into_iter().enumerate() {
+                    if k == URGENT_LEVELS && !got.is_empty() {
+                        break;
+                    }
                     let mut stay = Vec::new();
+                    let want = most.min(got.len() + q.levels[l].len().div_ceil(2));
                     while got.len() < want {
                         match q.levels[l].pop_front() {
                             // Those of workers that are offline run where they can.

@@ -36,6 +36,22 @@ lazy_atoms! {
 
 /// Words of the frame of a call whose return is told.
 pub const FRAME_WORDS: usize = 6;
+/// Words of the frame of a call whose time is measured: the address that it returns to, and the entry of the function whose
+/// time was, in words. Functions that recurse deeply have one for each level.
+pub const TIME_WORDS: usize = 2;
+
+/// The words of the frame that begins with `word`, if tracing has put it there.
+#[inline]
+pub fn frame_words(word: u64) -> Option<usize> {
+    let stubs = code::stubs();
+    if word == stubs.return_trace.as_ptr() as u64 {
+        Some(FRAME_WORDS)
+    } else if word == stubs.return_time.as_ptr() as u64 {
+        Some(TIME_WORDS)
+    } else {
+        None
+    }
+}
 
 /// What the frame of a call is for.
 pub mod kind {
@@ -43,10 +59,8 @@ pub mod kind {
     pub const RETURN: i64 = 1;
     /// Its return is told, and the exception that ends it.
     pub const EXCEPTION: i64 = 2;
-    /// Its time is measured: what comes in place of the module is the entry of the function whose time was, in words.
-    pub const TIMED: i64 = 3;
     /// Where it returns to is told.
-    pub const RETURN_TO: i64 = 4;
+    pub const RETURN_TO: i64 = 3;
 }
 
 /// Calls of natives by instructions of their own may have to go by breakpoints.
@@ -770,11 +784,6 @@ fn tell_call(
 pub fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
     let [m, f, arity, kind, tracer] = frame;
     let kind = kind.as_small().unwrap_or(0);
-    if kind == kind::TIMED {
-        let before = m.as_small().unwrap_or(0) as usize * 8;
-        switch(cx.process(), before);
-        return;
-    }
     if class.is_some() && kind != kind::EXCEPTION || cx.process().has(process::SENSITIVE) {
         return;
     }
@@ -797,6 +806,13 @@ pub fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term)
         }
     };
     drop(OwnedTerm::from_parts(mfa, frag));
+}
+
+/// A call that was measured has ended; `before`: the second word of its frame.
+#[cold]
+pub fn measured(cx: &mut Cx, before: Term) {
+    let before = before.as_small().unwrap_or(0) as usize * 8;
+    switch(cx.process(), before);
 }
 
 /// The process goes on at `pc` after a call whose end is to be told.
