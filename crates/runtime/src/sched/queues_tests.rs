@@ -59,3 +59,30 @@ fn what_was_raised_is_put_back_before_its_equals() {
     assert_eq!(q.next(0, None), Some(2));
     assert_eq!(q.next(0, None), Some(1));
 }
+
+#[test]
+fn a_thief_takes_half_of_each_level() {
+    let q = RunQueues::new(2, Alone);
+    q.set_online(2, |_| true);
+    for i in 0..10 {
+        q.put(i, Priority::Normal, false, 1);
+        q.put(10 + i, Priority::Low, false, 1);
+    }
+    assert_eq!(q.next(1, None), Some(0));
+    assert_eq!(q.lengths(), [10, 9]);
+    let taken: Vec<u32> = (0..9).filter_map(|_| q.next(1, None)).collect();
+    assert_eq!(taken.iter().filter(|&&c| c < 10).count(), 4);
+    assert_eq!(taken.iter().filter(|&&c| c >= 10).count(), 5);
+}
+
+#[test]
+fn a_thief_takes_nothing_along_with_what_is_urgent() {
+    let q = RunQueues::new(2, Alone);
+    q.set_online(2, |_| true);
+    for i in 0..10 {
+        q.put(i, Priority::Normal, false, 1);
+    }
+    q.put(100, Priority::High, false, 1);
+    assert_eq!(q.next(1, None), Some(100));
+    assert_eq!(q.lengths(), [10, 0]);
+}
