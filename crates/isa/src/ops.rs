@@ -209,6 +209,8 @@ specific_ops! {
     GetTupleElementFar get_tuple_element_far [R, R, W] "dst = word of tuple at byte offset, for offsets over 16 bits";
     SetTupleElement set_tuple_element [S, S, W] "tuple word at byte offset = src";
     PutTuple put_tuple [R, W, List] "dst = {list}";
+    PutTuple2 put_tuple_2 [V, V, R] "dst = {a, b}";
+    PutTuple3 put_tuple_3 [V, V, V, R] "dst = {a, b, c}";
     UpdateRecord update_record [S, D, H, H, List] "dst = copy of tuple of size; count of (index, value) pairs";
     // Tests.
     IsLt is_lt [L, V, V] "else jump";
@@ -313,6 +315,11 @@ specific_ops! {
     GetMapElements get_map_elements [L, S, H, List] "read key, register pairs, else jump";
     // Bit syntax: matching.
     BsStartMatch bs_start_match [L, S, D, H, H] "dst = match context; live, save slots";
+    BsContext bs_context [L, R, H] "bs_start_match of a register into itself, without save slots; live";
+    BsContextPosition bs_context_position [R, R, H] "bs_context of what is a bit string; its position; live";
+    BsGetByte bs_get_byte [L, R, R] "context, dst: 8 bits without a sign";
+    BsNextByte bs_next_byte [L, R, R, H] "bs_context of what is a bit string; bs_get_byte; live";
+    BsNextBytePosition bs_next_byte_position [L, R, R, R, H] "bs_context_position; bs_get_byte; live";
     BsGetInteger bs_get_integer [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
     BsGetSmall bs_get_small [L, R, H, H, R] "context, 1 to 56 bits, flags, dst";
     BsSkipFixed bs_skip_fixed [L, R, W] "context, bits";

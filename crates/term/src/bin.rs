@@ -61,6 +61,7 @@ impl RcBin {
     ///
     /// # Safety
     /// `p` is alive.
+    #[inline]
     pub unsafe fn bytes(p: *const RcBin) -> *mut u8 {
         p.add(1) as *mut u8
     }
@@ -93,6 +94,7 @@ impl RcBin {
     ///
     /// # Safety
     /// `p` is alive.
+    #[inline]
     pub unsafe fn retain(p: *const RcBin) {
         (*p).refc.fetch_add(1, Ordering::Relaxed);
     }
@@ -100,6 +102,7 @@ impl RcBin {
     ///
     /// # Safety
     /// The caller held a count, and does not touch `p` afterwards.
+    #[inline]
     pub unsafe fn release(p: *const RcBin) {
         if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);

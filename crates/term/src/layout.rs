@@ -45,6 +45,7 @@ pub struct RefWords([u64; REF_WORDS]);
 
 impl RefWords {
     /// The reference of these numbers.
+    #[inline]
     pub fn new(num: [u32; 3]) -> RefWords {
         RefWords([
             REF_HEADER,
@@ -53,6 +54,7 @@ impl RefWords {
         ])
     }
     /// The reference, good while this is alive and where it is.
+    #[inline]
     pub fn term(&self) -> Term {
         // SAFETY: the words are those of a reference, and 8-aligned.
         unsafe { Term::boxed_at(self.0.as_ptr() as *const Term) }
@@ -96,18 +98,22 @@ pub const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << 6);
 pub const HASHMAP_ARRAY_HEADER: u64 =
     MAP_SUBTAG_BITS | (MAP_HEAD_ARRAY << 6) | (1 << 8) | (0xFFFF << 16);
 /// Header of a hash map's root with the children of `bitmap`.
+#[inline]
 pub const fn hashmap_root_header(bitmap: u16) -> u64 {
     MAP_SUBTAG_BITS | (MAP_HEAD_BITMAP << 6) | (1 << 8) | ((bitmap as u64) << 16)
 }
 /// Header of an inner node of a hash map with the children of `bitmap`.
+#[inline]
 pub const fn hashmap_node_header(bitmap: u16) -> u64 {
     MAP_SUBTAG_BITS | (MAP_NODE << 6) | ((bitmap as u64) << 16)
 }
 /// Kind bits of a map header: one of the `MAP_*` kinds.
+#[inline]
 pub const fn map_kind(hdr: u64) -> u64 {
     (hdr >> 6) & 3
 }
 /// Bitmap of a hash map header.
+#[inline]
 pub const fn map_bitmap(hdr: u64) -> u16 {
     (hdr >> 16) as u16
 }
@@ -130,6 +136,7 @@ pub unsafe fn object_words(p: *const Term) -> usize {
 ///
 /// # Safety
 /// `p` points at a well-formed map object.
+#[inline]
 pub unsafe fn map_words(p: *const Term) -> usize {
     let hdr = (*p).raw();
     match map_kind(hdr) {
@@ -163,6 +170,7 @@ pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
 }
 
 /// Whether objects with this subtag are linked on an off-heap list. A plain `Ref` is not: see [`is_magic`].
+#[inline]
 pub const fn may_be_off_heap(s: Subtag) -> bool {
     matches!(
         s,
@@ -174,6 +182,7 @@ pub const fn may_be_off_heap(s: Subtag) -> bool {
 ///
 /// # Safety
 /// `p` points at an object with subtag `Ref`.
+#[inline]
 pub unsafe fn is_magic(p: *const Term) -> bool {
     (*p.add(1)).raw() as u32 != REF_MARKER
 }
@@ -405,11 +414,13 @@ pub struct FunView<'a> {
 
 impl<'a> FunView<'a> {
     /// The entry of a local fun.
+    #[inline]
     pub fn local(&self) -> Option<&'a crate::fun::FunEntry> {
         // SAFETY: entries live as long as funs that refer to them (counted).
         (!self.external).then(|| unsafe { &*(self.entry as *const crate::fun::FunEntry) })
     }
     /// The export of an external fun.
+    #[inline]
     pub fn export(&self) -> Option<&'a crate::fun::Export> {
         // SAFETY: exports are never freed.
         self.external
@@ -432,6 +443,7 @@ pub enum RefView<'a> {
 
 impl RefView<'_> {
     /// The three numbers of a reference of this runtime.
+    #[inline]
     pub fn local_nums(&self) -> Option<[u32; 3]> {
         match self {
             RefView::Local { num, .. } => Some(*num),

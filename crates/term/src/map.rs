@@ -170,6 +170,7 @@ pub fn contains(map: Term, key: Term) -> bool {
 }
 
 /// Pairs in `map`; 0 if it is no map.
+#[inline]
 pub fn size(map: Term) -> usize {
     map.map_size().unwrap_or(0)
 }

@@ -33,6 +33,7 @@ static THIS_NAME: AtomicU64 = AtomicU64::new(0);
 static THIS_CREATION: AtomicU64 = AtomicU64::new(0);
 
 /// The name of this node: `nonode@nohost` until distribution is started.
+#[inline]
 pub fn this_name() -> Term {
     match THIS_NAME.load(Ordering::Relaxed) {
         0 => crate::am::NONODE_AT_NOHOST,
@@ -41,6 +42,7 @@ pub fn this_name() -> Term {
     }
 }
 /// The creation of this node.
+#[inline]
 pub fn this_creation() -> u32 {
     THIS_CREATION.load(Ordering::Relaxed) as u32
 }

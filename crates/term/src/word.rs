@@ -79,11 +79,13 @@ pub struct Term(u64);
 pub const NIL: Term = Term(NIL_WORD);
 
 /// Header word of an object with `arity` payload words (for tuples: elements).
+#[inline]
 pub const fn header(subtag: Subtag, arity: usize) -> u64 {
     ((arity as u64) << 6) | ((subtag as u64) << 2)
 }
 
 /// Payload words (tuples: elements) that `hdr` announces. Not for maps, see [`crate::layout::map_words`].
+#[inline]
 pub const fn header_arity(hdr: u64) -> usize {
     (hdr >> 6) as usize
 }
@@ -133,14 +135,17 @@ impl Term {
     }
 
     /// A local pid out of its 28 data bits.
+    #[inline]
     pub const fn pid(data: u32) -> Term {
         Term(((data as u64) << 4) | TAG_PID)
     }
     /// A local port out of its 28 data bits.
+    #[inline]
     pub const fn port(data: u32) -> Term {
         Term(((data as u64) << 4) | TAG_PORT)
     }
     /// The atom with that index in the atom table.
+    #[inline]
     pub const fn atom(index: u32) -> Term {
         Term(((index as u64) << 6) | TAG_ATOM)
     }
@@ -165,6 +170,7 @@ impl Term {
         if b { crate::am::TRUE } else { crate::am::FALSE }
     }
     /// A catch mark for the stack: the address of the handler, a multiple of 8 below 2^48.
+    #[inline]
     pub const fn catch(addr: u64) -> Term {
         Term((addr << 6) | TAG_CATCH)
     }
@@ -238,6 +244,7 @@ impl Term {
         (self.0 >> 6) as u32
     }
     /// `true` → Some(true), `false` → Some(false), else None.
+    #[inline]
     pub fn as_bool(self) -> Option<bool> {
         if self == crate::am::TRUE {
             Some(true)
@@ -253,6 +260,7 @@ impl Term {
         (self.0 >> 4) as u32
     }
     /// The handler address in a catch mark.
+    #[inline]
     pub const fn catch_addr(self) -> u64 {
         self.0 >> 6
     }
@@ -360,6 +368,7 @@ impl Term {
         self.is_integer() || self.is_float()
     }
     /// Sign (true: negative) and magnitude in 64-bit digits, least significant first, if this is a bignum.
+    #[inline]
     pub fn as_big<'a>(self) -> Option<(bool, &'a [u64])> {
         if !self.is_big() {
             return None;
@@ -433,6 +442,7 @@ impl Term {
         (n, Term(at))
     }
     /// Walks a list: yields elements; [`ListIter::tail`] tells how it ended.
+    #[inline]
     pub fn list_iter(self) -> ListIter {
         ListIter { at: self }
     }
@@ -451,6 +461,7 @@ pub struct ListIter {
 
 impl ListIter {
     /// What follows the elements yielded so far; after the end, nil for a proper list.
+    #[inline]
     pub fn tail(&self) -> Term {
         self.at
     }

@@ -55,17 +55,11 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
         }
         g::BS_START_MATCH3 => {
             let (s, d) = (l.s(a[1]), l.s(a[3]));
-            l.e.op(
-                Op::BsStartMatch,
-                &[l.label(a[0]), s, d, l.h(a[2]), Arg::H(0)],
-            );
+            start(l, l.label(a[0]), s, d, l.h(a[2]));
         }
         g::BS_START_MATCH4 => {
             let (s, d) = (l.s(a[2]), l.s(a[3]));
-            l.e.op(
-                Op::BsStartMatch,
-                &[l.label(a[0]), s, d, l.h(a[1]), Arg::H(0)],
-            );
+            start(l, l.label(a[0]), s, d, l.h(a[1]));
         }
         g::BS_GET_INTEGER2 => get(l, Op::BsGetInteger, a),
         g::BS_GET_FLOAT2 => get(l, Op::BsGetFloat, a),
@@ -205,12 +199,24 @@ fn w(l: &Lower, o: Operand) -> Arg {
     Arg::W(u32::try_from(l.u(o)).unwrap_or(u32::MAX))
 }
 
+fn start(l: &mut Lower, fail: Arg, s: Arg, d: Arg, live: Arg) {
+    if s == d && matches!(d, Arg::X(_) | Arg::Y(_)) {
+        l.e.op(Op::BsContext, &[fail, d, live]);
+    } else {
+        l.e.op(Op::BsStartMatch, &[fail, s, d, live, Arg::H(0)]);
+    }
+}
+
 fn get(l: &mut Lower, op: Op, a: &[Operand]) {
     let (c, size, d) = (l.s(a[1]), l.s(a[3]), l.s(a[6]));
     let register = matches!(c, Arg::X(_) | Arg::Y(_));
     if let Some(n) = fixed(a[3], l.u(a[4])).filter(|&n| register && (1..=56).contains(&n)) {
         let f = l.u(a[5]) & !(ALIGNED | EXACT);
         // Little-endian numbers that end inside a byte are rare, and not simple.
+        if op == Op::BsGetInteger && n == 8 && f & SIGNED == 0 {
+            l.e.op(Op::BsGetByte, &[l.label(a[0]), c, d]);
+            return;
+        }
         if op == Op::BsGetInteger && (f & (LITTLE | NATIVE) == 0 || n % 8 == 0) {
             let n = Arg::H(n);
             l.e.op(Op::BsGetSmall, &[l.label(a[0]), c, n, Arg::H(f as u32), d]);

@@ -141,7 +141,7 @@ impl Emitter {
             self.take_back(start);
             return self.plain(op, &args);
         }
-        if let Some((before, after)) = split(last, &prev)
+        if let Some((before, after)) = split(last, &prev, op)
             && let Some((op, args)) = fuse((after.0, &after.1), (op, args))
         {
             let here = self.lines.last().copied().filter(|l| l.0 > start);

@@ -6,6 +6,7 @@ use super::emit::Arg;
 use purlin_isa::ops::Op;
 
 const X0: Arg = Arg::X(0);
+const NONE: Arg = Arg::L(0);
 
 fn is_register(a: Arg) -> bool {
     matches!(a, Arg::X(_) | Arg::Y(_))
@@ -35,6 +36,18 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         }
         ((Op::TestHeap, &[Arg::W(2), live]), (Op::PutList, p)) => {
             join(Op::TestHeapPutList, &[live], p)
+        }
+        // Of what is matched without a label, it is known that it is a bit string.
+        ((Op::BsContext, &[NONE, c, live]), (Op::BsGetPosition, &[s, p, _]))
+            if s == c && p != c && is_register(p) =>
+        {
+            Some((Op::BsContextPosition, vec![c, p, live]))
+        }
+        ((Op::BsContext, &[NONE, c, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
+            Some((Op::BsNextByte, vec![l, c, d, live]))
+        }
+        ((Op::BsContextPosition, &[c, p, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
+            Some((Op::BsNextBytePosition, vec![l, c, p, d, live]))
         }
         ((Op::IsGe, &[l, s, Arg::C(lo)]), (Op::IsGe, &[l2, Arg::C(hi), s2]))
             if l == l2 && s == s2 && is_register(s) && is_small(lo) && is_small(hi) =>
@@ -67,8 +80,9 @@ fn is_small(w: u64) -> bool {
 /// An op with its operands.
 type Part = (Op, Vec<Arg>);
 
-/// What `a` is before its last part, and that part: so that the last move of several can go with a call.
-pub(super) fn split(a: Op, args: &[Arg]) -> Option<(Part, Part)> {
+/// What `a` is before its last part, and that part: so that the last move of several can go with `next`, a call.
+pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Part, Part)> {
+    called_with_move(next)?;
     let (op, at) = match a {
         Op::Move2 => (Op::Move, 2),
         Op::Move3 => (Op::Move2, 4),

@@ -478,24 +478,19 @@ impl Lower<'_> {
                     match instrs.get(i + k) {
                         Some(p) if p.op == g::PUT => {
                             let s = self.s(code.args(p)[0]);
-                            words.push(s.source_raw());
+                            words.push(s);
                         }
                         _ => return Err(Fault::FunctionStructure.into()),
                     }
                 }
-                self.e.op_list(Op::PutTuple, &[d, Arg::W(n as u32)], &words);
+                self.put_tuple(d, &words);
                 return Ok(1 + n);
             }
             g::PUT => return Err(Fault::FunctionStructure.into()),
             g::PUT_TUPLE2 => {
                 let d = self.s(a[0]);
-                let words: Vec<Arg> = self
-                    .list_words(a[1])
-                    .iter()
-                    .map(|w| w.source_raw())
-                    .collect();
-                self.e
-                    .op_list(Op::PutTuple, &[d, Arg::W(words.len() as u32)], &words);
+                let elements = self.list_words(a[1]);
+                self.put_tuple(d, &elements);
             }
             g::UPDATE_RECORD => {
                 let (s, d) = (self.s(a[2]), self.s(a[3]));
@@ -737,6 +732,17 @@ impl Lower<'_> {
         self.e.op(Op::GetTupleElement, &[r, at, d]);
         1
     }
+    fn put_tuple(&mut self, d: Arg, elements: &[Arg]) {
+        match *elements {
+            [x, y] => self.e.op(Op::PutTuple2, &[x, y, d]),
+            [x, y, z] => self.e.op(Op::PutTuple3, &[x, y, z, d]),
+            _ => {
+                let words: Vec<Arg> = elements.iter().map(|w| w.source_raw()).collect();
+                let n = Arg::W(words.len() as u32);
+                self.e.op_list(Op::PutTuple, &[d, n], &words);
+            }
+        }
+    }
     fn select_val(&mut self, a: &[Operand]) {
         let code = self.code;
         let fail = self.label(a[1]);
@@ -767,7 +773,9 @@ impl Lower<'_> {
                 .iter()
                 .fold((i64::MAX, i64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
             let span = (hi as i128 - lo as i128) as u128 + 1;
-            if span <= 3 * pairs.len() as u128 {
+            // A table tells characters apart without a branch that is hard to foresee.
+            let few = if pairs.len() > 3 { 64 } else { 0 };
+            if span <= few.max(3 * pairs.len() as u128) {
                 let mut table = vec![fail; span as usize];
                 for (v, p) in vs.iter().zip(&pairs) {
                     table[(v - lo) as usize] = p.1;

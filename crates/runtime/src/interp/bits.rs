@@ -2,8 +2,9 @@
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
 
 use super::operands::*;
-use super::{Exit, collect_after, exc, go, slow_op};
+use super::{Exit, collect_after, exc, go, outlined, slow_op};
 use crate::cx::Cx;
+use crate::trace::calls;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header, header_arity};
@@ -50,6 +51,57 @@ handlers! {
         }
         op_bs_start_match_new(cx, pc, e, hp, reds)
     }
+    op_bs_context<C1: Dst>(cx, pc, e, hp, reds, u) {
+        // Mostly it is a context already, of a loop's last round.
+        if C1::get(cx, e, u.add(2)).is_match_context() {
+            go!(cx, pc.add(words(4)), e, hp, reds)
+        }
+        context::<C1, true, 2, 3>(cx, pc, e, hp, reds)
+    }
+    op_bs_context_position<C1: Dst, P: Dst>(cx, pc, e, hp, reds, u) {
+        let t = C1::get(cx, e, u);
+        if !t.is_match_context() {
+            return context::<C1, false, 0, 2>(cx, pc, e, hp, reds);
+        }
+        P::set(cx, e, u.add(1), Term::small(Ctx::of(t).pos() as i64));
+        go!(cx, pc.add(words(3)), e, hp, reds)
+    }
+    op_bs_next_byte<C1: Dst, D: Dst>(cx, pc, e, hp, reds, u) {
+        let t = C1::get(cx, e, u.add(2));
+        if !t.is_match_context() {
+            return context::<C1, false, 2, 4>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        D::set(cx, e, u.add(3), c.byte(pos));
+        go!(cx, pc.add(words(5)), e, hp, reds)
+    }
+    op_bs_next_byte_position<C1: Dst, P: Dst, D: Dst>(cx, pc, e, hp, reds, u) {
+        let t = C1::get(cx, e, u.add(2));
+        if !t.is_match_context() {
+            return context::<C1, false, 2, 5>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        P::set(cx, e, u.add(3), Term::small(pos as i64));
+        if c.end() - pos < 8 {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        D::set(cx, e, u.add(4), c.byte(pos));
+        go!(cx, pc.add(words(6)), e, hp, reds)
+    }
+    op_bs_get_byte<C1: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+        let c = Ctx::of(C1::get(cx, e, u.add(2)));
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        D::set(cx, e, u.add(3), c.byte(pos));
+        go!(cx, pc.add(words(4)), e, hp, reds)
+    }
     op_bs_get_small<C1: Src, D: Dst>(cx, pc, e, hp, reds, u) {
         let c = Ctx::of(C1::get(cx, e, u.add(2)));
         let n = *u.add(3) as usize;
@@ -57,31 +109,15 @@ handlers! {
         if end - pos < n {
             go!(cx, label(pc, u), e, hp, reds)
         }
+        let off = pos & 7;
+        // Eight bytes are read at once if they all belong to the binary.
+        if *u.add(4) != 0 || end - (pos - off) < 64 {
+            return get_small::<C1, D>(cx, pc, e, hp, reds);
+        }
         c.set_pos(pos + n);
         let p = c.base().add(pos >> 3);
-        let off = pos & 7;
-        let flags = u64::from(*u.add(4));
-        // A byte, mostly.
-        if n == 8 && off == 0 && flags == 0 {
-            D::set(cx, e, u.add(5), Term::small(i64::from(*p)));
-            go!(cx, pc.add(words(6)), e, hp, reds)
-        }
-        // Eight bytes are read at once if they all belong to the binary.
-        let bits = if end - (pos - off) >= 64 {
-            u64::from_be((p as *const u64).read_unaligned()) << off
-        } else {
-            tail_bits(p, off, n)
-        };
-        let mut v = bits >> (64 - n);
-        if flags != 0 {
-            if little(flags) {
-                v = v.swap_bytes() >> (64 - n);
-            }
-            if flags & SIGNED != 0 {
-                v = (((v << (64 - n)) as i64) >> (64 - n)) as u64;
-            }
-        }
-        D::set(cx, e, u.add(5), Term::small(v as i64));
+        let bits = u64::from_be((p as *const u64).read_unaligned()) << off;
+        D::set(cx, e, u.add(5), Term::small((bits >> (64 - n)) as i64));
         go!(cx, pc.add(words(6)), e, hp, reds)
     }
     op_bs_skip_fixed<C1: Src>(cx, pc, e, hp, reds, u) {
@@ -128,6 +164,89 @@ slow_op! {
     op_bs_start_match_new => start_match;
 }
 
+/// The general case of `bs_get_small`, where there are enough bits.
+#[inline(never)]
+unsafe fn get_small<C1: Src, D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let u = (pc as *const u16).add(1);
+    let c = Ctx::of(C1::get(cx, e, u.add(2)));
+    let n = *u.add(3) as usize;
+    let flags = u64::from(*u.add(4));
+    let (pos, end) = (c.pos(), c.end());
+    c.set_pos(pos + n);
+    let p = c.base().add(pos >> 3);
+    let off = pos & 7;
+    let bits = if end - (pos - off) >= 64 {
+        u64::from_be((p as *const u64).read_unaligned()) << off
+    } else {
+        tail_bits(p, off, n)
+    };
+    let mut v = bits >> (64 - n);
+    if little(flags) {
+        v = v.swap_bytes() >> (64 - n);
+    }
+    if flags & SIGNED != 0 {
+        v = (((v << (64 - n)) as i64) >> (64 - n)) as u64;
+    }
+    D::set(cx, e, u.add(5), Term::small(v as i64));
+    go!(cx, pc.add(words(6)), e, hp, reds)
+}
+
+/// Makes a context of the bit string in the register at operand `AT`, and runs the instruction again. Its label is the
+/// first operand, if it may have one; at `LIVE` stands what is live.
+#[inline(never)]
+unsafe fn context<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds;
+    let next = outlined(&mut *cx, pc, |cx, pc| {
+        start_in_place::<C1, LABEL, AT, LIVE>(cx, pc)
+    });
+    if next.is_null() {
+        return (*cx).interp.exit;
+    }
+    if next == pc && calls::is_breakpoint(pc) {
+        // At the entry of a traced function, whose call has been told already.
+        let h = super::HANDLERS[calls::original(pc) as usize];
+        return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    }
+    go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+}
+unsafe fn start_in_place<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize>(
+    cx: &mut Cx,
+    pc: *const u64,
+) -> *const u64 {
+    let u = (pc as *const u16).add(1);
+    let e = cx.heap.stop;
+    let t = C1::get(cx, e, u.add(AT));
+    match context_of(cx, t, 0) {
+        Some(c) => {
+            C1::set(cx, e, u.add(AT), c);
+            collect_after(cx, *u.add(LIVE) as usize, *u.add(AT) | C1::MARK);
+            pc
+        }
+        None => {
+            let to = label(pc, u);
+            if LABEL && to != pc {
+                to
+            } else {
+                exc::error(cx, pc, am::BADARG)
+            }
+        }
+    }
+}
+
 /// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
 #[inline(never)]
 unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
@@ -160,6 +279,18 @@ impl Ctx {
     }
     unsafe fn end(&self) -> usize {
         (*self.0.add(4)).raw() as usize
+    }
+    /// The byte at `pos`, where it is, and goes on behind it.
+    #[inline(always)]
+    unsafe fn byte(&self, pos: usize) -> Term {
+        self.set_pos(pos + 8);
+        let p = self.base().add(pos >> 3);
+        let off = pos & 7;
+        let mut v = u32::from(*p);
+        if off != 0 {
+            v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
+        }
+        Term::small(i64::from(v))
     }
     unsafe fn left(&self) -> usize {
         self.end() - self.pos()
@@ -202,6 +333,28 @@ unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots
     Term::boxed_at(p)
 }
 
+/// A context for `t`, or that it is; `None` for what is no bit string.
+unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
+    if t.is_match_context() {
+        let c = Ctx::of(t);
+        if c.slots() < slots {
+            return Some(new_context(cx, c.original(), c.pos(), c.end(), slots));
+        }
+        if slots > 0 {
+            c.slot(0).write(c.pos() as u64);
+        }
+        return Some(t);
+    }
+    let b = t.as_bits()?;
+    let mut original = t;
+    if t.subtag() == Some(Subtag::SubBin) {
+        original = *t.ptr().add(4);
+    }
+    let whole = original.as_bits().map_or(b.base, |o| o.base);
+    let pos = (b.base as usize - whole as usize) * 8 + b.bit_offset as usize;
+    Some(new_context(cx, original, pos, pos + b.bit_len, slots))
+}
+
 unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
@@ -209,25 +362,7 @@ unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let d = r.d();
     let live = r.h() as usize;
     let slots = r.h() as usize;
-    let made = if t.is_match_context() {
-        let c = Ctx::of(t);
-        if c.slots() >= slots {
-            if slots > 0 {
-                c.slot(0).write(c.pos() as u64);
-            }
-            t
-        } else {
-            new_context(cx, c.original(), c.pos(), c.end(), slots)
-        }
-    } else if let Some(b) = t.as_bits() {
-        let mut original = t;
-        if t.subtag() == Some(Subtag::SubBin) {
-            original = *t.ptr().add(4);
-        }
-        let whole = original.as_bits().map_or(b.base, |o| o.base);
-        let pos = (b.base as usize - whole as usize) * 8 + b.bit_offset as usize;
-        new_context(cx, original, pos, pos + b.bit_len, slots)
-    } else {
+    let Some(made) = context_of(cx, t, slots) else {
         return if to != 0 {
             pc.offset(to)
         } else {

@@ -228,7 +228,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n, 0);
+            return no_fun(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(pc.add(words(1)) as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -238,7 +238,7 @@ call_ops! {
         let f = source(cx, e, q(pc, 2));
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n, 0);
+            return no_fun(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(pc.add(words(5)) as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -248,7 +248,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 2) + 1);
+            return no_fun(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, f, n)
     }
@@ -257,7 +257,7 @@ call_ops! {
         let f = source(cx, e, q(pc, 2));
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds, f, n, h(pc, 6) + 1);
+            return no_fun(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(h(pc, 6) + 1), hp, reds, f, n)
     }
@@ -301,23 +301,21 @@ pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     cx.list(&v)
 }
 
+/// A `call_fun` op whose fun leads nowhere by itself.
 #[cold]
 #[inline(never)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn no_fun(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-    f: Term,
-    n: usize,
-    drop: usize,
-) -> Exit {
+unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let cx = &mut *cx;
     cx.heap.htop = hp;
     cx.heap.stop = e;
     cx.reds = reds;
+    let n = h(pc, 1);
+    let (f, drop) = match ops::lookup(*(pc as *const u16)).map(|r| r.0.name) {
+        Some("call_fun") => (cx.x[n], 0),
+        Some("call_fun_last") => (cx.x[n], h(pc, 2) + 1),
+        Some("call_fun2") => (source(cx, e, q(pc, 2)), 0),
+        _ => (source(cx, e, q(pc, 2)), h(pc, 6) + 1),
+    };
     let next = no_fun_pc(cx, pc, f, n, drop);
     leave(cx, next)
 }

@@ -300,6 +300,21 @@ op!(op_put_tuple<D: Dst>(cx, pc, e, hp, reds, u) {
     D::set(cx, e, u, Term::boxed_at(hp));
     go!(cx, list.add(n), e, hp.add(n + 1), reds)
 });
+op!(op_put_tuple_2<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    (hp as *mut u64).write(header(Subtag::Tuple, 2));
+    hp.add(1).write(A::get(cx, e, u));
+    hp.add(2).write(B::get(cx, e, u.add(A::U)));
+    D::set(cx, e, u.add(A::U + B::U), Term::boxed_at(hp));
+    go!(cx, pc.add(words(A::U + B::U + 1)), e, hp.add(3), reds)
+});
+op!(op_put_tuple_3<A: Src, B: Src, C2: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+    (hp as *mut u64).write(header(Subtag::Tuple, 3));
+    hp.add(1).write(A::get(cx, e, u));
+    hp.add(2).write(B::get(cx, e, u.add(A::U)));
+    hp.add(3).write(C2::get(cx, e, u.add(A::U + B::U)));
+    D::set(cx, e, u.add(A::U + B::U + C2::U), Term::boxed_at(hp));
+    go!(cx, pc.add(words(A::U + B::U + C2::U + 1)), e, hp.add(4), reds)
+});
 op!(op_update_record(cx, pc, e, hp, reds, u) {
     let t = source(cx, e, q(u, 0)).ptr();
     let (d, size, n) = (*u.add(4), h(u, 5), h(u, 6));
@@ -331,56 +346,96 @@ fn both_small(a: Term, b: Term) -> bool {
     a.raw() & b.raw() & 15 == TAG_SMALL
 }
 #[inline(always)]
-fn lt(a: Term, b: Term) -> bool {
-    if both_small(a, b) {
-        (a.raw() as i64) < b.raw() as i64
-    } else {
-        cmp_slow(a, b) == Ordering::Less
-    }
-}
-#[inline(always)]
-fn eq(a: Term, b: Term) -> bool {
-    a == b || (!(a.is_immed() && b.is_immed()) && eq_slow(a, b))
-}
-#[inline(always)]
 fn same(a: Term, b: Term) -> bool {
     a == b || (!(a.is_immed() || b.is_immed()) && eq_exact_slow(a, b))
 }
 
+// An op that calls a function saves the registers of the machine whether it comes to the call or not. So what is
+// frequent decides by itself in the simple cases, and hands the others on to a handler of the same operands.
+
 macro_rules! compare_op {
-    ($($name:ident |$a:ident, $b:ident| $cond:expr;)*) => {$(
+    ($($name:ident $general:ident |$a:ident, $b:ident| $simple:expr, $cond:expr;)*) => {$(
         op!($name<A: Src, B: Src>(cx, pc, e, hp, reds, u) {
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            let holds: Option<bool> = $simple;
+            match holds {
+                Some(true) => go!(cx, pc.add(words(2 + A::U + B::U)), e, hp, reds),
+                Some(false) => go!(cx, label(pc, u, 0), e, hp, reds),
+                None => return $general::<A, B>(cx, pc, e, hp, reds),
+            }
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let u = (pc as *const u16).add(1);
             let $a = A::get(cx, e, u.add(2));
             let $b = B::get(cx, e, u.add(2 + A::U));
             if $cond {
                 go!(cx, pc.add(words(2 + A::U + B::U)), e, hp, reds)
             }
             go!(cx, label(pc, u, 0), e, hp, reds)
-        });
+        }
     )*};
 }
+/// Whether `a < b`, of small integers.
+#[inline(always)]
+fn small_lt(a: Term, b: Term) -> Option<bool> {
+    both_small(a, b).then(|| (a.raw() as i64) < b.raw() as i64)
+}
+/// Whether `a == b`, where that can be seen from the words.
+#[inline(always)]
+fn word_eq(a: Term, b: Term) -> Option<bool> {
+    match a == b {
+        true => Some(true),
+        false if a.is_immed() && b.is_immed() => Some(false),
+        false => None,
+    }
+}
+/// Whether `a =:= b`, likewise.
+#[inline(always)]
+fn word_same(a: Term, b: Term) -> Option<bool> {
+    match a == b {
+        true => Some(true),
+        false if a.is_immed() || b.is_immed() => Some(false),
+        false => None,
+    }
+}
 compare_op! {
-    op_is_lt |a, b| lt(a, b);
-    op_is_ge |a, b| !lt(a, b);
-    op_is_eq |a, b| eq(a, b);
-    op_is_ne |a, b| !eq(a, b);
-    op_is_eq_exact |a, b| same(a, b);
-    op_is_ne_exact |a, b| !same(a, b);
+    op_is_lt is_lt |a, b| small_lt(a, b), cmp_slow(a, b) == Ordering::Less;
+    op_is_ge is_ge |a, b| small_lt(a, b).map(|l| !l), cmp_slow(a, b) != Ordering::Less;
+    op_is_eq is_eq |a, b| word_eq(a, b), eq_slow(a, b);
+    op_is_ne is_ne |a, b| word_eq(a, b).map(|s| !s), !eq_slow(a, b);
+    op_is_eq_exact is_eq_exact |a, b| word_same(a, b), eq_exact_slow(a, b);
+    op_is_ne_exact is_ne_exact |a, b| word_same(a, b).map(|s| !s), !eq_exact_slow(a, b);
 }
 
 op!(op_is_in_range<A: Src>(cx, pc, e, hp, reds, u) {
     let t = A::get(cx, e, u.add(2));
-    let (lo, hi) = (Term::from_raw(q(u, 3)), Term::from_raw(q(u, 7)));
-    let inside = if t.is_small() {
-        (t.raw() as i64) >= lo.raw() as i64 && (t.raw() as i64) <= hi.raw() as i64
-    } else {
-        in_range_slow(t, lo, hi)
-    };
-    if inside {
+    if !t.is_small() {
+        return is_in_range::<A>(cx, pc, e, hp, reds);
+    }
+    let v = t.raw() as i64;
+    if v >= q(u, 3) as i64 && v <= q(u, 7) as i64 {
         go!(cx, pc.add(words(11)), e, hp, reds)
     }
     go!(cx, label(pc, u, 0), e, hp, reds)
 });
+#[cold]
+#[inline(never)]
+unsafe fn is_in_range<A: Src>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let u = (pc as *const u16).add(1);
+    let t = A::get(cx, e, u.add(2));
+    if in_range_slow(t, Term::from_raw(q(u, 3)), Term::from_raw(q(u, 7))) {
+        go!(cx, pc.add(words(11)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+}
 #[cold]
 #[inline(never)]
 fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
@@ -409,7 +464,6 @@ test_op! {
     op_is_reference |t| t.is_ref();
     op_is_port |t| t.is_port();
     op_is_nil |t| t.is_nil();
-    op_is_binary |t| is_binary(t);
     op_is_bitstr |t| t.is_bitstring();
     op_is_list |t| t.is_list();
     op_is_nonempty_list |t| t.is_list_ptr();
@@ -419,10 +473,19 @@ test_op! {
     op_is_map |t| t.is_map();
 }
 
-#[inline(never)]
-fn is_binary(t: Term) -> bool {
-    t.is_binary()
-}
+op!(op_is_binary<A: Src>(cx, pc, e, hp, reds, u) {
+    let t = A::get(cx, e, u.add(2));
+    // Parts of others only may end within a byte.
+    let is = match t.subtag() {
+        Some(Subtag::HeapBin | Subtag::RefcBin) => true,
+        Some(Subtag::SubBin) => t.as_bits().is_some_and(|b| b.bit_len & 7 == 0),
+        _ => false,
+    };
+    if is {
+        go!(cx, pc.add(words(3)), e, hp, reds)
+    }
+    go!(cx, label(pc, u, 0), e, hp, reds)
+});
 
 macro_rules! immed_op {
     ($($name:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
@@ -463,6 +526,31 @@ op!(op_is_function2(cx, pc, e, hp, reds, u) {
 op!(op_select_val<A: Src>(cx, pc, e, hp, reds, u) {
     let t = A::get(cx, e, u).raw();
     let n = (u.add(3) as *const u32).read_unaligned() as usize;
+    if n > 4 {
+        return search::<A>(cx, pc, e, hp, reds);
+    }
+    let mut at = pc.add(words(5));
+    let end = at.add(n);
+    while at < end {
+        if *at == t {
+            go!(cx, pc.offset(*at.add(n) as isize), e, hp, reds)
+        }
+        at = at.add(1);
+    }
+    go!(cx, label(pc, u, 1), e, hp, reds)
+});
+/// `select_val` among many.
+#[inline(never)]
+unsafe fn search<A: Src>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let u = (pc as *const u16).add(1);
+    let t = A::get(cx, e, u).raw();
+    let n = (u.add(3) as *const u32).read_unaligned() as usize;
     let list = pc.add(words(5));
     let (mut lo, mut hi) = (0, n);
     while lo < hi {
@@ -474,7 +562,7 @@ op!(op_select_val<A: Src>(cx, pc, e, hp, reds, u) {
         if v < t { lo = mid + 1 } else { hi = mid }
     }
     go!(cx, label(pc, u, 1), e, hp, reds)
-});
+}
 op!(op_select_linear(cx, pc, e, hp, reds, u) {
     let t = source(cx, e, q(u, 0));
     let n = (u.add(6) as *const u32).read_unaligned() as usize;
@@ -544,18 +632,24 @@ unsafe fn arith_slow(
 }
 
 macro_rules! add_op {
-    ($($name:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+    ($($name:ident $general:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
         op!($name<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
             let $a = A::get(cx, e, u.add(2));
             let $b = B::get(cx, e, u.add(2 + A::U));
-            let d = u.add(2 + A::U + B::U);
             if both_small($a, $b) {
                 let (v, over) = $fast;
                 if !over {
-                    D::set(cx, e, d, Term::from_raw(v as u64));
+                    D::set(cx, e, u.add(2 + A::U + B::U), Term::from_raw(v as u64));
                     go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
                 }
             }
+            return $general::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let u = (pc as *const u16).add(1);
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
             let t = arith_slow(cx, e, hp, $a, $b, $sub);
             if t == Term::NON_VALUE {
                 let to = label(pc, u, 0);
@@ -564,15 +658,14 @@ macro_rules! add_op {
                 }
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
-            D::set(cx, e, d, t);
-            hp = (*cx).heap.htop;
-            go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
-        });
+            D::set(cx, e, u.add(2 + A::U + B::U), t);
+            go!(cx, pc.add(words(4 + A::U + B::U)), e, (*cx).heap.htop, reds)
+        }
     )*};
 }
 add_op! {
-    op_add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
-    op_sub true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
+    op_add add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+    op_sub sub true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
 }
 
 /// The general case of an operation on integers: leaves the result in the context. False where it fails.
@@ -595,18 +688,24 @@ unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, o
 type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
 
 macro_rules! int_op {
-    ($($name:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
+    ($($name:ident $general:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
         op!($name<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
             let $a = A::get(cx, e, u.add(2));
             let $b = B::get(cx, e, u.add(2 + A::U));
-            let d = u.add(2 + A::U + B::U);
             if both_small($a, $b) {
                 let v: Option<Term> = $fast;
                 if let Some(v) = v {
-                    D::set(cx, e, d, v);
+                    D::set(cx, e, u.add(2 + A::U + B::U), v);
                     go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
                 }
             }
+            return $general::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let u = (pc as *const u16).add(1);
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
             let t = int_slow(cx, e, hp, $a, $b, $slow);
             if t == Term::NON_VALUE {
                 let to = label(pc, u, 0);
@@ -615,27 +714,26 @@ macro_rules! int_op {
                 }
                 return super::call::int_failed(cx, pc, reds, $a, $b, $n);
             }
-            D::set(cx, e, d, t);
-            hp = (*cx).heap.htop;
-            go!(cx, pc.add(words(4 + A::U + B::U)), e, hp, reds)
-        });
+            D::set(cx, e, u.add(2 + A::U + B::U), t);
+            go!(cx, pc.add(words(4 + A::U + B::U)), e, (*cx).heap.htop, reds)
+        }
     )*};
 }
 int_op! {
-    op_mul 2 arith::mul, |a, b| {
+    op_mul mul 2 arith::mul, |a, b| {
         let (v, over) = (a.raw() as i64 >> 4).overflowing_mul(b.raw() as i64 & !15);
         (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
     };
-    op_int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
-    op_rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
-    op_band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
-    op_bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
-    op_bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
-    op_bsl 8 arith::bsl, |a, b| {
+    op_int_div int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
+    op_rem rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
+    op_band band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
+    op_bor bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
+    op_bxor bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
+    op_bsl bsl 8 arith::bsl, |a, b| {
         let (v, n) = (a.small_value(), b.small_value());
         ((0..60).contains(&n) && (v << n) >> n == v).then(|| v << n).and_then(Term::try_small)
     };
-    op_bsr 9 arith::bsr, |a, b| {
+    op_bsr bsr 9 arith::bsr, |a, b| {
         let n = b.small_value();
         (0..64).contains(&n).then(|| Term::small(a.small_value() >> n))
     };

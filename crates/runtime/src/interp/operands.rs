@@ -18,6 +18,8 @@ pub trait Src {
 }
 /// A register that is written.
 pub trait Dst: Src {
+    /// What is added to its unit where registers are told apart at run time.
+    const MARK: u16;
     unsafe fn set(cx: *mut Cx, e: *mut Term, p: *const u16, t: Term);
 }
 
@@ -43,12 +45,14 @@ impl Src for C {
     }
 }
 impl Dst for X {
+    const MARK: u16 = 0;
     #[inline(always)]
     unsafe fn set(cx: *mut Cx, _: *mut Term, p: *const u16, t: Term) {
         *((cx as *mut u8).add(*p as usize) as *mut Term) = t
     }
 }
 impl Dst for Y {
+    const MARK: u16 = 1;
     #[inline(always)]
     unsafe fn set(_: *mut Cx, e: *mut Term, p: *const u16, t: Term) {
         *((e as *mut u8).add(*p as usize) as *mut Term) = t

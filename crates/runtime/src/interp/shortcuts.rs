@@ -63,16 +63,18 @@ shortcuts! {
     op_fast_length |cx, t| length(t);
 }
 
-#[inline(never)]
+// Nothing of this may be a call: see `fast`.
+
+#[inline(always)]
 fn byte_size(t: Term) -> Option<Term> {
     let b = t.as_bits()?;
     Some(Term::small(b.bit_len.div_ceil(8) as i64))
 }
-#[inline(never)]
+#[inline(always)]
 fn map_size(t: Term) -> Option<Term> {
     t.is_map().then(|| Term::small(map::size(t) as i64))
 }
-#[inline(never)]
+#[inline(always)]
 unsafe fn length(mut t: Term) -> Option<Term> {
     let mut n = 0;
     // Long lists are counted by the native, which counts reductions.
