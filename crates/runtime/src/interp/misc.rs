@@ -3,8 +3,11 @@
 use super::operands::*;
 use super::{Exit, RECEIVE, Receive, collect_after, exc, go, slow_op};
 use crate::cx::Cx;
+use crate::signal::mailbox;
+use purlin_isa::ops::{BASE, Op};
 use purlin_term::{NIL, Term, am, arith, map};
 
+#[inline(always)]
 unsafe fn label(pc: *const u64, unit: usize) -> *const u64 {
     pc.offset(((pc as *const u16).add(unit) as *const i32).read_unaligned() as isize)
 }
@@ -53,22 +56,13 @@ pub unsafe fn op_catch_end<D: Dst>(
 ) -> Exit {
     D::set(cx, e, (pc as *const u16).add(1), NIL);
     if (&(*cx).x)[0] == Term::NON_VALUE {
-        (*cx).heap.htop = hp;
-        (*cx).heap.stop = e;
-        (*cx).reds = reds;
-        exc::catch_value(&mut *cx);
-        go!(
-            cx,
-            pc.add(words(1)),
-            (*cx).heap.stop,
-            (*cx).heap.htop,
-            (*cx).reds
-        )
+        return caught(cx, pc, e, hp, reds);
     }
     go!(cx, pc.add(words(1)), e, hp, reds)
 }
 
 slow_op! {
+    caught => catch_value;
     op_badmatch => exc::badmatch;
     op_case_end => exc::case_end;
     op_try_case_end => exc::try_case_end;
@@ -97,6 +91,11 @@ slow_op! {
     op_get_map_elements => get_map_elements;
 }
 
+unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    exc::catch_value(cx);
+    pc.add(words(1))
+}
+
 // Messages.
 
 /// A receive that walks a queue goes from message to message without leaving the interpreter.
@@ -107,12 +106,57 @@ pub unsafe fn op_loop_rec(
     hp: *mut Term,
     reds: i64,
 ) -> Exit {
-    if let Some(t) = crate::signal::mailbox::walk((*cx).proc) {
-        let d = *(pc as *const u16).add(3);
-        set_dst(cx, e, d, t);
-        go!(cx, pc.add(words(3)), e, hp, reds)
+    if mailbox::walks((*cx).proc) {
+        return walk(cx, pc, e, hp, reds);
     }
     loop_rec_first(cx, pc, e, hp, reds)
+}
+
+// Variants for X registers.
+const IS_EQ_IMMED: u16 = BASE[Op::IsEqImmed as usize];
+const IS_TAGGED_TUPLE: u16 = BASE[Op::IsTaggedTuple as usize];
+const IS_TUPLE_OF_ARITY: u16 = BASE[Op::IsTupleOfArity as usize];
+const LOOP_REC_END: u16 = BASE[Op::LoopRecEnd as usize];
+
+/// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
+/// the end of this loop if it fails, messages that fail it are gone past here.
+#[inline(never)]
+unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+    let d = *(pc as *const u16).add(3);
+    let test = pc.add(words(3));
+    let u = (test as *const u16).add(1);
+    let number = *(test as *const u16);
+    let is_test = matches!(number, IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY);
+    let ends_here = is_test && *u.add(2) == d && {
+        let end = label(test, 1);
+        *(end as *const u16) == LOOP_REC_END && label(end, 1) == pc
+    };
+    let word = |unit: usize| (u.add(unit) as *const u64).read_unaligned();
+    let p = (*cx).proc;
+    let (found, reds) = match number {
+        IS_EQ_IMMED if ends_here => {
+            let w = word(3);
+            mailbox::walk(p, reds, |t| t.raw() == w)
+        }
+        IS_TAGGED_TUPLE if ends_here => {
+            let (w, tag) = (word(3), word(7));
+            mailbox::walk(p, reds, |t| {
+                t.is_boxed() && (*t.ptr()).raw() == w && (*t.ptr().add(1)).raw() == tag
+            })
+        }
+        IS_TUPLE_OF_ARITY if ends_here => {
+            let w = word(3);
+            mailbox::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
+        }
+        _ => mailbox::walk(p, reds, |_| true),
+    };
+    match found {
+        Some(t) => {
+            set_dst(cx, e, d, t);
+            go!(cx, test, e, hp, reds)
+        }
+        None => loop_rec_first(cx, pc, e, hp, reds),
+    }
 }
 pub unsafe fn op_loop_rec_end(
     cx: *mut Cx,
@@ -121,7 +165,7 @@ pub unsafe fn op_loop_rec_end(
     hp: *mut Term,
     reds: i64,
 ) -> Exit {
-    if reds > 1 && crate::signal::mailbox::walk_on((*cx).proc) {
+    if reds > 1 && mailbox::walk_on((*cx).proc) {
         let to = pc.offset((pc as *const u16).add(1).cast::<i32>().read_unaligned() as isize);
         go!(cx, to, e, hp, reds - 1)
     }

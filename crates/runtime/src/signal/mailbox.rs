@@ -195,21 +195,49 @@ pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
     }
 }
 
-/// The current message of a receive that has looked at others: it is read where it is. None if there is more to do than
-/// that: see [`loop_rec`].
+/// Whether the receive has looked at messages, and is at one that can be read where it is. If not, there is more to do:
+/// see [`loop_rec`].
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walk(p: *mut process::Process) -> Option<Term> {
-    let m = p.as_mut()?.mailbox.as_mut()?;
-    let s = *m.save as *mut Signal;
-    if s.is_null() || m.at_marker || std::ptr::eq(m.save, &m.first) {
-        return None;
-    }
+pub unsafe fn walks(p: *mut process::Process) -> bool {
+    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+        return false;
+    };
+    !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first)
+}
+
+/// Of a receive that [`walks`]: the first message from the current one on that `passes`, and what is left of `reds`, of
+/// which each that doesn't costs one. The last one is not spent: what comes then passes, too. None behind the last
+/// message.
+///
+/// # Safety
+/// The caller owns the process.
+#[inline(always)]
+pub unsafe fn walk(
+    p: *mut process::Process,
+    mut reds: i64,
+    passes: impl Fn(Term) -> bool,
+) -> (Option<Term>, i64) {
+    let m = &mut *(*p).mailbox;
     m.copied_end = std::ptr::null_mut();
-    fetch_ahead(s);
-    Some((*s).term)
+    let mut save = m.save;
+    let found = loop {
+        let s = *save as *mut Signal;
+        if s.is_null() {
+            break None;
+        }
+        fetch_ahead(s);
+        let t = (*s).term;
+        if reds <= 1 || passes(t) {
+            break Some(t);
+        }
+        reds -= 1;
+        save = &mut (*s).link.next;
+    };
+    m.save = save;
+    (found, reds)
 }
 
 /// What comes behind `s` is fetched while `s` is compared, and what lies where a few messages later would, had all come
