@@ -15,6 +15,8 @@ arg(no_unit) -> make(no_unit);
 arg(K) -> case rand:uniform(25) of 1 -> term(2); _ -> make(K) end.
 
 pick(L) -> lists:nth(rand:uniform(length(L)), L).
+%% How many arguments: stock takes a fun's arity for their number modulo 256.
+applied() -> case rand:uniform(300) of N when N < 256; N > 260 -> N; _ -> 1030 end.
 many(Max, F) -> [F() || _ <- lists:seq(1, rand:uniform(Max + 1) - 1)].
 
 make(any) -> term(3);
@@ -104,7 +106,7 @@ make(closure) ->
           fun(A, B, C) -> [A, B, C | X] end, fun(A) -> A =:= X end, fun erlang:abs/1, fun(A, B) -> A =< B end, fun(_) -> error(X) end]);
 make(large) ->
     pick([lists:seq(1, 200), list_to_tuple(lists:seq(1, 70)), maps:from_list([{I, I} || I <- lists:seq(1, 40)]), 1 bsl 5000, -(1 bsl 4095) + 1,
-          binary:copy(<<"abc">>, 100), binary:copy(<<0>>, 5000), lists:duplicate(250, $a), lists:foldl(fun(_, A) -> [A] end, [], lists:seq(1, 100)),
+          binary:copy(<<"abc">>, 100), binary:copy(<<0>>, 5000), lists:duplicate(300, $a), lists:foldl(fun(_, A) -> [A] end, [], lists:seq(1, 100)),
           binary_to_atom(binary:copy(<<"ä"/utf8>>, 255)), <<(binary:copy(<<255>>, 65))/binary, 1:3>>,
           maps:from_list([{{I, float(I)}, <<I>>} || I <- lists:seq(1, 33)]), [1 | lists:duplicate(20, [a | b])]]);
 %% What natives may take for an option, or give a meaning.
@@ -147,6 +149,8 @@ make(edge) ->
         3 -> pick([1, -1]) * rand:uniform(1 bsl (64 * rand:uniform(40)));
         _ -> pick([1, -1]) * ((1 bsl pick([15, 16, 24, 26, 27, 28, 31, 32, 33, 52, 53, 54, 58, 59, 60, 61, 62, 63, 64, 65, 127, 128, 129, 1023, 1024, 2048, 4096])) + rand:uniform(5) - 3)
     end;
+%% None that is allowed and takes as much memory as a process may have.
+make(arity_edge) -> case make(edge) of N when N > 1 bsl 17, N < 1 bsl 24 -> 1 bsl 24; N -> N end;
 make(shift) -> pick([1, -1]) * pick([0, 1, 2, 3, 31, 32, 59, 60, 63, 64, 65, 127, 128, 1000, 4096, 1 bsl 40, 1 bsl 64]);
 make(guards) -> [{'_', many(2, fun() -> guard(2) end), many(3, fun() -> action() end)}, {['$1' | '$2'], [], [guard(2)]}];
 make(stack) ->
@@ -176,7 +180,7 @@ make(names) -> many(4, fun() -> make(path) end);
 make(tuple) -> list_to_tuple(many(6, fun() -> term(2) end));
 make(tuples) -> many(8, fun() -> case rand:uniform(9) of 1 -> term(1); _ -> list_to_tuple([term(1) | many(3, fun() -> term(1) end)]) end end);
 make(pairs) -> many(40, fun() -> {term(1), term(1)} end);
-make(list) -> case rand:uniform(12) of 1 -> [term(1) | term(1)]; 2 -> lists:seq(1, rand:uniform(255)); _ -> many(10, fun() -> term(1) end) end;
+make(list) -> case rand:uniform(12) of 1 -> [term(1) | term(1)]; 2 -> lists:seq(1, applied()); _ -> many(10, fun() -> term(1) end) end;
 make(map) ->
     case rand:uniform(4) of
         1 -> maps:from_list([{I, term(1)} || I <- lists:seq(1, rand:uniform(33))]);
@@ -193,8 +197,8 @@ make(etf) ->
     B = term_to_binary(term(3), pick([[], [{minor_version, 0}], [{minor_version, 1}], [compressed]])),
     case rand:uniform(3) of
         1 -> B;
-        2 -> damaged(B);
-        3 -> damaged(damaged(B))
+        2 -> no_internal(damaged(B));
+        3 -> no_internal(damaged(damaged(B)))
     end;
 make(packet_type) -> pick([raw, 0, 1, 2, 4, asn1, sunrm, cdr, fcgi, line, tpkt, http, httph, http_bin, httph_bin, strange]);
 make(packet_options) -> many(2, fun() -> pick([{packet_size, make(small)}, {line_length, make(small)}, {line_delimiter, $b}, strange]) end);
@@ -276,6 +280,9 @@ damaged(B) ->
         2 -> <<A/binary, C/binary>>;
         3 -> A
     end.
+
+%% Without the tags by which stock names atoms by their numbers in its own table.
+no_internal(B) -> << <<(case C of $I -> $H; $K -> $H; _ -> C end)>> || <<C>> <= B>>.
 
 char() ->
     case rand:uniform(8) of

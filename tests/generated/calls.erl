@@ -132,10 +132,14 @@ plain(T) when is_pid(T) -> 'PID';
 plain(T) when is_port(T) -> 'PORT';
 plain(T) when is_reference(T) -> 'REF';
 plain(T) when is_function(T) -> {'FUN', erlang:fun_info(T, arity)};
+%% How much memory is used.
+plain([{total, N}, {processes, P} | T]) when is_integer(N), is_integer(P) -> [total, processes | [K || {K, _} <- T]];
 plain([H | T]) -> [plain(H) | plain(T)];
 %% How the rest of character data is nested depends on the reductions that were left in stock.
 plain({E, B, R}) when is_binary(B) orelse is_list(B), (E =:= error orelse E =:= incomplete) -> {E, plain(B), try lists:flatten([R]) catch _:_ -> R end};
 plain({re_pattern, A, B, C, Code}) when is_binary(Code) -> {re_pattern, A, B, C};
+%% How many of a fun there are by now.
+plain({refc, N}) when is_integer(N) -> refc;
 plain(T) when is_tuple(T), tuple_size(T) < 1000 -> list_to_tuple(plain(tuple_to_list(T)));
 plain(T) when is_map(T), map_size(T) =< 32 -> maps:map(fun(_, V) -> plain(V) end, T);
 %% The order of large maps depends on the numbers of atoms.

@@ -114,7 +114,7 @@ calls(integers) ->
         a2(erlang, ['bsl', 'bsr'], edge, shift) ++ a1(erlang, ['-', 'bnot', abs, float, integer_to_list, integer_to_binary, phash2, external_size], edge) ++
         [{erlang, term_to_binary, [edge]}, {binary, encode_unsigned, [edge]}, {erlang, integer_to_list, [edge, base]}, {erlang, round, [float]},
          {erlang, '==', [edge, float]}, {erlang, '<', [edge, float]}, {erlang, '<', [float, edge]}, {erlang, '+', [edge, float]}, {erlang, phash, [edge, edge]},
-         {erlang, phash2, [any, edge]}, {erlang, crc32, [edge, bin]}, {erlang, make_tuple, [edge, any]}, {erlang, element, [edge, tuple]},
+         {erlang, phash2, [any, edge]}, {erlang, crc32, [edge, bin]}, {erlang, make_tuple, [arity_edge, any]}, {erlang, element, [edge, tuple]},
          {erlang, binary_part, [bin, edge, edge]}, {binary, part, [bin, edge, edge]}, {binary, at, [bin, edge]}, {erlang, split_binary, [bin, edge]},
          {lists, nth, [edge, list]}, {lists, sublist, [list, edge]}, {math, pow, [edge, small]}];
 calls(strings) ->

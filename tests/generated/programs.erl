@@ -4,9 +4,10 @@
 %%
 %%   erl -noshell -run programs main SEED COUNT [DIRECTORY]
 %%
-%% What is compiled is kept in the directory. Whoever finds it there compiles only one of ten once more.
+%% What is compiled is kept in the directory. Whoever finds it there compiles only one of ten once more. Kept, too, is which
+%% function has no end, and from which call on: only the first runtime waits for it, the calls that follow are left out.
 -module(programs).
--export([main/1, compiled/3]).
+-export([main/1, compiled/3, each/4]).
 
 main([Seed, Count | Kept]) ->
     ok = io:setopts([{encoding, latin1}]),
@@ -37,24 +38,42 @@ program(N, Kept) ->
                 {module, generated} -> ok;
                 {error, Why} -> io:format("  ~p~n", [Why])
             end,
-            [io:put_chars(io_lib:format("  f~p ~ts~n", [K, run(K, Args)])) || K <- lists:seq(1, Functions), Args <- arguments() ++ Others],
+            [each({N, K}, Kept, fun(Args, Limit) -> io:put_chars(["  f", integer_to_list(K), " ", run(K, Args, Limit), "\n"]) end, arguments() ++ Others) || K <- lists:seq(1, Functions)],
             code:purge(generated),
             code:delete(generated),
             code:purge(generated);
         Error -> io:format("program ~p ~0P~n", [N, Error, 20])
     end.
 
+%% Calls a function with each of the arguments, until it is told that there is no end (thrown: `no_end`). The first runtime
+%% gives it four seconds, the second, which knows where the first gave up, longer than any load takes.
+each({N, K}, Kept, Call, Args) ->
+    Files = [filename:join(D, lists:concat([N, "_", K, ".endless"])) || D <- Kept],
+    {Limit, Calls} = case [binary_to_integer(B) || F <- Files, {ok, B} <- [file:read_file(F)]] of
+                         [First] -> {60000, First};
+                         [] -> {4000, length(Args)}
+                     end,
+    each(Call, lists:sublist(Args, Calls), Limit, 0, Files).
+
+each(_, [], _, Called, Files) -> [ok = file:write_file(F, integer_to_list(Called)) || F <- Files];
+each(Call, [A | Args], Limit, Called, Files) ->
+    try Call(A, Limit) of
+        _ -> each(Call, Args, Limit, Called + 1, Files)
+    catch
+        throw:no_end -> each(Call, [], Limit, Called, Files)
+    end.
+
 arguments() ->
     [[1, 2, 3], [0, -7, 1 bsl 70], [1.5, a, [1, 2, 3]], [{a, 1}, #{a => 1, 2 => b}, <<"abc">>], [[], [x | y], fun erlang:abs/1]].
 
-run(K, Args) ->
+run(K, Args, Limit) ->
     F = list_to_atom("f" ++ integer_to_list(K)),
     {Pid, Ref} = spawn_opt(fun() -> put(fuel, 300), exit({text, attempt(F, Args)}) end,
                            [monitor, {max_heap_size, #{size => 5000000, kill => true, error_logger => false}}]),
     receive
         {'DOWN', Ref, process, Pid, {text, T}} -> T;
         {'DOWN', Ref, process, Pid, R} -> io_lib:format("ended: ~0P", [R, 12])
-    after 20000 -> exit(Pid, kill), "no end"
+    after Limit -> exit(Pid, kill), throw(no_end)
     end.
 
 attempt(F, Args) ->

@@ -30,7 +30,7 @@ program(N, Kept) ->
                 {module, generated} -> ok;
                 {error, Why} -> io:format("  ~p~n", [Why])
             end,
-            [io:format("  g~p ~ts~n", [K, run(K, Args)]) || K <- lists:seq(1, ?FUNCTIONS), Args <- arguments() ++ Others],
+            [programs:each({N, K}, Kept, fun(Args, Limit) -> io:format("  g~p ~ts~n", [K, run(K, Args, Limit)]) end, arguments() ++ Others) || K <- lists:seq(1, ?FUNCTIONS)],
             code:purge(generated),
             code:delete(generated),
             code:purge(generated);
@@ -41,13 +41,13 @@ arguments() ->
     [[0, [], <<>>, #{}], [3, [1, 2, 3], <<"abc">>, #{1 => 2}], [-1 bsl 59, [1 bsl 59, -(1 bsl 64), 0], <<0, 255, 128, 1:3>>, maps:from_list([{I, I * I} || I <- lists:seq(1, 40)])],
      [1 bsl 100, lists:seq(10, 1, -1), <<"åäö"/utf8, 0:100>>, #{0 => 0, -1 => 5}]].
 
-run(K, Args) ->
+run(K, Args, Limit) ->
     F = list_to_atom("g" ++ integer_to_list(K)),
     {Pid, Ref} = spawn_opt(fun() -> exit({text, attempt(F, Args)}) end, [monitor, {max_heap_size, #{size => 5000000, kill => true, error_logger => false}}]),
     receive
         {'DOWN', Ref, process, Pid, {text, T}} -> T;
         {'DOWN', Ref, process, Pid, R} -> io_lib:format("ended: ~0P", [R, 12])
-    after 20000 -> exit(Pid, kill), "no end"
+    after Limit -> exit(Pid, kill), throw(no_end)
     end.
 
 attempt(F, Args) ->

@@ -21,7 +21,45 @@ main() ->
     [io:format("~w ~w: ~0p~n", [F, A, try apply(unicode, F, A) of R -> R catch C:E -> {C, E} end])
      || F <- [characters_to_binary, characters_to_list], X <- [-1, 1 bsl 70, -(1 bsl 63), 1.5, a, 16#110000, 16#D800, -(1 bsl 59) - 1], T <- [2.4, [], [b], <<"x">>, "ok"],
         L <- [[X | T], ["a", X | T], [[X] | T], [<<"b">>, [X] | T], [[X | 2.5], "k"]], A <- [[L], [L, latin1]]],
-    [io:format("~w: ~0p~n", [T, try erlang:dt_restore_tag(T) catch C:E -> {C, E} end]) || T <- [true, false, {1, []}, a, []]].
+    [io:format("~w: ~0p~n", [T, try erlang:dt_restore_tag(T) catch C:E -> {C, E} end]) || T <- [true, false, {1, []}, a, []]],
+    %% Large floats without decimals lose zeros before the point, too.
+    [io:format("~w ~w ~w: ~w~n", [X, D, C, try float_to_binary(X, [{decimals, D} | C]) catch _:E -> E end])
+     || X <- [1.0e15, 9007199254740992.0, 9007199254740994.0, 1.0e16, -1.0e20, 1.23e22, 1.5e300, 3.8624711231878076e113, 0.0, 100.0],
+        D <- [0, 1, 3, 18, 19, 30], C <- [[], [compact]]],
+    %% The first word of a reference of this node, and of any in the older formats.
+    [io:format("~w ~s ~w ~w ~w: ~0p~n", [T, Node, N, Cr, W, try is_reference(binary_to_term(list_to_binary([131, T, <<N:16, 100, (length(Node)):16>>, Node, Cr, <<W:32>>, lists:duplicate(N - 1, <<2:32>>)]))) catch C:E -> {C, E} end])
+     || {T, Cs} <- [{90, [<<0:32>>, <<7:32>>]}, {114, [0, 3, 4]}], Node <- ["nonode@nohost", "no@where"], N <- [1, 2, 3, 4, 5, 6], Cr <- Cs, W <- [1, 16#3FFFF, 16#40000, 16#FE0000DE]],
+    %% UTF-8 by the pattern's own word: what comes after a match goes from byte to byte.
+    [io:format("~w ~s: ~w~n", [F, P, try apply(re, F, [S, P | A]) catch C:E -> {C, E} end])
+     || {F, A} <- [{run, [[global]]}, {split, []}, {replace, ["x", [global]]}, {run, [[global, {capture, all, binary}]]}], S <- [<<65, 67, 45, 224, 160, 128>>, <<"a\x{1F600}b\x{E4}"/utf8>>, <<"abc">>, <<>>],
+        P <- ["(*UTF8)", "(*UTF8)a?", "(*UTF8)(?<=(.))", "(*UTF8)\\b|(?=(.))", "(*UTF8).*?", "(*UTF8)()[^a]?"]],
+    applied().
+
+%% More arguments than a function may have.
+applied() ->
+    Logged = logger:get_primary_config(),
+    logger:set_primary_config(level, none),
+    Shape = fun({R, {F, As}}) when is_list(As) -> {R, is_function(F), length(As)}; (R) -> R end,
+    Frame = fun({M, F, A, _}) -> {M, F, if is_list(A) -> {length(A)}; true -> A end} end,
+    [begin
+         L = lists:seq(1, N),
+         Here = [try Call() of R -> R catch C:R:T -> {C, Shape(R), [Frame(X) || X <- lists:sublist(T, 2)]} end
+                 || Call <- [fun() -> {apply(M, F, L)} end, fun() -> apply(M, F, L) end, fun() -> apply(erlang, apply, [M, F, L]) end, fun() -> erlang:hibernate(M, F, [L | x]) end]],
+         There = [begin
+                      {P, Ref} = spawn_monitor(A, B, C),
+                      receive {'DOWN', Ref, _, P, {R, T}} -> {Shape(R), [Frame(X) || X <- T]}; {'DOWN', Ref, _, P, R} -> R after 1000 -> exit(P, kill), none end
+                  end || {A, B, C} <- [{M, F, L}, {erlang, apply, [M, F, L]}, {erlang, apply, [M, F, [1 | lists:seq(2, N) ++ tail]]}]],
+         io:format("~w:~w ~w: ~w ~w~n", [M, F, N, Here, There])
+     end || {M, F} <- [{lists, nothing}, {nowhere, nothing}, {erlang, abs}, {erlang, apply}, {erlang, error}], N <- [255, 256, 257, 1022, 1023, 1024, 1025, 3000]],
+    [begin
+         L = lists:seq(1, N),
+         Here = [try Call() of R -> R catch C:R:T -> {C, Shape(R), [Frame(X) || X <- lists:sublist(T, 2)]} end
+                 || Call <- [fun() -> {apply(F, L)} end, fun() -> apply(F, L) end, fun() -> apply(erlang, apply, [F, L]) end, fun() -> apply(F, L ++ tail) end]],
+         {P, Ref} = spawn_monitor(erlang, apply, [F, L]),
+         There = receive {'DOWN', Ref, _, P, {R, T}} -> {Shape(R), [Frame(X) || X <- T]}; {'DOWN', Ref, _, P, R} -> R end,
+         io:format("~w: ~w ~w~n", [N, Here, There])
+     end || F <- [fun() -> ok end, fun(X) -> X end, fun(_, _) -> Logged end, fun lists:nothing/3, nothing], N <- [254, 255, 300, 1021, 1022, 1023, 1024, 3000]],
+    logger:set_primary_config(Logged).
 
 sizes(T) ->
     L = erlang:term_to_iovec(T),

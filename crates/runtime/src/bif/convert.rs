@@ -382,7 +382,8 @@ const MAX_FAST_DECIMALS: i64 = 18;
 /// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
 /// may have moved: that is what programs have always seen.
 fn fixed(f: f64, decimals: i64, compact: bool) -> Option<String> {
-    let mut s = if f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS {
+    let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
+    let mut s = if exact {
         if decimals > MAX_FLOAT_CHARS as i64 {
             return None;
         }
@@ -407,7 +408,8 @@ fn fixed(f: f64, decimals: i64, compact: bool) -> Option<String> {
     if s.len() > MAX_FLOAT_CHARS {
         return None;
     }
-    if compact && s.contains('.') {
+    // Without decimals, a number that large loses the zeros before the point: so it is in OTP 25.
+    if compact && (exact || s.contains('.')) {
         let n = s.trim_end_matches('0').len();
         s.truncate(if s[..n].ends_with('.') { n + 1 } else { n });
     }

@@ -659,6 +659,48 @@ fn exec(code: &Code, subject: &[u8], o: &Options, check: bool) -> Result<Groups,
     }
 }
 
+/// Where the character begins and ends that `offset` is in the midst of; None at a character's first byte, or if `bytes`
+/// aren't UTF-8.
+fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
+    if bytes.get(offset)? & 0xC0 != 0x80 || std::str::from_utf8(bytes).is_err() {
+        return None;
+    }
+    let goes_on = |&&b: &&u8| b & 0xC0 == 0x80;
+    let at = offset - bytes[..=offset].iter().rev().take_while(goes_on).count() + 1;
+    Some((
+        at - 1,
+        offset + bytes[offset..].iter().take_while(goes_on).count(),
+    ))
+}
+
+/// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character each, of the
+/// same number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
+/// these. What lies before is seen whole.
+fn exec_within(
+    code: &Code,
+    bytes: &[u8],
+    (at, end): (usize, usize),
+    o: &mut Options,
+) -> Result<Groups, c_int> {
+    let offset = std::mem::replace(&mut o.offset, end);
+    let rest = bytes[offset..end].iter().map(|&b| char::from(b));
+    let mut subject = bytes[..end].to_vec();
+    subject.extend_from_slice(rest.collect::<String>().as_bytes());
+    subject.extend_from_slice(&bytes[end..]);
+    let found = exec(code, &subject, o, true);
+    o.offset = offset;
+    // Two bytes each in place of one.
+    let left = end - offset;
+    let place = |p: usize| match p {
+        p if p >= end + 2 * left => p - 2 * left,
+        p if p >= end => offset + (p - end) / 2,
+        p => p.min(at),
+    };
+    let groups = found?;
+    let range = |(a, b)| (place(a), place(b));
+    Ok(groups.into_iter().map(|g| g.map(range)).collect())
+}
+
 /// Subjects above this many bytes are remembered as valid UTF-8.
 const REMEMBER_FROM: usize = 4096;
 
@@ -713,8 +755,8 @@ fn group_term(
     }
 }
 
-fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, check: bool) -> BifResult {
-    let Some(o) = options(opts) else {
+fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifResult {
+    let Some(mut o) = options(opts) else {
         return Err(badopt(cx));
     };
     let lists = o.capture.is_some_and(|(_, k)| k == am::LIST) && !o.global;
@@ -776,13 +818,18 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, check: bool) -> BifRes
         }
     };
     cx.bump(bytes.len().saturating_sub(o.offset) / 64 + 10);
-    let check = check || !code.unicode || !known_utf8(subject, bytes, o.offset);
+    let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
     // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
     let before = bytes.get(..o.offset).unwrap_or_default();
-    if check && code.unicode && std::str::from_utf8(before).is_err() {
+    if first && code.unicode && std::str::from_utf8(before).is_err() {
         return Err(Fail::Badarg);
     }
-    let found = match exec(&code, bytes, &o, check) {
+    let found = match within_character(bytes, o.offset) {
+        // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
+        Some((at, end)) if !first && code.unicode => exec_within(&code, bytes, (at, end), &mut o),
+        _ => exec(&code, bytes, &o, check),
+    };
+    let found = match found {
         Ok(g) => g,
         Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
         Err(sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if o.report_errors => {

@@ -252,7 +252,28 @@ impl Reader<'_> {
             }
             b'\\' => self.escape(),
             b'[' => self.class(),
-            b'(' => self.group(),
+            b'(' => {
+                self.group()?;
+                self.fresh |= match (self.at(i + 1), self.at(i + 2), self.at(i + 3)) {
+                    (Some(b'?'), Some(b'#'), _) => fresh,
+                    // Settings, callouts and verbs; a group has been seen to by itself.
+                    (Some(b'?'), Some(b'-'), c) => c.is_some_and(|c| c.is_ascii_alphabetic()),
+                    (Some(b'?'), Some(c), _) => b"CimsxJUX".contains(&c),
+                    (Some(b'*'), ..) => self.p.get(self.i - 1) == Some(&b')'),
+                    _ => false,
+                };
+                Ok(())
+            }
+            b'^' | b'$' => {
+                self.fresh = true;
+                self.copy_to(i + 1);
+                Ok(())
+            }
+            c if self.extended && c.is_ascii_whitespace() => {
+                self.fresh = fresh;
+                self.copy_to(i + 1);
+                Ok(())
+            }
             b')' if self.open.is_empty() => Err(("unmatched parentheses", i)),
             b')' => {
                 if let Some(g) = self.open.pop() {
@@ -272,10 +293,11 @@ impl Reader<'_> {
             b'#' if self.extended => {
                 let cr = self.how.cr;
                 let end = self.skip(i, |c| c != b'\n' && !(cr && c == b'\r'));
+                self.fresh = fresh;
                 self.copy_to(end);
                 Ok(())
             }
-            b'{' => self.brace(),
+            b'{' => self.brace(fresh),
             _ => {
                 self.copy_to(i + 1);
                 Ok(())
@@ -284,7 +306,7 @@ impl Reader<'_> {
     }
 
     /// `{1}`, `{1,}` and `{1,2}` repeat; PCRE2 takes more for a repetition, which is text.
-    fn brace(&mut self) -> Result<(), Fault> {
+    fn brace(&mut self, fresh: bool) -> Result<(), Fault> {
         let i = self.i;
         if let Some(end) = self.repetition(i) {
             let mut n = 0u32;
@@ -296,6 +318,9 @@ impl Reader<'_> {
                 if n > 65535 {
                     return Err(("number too big in {} quantifier", k + 1));
                 }
+            }
+            if fresh {
+                return Err((NO_REPEAT, end - 1));
             }
             self.copy_to(end);
             return Ok(());
@@ -1077,6 +1102,18 @@ mod tests {
         refused("\\99999999999", TOO_BIG, 11);
         refused("?a*(*UTF8)", NO_REPEAT, 0);
         refused("a|*", NO_REPEAT, 2);
+        refused("(?i)?(*UTF8)", NO_REPEAT, 4);
+        refused("a(?-i){2}(*UTF8)", NO_REPEAT, 8);
+        refused("(?#x)*(*UTF8)", NO_REPEAT, 5);
+        refused("a(?C)?(*UTF8)", NO_REPEAT, 5);
+        refused("(*COMMIT)*(*UTF8)", NO_REPEAT, 9);
+        refused("(?x) *(*UTF8)", NO_REPEAT, 5);
+        refused("a|{2,3}(*UTF8)", NO_REPEAT, 6);
+        refused("$*(*UTF8)", NO_REPEAT, 1);
+        refused("(?x)a *(*UTF8)", NO_VERB, 12);
+        refused("a(?#x)*(*UTF8)", NO_VERB, 12);
+        refused("(?i:)?(*UTF8)", NO_VERB, 11);
+        refused("(?R)?(*UTF8)", NO_VERB, 10);
         refused("(a))(*UTF8)", "unmatched parentheses", 3);
         refused("(?:+", NO_REPEAT, 3);
         refused("(?J)(?<n>c)(?<n>c)(*UTF8)", NO_VERB, 23);

@@ -1015,18 +1015,29 @@ unsafe fn count_call(
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
-/// Spreads a list over the registers: how many; `None` if it is no proper list or too long.
-fn spread(cx: &mut Cx, list: Term) -> Option<usize> {
+/// Most arguments that `apply/3` takes, and `apply/2`: more than any function has, which is then found not to be there.
+pub(super) const MOST_APPLIED: usize = crate::cx::X_REGS - 1;
+const MOST_APPLIED_FUN: usize = MOST_APPLIED - 1;
+
+/// Spreads a list over the registers: how many; `None` if it is no proper list or longer than `most`.
+fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
     let mut it = list.list_iter();
     let mut n = 0;
     for t in it.by_ref() {
-        if n > crate::cx::MAX_ARGS {
+        if n >= most {
             return None;
         }
         cx.x[n] = t;
         n += 1;
     }
-    (it.tail().is_nil() && n <= crate::cx::MAX_ARGS).then_some(n)
+    it.tail().is_nil().then_some(n)
+}
+/// What is wrong with arguments that could not be spread.
+fn not_spread(cx: &mut Cx, list: Term, most: usize) -> Fail {
+    match list.list_iter().take(most + 1).count() > most {
+        true => Fail::SystemLimit,
+        false => cx.error(am::BADARG),
+    }
 }
 unsafe fn i_apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_list(cx, pc, h(pc, 1) + 1)
@@ -1038,11 +1049,12 @@ pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (m, f, n, args) = loop {
         let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
-        let Some(n) = spread(cx, args) else {
-            if m.is_atom() && f.is_atom() && args.list_to_vec().is_some() {
-                // More arguments than any function has.
+        let Some(n) = spread(cx, args, MOST_APPLIED) else {
+            if m.is_atom() && f.is_atom() {
+                let fail = not_spread(cx, args, MOST_APPLIED);
+                let at = place_of_apply(cx, pc);
                 let first = First::Native(am::ERLANG, am::APPLY, &[m, f, args]);
-                return exc::raise(cx, pc, Fail::SystemLimit, first);
+                return exc::raise(cx, at, fail, first);
             }
             return bad_apply(cx, pc, m, f, args);
         };
@@ -1051,6 +1063,10 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
             break (m, f, n, args);
         }
     };
+    if n > crate::cx::MAX_ARGS && m.is_atom() && f.is_atom() {
+        cx.heap.stop = cx.heap.stop.add(drop);
+        return undefined(cx, std::ptr::null(), m, f, args);
+    }
     if let Some(next) = raise_here(cx, pc, m, f, n) {
         return next;
     }
@@ -1069,8 +1085,8 @@ unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (f, args) = (cx.x[0], cx.x[1]);
-    let Some(n) = spread(cx, args) else {
-        let fail = cx.error(am::BADARG);
+    let Some(n) = spread(cx, args, MOST_APPLIED_FUN) else {
+        let fail = not_spread(cx, args, MOST_APPLIED_FUN);
         let at = place_of_apply(cx, pc);
         let first = First::Native(am::ERLANG, am::APPLY, &[f, args]);
         return exc::raise(cx, at, fail, first);
@@ -1097,18 +1113,22 @@ unsafe fn func_info(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// The function of an export isn't there.
 unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let x = &*(q(pc, 1) as *const Export);
-    let n = x.arity as usize;
+    let args = args_list(cx, x.arity as usize);
+    undefined(cx, pc, x.module, x.function, args)
+}
+
+/// Has the error handler called for a function that isn't there, or fails for want of one.
+unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -> *const u64 {
     let module = cx.process_error_handler();
     let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
     let to = target.address.load(Ordering::Acquire);
-    if to == target.stub.as_ptr() as *mut u64 || module == x.module {
-        let args: Vec<Term> = cx.x[..n].to_vec();
+    if to == target.stub.as_ptr() as *mut u64 || module == m {
+        let args = args.list_to_vec().unwrap_or_default();
         let fail = cx.error(am::UNDEF);
-        return exc::raise(cx, pc, fail, First::Function(x.module, x.function, &args));
+        return exc::raise(cx, pc, fail, First::Function(m, f, &args));
     }
-    let args = args_list(cx, n);
-    cx.x[0] = x.module;
-    cx.x[1] = x.function;
+    cx.x[0] = m;
+    cx.x[1] = f;
     cx.x[2] = args;
     collect_after(cx, 3, 0);
     to

@@ -3,7 +3,7 @@
 //! The bottom of every stack is one word, the address of the code that ends the process normally. It is there as long
 //! as the process lives.
 
-use super::call::i_apply;
+use super::call::{MOST_APPLIED, i_apply};
 use super::{Exit, RECEIVE, exc, slow_op};
 use crate::code;
 use crate::cx::Cx;
@@ -67,14 +67,14 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
     let mut n = 0;
     let mut it = args.list_iter();
-    while it.next().is_some() && n <= crate::cx::MAX_ARGS {
+    while it.next().is_some() && n <= MOST_APPLIED {
         n += 1;
     }
-    if !m.is_atom() || !f.is_atom() || !it.tail().is_nil() || n > crate::cx::MAX_ARGS {
+    if !m.is_atom() || !f.is_atom() || !it.tail().is_nil() || n > MOST_APPLIED {
         let name = purlin_term::atom::intern("hibernate");
         let first = exc::First::Native(am::ERLANG, name, &[m, f, args]);
         let fail = match args.list_to_vec() {
-            Some(v) if m.is_atom() && f.is_atom() && v.len() > crate::cx::MAX_ARGS => {
+            Some(v) if m.is_atom() && f.is_atom() && v.len() > MOST_APPLIED => {
                 crate::cx::Fail::SystemLimit
             }
             _ => crate::cx::Fail::Badarg,

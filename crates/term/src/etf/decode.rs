@@ -13,6 +13,9 @@ use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+/// Bits of the first word of a reference in the older formats, and in any that this node makes.
+const REF_FIRST_BITS: u32 = 18;
+
 /// Why bytes are no term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
@@ -340,8 +343,13 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 *n = self.u32()?;
             }
         }
+        let wide = nums[0] >> REF_FIRST_BITS != 0;
+        if wide && t != tag::NEWER_REFERENCE {
+            return self.bad();
+        }
         if name == node::this_name() && creation == node::this_creation() {
-            if count > 3 {
+            // This node makes none of more words, nor with more in the first.
+            if count > 3 || wide {
                 return self.bad();
             }
             let num = [nums[0], nums[1], nums[2]];
