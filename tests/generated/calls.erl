@@ -139,6 +139,7 @@ plain([H | T]) -> [plain(H) | plain(T)];
 plain({E, B, R}) when is_binary(B) orelse is_list(B), (E =:= error orelse E =:= incomplete) -> {E, plain(B), try lists:flatten([R]) catch _:_ -> R end};
 plain({re_pattern, A, B, C, Code}) when is_binary(Code) -> {re_pattern, A, B, C};
 %% How many of a fun there are by now.
+plain(T) when T =:= heap_binary; T =:= refc_binary; T =:= sub_binary -> a_binary;
 plain({refc, N}) when is_integer(N) -> refc;
 plain(T) when is_tuple(T), tuple_size(T) < 1000 -> list_to_tuple(plain(tuple_to_list(T)));
 plain(T) when is_map(T), map_size(T) =< 32 -> maps:map(fun(_, V) -> plain(V) end, T);

@@ -206,7 +206,7 @@ calls(funs) ->
          {maps, update_with, [any, closure, map]}, {maps, update_with, [any, closure, any, map]}, {maps, intersect_with, [closure, map, map]}, {lists, keymap, [closure, small, tuples]},
          {lists, zipwith3, [closure, list, list, list]}, {lists, foldl, [closure, any, any]}, {erlang, '<', [closure, closure]}, {calls, name, [closure]}];
 calls(shared_numbers) ->
-    [{atomics, new, [small, options]}, {atomics, new, [thing, thing]}, {counters, new, [small, options]}, {counters, new, [thing, thing]}, {calls, atomic, [small, array_steps]},
+    [{atomics, new, [small, options]}, {atomics, new, [wrong, thing]}, {counters, new, [small, options]}, {counters, new, [wrong, thing]}, {calls, atomic, [small, array_steps]},
      {calls, counter, [small, word, array_steps]}, {calls, persistent, [persistent_steps]}, {persistent_term, get, [any, any]}, {persistent_term, get, [thing]},
      {persistent_term, erase, [thing]}] ++
         [{atomics, F, [identifier, small]} || F <- [get]] ++ [{atomics, F, [thing, thing, thing]} || F <- [put, add, sub, add_get, sub_get, exchange]] ++
@@ -229,7 +229,7 @@ calls(patterns) ->
 calls(erlang) -> every(erlang, harmful());
 %% Not what fills the memory where it is told large numbers.
 calls(data) ->
-    lists:append([every(M, [version, on_load, info, duplicate, seq, copy, copies, chars, pad, new]) || M <- [lists, maps, binary, string, unicode, math, re, base64, proplists, queue, ordsets, gb_sets, gb_trees, orddict, sets, array, zlib,
+    lists:append([every(M, [version, on_load, info, duplicate, seq, copy, copies, chars, pad, new, referenced_byte_size]) || M <- [lists, maps, binary, string, unicode, math, re, base64, proplists, queue, ordsets, gb_sets, gb_trees, orddict, sets, array, zlib,
                                         atomics, counters]]);
 calls(emulator) ->
     every(ets, [i, all, fun2ms, info]) ++

@@ -33,6 +33,16 @@ main() ->
     [io:format("~w ~s: ~w~n", [F, P, try apply(re, F, [S, P | A]) catch C:E -> {C, E} end])
      || {F, A} <- [{run, [[global]]}, {split, []}, {replace, ["x", [global]]}, {run, [[global, {capture, all, binary}]]}], S <- [<<65, 67, 45, 224, 160, 128>>, <<"a\x{1F600}b\x{E4}"/utf8>>, <<"abc">>, <<>>],
         P <- ["(*UTF8)", "(*UTF8)a?", "(*UTF8)(?<=(.))", "(*UTF8)\\b|(?=(.))", "(*UTF8).*?", "(*UTF8)()[^a]?"]],
+    %% Equal keys that look otherwise.
+    All = fun() -> [E || {{?MODULE, K}, _} = E <- persistent_term:get(), K == 0] end,
+    [io:format("~w ~w ~w: ~w~n", [A, B, V, [{Do(), All()} || Do <- [fun() -> persistent_term:put({?MODULE, A}, 1) end, fun() -> persistent_term:put({?MODULE, B}, V) end, fun() -> persistent_term:get({?MODULE, A}) end,
+                                                                   fun() -> persistent_term:erase({?MODULE, B}) end, fun() -> persistent_term:put({?MODULE, B}, V) end, fun() -> persistent_term:put({?MODULE, A}, V) end,
+                                                                   fun() -> persistent_term:erase({?MODULE, A}) end, fun() -> persistent_term:erase({?MODULE, B}) end]]])
+     || A <- [0.0, -0.0], B <- [0.0, -0.0], V <- [1, 2]],
+    %% What a process is asked to do for another must be something.
+    [io:format("~w: ~w~n", [A, try erlang:check_process_code(P, A) catch C:E -> {C, E} end]) || P <- [self(), spawn(fun() -> ok end), whereis(init)], A <- [lists, [], 1.5, #{}]],
+    [io:format("~w ~w: ~w~n", [K, A, try erts_internal:request_system_task(whereis(init), normal, {K, none, A}) catch C:E -> {C, E} end])
+     || K <- [check_process_code, garbage_collect, strange], A <- [lists, [], 1.5, #{}, major, minor]],
     applied().
 
 %% More arguments than a function may have.

@@ -21,7 +21,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::graph::Graph;
 use purlin_term::heap::{Heap, OffHeap};
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
-use purlin_term::{Alloc, Term, am, compare, hash, map};
+use purlin_term::{Alloc, Term, am, compare, etf, hash, map};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -143,11 +143,16 @@ impl Table {
             std::hint::spin_loop();
         }
     }
-    /// The entry of a key, even if it was erased. The caller holds the lock.
+    /// The entry of a key, even if it was erased; equal keys that look otherwise (`0.0` and `-0.0`) have entries of their
+    /// own, of which one at most has a value. The caller holds the lock.
     fn entry(&self, _: &Writer, key: Term) -> Option<&'static Entry> {
         let hash = hash::internal(key);
+        let bytes = std::cell::OnceCell::new();
         probe(self.slots(), hash, |e| {
-            e.hash == hash && compare::eq_exact(e.key, key)
+            e.hash == hash
+                && compare::eq_exact(e.key, key)
+                && (e.key.raw() == key.raw()
+                    || *bytes.get_or_init(|| external(key)) == external(e.key))
         })
     }
     /// All entries that have a value, with it. The caller holds the lock.
@@ -358,37 +363,58 @@ fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
 fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
-    if let Some(e) = t.entry(&w, key) {
-        let old = e.get();
-        if old.is_none_or(|old| !compare::eq_exact(old, value)) {
-            let (_, regions) = region::counted_totals();
-            let keep = match regions < MANY_REGIONS {
-                true => Keep::Counted,
-                false => Keep::IfSmall,
-            };
-            let v = publish(&mut w, &cx.heap, value, keep);
-            let value_bytes = e.to.load(Ordering::Relaxed) - e.from.load(Ordering::Relaxed);
-            let key_bytes = e.bytes.load(Ordering::Relaxed) - value_bytes;
-            if old.is_some() {
-                e.retire();
-            } else {
-                w.live += 1;
-            }
-            e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
-            e.from.store(v.from, Ordering::Relaxed);
-            e.to.store(v.from + v.bytes, Ordering::Relaxed);
-            e.set(v.term);
-        }
+    let other = t.find(key);
+    if other.is_some_and(|(_, old)| compare::eq_exact(old, value)) {
         return Ok(am::OK);
+    }
+    put(cx, &mut w, key, value);
+    // Readers find the one or the other.
+    if let Some((e, _)) = other
+        && !t.entry(&w, key).is_some_and(|now| std::ptr::eq(now, e))
+    {
+        e.retire();
+        e.set(Term::NON_VALUE);
+        w.live -= 1;
+    }
+    Ok(am::OK)
+}
+
+/// How a term looks.
+fn external(t: Term) -> Vec<u8> {
+    etf::encode(t, etf::encode::Options::default())
+}
+
+/// Gives the entry of that very key a value, which is not the one that it has; one is made if there is none.
+fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
+    let t = table();
+    if let Some(e) = t.entry(w, key) {
+        let (_, regions) = region::counted_totals();
+        let keep = match regions < MANY_REGIONS {
+            true => Keep::Counted,
+            false => Keep::IfSmall,
+        };
+        let v = publish(w, &cx.heap, value, keep);
+        let value_bytes = e.to.load(Ordering::Relaxed) - e.from.load(Ordering::Relaxed);
+        let key_bytes = e.bytes.load(Ordering::Relaxed) - value_bytes;
+        if e.get().is_some() {
+            e.retire();
+        } else {
+            w.live += 1;
+        }
+        e.bytes.store(key_bytes + v.bytes, Ordering::Relaxed);
+        e.from.store(v.from, Ordering::Relaxed);
+        e.to.store(v.from + v.bytes, Ordering::Relaxed);
+        e.set(v.term);
+        return;
     }
     let size = t.slots().len();
     if (w.filled + 1) * 2 > size {
         // As large as before where it is erased entries that fill it.
         let size = if w.live * 4 >= size { size * 2 } else { size };
-        t.resize(&mut w, size);
+        t.resize(w, size);
     }
-    let k = publish(&mut w, &cx.heap, key, Keep::Always);
-    let v = publish(&mut w, &cx.heap, value, Keep::IfSmall);
+    let k = publish(w, &cx.heap, key, Keep::Always);
+    let v = publish(w, &cx.heap, value, Keep::IfSmall);
     let e: &'static Entry = Box::leak(Box::new(Entry {
         key: k.term,
         hash: hash::internal(k.term),
@@ -400,7 +426,6 @@ fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     insert(t.slots(), e);
     w.filled += 1;
     w.live += 1;
-    Ok(am::OK)
 }
 
 fn get(cx: &mut Cx, key: Term) -> Option<Term> {

@@ -782,7 +782,12 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
     {
         return Err(Fail::Badarg);
     }
-    if !target.is_local_pid() {
+    let fits = match () {
+        _ if kind == a_garbage_collect() => arg == a_major() || arg == atom::intern("minor"),
+        _ if kind == a_check_process_code() => arg.is_atom(),
+        _ => true,
+    };
+    if !fits || !target.is_local_pid() {
         return Err(Fail::Badarg);
     }
     let id = OwnedTerm::copy_of(id);

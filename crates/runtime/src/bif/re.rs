@@ -110,7 +110,9 @@ const COMPILE_OPTIONS: u32 = sys::PCRE2_ANCHORED
 struct Code {
     code: *mut sys::pcre2_code_8,
     groups: u32,
+    /// By option; by the pattern's own word, too.
     unicode: bool,
+    utf: bool,
     dupnames: bool,
     use_crlf: bool,
     /// Group numbers by name, in the order of names.
@@ -261,6 +263,7 @@ impl Code {
             code,
             groups: info(code, sys::PCRE2_INFO_CAPTURECOUNT, 0u32),
             unicode: src.options & sys::PCRE2_UTF != 0,
+            utf: info(code, sys::PCRE2_INFO_ALLOPTIONS, 0u32) & sys::PCRE2_UTF != 0,
             dupnames: src.options & sys::PCRE2_DUPNAMES != 0,
             use_crlf: matches!(
                 nl,
@@ -824,9 +827,9 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifRes
     if first && code.unicode && std::str::from_utf8(before).is_err() {
         return Err(Fail::Badarg);
     }
+    // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
     let found = match within_character(bytes, o.offset) {
-        // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
-        Some((at, end)) if !first && code.unicode => exec_within(&code, bytes, (at, end), &mut o),
+        Some((at, end)) if !first && code.utf => exec_within(&code, bytes, (at, end), &mut o),
         _ => exec(&code, bytes, &o, check),
     };
     let found = match found {
