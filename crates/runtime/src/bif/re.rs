@@ -676,9 +676,9 @@ fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
     ))
 }
 
-/// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character each, of the
-/// same number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
-/// these. What lies before is seen whole.
+/// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character of the first
+/// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
+/// that one. What lies before is seen whole.
 fn exec_within(
     code: &Code,
     bytes: &[u8],
@@ -686,22 +686,22 @@ fn exec_within(
     o: &mut Options,
 ) -> Result<Groups, c_int> {
     let offset = std::mem::replace(&mut o.offset, end);
-    let rest = bytes[offset..end].iter().map(|&b| char::from(b));
-    let mut subject = bytes[..end].to_vec();
-    subject.extend_from_slice(rest.collect::<String>().as_bytes());
-    subject.extend_from_slice(&bytes[end..]);
+    let mut buffer = [0; 4];
+    let rest = char::from(bytes[offset])
+        .encode_utf8(&mut buffer)
+        .as_bytes();
+    let subject = [&bytes[..end], rest, &bytes[end..]].concat();
     let found = exec(code, &subject, o, true);
     o.offset = offset;
-    // Two bytes each in place of one.
-    let left = end - offset;
     let place = |p: usize| match p {
-        p if p >= end + 2 * left => p - 2 * left,
-        p if p >= end => offset + (p - end) / 2,
+        p if p >= end + rest.len() => p - rest.len(),
+        p if p >= end => offset,
         p => p.min(at),
     };
-    let groups = found?;
-    let range = |(a, b)| (place(a), place(b));
-    Ok(groups.into_iter().map(|g| g.map(range)).collect())
+    // What ends where the character does, and began before, was looked back at.
+    let range =
+        |(a, b): (usize, usize)| (place(a), if a < end && b == end { end } else { place(b) });
+    Ok(found?.into_iter().map(|g| g.map(range)).collect())
 }
 
 /// Subjects above this many bytes are remembered as valid UTF-8.
