@@ -775,17 +775,10 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
         Some(&[kind, id]) if kind == atom::intern("system_task_test") => (kind, id, NIL),
         _ => return Err(Fail::Badarg),
     };
-    if arg != NIL
-        && kind != a_garbage_collect()
-        && kind != a_check_process_code()
-        && kind != a_copy_literals()
-    {
-        return Err(Fail::Badarg);
-    }
     let fits = match () {
         _ if kind == a_garbage_collect() => arg == a_major() || arg == atom::intern("minor"),
         _ if kind == a_check_process_code() => arg.is_atom(),
-        _ => true,
+        _ => kind == a_copy_literals() || kind == atom::intern("system_task_test"),
     };
     if !fits || !target.is_local_pid() {
         return Err(Fail::Badarg);
