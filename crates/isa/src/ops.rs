@@ -246,9 +246,12 @@ specific_ops! {
     SelectLinear select_linear [S, L, W, List] "compare with each: value, label pairs";
     JumpTable jump_table [R, L, Q, W, List] "index by small minus first; n label offsets";
     SelectArity select_arity [R, L, W, List] "search the headers in order: header, label pairs";
+    TypeSwitch type_switch [R, W, List] "jump by the type: count, label offset of each class of terms";
     // Arithmetic and natives in bodies and guards.
     Add add [L, V, V, R, H] "dst = a + b; live";
     Sub sub [L, V, V, R, H] "dst = a - b; live";
+    AddCallOnly add_call_only [L, V, V, R, L, H] "add, which has no label; call_only";
+    SubCallOnly sub_call_only [L, V, V, R, L, H] "sub, likewise; call_only";
     Mul mul [L, V, V, R, H] "dst = a * b; live";
     IntDiv int_div [L, V, V, R, H] "dst = a div b; live";
     Rem rem_ [L, V, V, R, H] "dst = a rem b; live";

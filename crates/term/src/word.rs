@@ -37,6 +37,17 @@ pub const TAG_ATOM: u64 = 0x0B;
 pub const TAG_CATCH: u64 = 0x1B;
 pub const NIL_WORD: u64 = 0x3B;
 
+/// Classes of terms: see [`Term::type_class`].
+pub const TYPE_CLASSES: usize = 22;
+/// The class of list cells; those before it are of what is boxed, by subtag.
+pub const CLASS_LIST: usize = 16;
+pub const CLASS_NIL: usize = 17;
+/// The classes of other immediates, by the upper half of the four-bit tag.
+pub const CLASS_PID: usize = 18;
+pub const CLASS_PORT: usize = 19;
+pub const CLASS_ATOM: usize = 20;
+pub const CLASS_SMALL: usize = 21;
+
 /// Least and greatest small integers (60 bits).
 pub const MIN_SMALL: i64 = -(1 << 59);
 pub const MAX_SMALL: i64 = (1 << 59) - 1;
@@ -311,6 +322,16 @@ impl Term {
     #[inline(always)]
     pub fn subtag(self) -> Option<Subtag> {
         self.boxed_header().map(header_subtag)
+    }
+    /// What type tests can be told from, but for those that look into the object: below [`TYPE_CLASSES`].
+    #[inline(always)]
+    pub fn type_class(self) -> usize {
+        match self.boxed_header() {
+            Some(h) => (h >> 2 & 0xF) as usize,
+            None if self.is_list_ptr() => CLASS_LIST,
+            None if self.is_nil() => CLASS_NIL,
+            None => CLASS_PID + (self.0 >> 2 & 3) as usize,
+        }
     }
     #[inline(always)]
     fn has_subtag(self, s: Subtag) -> bool {

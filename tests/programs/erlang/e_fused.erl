@@ -10,6 +10,8 @@ main() ->
     compared(),
     sums(),
     sizes(),
+    chains(),
+    loops(),
     funs(),
     caught(),
     queue().
@@ -122,6 +124,65 @@ sizes() ->
 size_funs() ->
     [fun(V) -> byte_size(V) end, fun(V) -> tuple_size(V) end, fun(V) -> map_size(V) end, fun(V) -> length(V) end,
      fun(V) -> hd(V) end, fun(V) -> tl(V) end, fun(V) -> element(2, V) end].
+
+%% Tests of the type, one after another.
+chains() ->
+    Port = hd(erlang:ports()),
+    Vs = [1, -(1 bsl 70), 1 bsl 70, 1.5, a, true, [], [1], {}, {1, 2}, {tag, 2}, <<>>, <<1:1>>, binary:part(<<1, 2, 3>>, 1, 1),
+          bits(3, <<1, 2, 3>>), binary:copy(<<7>>, 200), self(), Port, make_ref(), fun() -> 1 end, fun lists:map/2, #{},
+          maps:from_list([{I, I} || I <- lists:seq(1, 100)])],
+    show("chain", [chain(?MODULE:opaque(V)) || V <- Vs]),
+    show("chain of others", [others(?MODULE:opaque(V), ?MODULE:opaque(V)) || V <- Vs]),
+    show("chain without end", [safe(fun() -> open(?MODULE:opaque(V)) end) || V <- [1, a, [], {}, #{}, 1.0, <<1:3>>, <<1>>]]),
+    show("in a body", [in_body(?MODULE:opaque(V)) || V <- Vs]).
+chain(X) when is_map(X) -> map;
+chain(X) when is_tuple(X), tuple_size(X) =:= 2, element(1, X) =:= tag -> tagged;
+chain(X) when is_tuple(X) -> tuple;
+chain(X) when is_boolean(X) -> boolean;
+chain(X) when is_atom(X) -> atom;
+chain([]) -> nil;
+chain(X) when is_list(X) -> list;
+chain(X) when is_binary(X) -> binary;
+chain(X) when is_bitstring(X) -> bitstring;
+chain(X) when is_integer(X) -> integer;
+chain(X) when is_float(X) -> float;
+chain(X) when is_function(X, 0) -> fun0;
+chain(X) when is_function(X) -> function;
+chain(X) when is_pid(X) -> pid;
+chain(X) when is_port(X) -> port;
+chain(X) when is_reference(X) -> reference.
+others(_, Y) when is_number(Y) -> number;
+others(_, [_ | _]) -> cons;
+others(_, {tag, Z}) -> Z;
+others(_, Y) when is_pid(Y) -> pid;
+others(X, Y) when is_reference(Y) -> is_reference(X);
+others(_, Y) when is_bitstring(Y) -> bit_size(Y);
+others(_, _) -> other.
+open(X) when is_integer(X) -> integer;
+open(X) when is_atom(X) -> atom;
+open(X) when is_list(X) -> list;
+open(X) when is_tuple(X) -> tuple;
+open(X) when is_binary(X) -> binary.
+in_body(X) ->
+    Y = ?MODULE:opaque({X, X}),
+    Z = element(1, Y),
+    R = if is_float(Z) -> float; is_atom(Z) -> atom; is_list(Z) -> list; is_map(Z) -> map; is_integer(Z) -> integer; true -> no end,
+    ?MODULE:opaque(R), {R, is_tuple(Y)}.
+
+%% Sums before a call that ends the function, of what is small and isn't.
+loops() ->
+    Start = (1 bsl 59) - 3,
+    show("up", [up(?MODULE:opaque(X), 6) || X <- [0, Start, 1.5, -Start - 4]]),
+    show("down", [down(?MODULE:opaque(X), 6) || X <- [0, Start, 1.5, -Start - 1]]),
+    show("long", up(0, 20000)),
+    show("no number", [place(fun() -> up(?MODULE:opaque(a), 2) end), place(fun() -> down(?MODULE:opaque([]), 2) end)]).
+up(X, 0) -> X;
+up(X, N) -> up(N - 1, X + 1, again).
+up(N, X, again) -> up(X, N).
+down(X, 0) -> X;
+down(X, N) -> down(N - 1, X - 1, again).
+down(N, X, again) -> down(X, N).
+place(F) -> try F() catch C:R:S -> {C, R, [{M, G, A, lists:keyfind(line, 1, L)} || {M, G, A, L} <- S, M =:= ?MODULE]} end.
 
 %% Calls of what is no fun, or one of another arity.
 funs() ->

@@ -49,6 +49,12 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::BsContextPosition, &[c, p, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
             Some((Op::BsNextBytePosition, vec![l, c, p, d, live]))
         }
+        ((Op::Add, &[NONE, a, b, d, _]), (Op::CallOnly, &[to, n])) => {
+            Some((Op::AddCallOnly, vec![NONE, a, b, d, to, n]))
+        }
+        ((Op::Sub, &[NONE, a, b, d, _]), (Op::CallOnly, &[to, n])) => {
+            Some((Op::SubCallOnly, vec![NONE, a, b, d, to, n]))
+        }
         ((Op::IsGe, &[l, s, Arg::C(lo)]), (Op::IsGe, &[l2, Arg::C(hi), s2]))
             if l == l2 && s == s2 && is_register(s) && is_small(lo) && is_small(hi) =>
         {

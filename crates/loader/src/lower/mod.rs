@@ -4,6 +4,7 @@
 //! from an [`Env`]. The result needs no relocation: it holds absolute words and relative jumps.
 
 pub mod bits;
+mod chain;
 mod emit;
 mod flow;
 mod fuse;
@@ -85,6 +86,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         live: 0,
         clear_frames: false,
         guarded: Vec::new(),
+        switched: Vec::new(),
     };
     for f in &code.functions {
         l.function(f)?;
@@ -114,6 +116,8 @@ struct Lower<'a> {
     clear_frames: bool,
     /// Labels of it that must not be run into.
     guarded: Vec<u32>,
+    /// Labels of it whose tests a `type_switch` before them leads to.
+    switched: Vec<u32>,
 }
 
 impl Lower<'_> {
@@ -129,6 +133,7 @@ impl Lower<'_> {
         let flow = flow::check(self.file, code, f)?;
         self.clear_frames = flow.clear_frames;
         self.guarded = flow.guarded;
+        self.switched.clear();
         let native = self.env.own_native(f.name, f.arity);
         let mut i = 0;
         while i < instrs.len() {
@@ -252,6 +257,12 @@ impl Lower<'_> {
         let ins = &instrs[i];
         let a = code.args(ins);
         let next = instrs.get(i + 1);
+        let before = i.checked_sub(1).map(|k| &instrs[k]);
+        if let Some(labels) = self.type_switch(before, ins) {
+            let r = self.s(a[1]);
+            let n = Arg::W(labels.len() as u32);
+            self.e.op_list(Op::TypeSwitch, &[r, n], &labels);
+        }
         match ins.op {
             g::LABEL => {
                 let n = self.u(a[0]) as u32;

@@ -148,7 +148,7 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
         out.push_str(if i == 0 { "" } else { ", " });
         let label = match row.name {
             "select_val" => i >= count,
-            "jump_table" => true,
+            "jump_table" | "type_switch" => true,
             "select_linear" | "select_arity" => i % 2 == 1,
             _ => false,
         };

@@ -2,7 +2,7 @@
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
 
 use super::operands::*;
-use super::{Exit, collect_after, exc, go, outlined, slow_op};
+use super::{Exit, collect_after, exc, go, outlined, slow_op, stress};
 use crate::cx::Cx;
 use crate::trace::calls;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
@@ -207,6 +207,18 @@ unsafe fn context<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize
     hp: *mut Term,
     reds: i64,
 ) -> Exit {
+    let u = (pc as *const u16).add(1);
+    let (t, heap) = (C1::get(cx, e, u.add(AT)), &(*cx).heap);
+    let room = (e as usize - hp as usize) / 8 >= MATCH_CONTEXT_WORDS + heap.stack_reserve;
+    if room
+        && !heap.gc_wanted
+        && !stress(cx)
+        && let Some((original, base, pos, end)) = place(t)
+    {
+        write_context(hp, original, base, pos, end, 0);
+        C1::set(cx, e, u.add(AT), Term::boxed_at(hp));
+        return again(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
+    }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
@@ -216,12 +228,21 @@ unsafe fn context<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize
     if next.is_null() {
         return (*cx).interp.exit;
     }
-    if next == pc && calls::is_breakpoint(pc) {
+    let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    if next == pc {
+        return again(cx, pc, e, hp, reds);
+    }
+    go!(cx, next, e, hp, reds)
+}
+/// Runs the instruction at `pc` once more.
+#[inline(always)]
+unsafe fn again(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+    if calls::is_breakpoint(pc) {
         // At the entry of a traced function, whose call has been told already.
         let h = super::HANDLERS[calls::original(pc) as usize];
-        return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+        return h(cx, pc, e, hp, reds);
     }
-    go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+    go!(cx, pc, e, hp, reds)
 }
 unsafe fn start_in_place<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize>(
     cx: &mut Cx,
@@ -318,6 +339,18 @@ fn size_bits(size: Term, unit: u32) -> Option<usize> {
 unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots: usize) -> Term {
     let base = original.as_bits().map_or(std::ptr::null(), |b| b.base);
     let p = cx.heap.alloc(MATCH_CONTEXT_WORDS + slots);
+    write_context(p, original, base, pos, end, slots);
+    Term::boxed_at(p)
+}
+#[inline(always)]
+unsafe fn write_context(
+    p: *mut Term,
+    original: Term,
+    base: *const u8,
+    pos: usize,
+    end: usize,
+    slots: usize,
+) {
     let w = p as *mut u64;
     w.write(header(
         Subtag::MatchContext,
@@ -330,7 +363,18 @@ unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots
     for i in 0..slots {
         w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
     }
-    Term::boxed_at(p)
+}
+/// Of a bit string: the original, its first byte, and where in its bits the string starts and ends.
+#[inline(always)]
+unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
+    let b = t.as_bits()?;
+    if t.subtag() != Some(Subtag::SubBin) {
+        return Some((t, b.base, 0, b.bit_len));
+    }
+    let original = *t.ptr().add(4);
+    let base = original.as_bits().map_or(b.base, |o| o.base);
+    let pos = (b.base as usize - base as usize) * 8 + b.bit_offset as usize;
+    Some((original, base, pos, pos + b.bit_len))
 }
 
 /// A context for `t`, or that it is; `None` for what is no bit string.
@@ -345,14 +389,8 @@ unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
         }
         return Some(t);
     }
-    let b = t.as_bits()?;
-    let mut original = t;
-    if t.subtag() == Some(Subtag::SubBin) {
-        original = *t.ptr().add(4);
-    }
-    let whole = original.as_bits().map_or(b.base, |o| o.base);
-    let pos = (b.base as usize - whole as usize) * 8 + b.bit_offset as usize;
-    Some(new_context(cx, original, pos, pos + b.bit_len, slots))
+    let (original, _, pos, end) = place(t)?;
+    Some(new_context(cx, original, pos, end, slots))
 }
 
 unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {

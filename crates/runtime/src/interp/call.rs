@@ -65,7 +65,7 @@ unsafe fn yield_at(
 /// A call of what is at `pc`.
 #[cold]
 #[inline(never)]
-unsafe fn used_up(
+pub(super) unsafe fn used_up(
     cx: *mut Cx,
     pc: *const u64,
     e: *mut Term,
@@ -139,6 +139,8 @@ macro_rules! call_to {
         go!($cx, to, $e, $hp, reds)
     }};
 }
+
+pub(super) use call_to;
 
 macro_rules! call_ext_to {
     ($cx:ident, $export:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
@@ -226,9 +228,9 @@ call_ops! {
     op_call_fun(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
         let f = (&(*cx).x)[n];
-        let to = fun_target(cx, f, n);
+        let to = bare_target(f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds);
+            return call_closure(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(pc.add(words(1)) as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -236,9 +238,9 @@ call_ops! {
     op_call_fun2(cx, pc, e, hp, reds) {
         let n = h(pc, 1);
         let f = source(cx, e, q(pc, 2));
-        let to = fun_target(cx, f, n);
+        let to = bare_target(f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds);
+            return call_closure2(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(pc.add(words(5)) as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -264,6 +266,57 @@ call_ops! {
     op_yield(cx, pc, e, hp, reds) {
         yield_at(cx, pc.add(words(1)), e, hp, reds, h(pc, 1))
     }
+}
+
+// As `call_fun` and `call_fun2`, of any fun.
+#[inline(never)]
+unsafe fn call_closure(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let n = h(pc, 1);
+    let f = (&(*cx).x)[n];
+    let to = fun_target(cx, f, n);
+    if to.is_null() {
+        return no_fun(cx, pc, e, hp, reds);
+    }
+    (e as *mut u64).write(pc.add(words(1)) as u64);
+    call_fun_to!(cx, to, e, hp, reds, f, n)
+}
+#[inline(never)]
+unsafe fn call_closure2(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let n = h(pc, 1);
+    let f = source(cx, e, q(pc, 2));
+    let to = fun_target(cx, f, n);
+    if to.is_null() {
+        return no_fun(cx, pc, e, hp, reds);
+    }
+    (e as *mut u64).write(pc.add(words(5)) as u64);
+    call_fun_to!(cx, to, e, hp, reds, f, n)
+}
+
+/// Where the code of `f` starts, if it is a fun of `n` arguments without an environment, which is no function by name; else null.
+#[inline(always)]
+unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
+    if !f.is_fun() {
+        return std::ptr::null();
+    }
+    let p = f.ptr();
+    // Arguments, words of the environment, whether it is a function by name.
+    if (*p.add(3)).raw() & 0x1_FFFF != n as u64 {
+        return std::ptr::null();
+    }
+    let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
+    (*entry).address.load(Ordering::Acquire)
 }
 
 /// Registers that the code of fun `f` reads.

@@ -1,5 +1,6 @@
 //! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
 
+use super::call::{call_to, used_up};
 use super::operands::*;
 use super::{Exit, collect, go, stress, stress_done};
 use crate::cx::Cx;
@@ -584,6 +585,11 @@ op!(op_jump_table<A: Src>(cx, pc, e, hp, reds, u) {
     }
     go!(cx, label(pc, u, 1), e, hp, reds)
 });
+op!(op_type_switch<A: Src>(cx, pc, e, hp, reds, u) {
+    let class = A::get(cx, e, u).type_class();
+    let list = pc.add(words(3));
+    go!(cx, pc.offset(*list.add(class) as isize), e, hp, reds)
+});
 op!(op_select_arity<A: Src>(cx, pc, e, hp, reds, u) {
     let t = A::get(cx, e, u);
     if t.is_boxed() {
@@ -632,7 +638,34 @@ unsafe fn arith_slow(
 }
 
 macro_rules! add_op {
-    ($($name:ident $general:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+    ($($name:ident $general:ident $name_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    let u = u.add(2 + A::U + B::U);
+                    D::set(cx, e, u, Term::from_raw(v as u64));
+                    call_to!(cx, label(pc, u, 1), e, hp, reds, h(u, 3))
+                }
+            }
+            return $general_call::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general_call<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let u = (pc as *const u16).add(1);
+            let $a = A::get(cx, e, u.add(2));
+            let $b = B::get(cx, e, u.add(2 + A::U));
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+            }
+            let u = u.add(2 + A::U + B::U);
+            D::set(cx, e, u, t);
+            let hp = (*cx).heap.htop;
+            call_to!(cx, label(pc, u, 1), e, hp, reds, h(u, 3))
+        }
         op!($name<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, u) {
             let $a = A::get(cx, e, u.add(2));
             let $b = B::get(cx, e, u.add(2 + A::U));
@@ -664,8 +697,8 @@ macro_rules! add_op {
     )*};
 }
 add_op! {
-    op_add add false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
-    op_sub sub true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
+    op_add add op_add_call_only add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+    op_sub sub op_sub_call_only sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
 }
 
 /// The general case of an operation on integers: leaves the result in the context. False where it fails.

@@ -254,8 +254,17 @@ pub(crate) unsafe fn stress_done(_cx: *mut Cx) {
 }
 
 /// As [`collect`], if natives asked for it, with one register more.
+#[inline(always)]
 pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
-    if !((*cx).heap.gc_wanted || stress(cx)) || live == purlin_loader::lower::NO_LIVE as usize {
+    if (*cx).heap.gc_wanted || stress(cx) {
+        collect_now(cx, live, dst);
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn collect_now(cx: *mut Cx, live: usize, dst: u16) {
+    if live == purlin_loader::lower::NO_LIVE as usize {
         return;
     }
     let x = (*cx).x.as_mut_ptr();
