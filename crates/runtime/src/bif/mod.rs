@@ -2,6 +2,7 @@
 //! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
 //! `module_info`, what is missing) derives from the rows.
 
+mod apart;
 pub mod asn1rt_nif;
 pub mod atomics;
 pub mod binary;

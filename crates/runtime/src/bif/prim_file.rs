@@ -7,21 +7,27 @@
 //! under way. Of the other files of an owner that ends [`owner_exit`] takes care: it closes them on a thread of its
 //! own, because closing may block. An open file is kept by the table of owners, not by its references: dropping the
 //! last reference closes nothing, as in stock.
+//!
+//! # What may never return
+//! Opening a pipe waits for who opens its other end, and reading or writing what is no regular file for the other side:
+//! threads of their own make these calls ([`apart`]).
 
 use super::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
-use super::{iolist, native_state};
+use super::{apart, iolist, native_state};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::belongings;
 use crate::{bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
+use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
 use purlin_term::{Alloc, Term, am, arith};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
@@ -55,6 +61,8 @@ struct File {
     /// -1 once closed.
     fd: AtomicI32,
     owner: Term,
+    /// Reading and writing may wait for somebody else.
+    waits: bool,
 }
 
 impl File {
@@ -67,6 +75,24 @@ impl File {
             return Err(last_errno());
         }
         Ok(())
+    }
+    /// Begins an operation. None: another is under way, or the file is closed.
+    fn begin(&self) -> Option<i32> {
+        self.state
+            .compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire)
+            .ok()?;
+        Some(self.fd.load(Ordering::Acquire))
+    }
+    /// Ends an operation, and closes the file if its owner has ended meanwhile.
+    fn end(&self) {
+        let swapped = self
+            .state
+            .compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        if swapped.is_err() {
+            // The owner ended: its files have been taken out of the table.
+            self.state.store(CLOSED, Ordering::Release);
+            let _ = self.close();
+        }
     }
     fn id(self: &Arc<File>) -> usize {
         Arc::as_ptr(self) as usize
@@ -199,39 +225,63 @@ fn file<'a>(t: Term) -> Result<&'a Arc<File>, Fail> {
 /// Runs an operation on the descriptor of `t`.
 fn with_fd(cx: &mut Cx, t: Term, op: impl FnOnce(&mut Cx, i32) -> BifResult) -> BifResult {
     let f = file(t)?;
-    let swap = |from, to| {
-        f.state
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
-    };
-    if swap(IDLE, BUSY).is_err() {
+    let Some(fd) = f.begin() else {
         return Ok(posix_error(cx, libc::EINVAL));
-    }
-    let r = op(cx, f.fd.load(Ordering::Acquire));
-    if swap(BUSY, IDLE).is_err() {
-        // The owner ended: its files have been taken out of the table.
-        f.state.store(CLOSED, Ordering::Release);
-        let _ = f.close();
-    }
+    };
+    let r = op(cx, fd);
+    f.end();
     r
+}
+
+/// Runs an operation on the descriptor of a file that `waits`.
+fn apart_with_fd<T: Send + 'static>(
+    cx: &mut Cx,
+    f: &Arc<File>,
+    op: impl FnOnce(i32) -> T + Send + 'static,
+    result: impl FnOnce(&mut Cx, T) -> BifResult + Send + 'static,
+) -> BifResult {
+    let f = f.clone();
+    let Some(fd) = f.begin() else {
+        return Ok(posix_error(cx, libc::EINVAL));
+    };
+    apart::call(cx, move || {
+        let r = op(fd);
+        f.end();
+        Box::new(move |cx| result(cx, r))
+    })
+}
+
+/// Major number of the devices that are made of memory (`/dev/null`, `/dev/zero`, `/dev/urandom` …).
+const MEMORY_DEVICES: u32 = 1;
+
+/// Whether to read or write such a file may wait for somebody else.
+fn may_wait(st: &libc::stat) -> bool {
+    match st.st_mode & libc::S_IFMT {
+        libc::S_IFIFO | libc::S_IFSOCK => true,
+        libc::S_IFCHR => libc::major(st.st_rdev) != MEMORY_DEVICES,
+        _ => false,
+    }
+}
+
+/// Whether to open the file may wait: it is a pipe that has a name.
+fn open_waits(path: &CStr) -> bool {
+    let mut st = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    unsafe {
+        libc::stat(path.as_ptr(), st.as_mut_ptr()) == 0
+            && st.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO
+    }
 }
 
 /// The descriptor behind a file reference, duplicated, for natives that keep it (`sendfile`). An errno if that fails.
 pub fn dup(t: Term) -> Option<Result<i32, i32>> {
     let f = native_state::get::<Arc<File>>(t)?;
-    let swap = |from, to| {
-        f.state
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
-    };
-    if swap(IDLE, BUSY).is_err() {
+    let Some(fd) = f.begin() else {
         return Some(Err(libc::EINVAL));
-    }
-    let fd = f.fd.load(Ordering::Acquire);
+    };
     // SAFETY: a plain call; the descriptor is open while the state is busy.
     let r = retry(|| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize });
-    if swap(BUSY, IDLE).is_err() {
-        f.state.store(CLOSED, Ordering::Release);
-        let _ = f.close();
-    }
+    f.end();
     Some(r.map(|fd| fd as i32))
 }
 
@@ -241,6 +291,7 @@ fn make_file(cx: &mut Cx, fd: i32) -> Term {
         state: AtomicU8::new(IDLE),
         fd: AtomicI32::new(fd),
         owner: cx.self_pid(),
+        waits: fstat(fd).is_ok_and(|st| may_wait(&st)),
     });
     belongings::enter(f.owner);
     owners()
@@ -303,26 +354,46 @@ fn fstat(fd: i32) -> Result<libc::stat, i32> {
     }
 }
 
-fn open_checked(path: Term, modes: Term) -> Result<i32, i32> {
-    let path = path_arg(path)?;
-    let (flags, any_type, dir) = open_flags(modes);
-    let fd = open(&path, flags, if dir { 0o777 } else { 0o666 })?;
-    if !any_type && !dir && fstat(fd).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFDIR) {
-        // SAFETY: opened here and known to nobody else.
-        unsafe { libc::close(fd) };
+/// Opens `path` for a list of modes that was read.
+fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
+    let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
+    // SAFETY: opened here and known to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let is_dir =
+        || fstat(fd.as_raw_fd()).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFDIR);
+    if !any_type && !dir && is_dir() {
         return Err(libc::EISDIR);
     }
     Ok(fd)
 }
 
+fn opened(cx: &mut Cx, r: Result<OwnedFd, i32>) -> BifResult {
+    Ok(match r {
+        Ok(fd) => make_file(cx, fd.into_raw_fd()),
+        Err(e) => posix_error(cx, e),
+    })
+}
+
 fn open_2(cx: &mut Cx, [path, modes]: [Term; 2]) -> BifResult {
+    if let Some(r) = apart::resumed(cx) {
+        return r;
+    }
     if !modes.is_list() {
         return Err(Fail::Badarg);
     }
-    Ok(match open_checked(path, modes) {
-        Ok(fd) => make_file(cx, fd),
-        Err(e) => posix_error(cx, e),
-    })
+    let path = match path_arg(path) {
+        Ok(p) => p,
+        Err(e) => return Ok(posix_error(cx, e)),
+    };
+    let modes = open_flags(modes);
+    if open_waits(&path) {
+        let path = path.into_owned();
+        return apart::call(cx, move || {
+            let r = open_checked(&path, modes);
+            Box::new(move |cx| opened(cx, r))
+        });
+    }
+    opened(cx, open_checked(&path, modes))
 }
 
 fn file_desc_to_ref_1(cx: &mut Cx, [fd]: [Term; 1]) -> BifResult {
@@ -382,6 +453,9 @@ struct Filling {
     room: usize,
     len: usize,
 }
+
+// SAFETY: whoever holds it has the only count of the block.
+unsafe impl Send for Filling {}
 
 impl Filling {
     fn new(room: usize) -> Result<Filling, i32> {
@@ -469,8 +543,8 @@ fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
     left().unwrap_or(0).clamp(FIRST_READ_BYTES, wanted)
 }
 
-/// `{ok, Bytes}` or `eof`.
-fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
+/// Reads that many bytes, or what there is. None at the end of the file.
+fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i32> {
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
     if size == 0 {
         // Nothing is read, but whether the file may be read is told.
@@ -481,11 +555,7 @@ fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
                 Some(at) => libc::pread(fd, std::ptr::null_mut(), 0, at),
             }
         };
-        return if n < 0 {
-            Err(last_errno())
-        } else {
-            Ok(am::EOF)
-        };
+        return if n < 0 { Err(last_errno()) } else { Ok(None) };
     }
     let mut b = Filling::new(first_room(fd, size, at))?;
     b.fill(size, |p, n, before| {
@@ -497,11 +567,23 @@ fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
             }
         }
     })?;
-    if b.len == 0 {
-        return Ok(am::EOF);
+    Ok((b.len != 0).then_some(b))
+}
+
+/// `{ok, Bytes}` or `eof`.
+fn bytes_term(cx: &mut Cx, b: Option<Filling>) -> Term {
+    match b {
+        Some(b) => {
+            let t = b.into_term(cx);
+            cx.ok(t)
+        }
+        None => am::EOF,
     }
-    let t = b.into_term(cx);
-    Ok(cx.ok(t))
+}
+
+fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
+    let b = read_bytes(fd, size, at)?;
+    Ok(bytes_term(cx, b))
 }
 
 fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
@@ -509,6 +591,17 @@ fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
 }
 
 fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
+    if let Some(r) = apart::resumed(cx) {
+        return r;
+    }
+    if file(f)?.waits {
+        let size = offset_arg(size)?;
+        let read = move |fd| read_bytes(fd, size?, None);
+        return apart_with_fd(cx, file(f)?, read, |cx, r| {
+            let r = r.map(|b| bytes_term(cx, b));
+            or_error(cx, r)
+        });
+    }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_arg(size)? {
             Ok(size) => read(cx, fd, size, None),
@@ -578,6 +671,17 @@ fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
 }
 
 fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
+    if let Some(r) = apart::resumed(cx) {
+        return r;
+    }
+    if file(f)?.waits {
+        if !is_iovec(iovec) {
+            return Err(Fail::Badarg);
+        }
+        let (me, iovec) = (cx.self_pid(), OwnedTerm::copy_of(iovec));
+        let write = move |fd| write_all(me, fd, iovec.term(), None);
+        return apart_with_fd(cx, file(f)?, write, done);
+    }
     with_fd(cx, f, |cx, fd| {
         if !is_iovec(iovec) {
             return Err(Fail::Badarg);
@@ -765,32 +869,49 @@ fn get_handle_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
 }
 
 /// A whole file, in a block of the size that the file says it has.
-fn read_file(cx: &mut Cx, path: Term) -> Result<Term, i32> {
-    let path = path_arg(path)?;
-    let fd = open(&path, libc::O_RDONLY, 0)?;
-    let r = (|| {
-        let st = fstat(fd)?;
-        if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
-            return Err(libc::EISDIR);
-        }
-        // Files that the kernel makes up as they are read say 0.
-        let size = usize::try_from(st.st_size).unwrap_or(0);
-        let wanted = if size == 0 { usize::MAX } else { size };
-        let room = if size == 0 { FIRST_READ_BYTES } else { size };
-        let mut b = Filling::new(room)?;
-        // SAFETY: `fill` gives a place of n bytes.
-        b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
-        Ok(b)
-    })();
+fn read_file(path: &CStr) -> Result<Filling, i32> {
+    let fd = open(path, libc::O_RDONLY, 0)?;
     // SAFETY: opened here and known to nobody else.
-    unsafe { libc::close(fd) };
-    let t = r?.into_term(cx);
-    Ok(cx.ok(t))
+    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    let fd = owned.as_raw_fd();
+    let st = fstat(fd)?;
+    if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        return Err(libc::EISDIR);
+    }
+    // Files that the kernel makes up as they are read say 0.
+    let size = usize::try_from(st.st_size).unwrap_or(0);
+    let wanted = if size == 0 { usize::MAX } else { size };
+    let room = if size == 0 { FIRST_READ_BYTES } else { size };
+    let mut b = Filling::new(room)?;
+    // SAFETY: `fill` gives a place of n bytes.
+    b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
+    Ok(b)
+}
+
+fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
+    let r = r.map(|b| {
+        let t = b.into_term(cx);
+        cx.ok(t)
+    });
+    or_error(cx, r)
 }
 
 fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
-    let r = read_file(cx, path);
-    or_error(cx, r)
+    if let Some(r) = apart::resumed(cx) {
+        return r;
+    }
+    let path = match path_arg(path) {
+        Ok(p) => p,
+        Err(e) => return Ok(posix_error(cx, e)),
+    };
+    if open_waits(&path) {
+        let path = path.into_owned();
+        return apart::call(cx, move || {
+            let r = read_file(&path);
+            Box::new(move |cx| whole(cx, r))
+        });
+    }
+    whole(cx, read_file(&path))
 }
 
 bifs! {

@@ -7,6 +7,7 @@ use super::{INLINE_WORDS, OFF_HEAP_QUEUE, Process, SYSTEM, table};
 use crate::code;
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Sequel, Signal};
+use crate::trace::calls;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
@@ -93,6 +94,14 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     {
         regs[0] = fun;
         regs[1] = a;
+        if calls::any() {
+            // Its call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
+            let apply = code::export(m, f, 2).address.load(Ordering::Acquire);
+            // SAFETY: where an export leads there is code.
+            if unsafe { calls::is_breakpoint(apply) } {
+                return (apply, 2);
+            }
+        }
         return (code::stubs().apply_fun.as_ptr(), 2);
     }
     let mut n = 0;

@@ -132,11 +132,19 @@ pub unsafe fn dirty(cx: &mut Cx, p: *mut Process) {
         let next = finish(cx, exit);
         msacc::change(State::Other);
         match next {
-            Next::Go(_) | Next::Wait => {
-                // Whatever it does next it does on a scheduler.
+            // Whatever it does next it does on a scheduler.
+            Next::Go(_) => {
                 let prio = (*p).state.requeue();
                 super::enqueue(p, prio);
             }
+            // A thread of its own does what it waits for.
+            Next::Wait => match (*p).state.try_wait(false) {
+                Wait::Waiting => {}
+                Wait::Awake => {
+                    let prio = (*p).state.requeue();
+                    super::enqueue(p, prio);
+                }
+            },
             Next::Gone => {}
             Next::Dirty(io) => {
                 let prio = (*p).state.requeue();
