@@ -8,14 +8,14 @@ main() ->
     Pipe = filename:join(Dir, "pipe"),
     "" = os:cmd("mkfifo " ++ Pipe),
     %% Killed while it opens, reads a whole file, and reads; what still waits for a pipe then is let go.
-    killed(Dir, open, fun(F) -> file:open(F, [read, raw, binary]) end),
-    killed(Dir, read_file, fun(F) -> file:read_file(F) end),
-    killed(Dir, read, fun(F) ->
+    killed(Dir, open, {prim_file, open_nif, 2}, fun(F) -> file:open(F, [read, raw, binary]) end),
+    killed(Dir, read_file, {gen, do_call, 4}, fun(F) -> file:read_file(F) end),
+    killed(Dir, read, {prim_file, read_nif, 2}, fun(F) ->
         {ok, D} = file:open(F, [read, write, raw, binary]),
         file:read(D, 10)
     end),
     %% A server behind a file stops as its owner does.
-    killed(Dir, server, fun(F) ->
+    killed(Dir, server, {io, execute_request, 3}, fun(F) ->
         {ok, D} = file:open(F, [read, write, binary]),
         file:read(D, 10)
     end),
@@ -63,12 +63,13 @@ main() ->
     io:format("~p~n", [file:open(filename:join(Dir, "no/pipe"), [read, raw])]),
     ok = file:del_dir_r(Dir).
 
-killed(Dir, What, F) ->
+killed(Dir, What, Where, F) ->
     Pipe = filename:join(Dir, atom_to_list(What)),
     "" = os:cmd("mkfifo " ++ Pipe),
     {P, R} = spawn_monitor(fun() -> F(Pipe) end),
-    receive after 50 -> ok end,
+    comes_to(P, Where),
     {links, _} = process_info(P, links),
+    [io:format("~p~n", [process_info(P, Item)]) || Item <- [status, current_function, current_location]],
     exit(P, kill),
     receive {'DOWN', R, process, P, Why} -> io:format("~p: ~p~n", [What, Why]) end,
     false = is_process_alive(P),
@@ -76,3 +77,9 @@ killed(Dir, What, F) ->
     {ok, D} = file:open(Pipe, [read, write, raw]),
     ok = file:write(D, "0123456789"),
     ok = file:close(D).
+
+comes_to(P, Where) ->
+    case process_info(P, current_function) of
+        {current_function, Where} -> receive after 20 -> ok end;
+        _ -> receive after 5 -> comes_to(P, Where) end
+    end.

@@ -18,6 +18,12 @@ pub type Outcome = Box<dyn FnOnce(&mut Cx) -> BifResult + Send>;
 /// What the thread of a call under way leaves for the process.
 type Pending = Arc<Mutex<Option<Outcome>>>;
 
+/// Whether the process waits for a call.
+pub fn waits(cx: &mut Cx) -> bool {
+    let state = cx.process().ext().and_then(|e| e.bif_state.as_ref());
+    state.is_some_and(|s| s.is::<Pending>())
+}
+
 /// The result of the call that the process waits for, or that it waits on; None: it waits for none.
 pub fn resumed(cx: &mut Cx) -> Option<BifResult> {
     let state = cx.process().ext()?.bif_state.as_ref()?;

@@ -89,9 +89,14 @@ fn current(cx: &Cx) -> Option<code::Place> {
         .find_map(|(i, a)| place(i, a))
 }
 
-/// The native that the process of a dirty thread is in.
+/// Whether the process is in a native of a dirty pool, or waits there for a call that another thread makes.
+fn in_dirty_native(cx: &mut Cx) -> bool {
+    cx.dirty || super::apart::waits(cx)
+}
+
+/// The native that such a process is in.
 fn dirty_native(cx: &Cx) -> Option<&'static Export> {
-    // SAFETY: dirty threads run the call of a native, whose first operand is an export; these are never freed.
+    // SAFETY: it is at the call of a native, whose first operand is an export; these are never freed.
     unsafe {
         let operand = (cx.bif_pc as *const u16).add(1) as *const *const Export;
         operand.read_unaligned().as_ref()
@@ -211,12 +216,16 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             let f = atom::intern("hibernate");
             to.tuple(&[am::ERLANG, f, Term::small(3)])
         }
-        "current_function" if cx.dirty => match dirty_native(cx) {
+        "current_function" if in_dirty_native(cx) => match dirty_native(cx) {
             Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
             None => am::UNDEFINED,
         },
         "current_function" => match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
+            None => am::UNDEFINED,
+        },
+        "current_location" if in_dirty_native(cx) => match dirty_native(cx) {
+            Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]),
             None => am::UNDEFINED,
         },
         "current_location" => match current(cx) {
@@ -243,7 +252,7 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
         }
         "status" => atom::intern(if state & EXITING != 0 {
             "exiting"
-        } else if cx.dirty {
+        } else if in_dirty_native(cx) {
             // It is suspended as soon as the native has returned.
             "running"
         } else if state & SUSPENDED != 0 {
