@@ -94,15 +94,9 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     {
         regs[0] = fun;
         regs[1] = a;
-        if calls::any() {
-            // Its call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
-            let apply = code::export(m, f, 2).address.load(Ordering::Acquire);
-            // SAFETY: where an export leads there is code.
-            if unsafe { calls::is_breakpoint(apply) } {
-                return (apply, 2);
-            }
-        }
-        return (code::stubs().apply_fun.as_ptr(), 2);
+        // The call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
+        let start = calls::traced_apply().unwrap_or(code::stubs().apply_fun.as_ptr());
+        return (start, 2);
     }
     let mut n = 0;
     let mut it = args.list_iter();

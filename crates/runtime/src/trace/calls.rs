@@ -87,6 +87,22 @@ pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
     (*(pc as *const AtomicU16)).load(Ordering::Acquire) == number()
 }
 
+/// Where a process that starts with `erlang:apply/2` arrives if calls of it are told or counted: at the function's own code,
+/// which is not what is called by that name.
+#[inline]
+pub fn traced_apply() -> Option<*const u64> {
+    if any() { find_traced_apply() } else { None }
+}
+
+#[cold]
+fn find_traced_apply() -> Option<*const u64> {
+    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    let key = (am::ERLANG.atom_index(), am::APPLY.atom_index(), 2);
+    let entry = t.by_name.get(&key)?.entry as *const u64;
+    // SAFETY: the entry of a function of a module that is never purged.
+    unsafe { is_breakpoint(entry) }.then_some(entry)
+}
+
 /// The number of the instruction that the breakpoint at `pc` stands for.
 ///
 /// # Safety
