@@ -244,7 +244,7 @@ specific_ops! {
     IsMap is_map [L, R] "else jump";
     SelectVal select_val [R, L, W, List] "search the sorted immediates; n values, then n label offsets";
     SelectLinear select_linear [S, L, W, List] "compare with each: value, label pairs";
-    JumpTable jump_table [R, L, Q, W, List] "index by small minus first; n label offsets";
+    JumpTable jump_table [R, L, Q, W, List] "index by small minus first; n label offsets, 0 for the label";
     SelectArity select_arity [R, L, W, List] "search the headers in order: header, label pairs";
     TypeSwitch type_switch [R, W, List] "jump by the type: count, label offset of each class of terms";
     // Arithmetic and natives in bodies and guards.

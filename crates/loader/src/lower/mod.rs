@@ -787,7 +787,7 @@ impl Lower<'_> {
             // A table tells characters apart without a branch that is hard to foresee.
             let few = if pairs.len() > 3 { 64 } else { 0 };
             if span <= few.max(3 * pairs.len() as u128) {
-                let mut table = vec![fail; span as usize];
+                let mut table = vec![Arg::L(0); span as usize];
                 for (v, p) in vs.iter().zip(&pairs) {
                     table[(v - lo) as usize] = p.1;
                 }

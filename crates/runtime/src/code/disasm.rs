@@ -153,6 +153,7 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
             _ => false,
         };
         let _ = match row.name {
+            _ if label && w == 0 => write!(out, "->none"),
             _ if label => write!(out, "->{}", at as i64 + w as i64),
             "bs_match" | "bs_create_bin" | "select_arity" => write!(out, "{w:#x}"),
             "update_record" if i % 2 == 0 => write!(out, "{w}"),
