@@ -116,6 +116,8 @@ pub unsafe fn op_loop_rec(
 const IS_EQ_IMMED: u16 = BASE[Op::IsEqImmed as usize];
 const IS_TAGGED_TUPLE: u16 = BASE[Op::IsTaggedTuple as usize];
 const IS_TUPLE_OF_ARITY: u16 = BASE[Op::IsTupleOfArity as usize];
+/// Of a register and a constant.
+const IS_EQ_EXACT: u16 = BASE[Op::IsEqExact as usize] + 2;
 const LOOP_REC_END: u16 = BASE[Op::LoopRecEnd as usize];
 
 /// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
@@ -126,7 +128,10 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
     let test = pc.add(words(3));
     let u = (test as *const u16).add(1);
     let number = *(test as *const u16);
-    let is_test = matches!(number, IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY);
+    let is_test = matches!(
+        number,
+        IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY | IS_EQ_EXACT
+    );
     let ends_here = is_test && *u.add(2) == d && {
         let end = label(test, 1);
         *(end as *const u16) == LOOP_REC_END && label(end, 1) == pc
@@ -147,6 +152,20 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
         IS_TUPLE_OF_ARITY if ends_here => {
             let w = word(3);
             mailbox::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
+        }
+        // What begins as the tuple does is compared by the test.
+        IS_EQ_EXACT
+            if ends_here
+                && Term::from_raw(word(3))
+                    .as_tuple()
+                    .is_some_and(|c| !c.is_empty()) =>
+        {
+            let c = Term::from_raw(word(3)).ptr();
+            let (w, first) = ((*c).raw(), *c.add(1));
+            mailbox::walk(p, reds, |t| {
+                let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
+                t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(1))
+            })
         }
         _ => mailbox::walk(p, reds, |_| true),
     };
