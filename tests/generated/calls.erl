@@ -5,7 +5,7 @@
 %%   erl -noshell -run calls digests FAMILY SEED COUNT   a line a hundred calls: a digest of all there is to tell of them
 %%   erl -noshell -run calls some FAMILY SEED HUNDRED    the lines of that hundred
 -module(calls).
--export([main/1, digests/1, some/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2, kind/2]).
+-export([main/1, state/2, digests/1, some/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2, kind/2]).
 
 -import(arguments, [arg/1]).
 
@@ -20,16 +20,23 @@ main(Family, Seed, First, Count, Show) ->
     ok = io:setopts([{encoding, latin1}]),
     logger:set_primary_config(level, none),
     [begin
-         rand:seed(exsss, {list_to_integer(Seed), N, 0}),
+         rand:seed(exsss, state(Seed, N)),
          io:put_chars(Show(N, [call(Calls) || _ <- lists:seq(1, min(100, Count - (N - First) * 100))]))
      end || N <- lists:seq(First, First + (Count - 1) div 100)],
     halt(0).
 
+%% From numbers as they are the generator would have the same states for many a seed and number that are near each other.
+state(Seed, N) -> {erlang:phash2({Seed, N}), erlang:phash2({N, Seed}), N}.
+
 call(Calls) ->
     {M, F, Kinds} = element(rand:uniform(tuple_size(Calls)), Calls),
-    Args = [arg(K) || K <- Kinds],
+    Args = possible(M, F, [arg(K) || K <- Kinds]),
     Way = way(M, F, length(Args), rand:uniform(12)),
     {M, F, plain(Args), Way, outcome(Way, M, F, Args)}.
+
+%% What ends stock for want of memory is left out.
+possible(binary, copy, [B, N]) when is_integer(N), N > 1 bsl 32 -> [B, 1 bsl 80];
+possible(_, _, Args) -> Args.
 
 line({M, F, Args, Way, Outcome}) -> io_lib:format("~w:~w(~ts) ~w ~ts~n", [M, F, text(Args, 400), Way, shown(Outcome)]).
 
@@ -135,8 +142,8 @@ plain(T) when is_function(T) -> {'FUN', erlang:fun_info(T, arity)};
 %% How much memory is used.
 plain([{total, N}, {processes, P} | T]) when is_integer(N), is_integer(P) -> [total, processes | [K || {K, _} <- T]];
 plain([H | T]) -> [plain(H) | plain(T)];
-%% How the rest of character data is nested depends on the reductions that were left in stock.
-plain({E, B, R}) when is_binary(B) orelse is_list(B), (E =:= error orelse E =:= incomplete) -> {E, plain(B), try lists:flatten([R]) catch _:_ -> R end};
+%% How the rest of character data is nested, and where its binaries end, depends on the reductions that were left in stock.
+plain({E, B, R}) when is_binary(B) orelse is_list(B), (E =:= error orelse E =:= incomplete) -> {E, plain(B), try joined(lists:flatten([R])) catch _:_ -> R end};
 plain({re_pattern, A, B, C, Code}) when is_binary(Code) -> {re_pattern, A, B, C};
 %% How many of a fun there are by now.
 plain(T) when T =:= heap_binary; T =:= refc_binary; T =:= sub_binary -> a_binary;
@@ -146,6 +153,10 @@ plain(T) when is_map(T), map_size(T) =< 32 -> maps:map(fun(_, V) -> plain(V) end
 %% The order of large maps depends on the numbers of atoms.
 plain(T) when is_map(T) -> {map, lists:sort(plain(maps:to_list(T)))};
 plain(T) -> T.
+
+joined([A, B | T]) when is_binary(A), is_binary(B) -> joined([<<A/binary, B/binary>> | T]);
+joined([A | T]) -> [A | joined(T)];
+joined(T) -> T.
 
 %% Steps on something made for them; what each gives.
 steps(Do, Steps) ->

@@ -12,7 +12,7 @@
 main([Seed, Count | Kept]) ->
     ok = io:setopts([{encoding, latin1}]),
     logger:set_primary_config(level, none),
-    [begin erase(), rand:seed(exsss, {list_to_integer(Seed), N, 0}), program(N, Kept) end || N <- lists:seq(1, list_to_integer(Count))],
+    [begin erase(), rand:seed(exsss, calls:state(Seed, N)), program(N, Kept) end || N <- lists:seq(1, list_to_integer(Count))],
     halt(0).
 
 compiled(Forms, N, Kept) ->
