@@ -43,6 +43,13 @@ main() ->
     [io:format("~w: ~w~n", [A, try erlang:check_process_code(P, A) catch C:E -> {C, E} end]) || P <- [self(), spawn(fun() -> ok end), whereis(init)], A <- [lists, [], 1.5, #{}]],
     [io:format("~w ~w: ~w~n", [K, A, try erts_internal:request_system_task(whereis(init), normal, {K, none, A}) catch C:E -> {C, E} end])
      || K <- [check_process_code, garbage_collect, strange], A <- [lists, [], 1.5, #{}, major, minor]],
+    %% A character that is none, and a size that is too big, by older instructions.
+    Forms = [begin {ok, Ts, _} = erl_scan:string(Text), {ok, Form} = erl_parse:parse_form(Ts), Form end
+             || Text <- ["-module(older).", "-export([a/3, b/3, c/3]).", "a(A, B, C) -> <<A:B/binary, C/utf8>>.", "b(_, B, C) -> <<1:B, C/utf16>>.", "c(A, B, C) -> <<C/utf8, A:B/binary>>."]],
+    {ok, older, Beam} = compile:forms(Forms, [r23]),
+    {module, older} = code:load_binary(older, "older.erl", Beam),
+    [io:format("~w ~w ~w: ~w~n", [F, B, Ch, try older:F(<<"abc">>, B, Ch) catch _:E -> E end])
+     || F <- [a, b, c], B <- [0, 2, 1 bsl 80, -1, 1 bsl 61, x], Ch <- ["abc", [], $a, 16#10FFFF, 16#110000, 16#D800, -1, 1 bsl 70, x]],
     applied().
 
 %% More arguments than a function may have.

@@ -538,22 +538,18 @@ unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
-    let to = r.l();
+    r.l();
     let kind = r.h();
     let v = r.s(cx);
     let d = r.d();
-    match bits::code_point(v) {
-        Some(c) => {
-            let n = if kind == 8 {
-                utf8_bits(c)
-            } else {
-                utf16_bits(c)
-            };
-            set_dst(cx, cx.heap.stop, d, Term::small(n as i64 / 8));
-            r.end()
-        }
-        None => failed(cx, pc, to, am::BADARG),
-    }
+    // What is no character fails where it is put, after all sizes.
+    let n = match bits::code_point(v) {
+        Some(c) if kind == 8 => utf8_bits(c),
+        Some(c) => utf16_bits(c),
+        None => 32,
+    };
+    set_dst(cx, cx.heap.stop, d, Term::small(n as i64 / 8));
+    r.end()
 }
 unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
