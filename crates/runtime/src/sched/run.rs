@@ -317,9 +317,7 @@ unsafe fn run(cx: &mut Cx, mut signals: bool) -> After {
                         if traced {
                             crate::trace::scheduled(&mut *p, true, (*p).pc);
                         }
-                        // A timeout that was over before it began to wait is no reason to go on before others that are ready.
-                        let late = (*p).state.load() & (TIMEOUT | SIGNALS) == TIMEOUT;
-                        if cx.reds <= 0 || late {
+                        if cx.reds <= 0 {
                             return After::Requeue;
                         }
                         cx.enter(p);
