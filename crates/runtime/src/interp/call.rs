@@ -250,6 +250,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
+            (*cx).x[n] = f;
             return no_fun(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, f, n)
@@ -281,6 +282,8 @@ unsafe fn call_closure(
     let f = (&(*cx).x)[n];
     let to = fun_target(cx, f, n);
     if to.is_null() {
+        // Its environment may lie where it did.
+        (*cx).x[n] = f;
         return no_fun(cx, pc, e, hp, reds);
     }
     (e as *mut u64).write(pc.add(words(1)) as u64);
@@ -369,6 +372,7 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
         Some("call_fun2") => (source(cx, e, q(pc, 2)), 0),
         _ => (source(cx, e, q(pc, 2)), h(pc, 6) + 1),
     };
+    fun_target(cx, f, n);
     let next = no_fun_pc(cx, pc, f, n, drop);
     leave(cx, next)
 }
