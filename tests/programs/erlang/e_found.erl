@@ -43,6 +43,17 @@ main() ->
     [io:format("~w: ~w~n", [A, try erlang:check_process_code(P, A) catch C:E -> {C, E} end]) || P <- [self(), spawn(fun() -> ok end), whereis(init)], A <- [lists, [], 1.5, #{}]],
     [io:format("~w ~w: ~w~n", [K, A, try erts_internal:request_system_task(whereis(init), normal, {K, none, A}) catch C:E -> {C, E} end])
      || K <- [check_process_code, garbage_collect, strange], A <- [lists, [], 1.5, #{}, major, minor]],
+    %% Floats as older encoders write them.
+    [io:format("~p: ~p~n", [T, try binary_to_term(<<131, 99, (list_to_binary(T))/binary, 0:((31 - length(T)) * 8)>>) catch error:E -> E end])
+     || T <- [" 1.5", "1.5 ", "1", "1.", ".5", "1,5", "1e5", "1.5e", "1.5e+", "+1.5", "--1.5", "inf", "nan", "1.5e400", "1.5x", "1.5e5x", "1.5E5", "1.5e-400", "", "-", "\t1.5", "-0.0", "00001.50"]],
+    %% Names that are too long and no UTF-8 either.
+    [io:format("~w ~w: ~w~n", [A, N, [try is_atom(binary_to_atom(B)) catch error:E -> E end
+                                      || B <- [<<131, (binary:copy(<<A>>, N - 1))/binary>>, <<(binary:copy(<<A>>, N - 1))/binary, 131>>,
+                                               <<(binary:copy(<<A>>, N - 2))/binary, 195>>, binary:copy(<<A>>, N)]]])
+     || A <- [97, 195], N <- [10, 255, 256, 257, 300, 1020, 1021, 5000]],
+    %% No heap is to be smaller than it may be.
+    [io:format("~w ~w: ~w~n", [Min, Max, try is_pid(spawn_opt(fun() -> ok end, Min ++ [{max_heap_size, #{size => Max, kill => false, error_logger => false}}])) catch _:E -> E end])
+     || Min <- [[], [{min_heap_size, 100}], [{min_heap_size, 1000}]], Max <- [0, 1, 232, 233, 500, 1000, 2000]],
     %% A character that is none, and a size that is too big, by older instructions.
     Forms = [begin {ok, Ts, _} = erl_scan:string(Text), {ok, Form} = erl_parse:parse_form(Ts), Form end
              || Text <- ["-module(older).", "-export([a/3, b/3, c/3]).", "a(A, B, C) -> <<A:B/binary, C/utf8>>.", "b(_, B, C) -> <<1:B, C/utf16>>.", "c(A, B, C) -> <<C/utf8, A:B/binary>>."]],

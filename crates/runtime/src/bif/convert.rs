@@ -91,11 +91,12 @@ fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
         }
         Encoding::Utf8 => match std::str::from_utf8(&bytes) {
             Ok(s) => Ok(s.to_owned()),
-            // Too many characters before the damage are noticed first.
+            // More bytes than an atom can have are not looked at; the character after the last that it may have isn't either.
+            Err(_) if bytes.len() > 4 * MAX_CHARS => Err(Fail::SystemLimit),
             Err(e) => {
                 let good = &bytes[..e.valid_up_to()];
                 match std::str::from_utf8(good) {
-                    Ok(s) if s.chars().count() > MAX_CHARS => Err(Fail::SystemLimit),
+                    Ok(s) if s.chars().count() >= MAX_CHARS => Err(Fail::SystemLimit),
                     _ => Err(Fail::Badarg),
                 }
             }

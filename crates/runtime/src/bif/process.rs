@@ -215,8 +215,10 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
             return None;
         }
     }
+    let least = process::least_heap(set.min_heap_words).max(process::least_heap(None));
+    let most = p.o.max_heap.as_ref().map_or(0, |m| m.words);
     p.o.settings = set;
-    it.tail().is_nil().then_some(p)
+    (it.tail().is_nil() && (most == 0 || most >= least)).then_some(p)
 }
 
 fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) -> BifResult {

@@ -114,10 +114,15 @@ fn seq_trace_2(cx: &mut Cx, [what, value]: [Term; 2]) -> BifResult {
 fn seq_trace_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let flag = sequential::named(what);
     let (is_label, is_serial) = (what == label(), what == serial());
+    let token = sequential::token(cx.process());
+    if token.is_none() && what.is_atom() && atom::name(what) == "spawn" {
+        // As stock has it, which knows no such flag of a token.
+        return Ok(cx.tuple(&[what, am::FALSE]));
+    }
     if flag.is_none() && !is_label && !is_serial {
         return Err(Fail::Badarg);
     }
-    let value = match sequential::token(cx.process()) {
+    let value = match token {
         None if flag.is_none() => return Ok(NIL),
         None => am::FALSE,
         Some(t) => match flag {
@@ -433,6 +438,8 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     let off = spec == am::FALSE;
     let how = move |w: &mut Wanted| {
         let word = word.as_deref();
+        // Who counts goes on, or pauses; where there is a breakpoint of another kind it begins.
+        let begins = w.local() || k.local || k.meta.is_some();
         if k.global && !off {
             // Calls from outside: instead of all else that was wanted.
             w.clear_trace();
@@ -456,16 +463,16 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
         if k.count {
             w.count = match (word, w.count.take()) {
                 (Some("false"), _) => None,
-                (Some("pause"), c) => c.map(|c| (c.0, false)),
-                (Some("restart"), c) => c.map(|_| (0, true)),
+                (Some("pause"), Some(c)) => Some((c.0, false)),
+                (Some("pause" | "restart"), None) if !begins => None,
                 _ => Some((0, true)),
             };
         }
         if k.time {
             w.time = match (word, w.time.take()) {
                 (Some("false"), _) => None,
-                (Some("pause"), t) => t.map(|t| (t.0, false)),
-                (Some("restart"), t) => t.map(|_| (Default::default(), true)),
+                (Some("pause"), Some(t)) => Some((t.0, false)),
+                (Some("pause" | "restart"), None) if !begins => None,
                 _ => Some((Default::default(), true)),
             };
         }

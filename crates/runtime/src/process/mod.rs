@@ -191,11 +191,15 @@ pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
 
 /// The least heap size in words that a process reports: what was asked for, or what stock documents as the default.
 pub fn reported_min_heap(p: &mut Process) -> usize {
-    let asked = p
-        .ext()
-        .and_then(|e| e.settings.min_heap_words)
-        .unwrap_or_else(|| DEFAULTS.min_heap_words.load(Ordering::Relaxed));
-    if asked == 0 { 233 } else { asked as usize }
+    least_heap(p.ext().and_then(|e| e.settings.min_heap_words))
+}
+
+/// Words that the heap of a process has at least, by what was asked for.
+pub fn least_heap(asked: Option<u32>) -> usize {
+    match asked.unwrap_or_else(|| DEFAULTS.min_heap_words.load(Ordering::Relaxed)) {
+        0 => 233,
+        n => n as usize,
+    }
 }
 
 impl Process {

@@ -194,7 +194,7 @@ impl Wanted {
             && self.time.is_none()
             && !self.debug
     }
-    fn local(&self) -> bool {
+    pub fn local(&self) -> bool {
         self.debug
             || self.meta.is_some()
             || self.count.is_some()

@@ -431,10 +431,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 let at = self.at;
                 let b = self.take(31)?;
                 let end = b.iter().position(|&c| c == 0).unwrap_or(b.len());
-                let f: f64 = std::str::from_utf8(&b[..end])
-                    .ok()
-                    .and_then(|s| s.trim().parse().ok())
-                    .ok_or(DecodeError::Malformed(at))?;
+                let f = text_float(&b[..end]).ok_or(DecodeError::Malformed(at))?;
                 self.float(a, f)?
             }
             tag::ATOM
@@ -653,6 +650,34 @@ impl<'b, 'o> Decoder<'b, 'o> {
         }
         Ok(None)
     }
+}
+
+/// A float as older encoders write it: digits, a point or a comma, digits, and a power of ten, maybe.
+fn text_float(text: &[u8]) -> Option<f64> {
+    let after_digits = |s: &[u8]| {
+        let n = s.iter().take_while(|c| c.is_ascii_digit()).count();
+        (n > 0).then_some(n)
+    };
+    let sign = |s: &[u8]| matches!(s.first(), Some(b'+' | b'-')) as usize;
+    let mut at = sign(text);
+    at += after_digits(&text[at..])?;
+    let point = at;
+    if !matches!(text.get(at), Some(b'.' | b',')) {
+        return None;
+    }
+    at += 1;
+    at += after_digits(&text[at..])?;
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        at += sign(&text[at..]);
+        at += after_digits(&text[at..])?;
+    }
+    if at != text.len() {
+        return None;
+    }
+    let mut plain = text.to_vec();
+    plain[point] = b'.';
+    std::str::from_utf8(&plain).ok()?.parse().ok()
 }
 
 #[cfg(test)]
