@@ -234,14 +234,6 @@ fn mul_mag(m: &[u64], n: &[u64]) -> Digits {
 
 /// `X * Y`
 pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
-    if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
-        let p = m as i128 * n as i128;
-        if let Ok(v) = i64::try_from(p) {
-            return Ok(a.int(v));
-        }
-        let u = p.unsigned_abs();
-        return Ok(a.big(p < 0, &[u as u64, (u >> 64) as u64]));
-    }
     if let Some((m, n)) = shorts(x, y) {
         let p = m.unsigned_abs() * n.unsigned_abs();
         return Ok(a.big((m < 0) != (n < 0), &[p as u64, (p >> 64) as u64]));

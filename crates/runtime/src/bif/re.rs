@@ -828,9 +828,13 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifRes
         return Err(Fail::Badarg);
     }
     // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
-    let found = match within_character(bytes, o.offset) {
-        Some((at, end)) if !first && code.utf => exec_within(&code, bytes, (at, end), &mut o),
-        _ => exec(&code, bytes, &o, check),
+    let within = match !first && code.utf {
+        true => within_character(bytes, o.offset),
+        false => None,
+    };
+    let found = match within {
+        Some(character) => exec_within(&code, bytes, character, &mut o),
+        None => exec(&code, bytes, &o, check),
     };
     let found = match found {
         Ok(g) => g,
