@@ -198,14 +198,17 @@ impl Code {
             same_names: set(sys::PCRE2_DUPNAMES),
             cr: src.newline != 0 && u32::from(src.newline) != sys::PCRE2_NEWLINE_LF,
         };
+        // PCRE is given a string in C: it sees nothing of what stands behind a zero.
+        let end = src.text.iter().position(|&c| c == 0);
+        let given = &src.text[..end.unwrap_or(src.text.len())];
         // Text that is no UTF-8 is refused before anything else is looked at.
-        let sound = !how.utf || std::str::from_utf8(&src.text).is_ok();
-        let read = match sound.then(|| re_syntax::read(&src.text, how)) {
+        let sound = !how.utf || std::str::from_utf8(given).is_ok();
+        let read = match sound.then(|| re_syntax::read(given, how)) {
             Some(Err((text, at))) => return Err((text.into(), at)),
             Some(Ok(r)) => Some(r),
             None => None,
         };
-        let text = read.as_ref().map_or(&src.text, |r| &r.text);
+        let text = read.as_ref().map_or(given, |r| &r.text);
         // SAFETY: the context lives for the call; the tables are static; the text is a slice with its length.
         let code = unsafe {
             let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
@@ -242,10 +245,15 @@ impl Code {
         };
         if code.is_null() {
             if let Some(r) = &read {
-                at = r.place(err, at, src.text.len());
+                at = r.place(err, at, given.len());
             }
-            let open = err == 114 && src.text.ends_with(b"(?");
+            let open = err == 114 && given.ends_with(b"(?");
             return Err((error_text(if open { 111 } else { err }), at));
+        }
+        if let Some(at) = read.as_ref().and_then(|r| r.endless) {
+            // SAFETY: made just now, and kept by nobody.
+            unsafe { sys::pcre2_code_free_8(code) };
+            return Err((re_syntax::ENDLESS.into(), at));
         }
         let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
         let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;

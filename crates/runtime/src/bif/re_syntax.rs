@@ -32,7 +32,12 @@ pub struct Read {
     references: Vec<Reference>,
     names: Vec<Vec<u8>>,
     captures: usize,
+    /// Where the first call stands that comes back to itself with nothing matched between. PCRE tells it when all else is
+    /// in order.
+    pub endless: Option<usize>,
 }
+
+pub const ENDLESS: &str = "recursive call could loop indefinitely";
 
 enum What {
     Name(Vec<u8>),
@@ -47,6 +52,39 @@ struct Reference {
     what: What,
     /// The offset that PCRE tells.
     at: usize,
+}
+
+/// What a part of a pattern says about an alternative: that it matches a character, or that it may match none whatever
+/// follows it (a call of what hasn't been read), or nothing.
+type Says = Option<bool>;
+
+/// A group that is open, or the whole, as to whether it must match a character.
+#[derive(Default)]
+struct Level {
+    asserts: bool,
+    condition: bool,
+    capture: usize,
+    /// Of this alternative: all but the last part; the last part, which may yet be repeated.
+    so_far: Says,
+    last: Says,
+    alternatives: usize,
+    /// How many of the alternatives before this one must match a character.
+    must: usize,
+}
+
+impl Level {
+    fn settle(&mut self) {
+        self.so_far = self.so_far.or(self.last.take());
+    }
+    fn part(&mut self, says: Says) {
+        self.settle();
+        self.last = says;
+    }
+    fn alternative(&mut self) {
+        self.settle();
+        self.alternatives += 1;
+        self.must += usize::from(self.so_far.take() == Some(true));
+    }
 }
 
 /// A group that is open.
@@ -135,6 +173,15 @@ struct Reader<'a> {
     extra: bool,
     /// Nothing stands yet in this alternative.
     fresh: bool,
+    /// The whole, and in it the groups that are open.
+    levels: Vec<Level>,
+    /// By number: whether a group that has been read must match a character.
+    must: Vec<Option<bool>>,
+    /// Numbers of the groups that have names, as in `names`.
+    numbers: Vec<usize>,
+    /// Behind what repeats the part before it, where a mark of how may stand.
+    repeated: usize,
+    endless: Option<usize>,
 }
 
 /// Reads a pattern. What isn't UTF-8 where it must be is left to PCRE2.
@@ -165,6 +212,11 @@ fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), F
         extended: how.extended,
         extra: false,
         fresh: true,
+        levels: vec![Level::default()],
+        must: Vec::new(),
+        numbers: Vec::new(),
+        repeated: usize::MAX,
+        endless: None,
     };
     r.settings();
     while r.i < r.p.len() {
@@ -178,6 +230,10 @@ fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), F
         references: r.references,
         names: r.names,
         captures: r.captures,
+        // Alternatives that number their groups alike are not counted so here.
+        endless: r
+            .endless
+            .filter(|_| !pattern.windows(3).any(|w| w == b"(?|")),
     };
     Ok((read, recursed))
 }
@@ -244,14 +300,36 @@ impl Reader<'_> {
         let i = self.i;
         let fresh = std::mem::take(&mut self.fresh);
         match self.p[i] {
-            b'*' | b'+' | b'?' if fresh => Err((NO_REPEAT, i)),
+            b'*' | b'+' | b'?' if fresh && (self.repeated != i || self.p[i] == b'*') => {
+                Err((NO_REPEAT, i))
+            }
             b'|' => {
                 self.fresh = true;
+                self.level().alternative();
                 self.copy_to(i + 1);
                 Ok(())
             }
-            b'\\' => self.escape(),
-            b'[' => self.class(),
+            b'*' | b'+' | b'?' => {
+                // There is nothing to repeat behind a repetition.
+                self.fresh = true;
+                if self.repeated != i {
+                    self.repeated = i + 1;
+                    if self.p[i] != b'+' {
+                        self.level().last = None;
+                    }
+                }
+                self.copy_to(i + 1);
+                Ok(())
+            }
+            b'\\' => {
+                self.fresh = fresh && self.at(i + 1) == Some(b'E');
+                self.escape()
+            }
+            b'[' => {
+                let edge = self.has(i, "[[:<:]]") || self.has(i, "[[:>:]]");
+                self.level().part(if edge { None } else { Some(true) });
+                self.class()
+            }
             b'(' => {
                 self.group()?;
                 self.fresh |= match (self.at(i + 1), self.at(i + 2), self.at(i + 3)) {
@@ -266,16 +344,19 @@ impl Reader<'_> {
             }
             b'^' | b'$' => {
                 self.fresh = true;
+                self.level().part(None);
                 self.copy_to(i + 1);
                 Ok(())
             }
             c if self.extended && c.is_ascii_whitespace() => {
                 self.fresh = fresh;
+                self.repeated += usize::from(self.repeated == i);
                 self.copy_to(i + 1);
                 Ok(())
             }
             b')' if self.open.is_empty() => Err(("unmatched parentheses", i)),
             b')' => {
+                let asserts = self.close();
                 if let Some(g) = self.open.pop() {
                     self.groups.push((g.start, i));
                     self.extended = g.extended;
@@ -284,7 +365,8 @@ impl Reader<'_> {
                         return Err((NOT_FIXED, i));
                     }
                     if let Some(outer) = self.open.last_mut() {
-                        outer.refers |= g.refers;
+                        // What an assertion is as long as doesn't matter.
+                        outer.refers |= g.refers && !asserts;
                     }
                 }
                 self.copy_to(i + 1);
@@ -294,11 +376,15 @@ impl Reader<'_> {
                 let cr = self.how.cr;
                 let end = self.skip(i, |c| c != b'\n' && !(cr && c == b'\r'));
                 self.fresh = fresh;
+                if self.repeated == i {
+                    self.repeated = end;
+                }
                 self.copy_to(end);
                 Ok(())
             }
             b'{' => self.brace(fresh),
             _ => {
+                self.level().part(Some(true));
                 self.copy_to(i + 1);
                 Ok(())
             }
@@ -322,9 +408,16 @@ impl Reader<'_> {
             if fresh {
                 return Err((NO_REPEAT, end - 1));
             }
+            let least = self.skip(i + 1, |c| c == b'0');
+            if matches!(self.at(least), Some(b',' | b'}')) {
+                self.level().last = None;
+            }
+            self.repeated = end;
+            self.fresh = true;
             self.copy_to(end);
             return Ok(());
         }
+        self.level().part(Some(true));
         let end = self.skip(i + 1, |c| {
             c.is_ascii_digit() || matches!(c, b',' | b' ' | b'\t')
         });
@@ -360,8 +453,62 @@ impl Reader<'_> {
             g.refers = true;
         }
     }
-    fn call(&mut self, what: What, at: usize) {
+    /// A condition asks for it.
+    fn ask(&mut self, what: What, at: usize) {
         self.references.push(Reference { what, at });
+    }
+    /// A call of a group by number, 0 for the whole: whether it may come back here at once.
+    fn call(&mut self, what: What, number: usize, at: usize) {
+        self.references.push(Reference { what, at });
+        self.level().settle();
+        let depth = match number {
+            // Deeper than PCRE goes: refused anyway.
+            _ if self.levels.len() > 300 => None,
+            0 => Some(0),
+            n => self.levels.iter().position(|l| l.capture == n),
+        };
+        let says = match depth {
+            Some(d) => {
+                // PCRE doesn't ask in a condition, which may have asked for a recursion.
+                let asked = self.levels.iter().any(|l| l.condition);
+                if !asked && self.levels[d..].iter().all(|l| l.so_far != Some(true)) {
+                    self.endless = self.endless.or(Some(at));
+                }
+                Some(false)
+            }
+            None => match self.must.get(number).copied().flatten() {
+                Some(true) => Some(true),
+                Some(false) => None,
+                None => Some(false),
+            },
+        };
+        self.level().last = says;
+    }
+    fn level(&mut self) -> &mut Level {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+    /// The end of a group: whether it was an assertion.
+    fn close(&mut self) -> bool {
+        if self.levels.len() < 2 {
+            return false;
+        }
+        let Some(mut l) = self.levels.pop() else {
+            return false;
+        };
+        l.alternative();
+        let must = l.must == l.alternatives && !(l.condition && l.alternatives == 1);
+        if l.capture > 0 {
+            if self.must.len() <= l.capture {
+                self.must.resize(l.capture + 1, None);
+            }
+            self.must[l.capture] = Some(must);
+        }
+        self.level().last = (must && !l.asserts).then_some(true);
+        l.asserts
     }
 
     fn escape(&mut self) -> Result<(), Fault> {
@@ -371,7 +518,25 @@ impl Reader<'_> {
             return Ok(());
         };
         match c {
-            b'Q' => self.quoted(),
+            b'g' | b'E' => {}
+            b'Q' => {}
+            b'b' | b'B' | b'A' | b'z' | b'Z' | b'G' | b'K' => {
+                self.fresh = true;
+                self.level().part(None);
+            }
+            b'k' | b'1'..=b'9' => self.level().part(None),
+            _ => self.level().part(Some(true)),
+        }
+        match c {
+            b'Q' => {
+                self.quoted();
+                // A repetition is of its last character.
+                let quoted = &self.p[i + 2..self.i];
+                let quoted = quoted.strip_suffix(b"\\E").unwrap_or(quoted);
+                for _ in 0..quoted.len().min(2) {
+                    self.level().part(Some(true));
+                }
+            }
             b'g' => return self.reference_g(),
             b'k' => {
                 let end = match self.at(i + 2) {
@@ -396,9 +561,12 @@ impl Reader<'_> {
                 if n < 8 || n <= self.captures {
                     self.refer(What::Back, 0);
                     self.copy_to(end);
-                } else if c >= b'8' {
-                    // No octal number either: the digit itself.
-                    self.write_to(i + 2, &[c]);
+                    return Ok(());
+                }
+                self.level().last = Some(true);
+                if c >= b'8' {
+                    // No octal number either: the digit itself, which must not become one of a number before it.
+                    self.write_to(i + 2, &[b'\\', b'x', b'3', c]);
                 } else {
                     self.octal()?;
                 }
@@ -500,8 +668,10 @@ impl Reader<'_> {
             None => What::Back,
         };
         if calls {
-            self.call(what, at);
+            let number = self.counted(sign, n);
+            self.call(what, number, at);
         } else {
+            self.level().part(None);
             self.refer(what, at);
         }
         self.copy_to(end + usize::from(open != 0));
@@ -520,9 +690,11 @@ impl Reader<'_> {
         if end > from && self.at(end) == Some(close) {
             let name = What::Name(self.p[from..end].to_vec());
             if refers {
+                self.level().part(None);
                 self.refer(name, end);
             } else {
-                self.call(name, end);
+                let number = self.numbered(&self.p[from..end]);
+                self.call(name, number, end);
             }
             self.copy_to(end + 1);
         } else {
@@ -728,8 +900,39 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The number that `(?1)`, `(?-1)` and `(?+1)` call.
+    fn counted(&self, sign: Option<u8>, n: usize) -> usize {
+        match sign {
+            Some(b'-') => self.captures.wrapping_sub(n).wrapping_add(1),
+            Some(_) => self.captures.saturating_add(n),
+            None => n,
+        }
+    }
+    /// The number of the group of that name; one that there isn't if none has been read.
+    fn numbered(&self, name: &[u8]) -> usize {
+        let n = self.names.iter().position(|n| n == name);
+        n.and_then(|n| self.numbers.get(n).copied())
+            .unwrap_or(usize::MAX)
+    }
+
     fn push(&mut self, start: usize, behind: bool) {
         self.fresh = true;
+        let mark = |n: usize| self.at(start + n).unwrap_or(0);
+        let special = mark(1) == b'?';
+        let captures = match (special, mark(2)) {
+            (false, _) => !self.how.no_auto_capture,
+            (_, b'<') => !matches!(mark(3), b'=' | b'!'),
+            (_, b'P' | b'\'') => true,
+            _ => false,
+        };
+        let level = Level {
+            asserts: special && (matches!(mark(2), b'=' | b'!') || mark(2) == b'<' && !captures),
+            condition: special && mark(2) == b'(',
+            capture: if captures { self.captures } else { 0 },
+            ..Level::default()
+        };
+        self.level().settle();
+        self.levels.push(level);
         self.open.push(Group {
             start,
             extended: self.extended,
@@ -798,6 +1001,9 @@ impl Reader<'_> {
             b'#' => {
                 let end = self.skip(i, |c| c != b')');
                 self.copy_to(end + 1);
+                if self.repeated == i {
+                    self.repeated = self.i;
+                }
             }
             b':' | b'|' | b'>' | b'=' | b'!' => {
                 self.push(i, false);
@@ -834,7 +1040,12 @@ impl Reader<'_> {
                 // A number that is too large: PCRE2 says so.
                 self.copy_to(end + 1);
             }
-            b'R' => self.copy_to(i + 4),
+            b'R' => {
+                if self.at(i + 3) == Some(b')') {
+                    self.call(What::Called(0), 0, i + 3);
+                }
+                self.copy_to(i + 4);
+            }
             b'(' => return self.condition(),
             b'0'..=b'9' | b'+' => return self.recursion(),
             b'-' if self.at(i + 3).is_some_and(|c| c.is_ascii_digit()) => return self.recursion(),
@@ -861,7 +1072,8 @@ impl Reader<'_> {
             Some(_) => What::Called(self.captures.saturating_add(n)),
             None => What::Called(n),
         };
-        self.call(what, end);
+        let number = self.counted(sign, n);
+        self.call(what, number, end);
         self.copy_to(end + 1);
         Ok(())
     }
@@ -883,6 +1095,7 @@ impl Reader<'_> {
         }
         self.names.push(name);
         self.captures += 1;
+        self.numbers.push(self.captures);
         self.push(i, false);
         let closed = self.at(end) == Some(close);
         self.copy_to(end.max(i + 1) + usize::from(closed));
@@ -965,7 +1178,7 @@ impl Reader<'_> {
             _ => Some(What::Name(text.to_vec())),
         };
         if let Some(w) = what {
-            self.call(w, last + 1);
+            self.ask(w, last + 1);
         }
         if self.i <= last {
             self.copy_to(last + 1);
@@ -1114,6 +1327,8 @@ mod tests {
         refused("a(?#x)*(*UTF8)", NO_VERB, 12);
         refused("(?i:)?(*UTF8)", NO_VERB, 11);
         refused("(?R)?(*UTF8)", NO_VERB, 10);
+        refused("\\b?)", NO_REPEAT, 2);
+        refused("a\\K{2})", NO_REPEAT, 5);
         refused("(a))(*UTF8)", "unmatched parentheses", 3);
         refused("(?:+", NO_REPEAT, 3);
         refused("(?J)(?<n>c)(?<n>c)(*UTF8)", NO_VERB, 23);
@@ -1126,10 +1341,11 @@ mod tests {
         taken("[[:alpha:]-z]", "[[:alpha:]\\-z]");
         taken("a\\jb", "ajb");
         taken("[\\R]", "[R]");
-        taken("\\81", "81");
+        taken("\\81", "\\x381");
+        taken("()\\1\\8", "()\\1\\x38");
         taken("()()()()()()()()\\8", "()()()()()()()()\\8");
         taken("a{,2}{ 1 }", "a\\{,2}\\{ 1 }");
-        taken("a{1}{2,}[{,2}]\\Q{,2}\\E", "a{1}{2,}[{,2}]\\Q{,2}\\E");
+        taken("a{1}b{2,}[{,2}]\\Q{,2}\\E", "a{1}b{2,}[{,2}]\\Q{,2}\\E");
         taken("(?xx)(?X)b", "(?x)(?)b");
         taken("\\xg\\x41", "\\x00g\\x41");
         taken("(?(R1)a|b)", "(?(?!)a|b)");

@@ -21,8 +21,8 @@ enum Head {
     Bad,
 }
 
-/// Decodes one UTF-8 character: no overlong forms, no surrogates, nothing above U+10FFFF. Whether a character that
-/// breaks off could become a valid one is judged by its length only, as stock does.
+/// Decodes one UTF-8 character: no overlong forms, no surrogates, nothing above U+10FFFF. What breaks off behind bytes that
+/// continue it is short, even if no end could make it a valid one.
 fn decode(s: &[u8]) -> Head {
     let b0 = s[0];
     let (n, min) = match b0 {
@@ -211,7 +211,8 @@ impl<S: Sink> Conv<'_, S> {
                 // Checked just now.
                 self.out
                     .utf8(std::str::from_utf8(&s[..good]).unwrap_or_default());
-                if matches!(decode(&s[good..]), Head::Short) {
+                // By its length only: what follows it is looked at together with the next binary.
+                if s.len() - good < char_bytes(s[good]) {
                     self.left = s[good..].to_vec();
                     return Ok(None);
                 }
@@ -341,6 +342,11 @@ fn convert<S: Sink>(
 }
 
 fn characters_to_binary_2(cx: &mut Cx, [data, enc]: [Term; 2]) -> BifResult {
+    // A binary alone in a list is taken as if it weren't in one, which the rest of an error shows.
+    let data = match data.as_cons() {
+        Some((h, t)) if t.is_nil() && h.as_bits().is_some() && encoding(enc).is_some() => h,
+        _ => data,
+    };
     convert::<Vec<u8>>(cx, data, enc, "characters_to_binary", |cx, v| cx.binary(v))
 }
 
