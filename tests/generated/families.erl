@@ -234,7 +234,7 @@ calls(data) ->
 calls(emulator) ->
     every(ets, [i, all, fun2ms, info]) ++
         [C || {_, F, _} = C <- every(erts_debug, []), lists:member(F, [flat_size, size, size_shared, same, copy_shared])] ++
-        [C || {_, F, _} = C <- every(erts_internal, []), lists:member(F, [cmp_term, map_to_tuple_keys, term_type, map_hashmap_children, is_process_alive, group_leader])] ++
+        [C || {_, F, _} = C <- every(erts_internal, []), lists:member(F, [cmp_term, map_to_tuple_keys, term_type, is_process_alive, group_leader])] ++
         every(erl_eval, [function_name, init_ok | [F || {F, _} <- erl_eval:module_info(exports), F =/= expr]]) ++
         [{erts_internal, map_next, [small, map, word]}, {erl_scan, string, [chars]}, {erlang, match_spec_test, [thing, thing, word]}, {ets, match_spec_run, [list, thing]}, {ets, test_ms, [any, guards]}];
 

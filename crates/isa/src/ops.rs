@@ -173,8 +173,8 @@ specific_ops! {
     AllocateMove allocate_move [H, H, R, R] "allocate; move";
     AllocateGetList allocate_get_list [H, H, R, R, R] "allocate; get_list";
     CallBif call_bif [Q, Q, H] "x0 = native(x0…); export, function, arity";
-    CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…)";
-    CallBifOnly call_bif_only [Q, Q, H] "return native(x0…)";
+    CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…); what it traps to returns to the next op";
+    CallBifOnly call_bif_only [Q, Q, H] "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
     CallDirty call_dirty [Q, Q, H, H] "return native(x0…) on a dirty thread; export, function, arity, pool";
     CallFun call_fun [H] "call x[arity] with x0…";
     CallFun2 call_fun2 [H, S] "call fun with x0…";
@@ -322,6 +322,7 @@ specific_ops! {
     BsContextPosition bs_context_position [R, R, H] "bs_context of what is a bit string; its position; live";
     BsGetByte bs_get_byte [L, R, R] "context, dst: 8 bits without a sign";
     BsNextByte bs_next_byte [L, R, R, H] "bs_context of what is a bit string; bs_get_byte; live";
+    BsNextByteTable bs_next_byte_table [L, R, R, H, L, Q, W, List] "bs_next_byte; jump_table of its result";
     BsNextBytePosition bs_next_byte_position [L, R, R, R, H] "bs_context_position; bs_get_byte; live";
     BsGetInteger bs_get_integer [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
     BsGetSmall bs_get_small [L, R, H, H, R] "context, 1 to 56 bits, flags, dst";

@@ -23,7 +23,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use nap::Nap;
 use pool::Pool;
-use queues::{Hooks, Rest, RunQueues};
+use queues::{Comes, Hooks, Rest, RunQueues};
 use state::Priority;
 use sync::{AtomicUsize, Ordering};
 
@@ -117,7 +117,8 @@ impl World {
     /// Ends workers, when all has run.
     fn end(&self, workers: Vec<(usize, thread::JoinHandle<()>)>) {
         for (i, t) in workers {
-            self.q.put(LAST + i as u32, Priority::Normal, true, 0);
+            self.q
+                .put(LAST + i as u32, Priority::Normal, Comes::Woken, 0);
             t.join().expect("runs");
         }
     }
@@ -135,8 +136,8 @@ fn what_is_put_from_outside_is_run() {
     explore("what is put from outside is run", Some(3), || {
         let w = World::new(2, 2);
         let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
-        w.q.put(0, Priority::Normal, true, 0);
-        w.q.put(1, Priority::High, true, 0);
+        w.q.put(0, Priority::Normal, Comes::Woken, 0);
+        w.q.put(1, Priority::High, Comes::Woken, 0);
         w.busy_until(&[0, 1]);
         w.end(workers);
     });
@@ -148,8 +149,8 @@ fn what_waits_behind_a_long_run_is_stolen() {
     explore("what waits behind a long run is stolen", Some(3), || {
         let w = World::new(2, 2);
         let other = worker(&w, 1);
-        w.q.put(0, Priority::Normal, true, 1);
-        w.q.put(1, Priority::Low, false, 1);
+        w.q.put(0, Priority::Normal, Comes::Woken, 1);
+        w.q.put(1, Priority::Low, Comes::Spent, 1);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -165,13 +166,13 @@ fn what_goes_next_runs_once() {
     explore("what goes next runs once", Some(3), || {
         let w = World::new(2, 2);
         let other = worker(&w, 1);
-        w.q.put(0, Priority::Normal, true, 1);
+        w.q.put(0, Priority::Normal, Comes::Woken, 1);
         if let Some(c) = w.q.next(0, None) {
             w.run(c);
-            w.q.put(1, Priority::Normal, true, 1);
+            w.q.put(1, Priority::Normal, Comes::Woken, 1);
             w.q.raise(1, Priority::High, || ());
         } else {
-            w.q.put(1, Priority::Normal, true, 0);
+            w.q.put(1, Priority::Normal, Comes::Woken, 0);
         }
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -197,7 +198,7 @@ fn wake_ups_are_passed_on() {
             })
             .collect();
         for c in 0..3 {
-            w.q.put(c, Priority::Normal, true, 1);
+            w.q.put(c, Priority::Normal, Comes::Woken, 1);
         }
         w.busy_until_two();
         for t in workers {
@@ -214,8 +215,8 @@ fn who_comes_online_finds_work() {
         let w = World::new(2, 2);
         w.q.set_online(1, |_| true);
         let other = worker(&w, 1);
-        w.q.put(0, Priority::Normal, true, 1);
-        w.q.put(1, Priority::Normal, true, 1);
+        w.q.put(0, Priority::Normal, Comes::Woken, 1);
+        w.q.put(1, Priority::Normal, Comes::Woken, 1);
         w.q.set_online(2, |_| true);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
@@ -235,8 +236,8 @@ fn who_goes_offline_hands_over() {
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
         // They are dealt to both workers in turn.
-        w.q.put(0, Priority::Normal, true, 0);
-        w.q.put(1, Priority::Normal, true, 0);
+        w.q.put(0, Priority::Normal, Comes::Woken, 0);
+        w.q.put(1, Priority::Normal, Comes::Woken, 0);
         telling.join().expect("runs");
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
@@ -252,7 +253,7 @@ fn who_is_offline_keeps_nothing() {
         let other = worker(&w, 0);
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
-        w.q.put(0, Priority::Normal, true, 2);
+        w.q.put(0, Priority::Normal, Comes::Woken, 2);
         telling.join().expect("runs");
         if let Some(c) = w.q.next(1, None) {
             w.run(c);

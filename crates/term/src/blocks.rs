@@ -243,6 +243,64 @@ fn stash(p: *mut Term, words: usize) -> Option<()> {
     })
 }
 
+/// Blocks above [`STASH_WORDS`], of any size that isn't mapped: those that this scheduler freed last, so that what a process
+/// does for a request, and what a collection copies, goes to memory that is still in the processor's caches.
+struct Warm {
+    len: usize,
+    blocks: [(*mut Term, usize); WARM],
+}
+
+/// Blocks kept by each scheduler, and their words in all.
+const WARM: usize = 4;
+const WARM_WORDS: usize = 1 << 18;
+
+thread_local! {
+    static WARM_BLOCKS: UnsafeCell<Warm> = const {
+        UnsafeCell::new(Warm { len: 0, blocks: [(std::ptr::null_mut(), 0); WARM] })
+    };
+}
+
+impl Warm {
+    fn remove(&mut self, i: usize) -> (*mut Term, usize) {
+        let b = self.blocks[i];
+        self.blocks.copy_within(i + 1..self.len, i);
+        self.len -= 1;
+        b
+    }
+}
+
+fn take_warm(words: usize) -> Option<*mut Term> {
+    if words <= STASH_WORDS {
+        return None;
+    }
+    WARM_BLOCKS.with(|w| {
+        // SAFETY: of this thread; nothing called here comes back.
+        let w = unsafe { &mut *w.get() };
+        let i = (0..w.len).rev().find(|&i| w.blocks[i].1 == words)?;
+        Some(w.remove(i).0)
+    })
+}
+
+/// Keeps a block, in place of those that were freed longest ago; None if it is not kept.
+fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
+    if words <= STASH_WORDS || is_crowded() || AT_ONCE.get() || counts::share() == 0 {
+        return None;
+    }
+    WARM_BLOCKS.with(|w| {
+        // SAFETY: of this thread; nothing called here comes back.
+        let w = unsafe { &mut *w.get() };
+        let kept = |w: &Warm| w.blocks[..w.len].iter().map(|b| b.1).sum::<usize>();
+        while w.len == WARM || (w.len > 0 && kept(w) + words > WARM_WORDS) {
+            let (q, n) = w.remove(0);
+            // SAFETY: a free block of so many words.
+            unsafe { std::alloc::dealloc(q as *mut u8, layout(n)) };
+        }
+        w.blocks[w.len] = (p, words);
+        w.len += 1;
+        Some(())
+    })
+}
+
 fn layout(words: usize) -> std::alloc::Layout {
     // A request beyond the address space is answered like any other that cannot be met.
     std::alloc::Layout::array::<u64>(words.max(1))
@@ -255,7 +313,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         map(words * 8) as *mut Term
-    } else if let Some(p) = stashed(words) {
+    } else if let Some(p) = stashed(words).or_else(|| take_warm(words)) {
         p
     } else {
         let l = layout(words);
@@ -280,7 +338,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
         unmap(p as usize, words * 8);
-    } else if stash(p, words).is_none() {
+    } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
         std::alloc::dealloc(p as *mut u8, layout(words));
     }
 }

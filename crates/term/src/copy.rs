@@ -464,14 +464,15 @@ pub unsafe fn move_flat(
     Term::from_raw(t.raw().wrapping_add(delta))
 }
 
-/// Nesting and number of the parts that [`parts`] tells apart.
-const PART_LEVELS: usize = 4;
-const PARTS: usize = 64;
-/// Elements of a tuple, values of a closure or cells of a list that is looked into.
+/// Nesting of the parts that [`parts`] tells apart, and the number of terms that it looks at. A closure among the arguments of
+/// a task is five levels deep, and what an evaluated one knows by name three more.
+const PART_LEVELS: usize = 10;
+const PARTS: usize = 96;
+/// Elements of a tuple, values of a closure or a map, or cells of a list that is looked into.
 const PART_WIDTH: usize = 8;
 
-/// `t` with its parts replaced: what is small around large things (tuples, closures and lists of few elements, some levels
-/// of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
+/// `t` with its parts replaced: what is small around large things (tuples, closures, maps and lists of few elements, some
+/// levels of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
 /// What `f` gives is put there as it is: nothing is copied or held.
 pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
     let mut p = Parts {
@@ -499,17 +500,16 @@ impl<A: Alloc> Parts<'_, A> {
         if let Some(&(_, s)) = self.done.iter().find(|(d, _)| *d == t) {
             return s;
         }
-        let s = if levels == 0 || self.left < PART_WIDTH || is_shared(t) {
+        let enough = levels == 0 || self.left < PART_WIDTH;
+        self.left = self.left.saturating_sub(1);
+        let s = if enough || is_shared(t) {
             None
         } else if t.is_list_ptr() {
             self.list(t, levels)
         } else {
             self.object(t, levels)
         };
-        let s = s.unwrap_or_else(|| {
-            self.left = self.left.saturating_sub(1);
-            (self.f)(t)
-        });
+        let s = s.unwrap_or_else(|| (self.f)(t));
         self.done.push((t, s));
         s
     }
@@ -536,7 +536,7 @@ impl<A: Alloc> Parts<'_, A> {
         }
         Some(self.to.list_tail(&v, l))
     }
-    /// A small tuple or closure, made anew.
+    /// A small tuple, closure or map, made anew.
     fn object(&mut self, t: Term, levels: usize) -> Option<Term> {
         let p = t.ptr();
         // SAFETY: a boxed term in hand is well formed; the object made is of its kind and size.
@@ -544,6 +544,7 @@ impl<A: Alloc> Parts<'_, A> {
             let wide = layout::object_words(p) > layout::FUN_WORDS + PART_WIDTH;
             match header_subtag((*p).raw()) {
                 Subtag::Tuple | Subtag::Fun if !wide => {}
+                Subtag::Map if !wide && layout::map_kind((*p).raw()) == layout::MAP_FLAT => {}
                 _ => return None,
             }
             let c = copy_object(p, self.to);

@@ -127,6 +127,9 @@ pub(crate) unsafe fn poison(p: *mut Term, words: usize) {
 const BUSY_WORDS: usize = 233;
 const SWEEPS_UNTIL_BUSY: u16 = 6;
 
+/// Young generations of more words than this are promoted at once where nearly all of them live.
+const PROMOTED_AT_ONCE_WORDS: usize = 1 << 15;
+
 /// Collects. Afterwards at least `need_words` words are free (and the heap's stack reserve besides). `roots` are
 /// updated, and so is the stack, on which words with a header's tag are return addresses. The result is the number
 /// of words moved, as a measure of the time it took.
@@ -164,6 +167,19 @@ pub unsafe fn collect(
             && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
     // Who asks for it is to see that memory was given back.
     heap.shrink_next |= fullsweep;
+    let fresh = words_between(heap.high_water, heap.htop);
+    // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
+    let promote = !full
+        && heap.all_survives
+        && heap.frags.is_empty()
+        && !heap.old_heap.is_null()
+        && old_free >= mature + fresh;
+    let mature = if promote {
+        heap.high_water = heap.htop;
+        mature + fresh
+    } else {
+        mature
+    };
     let moved = if full && is_large(heap) {
         sweep_in_place(heap, need, roots)
     } else if full {
@@ -179,6 +195,79 @@ pub unsafe fn collect(
     counts::add(|c| &c.reclaimed_words, reclaimed);
     moved
 }
+
+/// A heap of fewer words than this is left alone when its process begins to wait, and so is one that may hold so much garbage.
+const REST_WORDS: usize = 4096;
+/// Words of the largest block that a heap gets at once because it has used as many before.
+const MOST_ROOM: usize = 1 << 17;
+
+/// Whether [`rest`] may pay for a process that begins to wait: the heap has come to hold several times what it was left with,
+/// or it got far more room than it made use of.
+#[inline]
+pub fn rest_pays(heap: &Heap) -> bool {
+    let block = heap.block_words();
+    block > REST_WORDS && rest_pays_large(heap, block)
+}
+
+#[inline(never)]
+fn rest_pays_large(heap: &Heap, block: usize) -> bool {
+    let all = heap.all_words();
+    (all > REST_WORDS + 2 * heap.rested || all < block / 8)
+        && !is_crowded()
+        && block > heap_size_for(heap.min_heap_words)
+        && all <= MAP_ABOVE_WORDS
+}
+
+/// Makes the heap of a process small that begins to wait. What it did for a request is mostly garbage when the next one is
+/// waited for: little is copied, and its block serves the next process that runs here, still in the processor's caches,
+/// instead of one for each process that waits. The next collection gives it as much room at once as it has used.
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    let used = heap.all_words();
+    let moved = collect(heap, 0, roots, true);
+    heap.rested = heap.all_words();
+    let room = (used + used / 4).min(MOST_ROOM);
+    let sizes = heap_sizes();
+    let i = sizes.partition_point(|&n| n < room);
+    let i = if sizes[i] > MOST_ROOM { i - 1 } else { i };
+    debug_assert!(i < 32);
+    heap.room = if sizes[i] > heap.block_words() {
+        i as u8
+    } else {
+        0
+    };
+    moved
+}
+
+/// Whether a heap of so many words is not made smaller for being largely empty: it will be as its process begins to wait.
+fn may_stay_large(size: usize) -> bool {
+    size <= LARGE_WORDS || (size <= STAY_WORDS && !is_crowded())
+}
+
+/// Words of the largest heap that stays as large as it is while its process runs; and of the smallest, where a minor
+/// collection has promoted most of it: smaller ones are refilled with little loss.
+const STAY_WORDS: usize = 1 << 16;
+const STAY_ABOVE: usize = 20_000;
+
+/// The size that was remembered by [`rest`], or one on the way there; 0 if there is none, or if memory is short.
+fn take_room(heap: &mut Heap) -> usize {
+    if heap.room == 0 {
+        return 0;
+    }
+    let size = heap_sizes()[heap.room as usize];
+    if size > STEP_ABOVE && heap.block_words() < STEP && !is_crowded() {
+        return heap_size_for(STEP);
+    }
+    heap.room = 0;
+    if is_crowded() { 0 } else { size }
+}
+
+/// Before a heap gets more room than this at once it gets the step: it may have to wait for its turn soon, with all others
+/// that have just been woken.
+const STEP_ABOVE: usize = 1 << 14;
+const STEP: usize = 6000;
 
 /// Heaps of fewer bytes than this lie in the processor's caches: what a scan comes to isn't fetched ahead.
 const FETCHED_BYTES: usize = 1 << 20;
@@ -203,14 +292,13 @@ pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 const TRIED_WORDS: usize = 2000;
 
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
-/// collected. As much as lives, half of it where that is more than 128 MiB, a quarter where it is more than 512. Pages that
-/// nothing was promoted to take no memory. Where memory is short it is the twelfth part of more than 64 MiB.
+/// collected. As much as lives, half of it where that is more than 128 MiB. Pages that nothing was promoted to take no
+/// memory. Where memory is short it is the twelfth part of more than 64 MiB.
 pub(crate) fn spare_words(live: usize) -> usize {
     match live {
         0x80_0001.. if is_crowded() => live / 12,
         0..=0x100_0000 => live,
-        0x100_0001..=0x400_0000 => live / 2,
-        _ => live / 4,
+        _ => live / 2,
     }
 }
 
@@ -404,10 +492,13 @@ unsafe fn copy_young(
         _ => heap.heap,
     };
     let young = words_between(from, heap.htop) + heap.frag_words;
+    let all = heap.used_words() + heap.frag_words;
+    let room = take_room(heap);
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
     if heap.grow_next {
         size = heap_size_for(size + 1);
     }
+    size = size.max(room);
     let mut bound = young + stack;
     // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
     if bound > MAP_ABOVE_WORDS {
@@ -417,6 +508,8 @@ unsafe fn copy_young(
         size = heap_size_for(bound);
     }
     let mut moved = pass(heap, size, roots, kind, &[], seen);
+    let large = all > PROMOTED_AT_ONCE_WORDS || stress();
+    heap.all_survives = large && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap is wanted again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
@@ -427,6 +520,7 @@ unsafe fn copy_young(
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
+    let stays = size > STAY_ABOVE && may_stay_large(size);
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
     if want > size {
@@ -438,7 +532,7 @@ unsafe fn copy_young(
             &[],
             &mut Vec::new(),
         );
-    } else if size > LARGE_WORDS && want < size / 4 {
+    } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small new generation in front of a large old one would be collected too often.
         let target = (3 * want).max(young_part(heap.old_words()));
         let target = heap_size_for(target.max(heap.min_heap_words));
@@ -466,10 +560,14 @@ unsafe fn full_sweep(
             min = min.max(heap_size_for(BUSY_WORDS));
         }
     }
+    let room = match heap.shrink_next {
+        true => 0,
+        false => take_room(heap),
+    };
     let mut seen = Vec::new();
     let mut moved = pass(
         heap,
-        heap_size_for(bound).max(min),
+        heap_size_for(bound).max(min).max(room),
         roots,
         Kind::Full,
         literals,
@@ -490,11 +588,11 @@ unsafe fn full_sweep(
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
     heap.grow_next = false;
-    let shrink = want < size / 4 && size > min;
+    let shrink = want < size / 4 && size > min && room == 0;
     // What a process makes now and then would find a small heap each time, and have it grow step by step, with a
     // collection for each. A large one costs too much memory to wait.
-    let later = size <= LARGE_WORDS && !heap.shrink_next;
-    heap.shrink_next = shrink && later;
+    let later = !heap.shrink_next && may_stay_large(size);
+    heap.shrink_next = shrink && later && size <= LARGE_WORDS;
     if shrink && !later {
         let target = heap_size_for((2 * want).max(heap.min_heap_words));
         if target < size {

@@ -129,10 +129,18 @@ pub struct Heap {
     pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
+    /// Nearly all of a large young generation lived at its last collection, as where a list is built or merged. To copy it
+    /// a second time before it is promoted is in vain then, and takes half the young block.
+    pub all_survives: bool,
     /// The last full sweep left the block largely empty: if the next one does so too, it makes it smaller.
     pub shrink_next: bool,
     /// Sweeps of the heap while it is small, since it was compacted.
     pub small_sweeps: u16,
+    /// Words that were left by [`crate::gc::rest`].
+    pub rested: usize,
+    /// The size that the next collection gives the heap at least, as a place in the series of sizes; 0 for none. What it
+    /// came to use before it was last made small as its process began to wait.
+    pub room: u8,
 }
 
 /// Terms that a heap sent, and where they lie in regions: the same term sent again costs nothing, and collections turn
@@ -209,7 +217,10 @@ impl Heap {
             region_bytes_kept: 0,
             grow_next: false,
             shrink_next: false,
+            all_survives: false,
             small_sweeps: 0,
+            rested: 0,
+            room: 0,
         }
     }
     /// Collections that don't sweep the heap whole are wanted, however small it is.

@@ -30,6 +30,9 @@ struct Map {
     before: Vec<u32>,
     /// Where the first live word goes.
     to: usize,
+    /// Addresses (start, length) of what moves: not what lies below the first dead word, if the block stays where it is. To
+    /// find that a pointer leads there takes no look at the maps.
+    moves: (usize, usize),
 }
 
 impl Map {
@@ -45,6 +48,13 @@ impl Map {
             self.live[i >> 6] |= (u64::MAX >> (64 - k)) << (i & 63);
             i += k;
         }
+    }
+    /// How many words live below the first dead one.
+    fn dense_words(&self) -> usize {
+        let full = self.live.iter().position(|&w| w != u64::MAX);
+        let i = full.unwrap_or(self.live.len());
+        let rest = self.live.get(i).map_or(0, |w| w.trailing_ones() as usize);
+        (i * 64 + rest).min(self.len >> 3)
     }
     /// Counts, once everything is marked: how many words live.
     fn count(&mut self) -> usize {
@@ -69,9 +79,9 @@ impl Map {
         if tag != TAG_LIST && tag != TAG_BOXED {
             return;
         }
-        let at = (t.ptr() as usize).wrapping_sub(self.base);
-        if at < self.len {
-            *slot = Term::from_raw(self.place(at >> 3) as u64 | tag);
+        let a = t.ptr() as usize;
+        if a.wrapping_sub(self.moves.0) < self.moves.1 {
+            *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
         }
     }
     /// As [`Map::lead`], for all terms of the object at `p`.
@@ -171,7 +181,7 @@ impl Marker<'_> {
             self.visit_next();
         }
     }
-    /// Takes `slot` in hand if it points into the generation, at what wasn't marked yet. There is room in the ring.
+    /// Takes `slot` in hand if it points into the generation. There is room in the ring.
     #[inline(always)]
     unsafe fn meet(&mut self, slot: *mut Term) {
         let t = *slot;
@@ -183,8 +193,10 @@ impl Marker<'_> {
         let at = (p as usize).wrapping_sub(self.map.base);
         if at >= self.map.len {
             self.notes.note(t);
-        } else if !self.map.is_live(at >> 3) {
+        } else {
+            // Whether it was marked is asked when its bit is there, too.
             prefetch(p);
+            prefetch(self.map.live.as_ptr().wrapping_add(at >> 9) as *const Term);
             self.ahead[self.put % AHEAD] = slot;
             self.put += 1;
         }
@@ -291,6 +303,7 @@ pub(crate) unsafe fn collect(
             live: vec![0; maps],
             before: vec![0; maps],
             to: base,
+            moves: (base, len),
         },
         notes: Notes::new(true, Some(seen)),
         todo: Vec::new(),
@@ -340,6 +353,10 @@ pub(crate) unsafe fn collect(
         false => from,
     };
     map.to = to as usize;
+    if map.to == base {
+        let dense = map.dense_words() * 8;
+        map.moves = (base + dense, len - dense);
+    }
 
     let delta = (from as usize).wrapping_sub(base);
     move_list(&mut heap.old_off_heap, &map, delta);

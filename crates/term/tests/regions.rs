@@ -1,5 +1,6 @@
 //! Regions: who holds them, and when they go.
 
+use purlin_term::frag::Fragment;
 use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region, is_region_ptr};
@@ -363,4 +364,49 @@ fn what_is_no_proper_list_has_no_length() {
     }
     // SAFETY: the terms are not used.
     unsafe { r.release() };
+}
+
+#[test]
+fn the_parts_of_a_message_are_found_behind_closures_and_maps() {
+    region::init();
+    let mut h = Heap::empty();
+    let stand_in = Term::small(77);
+    let near = |h: &mut Heap, t: Term| {
+        let map = h.flatmap(&[Term::small(0)], &[t]);
+        let list = h.list(&[map, t]);
+        h.tuple(&[list])
+    };
+    let found = |t: Term, made: Option<Term>| {
+        let (mut f, mut seen) = (Fragment::new(), Vec::new());
+        let got = copy::parts(t, &mut f, &mut |p| {
+            seen.push(p);
+            stand_in
+        });
+        if let Some(m) = made {
+            assert!(compare::eq_exact(got, m));
+        }
+        // SAFETY: what was made isn't used any more.
+        unsafe { f.destroy() };
+        seen
+    };
+    let large = numbers(&mut h, 1000);
+    let (t, made) = (near(&mut h, large), near(&mut h, stand_in));
+    // Once, though it is there twice.
+    assert_eq!(found(t, Some(made)), [large]);
+    // Too deep: some part that it is in.
+    let mut deep = large;
+    for _ in 0..20 {
+        deep = h.tuple(&[deep]);
+    }
+    let seen = found(deep, None);
+    assert!(seen.len() == 1 && seen[0] != large);
+    // Few of many, however deep.
+    let mut wide = NIL;
+    for _ in 0..5 {
+        let v: Vec<Term> = (0..8).map(|_| copy::copy(wide, &mut h)).collect();
+        wide = h.tuple(&v);
+    }
+    assert!((1..200).contains(&found(wide, None).len()));
+    // SAFETY: its terms aren't used any more.
+    unsafe { gc::destroy(&mut h) };
 }

@@ -165,7 +165,13 @@ purged_fun() ->
     receive {test_purge, Done, Ref} -> io:format("~p~n", [Done]) end,
     receive {'DOWN', R, process, P, {Error, _}} -> io:format("~p~n", [Error]) end.
 
+%% What lies in shared regions is nobody's heap.
 queue_and_heap_limit() ->
+    Before = (catch erlang:system_flag(sharing_threshold, infinity)),
+    queue_over_limit(),
+    is_integer(Before) andalso erlang:system_flag(sharing_threshold, Before).
+
+queue_over_limit() ->
     P = spawn_opt(fun() -> receive never -> ok after 20000 -> ok end end,
                   [{max_heap_size, #{size => 1024, error_logger => false}}, {message_queue_data, on_heap}]),
     R = monitor(process, P),

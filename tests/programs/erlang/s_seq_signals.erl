@@ -1,4 +1,4 @@
-%% Tokens of sequential tracing with exit signals, monitors, ports and spawning.
+%% Tokens of sequential tracing with exit signals, monitors, ports and spawning. @stress @shared
 -module(s_seq_signals).
 -export([main/0]).
 

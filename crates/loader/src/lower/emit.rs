@@ -226,7 +226,12 @@ impl Emitter {
     }
     /// Appends an instruction with a list of whole words.
     pub fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
-        self.last = None;
+        if let Some((start, last, prev)) = self.last.take()
+            && let Some((op, args)) = fuse((last, &prev), (op, args))
+        {
+            self.take_back(start);
+            return self.op_list(op, &args, list);
+        }
         let at = self.here();
         self.plain(op, args);
         self.last = None;

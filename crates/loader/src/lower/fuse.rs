@@ -46,6 +46,9 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::BsContext, &[NONE, c, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
             Some((Op::BsNextByte, vec![l, c, d, live]))
         }
+        ((Op::BsNextByte, &[l, c, d, live]), (Op::JumpTable, &[r, to, lo, n])) if d == r => {
+            join(Op::BsNextByteTable, &[l, c, d, live], &[to, lo, n])
+        }
         ((Op::BsContextPosition, &[c, p, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
             Some((Op::BsNextBytePosition, vec![l, c, p, d, live]))
         }

@@ -319,8 +319,16 @@ impl Lower<'_> {
                         }
                         self.e.op(Op::CallBif, &[x, Arg::Q(f), n])
                     }
-                    (g::CALL_EXT_ONLY, Some(f)) => self.e.op(Op::CallBifOnly, &[x, Arg::Q(f), n]),
-                    (_, Some(f)) => self.e.op(Op::CallBifLast, &[x, Arg::Q(f), self.h(a[2]), n]),
+                    // What a native goes on in, instead of giving a value, comes back to the frame: traces tell of it.
+                    (g::CALL_EXT_ONLY, Some(f)) => {
+                        self.e.op(Op::CallBifOnly, &[x, Arg::Q(f), n]);
+                        self.e.op(Op::DeallocateReturn, &[Arg::H(0)]);
+                    }
+                    (_, Some(f)) => {
+                        let frame = self.h(a[2]);
+                        self.e.op(Op::CallBifLast, &[x, Arg::Q(f), frame, n]);
+                        self.e.op(Op::DeallocateReturn, &[frame]);
+                    }
                 }
             }
             g::BIF0 => {

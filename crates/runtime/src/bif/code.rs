@@ -10,6 +10,7 @@ use crate::{bifs, lazy_atoms, report};
 use purlin_loader::{BeamFile, Fault};
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock};
 
 lazy_atoms! {
@@ -371,33 +372,58 @@ fn load_nif_2(cx: &mut Cx, [path, extra]: [Term; 2]) -> BifResult {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return lib_error(cx, bad_lib(), text);
     };
-    let path: String = path
-        .list_to_vec()
-        .ok_or(Fail::Badarg)?
-        .iter()
-        .map(|t| {
-            t.as_small()
-                .and_then(|n| char::from_u32(u32::try_from(n).ok()?))
-        })
-        .collect::<Option<_>>()
-        .ok_or(Fail::Badarg)?;
+    let mut path = file_name(path).ok_or(Fail::Badarg)?;
     if is_static(m.name) {
         if atom::name(m.name) == "prim_socket" {
             super::socket::on_load(extra);
         }
         return Ok(am::OK);
     }
-    let file = format!("{path}.so");
-    let text = match std::fs::metadata(&file) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => format!(
-            "Failed to load NIF library: '{file}: cannot open shared object file: No such file or directory'"
-        ),
-        Err(e) => format!("Failed to load NIF library: '{file}: {e}'"),
-        Ok(_) => {
-            format!("Failed to load NIF library: '{file}: this runtime loads no native libraries'")
+    // A string in C.
+    path.truncate(path.iter().position(|&b| b == 0).unwrap_or(path.len()));
+    path.extend_from_slice(b".so");
+    let why = match std::fs::metadata(std::ffi::OsStr::from_bytes(&path)) {
+        Err(e) => {
+            let e = e.to_string();
+            let e = e.split(" (os error").next().unwrap_or_default();
+            format!("cannot open shared object file: {e}")
         }
+        Ok(_) => "this runtime loads no native libraries".into(),
     };
+    // Of the name every byte is a character.
+    let file: String = path.iter().map(|&b| b as char).collect();
+    let text = format!("Failed to load NIF library: '{file}: {why}'");
     lib_error(cx, load_failed(), &text)
+}
+/// The bytes of a file's name that is a binary, or characters in a list, which may be nested: none of those is a zero.
+fn file_name(name: Term) -> Option<Vec<u8>> {
+    if let Some(b) = name.as_binary() {
+        return Some(b.to_vec());
+    }
+    let mut bytes = Vec::new();
+    let (mut at, mut tails) = (name, Vec::new());
+    loop {
+        if let Some((head, tail)) = at.as_cons() {
+            if head.is_list_ptr() {
+                tails.push(tail);
+                at = head;
+                continue;
+            }
+            if !head.is_nil() {
+                let c = char::from_u32(u32::try_from(head.as_small()?).ok()?);
+                let c = c.filter(|&c| c != '\0')?;
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            at = tail;
+        } else if at.is_nil() {
+            match tails.pop() {
+                Some(t) => at = t,
+                None => return Some(bytes),
+            }
+        } else {
+            return None;
+        }
+    }
 }
 fn lib_error(cx: &mut Cx, tag: Term, text: &str) -> BifResult {
     let s = cx.string(text);

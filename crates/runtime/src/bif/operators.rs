@@ -5,7 +5,7 @@ use super::errors::arith;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::arith::{self as num, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact};
-use purlin_term::{Alloc, Term};
+use purlin_term::{Alloc, Term, am};
 
 macro_rules! arith2 {
     ($($name:ident = $f:path;)*) => {$(
@@ -33,8 +33,19 @@ fn bnot_1(cx: &mut Cx, [x]: [Term; 1]) -> BifResult {
 fn minus_1(cx: &mut Cx, [x]: [Term; 1]) -> BifResult {
     arith(num::neg(cx, x))
 }
-fn plus_1(_cx: &mut Cx, [x]: [Term; 1]) -> BifResult {
-    arith(num::plus(x))
+fn plus_1(cx: &mut Cx, [x]: [Term; 1]) -> BifResult {
+    let v = arith(num::plus(x))?;
+    if x.as_float()
+        .is_some_and(|f| f == 0.0 && f.is_sign_negative())
+    {
+        // Stock's instruction adds an integer of zero; only where it is applied it is a native.
+        let export = crate::code::export(am::ERLANG, am::PLUS, 1);
+        let stub = export.stub.as_ptr() as *const u64;
+        if cx.bif_pc != stub {
+            return Ok(cx.float(0.0));
+        }
+    }
+    Ok(v)
 }
 
 macro_rules! compare2 {

@@ -148,7 +148,7 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
         out.push_str(if i == 0 { "" } else { ", " });
         let label = match row.name {
             "select_val" => i >= count,
-            "jump_table" | "type_switch" => true,
+            "jump_table" | "bs_next_byte_table" | "type_switch" => true,
             "select_linear" | "select_arity" => i % 2 == 1,
             _ => false,
         };
@@ -195,7 +195,7 @@ fn address(op: &str, operand: usize, v: u64) -> String {
         "is_tuple_of_arity" | "test_arity" | "is_tagged_tuple" => {
             format!("arity {}", purlin_term::word::header_arity(v))
         }
-        "jump_table" => format!("{}", v as i64),
+        "jump_table" | "bs_next_byte_table" => format!("{}", v as i64),
         _ => format!("{v:#x}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
 use super::versions::{Module, current, finish_all, finish_on_load};
-use super::{export, fun_entry, is_builtin, native};
+use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, lower};
@@ -108,7 +108,7 @@ impl Env for Names<'_> {
         let i = self.file.imports[index as usize];
         let atom = |n: u32| self.atoms[n as usize - 1];
         let (m, f) = (atom(i.module), atom(i.function));
-        let e = export(m, f, i.arity);
+        let e = called(m, f, i.arity);
         // Dirty natives are called through the stub of their export only, which sees to the thread.
         let native = native(m, f, i.arity)
             .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
@@ -124,7 +124,7 @@ impl Env for Names<'_> {
     }
     fn own_native(&mut self, function: u32, arity: u32) -> Option<u64> {
         let (m, f) = (self.atoms[0], self.atoms[function as usize - 1]);
-        is_builtin(m, f, arity).then(|| export(m, f, arity) as *const _ as u64)
+        is_builtin(m, f, arity).then(|| called(m, f, arity) as *const _ as u64)
     }
     fn strings(&mut self) -> u64 {
         self.strings

@@ -213,6 +213,34 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     e
 }
 
+/// The export that a call of `m:f/arity` in code goes by. Functions that are code of the runtime have one of their own for
+/// that: such a call is an instruction to stock, which isn't traced, while calls that come upon them by a name that was
+/// computed or by a fun are.
+pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
+    static CALLED: Mutex<Vec<&'static Export>> = Mutex::new(Vec::new());
+    if own_code(m, f, arity).is_none() {
+        return export(m, f, arity);
+    }
+    let mut known = CALLED.lock().unwrap_or_else(|e| e.into_inner());
+    match known.iter().find(|e| (e.function, e.arity) == (f, arity)) {
+        Some(e) => e,
+        None => {
+            let e = new_export(m, f, arity);
+            known.push(e);
+            e
+        }
+    }
+}
+
+/// Calls of a function that is code of the runtime, by whatever names it, arrive at `entry`; none: at that code. Nothing
+/// happens for other functions.
+pub fn lead_to(m: Term, f: Term, arity: u32, entry: Option<*const u64>) {
+    if let Some(own) = own_code(m, f, arity) {
+        let to = entry.unwrap_or(own) as *mut u64;
+        export(m, f, arity).address.store(to, Ordering::Release);
+    }
+}
+
 /// The functions of `erlang` that are code of the runtime: what they do to the stack no native can.
 fn own_code(m: Term, f: Term, arity: u32) -> Option<*const u64> {
     if m != am::ERLANG {

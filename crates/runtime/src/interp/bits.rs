@@ -79,6 +79,29 @@ handlers! {
         D::set(cx, e, u.add(3), c.byte(pos));
         go!(cx, pc.add(words(5)), e, hp, reds)
     }
+    op_bs_next_byte_table<C1: Dst, D: Dst>(cx, pc, e, hp, reds, u) {
+        let t = C1::get(cx, e, u.add(2));
+        if !t.is_match_context() {
+            return context::<C1, false, 2, 4>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, label(pc, u), e, hp, reds)
+        }
+        let b = c.byte(pos);
+        D::set(cx, e, u.add(3), b);
+        let n = (u.add(11) as *const u32).read_unaligned() as u64;
+        let i = (b.small_value() as u64).wrapping_sub(quad(u.add(7)));
+        // As in `op_jump_table`.
+        if i < n {
+            let to = *pc.add(words(13)).add(i as usize) as isize;
+            if to != 0 {
+                go!(cx, pc.offset(to), e, hp, reds)
+            }
+        }
+        go!(cx, label(pc, u.add(5)), e, hp, reds)
+    }
     op_bs_next_byte_position<C1: Dst, P: Dst, D: Dst>(cx, pc, e, hp, reds, u) {
         let t = C1::get(cx, e, u.add(2));
         if !t.is_match_context() {

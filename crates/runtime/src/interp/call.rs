@@ -403,7 +403,7 @@ unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
     };
     let back = (*cx.heap.stop).raw() as *const u64;
     code::find(back.wrapping_sub(1))?;
-    let apply = code::export(am::ERLANG, am::APPLY, arity) as *const Export as u64;
+    let apply = code::called(am::ERLANG, am::APPLY, arity) as *const Export as u64;
     (2..=4).find_map(|n| {
         let call = back.sub(n);
         let (r, v) = ops::lookup(*(call as *const u16))?;
@@ -600,7 +600,7 @@ enum After {
     Value,
     /// Go there in its place.
     Jump(*const u64),
-    /// As [`After::Jump`], and the frame is to be dropped where the call was a tail call.
+    /// As [`After::Jump`], and it returns to behind the call, even where that was a tail call.
     Trap(*const u64),
     /// Its value is in x0, and the time slice ends.
     Yield,
@@ -793,7 +793,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         After::Jump(to) => to,
         After::Trap(to) => {
-            cx.heap.stop = cx.heap.stop.add(h(pc, 9) + 1);
+            (cx.heap.stop as *mut u64).write(pc.add(words(10)) as u64);
             to
         }
         After::Yield => {
@@ -810,7 +810,19 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     match after {
         After::Value => do_return(cx),
-        After::Jump(to) | After::Trap(to) => to,
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            // A stub has no place of its own.
+            if pc != (*(q(pc, 1) as *const Export)).stub.as_ptr() as *const u64 {
+                let live = cx.trap.argc;
+                if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
+                    super::collect(cx, 1 + live, live);
+                }
+                cx.heap.stop = cx.heap.stop.sub(1);
+                (cx.heap.stop as *mut u64).write(pc.add(words(9)) as u64);
+            }
+            to
+        }
         After::Yield => {
             let to = do_return(cx);
             go_on_later(cx, to)

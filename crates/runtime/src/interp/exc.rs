@@ -5,7 +5,7 @@
 //! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
 //! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
 //! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
-//! the arguments to show in it.
+//! the arguments to show in it; 5: as 1, without a place.
 
 use super::Exit;
 use super::operands::{Rd, words};
@@ -147,7 +147,11 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             (2, cx.tuple(&[m, f, a]), extra)
         }
     };
-    let depth = depth();
+    let mut depth = depth();
+    if native.is_some_and(|(m, f, arity)| raises(m, f, arity)) {
+        // The stub that it was applied by is no place to show.
+        depth += 1;
+    }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     if let First::Native(m, f, args) = first
         && pc.is_null()
@@ -241,12 +245,14 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         }
         // A return address belongs to the call before it.
         let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
-        let first = (i == 0 && kind == 1).then(|| parts[2].as_tuple()).flatten();
+        let first = (i == 0 && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
+        let first = first.flatten();
         let extra = match (entries.is_empty(), kind) {
             (true, 0 | 4) => parts[3],
             _ => NIL,
         };
-        let location = match place.as_ref().and_then(|p| p.line.as_ref()) {
+        let line = place.as_ref().and_then(|p| p.line.as_ref());
+        let location = match line.filter(|_| first.is_none() || kind == 1) {
             None => extra,
             Some((file, line)) => {
                 let s = cx.string(file);
@@ -270,6 +276,15 @@ pub fn build_trace(cx: &mut Cx, trace: Term) -> Term {
             },
         };
         entries.push(e);
+    }
+    if entries.is_empty() && depth == 1 && !cx.proc.is_null() {
+        // Not even the place of the failure: what the process began with is told for it.
+        // SAFETY: exports are never freed.
+        if let Some(x) = unsafe { cx.process().initial_call.as_ref() } {
+            let arity = Term::small(i64::from(x.arity));
+            let e = cx.tuple(&[x.module, x.function, arity, parts[3]]);
+            entries.push(e);
+        }
     }
     cx.list(&entries)
 }
@@ -423,8 +438,13 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx.exc.class = class;
             // The class may have been changed by the program: the trace says it to those who raise again.
             let trace = match raw_parts(trace) {
-                Some((p, _)) if p[0] != class.atom() => {
-                    cx.tuple(&[class.atom(), p[1], p[2], p[3], p[4]])
+                // What a function without a fitting clause tells of its place is lost, as in stock.
+                Some((p, _)) if p[0] != class.atom() || p[1] == Term::small(1) => {
+                    let kind = match p[1].small_value() {
+                        1 => Term::small(5),
+                        _ => p[1],
+                    };
+                    cx.tuple(&[class.atom(), kind, p[2], p[3], p[4]])
                 }
                 _ => trace,
             };

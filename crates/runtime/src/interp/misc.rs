@@ -234,7 +234,7 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx,
             pc,
             f,
-            exc::First::Native(am::ERLANG, am::BANG, &[to, msg]),
+            exc::First::Native(am::ERLANG, am::SEND, &[to, msg]),
         ),
     }
 }

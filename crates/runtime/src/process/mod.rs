@@ -72,6 +72,13 @@ pub const SAVES: u16 = 1 << 15;
 
 /// See `Process::small_sweeps`.
 const SHRINK_NEXT: u16 = 1 << 15;
+/// The bits below are `Heap::room` (all blocks that are given at once have a place below 32 in the series of sizes), then
+/// the time slices that the process has had of a long turn.
+const ROOM_SHIFT: u32 = 10;
+const TURN_SHIFT: u32 = 5;
+const ROOM: u16 = 0x1F << ROOM_SHIFT;
+const TURN: u16 = 0x1F << TURN_SHIFT;
+const SWEEPS: u16 = (1 << TURN_SHIFT) - 1;
 
 /// The control block of a process. See the module head for who may touch what.
 #[repr(C)]
@@ -99,7 +106,7 @@ pub struct Process {
     pub live: u16,
     minor_gcs: u16,
     pub flags: u16,
-    /// See `Heap::small_sweeps`; [`SHRINK_NEXT`] stands for `Heap::shrink_next`.
+    /// See `Heap::small_sweeps`; [`SHRINK_NEXT`] stands for `Heap::shrink_next`, and [`ROOM`] and [`TURN`] are beside it.
     small_sweeps: u16,
     /// Data of the parent's pid.
     pub parent: u32,
@@ -300,6 +307,34 @@ impl Process {
         (self.block_words == 0).then(|| &*(self.heap as *const Heap))
     }
 
+    /// Counts a time slice of a long turn, which has so many of them: false if it was the last one.
+    pub(crate) fn count_turn(&mut self, slices: u16) -> bool {
+        let n = (self.small_sweeps & TURN) >> TURN_SHIFT;
+        let more = n + 1 < slices;
+        self.small_sweeps &= !TURN;
+        if more {
+            self.small_sweeps |= (n + 1) << TURN_SHIFT;
+        }
+        more
+    }
+
+    /// It begins to wait: its next long turn is a whole one.
+    #[inline]
+    pub(crate) fn end_turn(&mut self) {
+        self.small_sweeps &= !TURN;
+    }
+
+    /// Words of its young block.
+    ///
+    /// # Safety
+    /// The caller owns the process, which is packed.
+    pub(crate) unsafe fn heap_block_words(&self) -> usize {
+        match self.boxed_heap() {
+            Some(h) => h.block_words(),
+            None => self.block_words as usize,
+        }
+    }
+
     /// Frees the box of a heap, if there is one, but nothing that the heap owns.
     ///
     /// # Safety
@@ -348,8 +383,11 @@ impl Process {
         h.gc_wanted = false;
         h.stack_reserve = 0;
         h.grow_next = false;
+        h.all_survives = false;
         h.shrink_next = self.small_sweeps & SHRINK_NEXT != 0;
-        h.small_sweeps = self.small_sweeps & !SHRINK_NEXT;
+        h.small_sweeps = self.small_sweeps & SWEEPS;
+        h.room = ((self.small_sweeps & ROOM) >> ROOM_SHIFT) as u8;
+        h.rested = self.high_water as usize;
         h.inline_block = std::ptr::eq(self.heap, self.inline_words());
         settings(h);
         if !self.ext.is_null() {
@@ -393,7 +431,8 @@ impl Process {
         self.off_heap = h.off_heap.first;
         self.off_heap_bytes = h.off_heap.bytes as u32;
         self.minor_gcs = h.minor_gcs as u16;
-        self.small_sweeps = h.small_sweeps.min(SHRINK_NEXT - 1);
+        self.small_sweeps =
+            self.small_sweeps & TURN | h.small_sweeps.min(SWEEPS) | u16::from(h.room) << ROOM_SHIFT;
         if h.shrink_next {
             self.small_sweeps |= SHRINK_NEXT;
         }
@@ -481,6 +520,21 @@ impl Cx {
         self.heap.gc_wanted = false;
         self.count_collection(fullsweep);
         n
+    }
+
+    /// The running process, of which no register is live, begins to wait: makes its heap small if that pays.
+    ///
+    /// # Safety
+    /// As for [`Cx::collect_now`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn rest(&mut self) {
+        let p = self.process();
+        if p.has(TRACED) || p.ext().is_some_and(|e| !e.deferred.is_empty()) {
+            return;
+        }
+        let extra = self.extra_roots();
+        gc::rest(&mut self.heap, &mut [extra]);
     }
 
     /// To be called after every collection: ends a process that exceeds its `max_heap_size`.

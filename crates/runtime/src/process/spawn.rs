@@ -213,7 +213,7 @@ pub unsafe fn spawn(
     }
     let own = if o.own_thread { OWN_THREAD } else { 0 };
     me.state.publish_queued(prio, own);
-    crate::sched::enqueue_last(p, prio);
+    crate::sched::enqueue_new(p, prio);
     Ok(pid)
 }
 

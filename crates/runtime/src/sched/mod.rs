@@ -23,7 +23,7 @@ use crate::process::state::{OWN_THREAD, Priority, RAISED};
 use crate::process::{Process, table};
 use crate::trace::profile;
 use pool::Pool;
-use queues::{Hooks, Rest, RunQueues};
+use queues::{Comes, Hooks, Rest, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -182,7 +182,12 @@ thread_local! {
     static ME: Cell<usize> = const { Cell::new(0) };
     /// See [`running_priority`].
     static RUNS: Cell<Priority> = const { Cell::new(Priority::Low) };
+    /// The process that this thread runs has made others since its time slice began.
+    static MADE: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Words of a heap that is large in the sense of [`enqueue_used`].
+const LARGE_HEAP_WORDS: usize = 4096;
 
 /// Counts the reductions of a process that has ended.
 pub fn count_exit(_reductions: u64) {}
@@ -323,24 +328,58 @@ pub fn running_priority() -> Priority {
 #[inline]
 pub(super) fn set_running_priority(p: Priority) {
     RUNS.with(|r| r.set(p));
+    MADE.with(|m| m.set(false));
 }
 
 /// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
 pub fn enqueue(p: *mut Process, prio: Priority) {
-    put(p, prio, true);
+    put(p, prio, Comes::Woken);
 }
 
-/// As [`enqueue`], for a process that has used up its time slice or has just been made.
-pub fn enqueue_last(p: *mut Process, prio: Priority) {
-    put(p, prio, false);
+/// As [`enqueue`], for a process that has just been made.
+pub fn enqueue_new(p: *mut Process, prio: Priority) {
+    MADE.with(|m| m.set(true));
+    put(p, prio, Comes::New);
 }
 
-fn put(p: *mut Process, prio: Priority, woken: bool) {
+/// As [`enqueue`], for a process that has used up its time slice. One that has made others goes behind these, so that they
+/// don't become more and more while it has the turns of those that only compute.
+fn enqueue_last(p: *mut Process, prio: Priority) {
+    let comes = match MADE.with(|m| m.take()) {
+        true => Comes::New,
+        false => Comes::Spent,
+    };
+    put(p, prio, comes);
+}
+
+/// As [`enqueue_last`], for a process that has used up its time slice, which this scheduler has run. One that has a large
+/// heap has several slices in a turn: between two of them hundreds of others, such as the requests that a server works on, would
+/// displace the heap from the processor's caches, and all of them would have their heaps at the same time. Those that are
+/// woken meanwhile don't wait for it, and in the long run it gets no more than others do: see [`queues`].
+pub(super) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
+    let (me, cell) = (current(), table().index(p));
+    let made = MADE.with(|m| m.get());
+    let large = heap_words > LARGE_HEAP_WORDS && prio == Priority::Normal;
+    if !large || made || !QUEUES.took_used(me) || QUEUES.hooks.bound(cell) != 0 {
+        return enqueue_last(p, prio);
+    }
+    // SAFETY: cells are never unmapped; the state word is an atomic. Until it is queued the process is this thread's.
+    let (own, more) = unsafe {
+        let own = (*p).state.load() & OWN_THREAD != 0;
+        (own, (*p).count_turn(queues::TURN_SLICES))
+    };
+    match more && !own {
+        true => QUEUES.go_on(cell, me),
+        false => put(p, prio, Comes::Owing),
+    }
+}
+
+fn put(p: *mut Process, prio: Priority, comes: Comes) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     if unsafe { (*p).state.load() } & OWN_THREAD != 0 {
         return own::ring(table().index(p));
     }
-    QUEUES.put(table().index(p), prio, woken, current());
+    QUEUES.put(table().index(p), prio, comes, current());
 }
 
 /// Times that schedulers have compared their queues.

@@ -1,7 +1,7 @@
 //! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
 //! priority go first, as they do in run queues; nobody is woken here.
 
-use super::queues::Queues;
+use super::queues::{Comes, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 
@@ -63,7 +63,7 @@ impl Pool {
     /// Queues a process.
     pub fn put(&self, cell: u32, prio: Priority) {
         let mut q = self.lock();
-        q.push(cell, prio, false);
+        q.push(cell, prio, Comes::Spent);
         if self.online.load(Ordering::Relaxed) >= self.threads() {
             self.ready.notify_one();
         } else {

@@ -2,10 +2,14 @@
 //! here (the indices of their cells).
 //!
 //! # Who goes first
-//! Among processes of normal priority those that were woken go before those that have used up a time slice (and those
-//! that were just made, which queue behind their parents' other children); but after [`WOKEN_IN_A_ROW`] of them one of
-//! the others has its turn. So a process that answers a message or a timer need not wait until each of a thousand busy
-//! ones has had its slice, and none of these starves.
+//! Among processes of normal priority those that were woken or just made go before those that have used up a time slice,
+//! in the order in which they came; but after [`WOKEN_IN_A_ROW`] of them one of the others has its turn. So a process
+//! that answers a message or a timer need not wait until each of a thousand busy ones has had its slice, a child runs
+//! before those that its parent sends to after having made it, and none of the busy ones starves.
+//!
+//! A process with a large heap has several slices in a turn, so that its heap is still in the processor's caches. After such
+//! a turn it owes the others: those that have one slice in a turn have as many turns before its next one. Among
+//! processes of its kind it waits for one turn of each.
 //!
 //! # The next one
 //! What a worker's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
@@ -28,15 +32,18 @@ use crate::sync::{
 };
 use std::collections::VecDeque;
 
-/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken.
-const LEVELS: usize = 5;
+/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken or made,
+/// and those that have had several slices in a turn.
+const LEVELS: usize = 6;
 const WOKEN: usize = 4;
+const OWING: usize = 5;
 /// The order in which a worker without work takes from another's levels.
 const STEAL_ORDER: [usize; LEVELS] = [
     Priority::Max as usize,
     Priority::High as usize,
     WOKEN,
     Priority::Normal as usize,
+    OWING,
     Priority::Low as usize,
 ];
 
@@ -49,8 +56,26 @@ const WOKEN_IN_A_ROW: u32 = 16;
 /// with each turn of a normal one every low one that waits gains a credit, and a turn of a low one costs so many for every
 /// normal one.
 const NORMAL_PER_LOW: usize = 8;
+/// Slices of a long turn.
+pub const TURN_SLICES: u16 = 16;
+/// What one slice is in [`Queues::owed`], which shares are counted in.
+const OWED_SLICE: isize = 256;
+
 /// Processes that a scheduler takes from its queue between two looks at the others'.
 const PICKS_PER_BALANCE: usize = 128;
+
+/// Why a process is queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comes {
+    /// Something that it waited for has come.
+    Woken,
+    /// It has just been made.
+    New,
+    /// It has used up its time slice, or goes on elsewhere.
+    Spent,
+    /// It has used up the slices of a long turn.
+    Owing,
+}
 
 /// Processes that wait, by priority.
 #[derive(Default)]
@@ -59,13 +84,22 @@ pub(super) struct Queues {
     woken_in_a_row: u32,
     /// What processes of low priority have waited: see [`NORMAL_PER_LOW`].
     low_credit: usize,
+    /// What was taken last, of normal priority, had used up a time slice before.
+    used: bool,
+    /// The long turn of the first of those that owe isn't over.
+    turn_goes_on: bool,
+    /// What is owed to those that have had one slice in their last turn; below zero where they have had more than that.
+    owed: isize,
+    /// What was taken last from either of the two was one of these.
+    spent: bool,
     pub(super) len: usize,
 }
 
 impl Queues {
-    pub(super) fn push(&mut self, cell: u32, p: Priority, woken: bool) {
-        let l = match p {
-            Priority::Normal if woken => WOKEN,
+    pub(super) fn push(&mut self, cell: u32, p: Priority, comes: Comes) {
+        let l = match (p, comes) {
+            (Priority::Normal, Comes::Woken | Comes::New) => WOKEN,
+            (Priority::Normal, Comes::Owing) => OWING,
             _ => p as usize,
         };
         self.levels[l].push_back(cell);
@@ -73,7 +107,8 @@ impl Queues {
     }
     /// Moves a process up, if it is here at a lower priority.
     fn raise(&mut self, cell: u32, to: Priority) -> bool {
-        let lower = (0..to as usize).chain((to > Priority::Normal).then_some(WOKEN));
+        let above_normal = to > Priority::Normal;
+        let lower = (0..to as usize).chain([WOKEN, OWING].into_iter().filter(|_| above_normal));
         for l in lower {
             if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
                 self.levels[l].remove(i);
@@ -88,15 +123,35 @@ impl Queues {
         self.levels[Priority::High as usize].len() + self.levels[Priority::Max as usize].len()
     }
     fn pop_normal(&mut self) -> Option<u32> {
-        if (self.woken_in_a_row < WOKEN_IN_A_ROW
-            || self.levels[Priority::Normal as usize].is_empty())
+        let spent = self.levels[Priority::Normal as usize].len();
+        let owing = self.levels[OWING].len();
+        if (self.woken_in_a_row < WOKEN_IN_A_ROW || spent + owing == 0)
             && let Some(c) = self.levels[WOKEN].pop_front()
         {
             self.woken_in_a_row += 1;
+            self.used = false;
             return Some(c);
         }
         self.woken_in_a_row = 0;
-        self.levels[Priority::Normal as usize].pop_front()
+        self.used = true;
+        let goes_on = std::mem::take(&mut self.turn_goes_on) && owing != 0;
+        if !goes_on {
+            self.spent = owing == 0 || spent != 0 && self.owed >= OWED_SLICE;
+        }
+        if owing == 0 {
+            self.owed = 0;
+        } else if self.spent {
+            self.owed -= OWED_SLICE;
+        } else if !goes_on {
+            // While each of these has such a turn, each of the others has as many slices.
+            let each = TURN_SLICES as isize * OWED_SLICE;
+            self.owed += each * spent as isize / owing as isize;
+        }
+        self.levels[match self.spent && !goes_on {
+            true => Priority::Normal as usize,
+            false => OWING,
+        }]
+        .pop_front()
     }
     fn pop_level(&mut self, p: Priority) -> Option<u32> {
         match p {
@@ -110,7 +165,8 @@ impl Queues {
         }
         let l = |p: Priority| p as usize;
         let low_wait = self.levels[l(Priority::Low)].len();
-        let normal = self.levels[l(Priority::Normal)].len() + self.levels[WOKEN].len();
+        let normal = [l(Priority::Normal), WOKEN, OWING];
+        let normal = normal.iter().map(|&l| self.levels[l].len()).sum::<usize>();
         let price = NORMAL_PER_LOW * normal.max(1);
         let low_first = low_wait != 0 && self.low_credit >= price;
         let order = if low_first {
@@ -159,6 +215,8 @@ struct Worker {
     urgent: AtomicUsize,
     /// What it took from its queue last was one of these.
     hogged: AtomicBool,
+    /// What it took last came from among those that had used up a time slice.
+    used: AtomicBool,
     /// The process that goes next, of normal priority, plus one; 0: none.
     slot: AtomicU32,
     parked: Mutex<bool>,
@@ -175,6 +233,7 @@ impl Worker {
             len: AtomicUsize::new(0),
             urgent: AtomicUsize::new(0),
             hogged: AtomicBool::new(false),
+            used: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
@@ -232,6 +291,7 @@ impl Worker {
     fn take(&self) -> Option<u32> {
         let next = self.empty_slot();
         if self.queued() == 0 {
+            self.used.store(false, Ordering::Relaxed);
             return next;
         }
         let mut q = self.lock();
@@ -242,6 +302,7 @@ impl Worker {
         }
         self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
         let c = q.pop();
+        self.used.store(q.used, Ordering::Relaxed);
         self.set_len(&q);
         c
     }
@@ -348,7 +409,7 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = w.lock();
             let next = prio > Priority::Normal && w.take_from_slot(cell);
             if next {
-                q.push(cell, prio, true);
+                q.push(cell, prio, Comes::Woken);
             }
             if next || q.raise(cell, prio) {
                 w.set_len(&q);
@@ -358,16 +419,36 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
+    /// Whether worker `me`, from 1, has taken the process that it runs from among those of normal priority that had used up a
+    /// time slice.
+    pub fn took_used(&self, me: usize) -> bool {
+        me != 0 && self.workers[me - 1].used.load(Ordering::Relaxed)
+    }
+
+    /// Queues a process of normal priority that worker `me`, from 1, runs and whose long turn is not over: it goes on before
+    /// all but those that were woken. Taken elsewhere meanwhile, it has its next turn there.
+    pub fn go_on(&self, cell: u32, me: usize) {
+        if me == 0 || me > self.online() {
+            return self.put(cell, Priority::Normal, Comes::Spent, me);
+        }
+        self.put_first(cell, OWING, me);
+    }
+
     /// Queues a process that worker `me`, from 1, has taken from its queue before its turn: it goes before all others of
     /// its priority.
     pub fn put_back(&self, cell: u32, prio: Priority, me: usize) {
         if me == 0 || me > self.online() {
-            return self.put(cell, prio, false, me);
+            return self.put(cell, prio, Comes::Spent, me);
         }
+        self.put_first(cell, prio as usize, me);
+    }
+
+    fn put_first(&self, cell: u32, level: usize, me: usize) {
         let w = &self.workers[me - 1];
         let len = {
             let mut q = w.lock();
-            q.levels[prio as usize].push_front(cell);
+            q.levels[level].push_front(cell);
+            q.turn_goes_on |= level == OWING;
             q.len += 1;
             w.set_len(&q);
             w.len()
@@ -379,9 +460,8 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// Queues a process. `me`: number of the worker that this thread is, from 1; 0: none. `woken`: it was woken, and has
-    /// neither used up its time slice nor just been made.
-    pub fn put(&self, cell: u32, prio: Priority, woken: bool, me: usize) {
+    /// Queues a process. `me`: number of the worker that this thread is, from 1; 0: none.
+    pub fn put(&self, cell: u32, prio: Priority, comes: Comes, me: usize) {
         let online = self.online();
         let bound = self.hooks.bound(cell);
         let at = if bound != 0 {
@@ -394,12 +474,13 @@ impl<H: Hooks> RunQueues<H> {
         };
         let w = &self.workers[at];
         let mine = at + 1 == me;
-        if mine && bound == 0 && woken && prio == Priority::Normal && w.fill_slot(cell) {
+        let slot = mine && bound == 0 && comes == Comes::Woken && prio == Priority::Normal;
+        if slot && w.fill_slot(cell) {
             return;
         }
         let len = {
             let mut q = w.lock();
-            q.push(cell, prio, woken);
+            q.push(cell, prio, comes);
             w.set_len(&q);
             w.len()
         };
@@ -683,10 +764,10 @@ mod tests {
     #[test]
     fn higher_priorities_go_first() {
         let mut q = Queues::default();
-        q.push(1, Priority::Low, false);
-        q.push(2, Priority::Normal, false);
-        q.push(3, Priority::High, false);
-        q.push(4, Priority::Max, false);
+        q.push(1, Priority::Low, Comes::Spent);
+        q.push(2, Priority::Normal, Comes::Spent);
+        q.push(3, Priority::High, Comes::Spent);
+        q.push(4, Priority::Max, Comes::Spent);
         let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
         assert_eq!(order, [4, 3, 2, 1]);
         assert_eq!(q.len, 0);
@@ -702,7 +783,7 @@ mod tests {
                 } else {
                     Priority::Low
                 };
-                q.push(i, prio, false);
+                q.push(i, prio, Comes::Spent);
             }
             let mut turns = [0u32; 2];
             for _ in 0..200_000 {
@@ -710,7 +791,7 @@ mod tests {
                 let is_low = c >= normal;
                 turns[usize::from(is_low)] += 1;
                 let prio = [Priority::Normal, Priority::Low][usize::from(is_low)];
-                q.push(c, prio, false);
+                q.push(c, prio, Comes::Spent);
             }
             let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
             let ratio = share(turns[1], low) / share(turns[0], normal);

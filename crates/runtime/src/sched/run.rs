@@ -7,7 +7,7 @@ use crate::process::state::{Priority, RAISED, SIGNALS, SUSPENDED, TIMEOUT, Wait}
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::{Task, handle};
 use crate::trace::{monitor, profile};
-use purlin_term::{Term, am};
+use purlin_term::{Term, am, gc};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -44,8 +44,17 @@ pub unsafe fn normal(cx: &mut Cx, p: *mut Process) -> i64 {
         match slice {
             After::Gone => {}
             After::Requeue => {
+                // It is packed, and this thread's until it is queued. One that yields lets others go first.
+                let words = if cx.reds <= 0 {
+                    (*p).heap_block_words()
+                } else {
+                    0
+                };
                 let prio = (*p).state.requeue();
-                super::enqueue_last(p, prio);
+                match words {
+                    0 => super::enqueue_last(p, prio),
+                    n => super::enqueue_used(p, prio, n),
+                }
             }
             After::Dirty(io) => {
                 let prio = (*p).state.requeue();
@@ -367,6 +376,12 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     };
     if matches!(next, Next::Wait) {
         (*p).flags |= process::WAITING;
+    }
+    if matches!(next, Next::Wait) {
+        (*p).end_turn();
+        if live == 0 && gc::rest_pays(&cx.heap) {
+            cx.rest();
+        }
     }
     // Signals fetched by a receive have left tasks that are run between time slices.
     if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {

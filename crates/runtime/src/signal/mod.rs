@@ -276,7 +276,12 @@ impl Signal {
         msg: Term,
     ) -> *mut Signal {
         let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
-        let n = 4 + token.words() + copy::size_of(msg) + alias.map_or(0, |r| copy::size_of(r) + 2);
+        // As many as are made: the words become a fragment of the receiver's heap, all of which is looked at.
+        let n = 2
+            + token.words()
+            + copy::size_of(msg)
+            + from.map_or(0, |_| 2)
+            + alias.map_or(0, |r| copy::size_of(r) + 2);
         let s = Self::build_with(kind, n, |b| {
             // The cell comes first, so that it is found again.
             let cell = b.alloc(2);

@@ -370,6 +370,9 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
     if before && w.nothing() {
         return;
     }
+    // To the function's own code, where the breakpoint is.
+    let own = (!w.nothing()).then_some(entry as *const u64);
+    code::lead_to(mfa.0, mfa.1, mfa.2, own);
     let export = code::existing_export(mfa.0, mfa.1, mfa.2);
     let exported = export.filter(|e| {
         let to = e.address.load(Ordering::Acquire) as usize;
