@@ -42,6 +42,8 @@ call(Calls) ->
 possible(binary, copy, [B, N]) when is_integer(N), N > 1 bsl 32 -> [B, 1 bsl 80];
 possible(M, F, [N | T]) when (M =:= atomics orelse M =:= counters) andalso F =:= new orelse M =:= calls andalso (F =:= atomic orelse F =:= counter), is_integer(N), N >= 1 bsl 27, N < 1 bsl 60 ->
     [N bsr 8 | T];
+possible(_, process_flag, [F, N]) when F =:= min_heap_size orelse F =:= min_bin_vheap_size, is_integer(N), N > 1 bsl 24 -> [F, 1 bsl 16];
+possible(_, process_flag, [P, F, N]) when F =:= min_heap_size orelse F =:= min_bin_vheap_size, is_integer(N), N > 1 bsl 24 -> [P, F, 1 bsl 16];
 %% Another number in each runtime.
 possible(erlang, apply, [erlang, time_offset | A]) -> [erlang, abs | A];
 possible(erlang, get_module_info, [M, K]) when K =:= exports; K =:= functions -> [M, module];

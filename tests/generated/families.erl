@@ -160,7 +160,7 @@ calls(flags) ->
      {erlang, process_info, [identifier, word]}, {erlang, process_info, [identifier, options]}, {erlang, process_info, [thing, thing]}, {erlang, process_info, [identifier]},
      {erlang, system_info, [{literal, strange}]}, {erlang, system_info, [number_text]}, {erlang, system_info, [tuple]}, {erlang, system_flag, [{literal, strange}, thing]},
      {erlang, system_flag, [number_text, thing]}, {erlang, system_flag, [{literal, schedulers_online}, wrong]}, {erlang, system_flag, [{literal, fullsweep_after}, wrong]},
-     {erlang, system_flag, [{literal, min_heap_size}, wrong]}, {erlang, system_flag, [{literal, max_heap_size}, wrong]}, {erlang, system_flag, [{literal, backtrace_depth}, wrong]},
+     {erlang, system_flag, [{literal, min_heap_size}, word]}, {erlang, system_flag, [{literal, max_heap_size}, wrong]}, {erlang, system_flag, [{literal, backtrace_depth}, wrong]},
      {erlang, system_flag, [{literal, multi_scheduling}, wrong]}, {erlang, system_flag, [{literal, time_offset}, wrong]}, {erlang, system_flag, [{literal, trace_control_word}, wrong]},
      {erlang, statistics, [{literal, strange}]}, {erlang, statistics, [wrong]}, {erlang, system_monitor, [wrong]}, {erlang, system_monitor, [identifier, wrong]},
      {erlang, system_profile, [identifier, wrong]}, {erlang, trace, [thing, bool, options]}, {erlang, trace, [identifier, thing, options]}, {erlang, trace_info, [thing, wrong]},
@@ -175,7 +175,7 @@ calls(flags) ->
      {erlang, get_cookie, [wrong]}, {erlang, delay_trap, [any, wrong]}, {erlang, unique_integer, [no_unit]}, {erlang, time_offset, [no_unit]},
      {erlang, monotonic_time, [no_unit]}, {erlang, system_time, [no_unit]}, {os, system_time, [no_unit]}, {erlang, raise, [word, any, stack]}, {erlang, error, [any, list, options]},
      {erlang, error, [any, list]}, {erlang, error, [any, list, {literal, [{error_info, #{module => nowhere, cause => 1}}]}]}, {erlang, nif_error, [any]},
-     {erlang, nif_error, [any, list]}, {erlang, load_nif, [path, any]}, {erlang, match_spec_test, [any, match_spec, word]}, {erlang, match_spec_test, [list, guards, {literal, trace}]},
+     {erlang, nif_error, [any, list]}, {erlang, match_spec_test, [any, match_spec, word]}, {erlang, match_spec_test, [list, guards, {literal, trace}]},
      {erlang, match_spec_test, [list, match_spec, {literal, trace}]}, {erlang, match_spec_test, [tuple, match_spec, {literal, table}]}];
 calls(identifiers) ->
     [{erlang, F, [K]} || K <- [thing, identifier], F <- [pid_to_list, ref_to_list, port_to_list, link, unlink, is_process_alive, unregister, whereis, alias, unalias, demonitor,
@@ -258,7 +258,7 @@ calls(rest) ->
          {erts_internal, port_info, [identifier, word]}, {erts_internal, port_close, [identifier]}, {erts_internal, port_command, [identifier, iolist, options]}, {erts_internal, port_control, [identifier, small, iolist]},
          {erts_internal, is_process_alive, [thing, thing]}, {erts_internal, is_system_process, [thing]}, {erts_internal, process_flag, [identifier, word, thing]},
          {erts_debug, get_internal_state, [wrong]}, {erts_debug, set_internal_state, [wrong, thing]}, {erts_debug, breakpoint, [thing, bool]},
-         {erl_ddll, info, [thing, word]}, {erl_ddll, format_error_int, [wrong]},
+         {erl_ddll, info, [thing, word]},
          {net_kernel, dflag_unicode_io, [identifier]}, {persistent_term, put, [key, any]}, {prim_file, internal_name2native, [chars]}, {prim_file, internal_native2name, [bin]},
          {ets, lookup_element, [thing, any, small]}, {lists, keyfind, [thing, thing, thing]}, {lists, keymember, [thing, thing, thing]}, {lists, keysearch, [thing, thing, thing]}, {lists, member, [thing, thing]},
          {lists, reverse, [thing, thing]}].

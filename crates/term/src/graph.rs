@@ -5,13 +5,18 @@
 //! are touched where the term lies; objects elsewhere (in a message, say) go into a set. Where nothing was met twice,
 //! copying is the plain copy. Else the copy asks the second map whether an object is one of those, and only these go
 //! through a table.
+//!
+//! Where the terms that this thread copied before were made of nothing twice, and fit in a region of twice the words of the
+//! last one, the next is copied while the bits are set, without being measured first: to read a large term takes most of
+//! the time. If it is not of that kind, what was copied is thrown away.
 
 use crate::alloc::Alloc;
 use crate::copy::{self, bits_words, copy_object, hold, stays};
 use crate::heap::Heap;
 use crate::layout;
-use crate::region::region_of;
+use crate::region::{Builder, Region, region_of};
 use crate::word::{Subtag, Term, header_subtag};
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Addresses, a bit for each word.
@@ -271,6 +276,131 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         a.twice.get(i >> 6).is_some_and(|w| w & 1 << (i & 63) != 0)
     }
 
+    /// A copy of `t` in a region of its own, made in one go: `Err` if something in it is reached more than once, or it has
+    /// more words than there is room for; what is known of `t` is of no use then.
+    fn copy_once(&mut self, t: Term, to: &mut Builder) -> Result<Term, ()> {
+        let mut root = t;
+        let mut todo: Vec<*mut Term> = vec![&mut root];
+        while let Some(mut slot) = todo.pop() {
+            // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
+            let mut t = unsafe { *slot };
+            loop {
+                if t.is_list_ptr() {
+                    (slot, t) = self.copy_cells(slot, t, to, &mut todo);
+                }
+                // SAFETY: as above.
+                unsafe {
+                    if stays::<SHARE>(t) {
+                        if SHARE {
+                            hold(t, to);
+                        }
+                        *slot = t;
+                        break;
+                    }
+                    if self.met(t.ptr()) {
+                        return Err(());
+                    }
+                    if let Some((h, tl)) = t.as_cons() {
+                        if to.left() < 2 {
+                            return Err(());
+                        }
+                        let q = to.alloc(2);
+                        q.write(h);
+                        *slot = Term::cons_at(q);
+                        if !h.is_immed() {
+                            todo.push(q);
+                        }
+                        (slot, t) = (q.add(1), tl);
+                        continue;
+                    }
+                    let p = t.ptr();
+                    if matches!(
+                        header_subtag((*p).raw()),
+                        Subtag::SubBin | Subtag::MatchContext
+                    ) {
+                        if to.left() < bits_words::<SHARE>(t) {
+                            return Err(());
+                        }
+                        *slot = match SHARE {
+                            true => copy::copy(t, to),
+                            false => copy::copy_whole(t, to),
+                        };
+                        break;
+                    }
+                    if to.left() < layout::object_words(p) {
+                        return Err(());
+                    }
+                    let c = copy_object(p, to);
+                    *slot = c;
+                    let (a, b) = layout::term_range(p);
+                    for i in a..b {
+                        if !(*p.add(i)).is_immed() {
+                            todo.push(c.ptr().add(i));
+                        }
+                    }
+                }
+                break;
+            }
+        }
+        Ok(root)
+    }
+
+    /// Copies the cells of a list that lie in the last area and are new, as far as there is room; the slot and what belongs
+    /// there after those.
+    #[inline(always)]
+    fn copy_cells(
+        &mut self,
+        mut slot: *mut Term,
+        mut t: Term,
+        to: &mut Builder,
+        todo: &mut Vec<*mut Term>,
+    ) -> (*mut Term, Term) {
+        let Some(a) = self.areas.get_mut(self.last) else {
+            return (slot, t);
+        };
+        let (start, len) = (a.start, a.end - a.start);
+        let seen = &mut a.seen[..];
+        let room = to.left() / 2;
+        let first = to.room();
+        let mut q = first;
+        // As in `cells`.
+        let (mut at_word, mut bits) = (0, seen.first().copied().unwrap_or(0));
+        let mut left = room;
+        while let Some((h, tl)) = t.as_cons() {
+            let at = (t.ptr() as usize).wrapping_sub(start);
+            if at >= len || left == 0 {
+                break;
+            }
+            if at >> 9 != at_word {
+                seen[at_word] = bits;
+                at_word = at >> 9;
+                bits = seen[at_word];
+            }
+            let bit = 1 << (at >> 3 & 63);
+            if bits & bit != 0 {
+                break;
+            }
+            bits |= bit;
+            left -= 1;
+            // SAFETY: there is room for this cell; the slot is a word of the one before, or as in `copy_once`.
+            unsafe {
+                q.write(h);
+                *slot = Term::cons_at(q);
+                if !h.is_immed() {
+                    todo.push(q);
+                }
+                slot = q.add(1);
+                q = q.add(2);
+            }
+            t = tl;
+        }
+        if let Some(w) = seen.get_mut(at_word) {
+            *w = bits;
+        }
+        to.alloc(2 * (room - left));
+        (slot, t)
+    }
+
     /// A copy of `t`, the term that was measured, in `to`.
     pub fn copy<A: Alloc + ?Sized>(mut self, t: Term, to: &mut A) -> Term {
         if !self.any_twice {
@@ -347,5 +477,44 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
             }
         }
         root
+    }
+}
+
+thread_local! {
+    /// Words of the last term that was put in a region, if it had nothing twice and wasn't too large.
+    static LAST: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Terms of more words are measured before they are copied.
+const AT_ONCE_WORDS: usize = 1 << 22;
+
+/// Copies `t`, most of which lies in `heap`, to a region of which the caller gets a count. What is reached more than once
+/// in it still is. The copy, and the region.
+pub fn to_region(t: Term, heap: &Heap) -> (Term, &'static Region) {
+    let last = LAST.replace(0);
+    if last > 0 {
+        let mut b = Builder::guessed(last);
+        match Graph::<true>::start(Some(heap)).copy_once(t, &mut b) {
+            Ok(s) => {
+                let r = b.finish();
+                keep(r.words);
+                return (s, r);
+            }
+            Err(()) => b.abandon(),
+        }
+    }
+    let g = Graph::<true>::whole(t, Some(heap));
+    if !g.any_twice {
+        keep(g.words);
+    }
+    let mut b = Builder::counted(g.words);
+    let s = g.copy(t, &mut b);
+    (s, b.finish())
+}
+
+/// For the next term.
+fn keep(words: usize) {
+    if words <= AT_ONCE_WORDS {
+        LAST.set(words);
     }
 }

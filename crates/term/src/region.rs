@@ -248,8 +248,8 @@ pub struct Builder {
     region: Box<Region>,
     used: usize,
     capacity: usize,
-    /// The pages are there.
-    warm: bool,
+    /// Words that have memory behind them.
+    there: usize,
 }
 
 impl Builder {
@@ -261,7 +261,14 @@ impl Builder {
     pub fn counted(words: usize) -> Builder {
         Self::in_half(words, 1)
     }
+    /// Room for twice `words` words in such a region, and memory behind half of it.
+    pub fn guessed(words: usize) -> Builder {
+        Self::with_room(2 * words, words, 1)
+    }
     fn in_half(words: usize, half: usize) -> Builder {
+        Self::with_room(words, words, half)
+    }
+    fn with_room(words: usize, filled: usize, half: usize) -> Builder {
         let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         let s = space();
         let (first, warm) = {
@@ -285,7 +292,7 @@ impl Builder {
         if half == 0 {
             crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
         } else if !warm {
-            crate::sys::populate(base, words * 8);
+            crate::sys::populate(base, filled * 8);
         }
         Builder {
             region: Box::new(Region {
@@ -300,17 +307,44 @@ impl Builder {
             }),
             used: 0,
             capacity: words,
-            warm,
+            there: if warm { words } else { filled },
         }
+    }
+    /// Words that there is room for yet.
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.capacity - self.used
+    }
+    /// Where the next word will be.
+    #[inline]
+    pub(crate) fn room(&self) -> *mut Term {
+        // SAFETY: within the chunks, or behind the last.
+        unsafe { self.region.base.add(self.used) }
+    }
+    /// Gives it up with all that was put in it, whole or not.
+    pub fn abandon(mut self) {
+        // SAFETY: each object that is linked is whole; nobody uses them.
+        unsafe { crate::gc::release_off_heap(&mut self.region.off_heap) };
+        self.shrink(0);
+    }
+    /// Gives back all but the first `chunks` chunks: those with memory behind them are warm.
+    fn shrink(&mut self, chunks: u32) {
+        let (first, all) = (self.region.first_chunk, self.region.chunks);
+        let there = self.there.max(self.used);
+        let there = ((there * 8).div_ceil(CHUNK_BYTES) as u32).clamp(chunks, all);
+        for (from, to, warm) in [(chunks, there, true), (there, all, false)] {
+            if from < to {
+                give_back(first + from, to - from, warm);
+            }
+        }
+        self.region.chunks = chunks;
     }
     /// Publishes the region, with a count of 1 for the caller.
     pub fn finish(mut self) -> &'static Region {
         self.region.words = self.used;
         let used = (self.used.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         if used < self.region.chunks {
-            let first = self.region.first_chunk;
-            give_back(first + used, self.region.chunks - used, self.warm);
-            self.region.chunks = used;
+            self.shrink(used);
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
         BYTES.fetch_add(n, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Regions: who holds them, and when they go.
 
 use purlin_term::frag::Fragment;
-use purlin_term::graph::Graph;
+use purlin_term::graph::{self, Graph};
 use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region, is_region_ptr};
 use purlin_term::verify::{verify, verify_region};
@@ -306,6 +306,60 @@ fn a_graph_refers_to_what_was_sent_before() {
         gc::destroy(&mut h);
         assert_eq!(holders(r), 1);
         r.release();
+    }
+}
+
+/// A term copied to a region is the same one, shares what it shared, and takes as many words as it is measured to have,
+/// whatever was copied before it: what the last one was decides whether the next is measured first.
+#[test]
+fn regions_are_the_same_whether_or_not_terms_are_measured_first() {
+    region::init();
+    let mut h = Heap::empty();
+    let other = numbers(&mut h, 100);
+    let (held, of_other) = in_region(other);
+    let mut terms = Vec::new();
+    for n in [1, 5000, 6000, 20, 11_000, 4000, 40_000, 1] {
+        let plain = numbers(&mut h, n);
+        terms.push(plain);
+        let v: Vec<Term> = (0..n.min(3000))
+            .map(|i| {
+                let x = [Term::small(i), held, h.float(i as f64)];
+                let big = h.binary(&[i as u8; 100]);
+                let small = h.binary(&[i as u8; 3]);
+                let part = h.sub_binary(big, 8, 400);
+                let few = h.sub_binary(big, 16, 80);
+                let t = h.tuple(&x);
+                h.tuple(&[t, big, small, part, few])
+            })
+            .collect();
+        let mixed = h.list(&v);
+        terms.push(mixed);
+        terms.push(h.tuple(&[mixed, plain, held, NIL]));
+        terms.push(h.tuple(&[mixed, mixed]));
+        terms.push(h.list_tail(&[plain, mixed], mixed));
+    }
+    for round in 0..3 {
+        for (i, &t) in terms.iter().enumerate() {
+            let measured = Graph::<true>::whole(t, Some(&h)).words();
+            let (s, r) = graph::to_region(t, &h);
+            assert!(compare::eq_exact(s, t), "term {i} of round {round}");
+            assert_eq!(r.words, measured, "term {i} of round {round}");
+            assert_eq!(r.holds(held.ptr()), i % 5 != 0);
+            // SAFETY: held here.
+            unsafe {
+                verify_region(r).unwrap_or_else(|e| panic!("{e}"));
+                if let (3, Some(e)) = (i % 5, s.as_tuple()) {
+                    assert!(e[0] == e[1]);
+                }
+                r.release();
+            }
+        }
+    }
+    assert_eq!(holders(of_other), 1);
+    // SAFETY: nothing is used after.
+    unsafe {
+        gc::destroy(&mut h);
+        of_other.release();
     }
 }
 

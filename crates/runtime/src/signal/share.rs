@@ -8,7 +8,7 @@
 
 use crate::cx::Cx;
 use purlin_term::frag::Fragment;
-use purlin_term::graph::Graph;
+use purlin_term::graph::{self, Graph};
 use purlin_term::heap::Heap;
 use purlin_term::region::{
     self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
@@ -344,13 +344,8 @@ fn words_of(t: Term) -> usize {
 
 /// Copies `t` to a region, of which `held` gets a count. What is reached more than once in it still is.
 fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
-    let (s, n, r) = {
-        let g = Graph::<true>::whole(t, Some(h));
-        let n = g.words();
-        let mut b = Builder::counted(n);
-        let s = g.copy(t, &mut b);
-        (s, n, b.finish())
-    };
+    let (s, r) = graph::to_region(t, h);
+    let n = r.words;
     tally.moved(n);
     if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {
         // SAFETY: terms do not change, and `s` is a copy of `t`.
