@@ -48,6 +48,7 @@ possible(_, process_flag, [P, F, N]) when F =:= min_heap_size orelse F =:= min_b
 possible(erlang, apply, [erlang, time_offset | A]) -> [erlang, abs | A];
 possible(erlang, get_module_info, [M, K]) when K =:= exports; K =:= functions -> [M, module];
 possible(erlang, memory, [L]) when is_list(L) -> [[strange | L]];
+possible(erlang, memory, [A]) when is_atom(A) -> [[strange, A]];
 possible(_, _, Args) -> Args.
 
 line({M, F, Args, Way, Outcome}) -> io_lib:format("~w:~w(~ts) ~w ~ts~n", [M, F, text(Args, 400), Way, shown(Outcome)]).
