@@ -3,7 +3,7 @@
 
 use crate::world::World;
 use purlin_isa::genops;
-use purlin_loader::{BeamFile, GenericCode, disasm_instr};
+use purlin_loader::{BeamFile, GenericCode, Operand, disasm_instr};
 use purlin_runtime::bif::Kind;
 use purlin_runtime::code;
 use purlin_term::{Term, atom};
@@ -124,4 +124,28 @@ fn only_computes(file: &BeamFile, generic: &GenericCode) -> bool {
             .instrs
             .iter()
             .all(|i| !NOT_RUN.contains(&genops::name(i.op)))
+        && !goes_back(generic)
+}
+
+/// Whether an instruction that is no call leads to one before it, which no compiler makes but for receives: that may go on
+/// for ever, and takes no reductions.
+fn goes_back(generic: &GenericCode) -> bool {
+    let back = |to: Operand, at: usize| match to {
+        // Where no clause fits, the function ends.
+        Operand::Label(l) if generic.functions.iter().any(|f| f.func_label == l) => false,
+        Operand::Label(l) => generic
+            .labels
+            .get(l as usize)
+            .is_some_and(|&i| i as usize <= at),
+        _ => false,
+    };
+    generic.instrs.iter().enumerate().any(|(at, i)| {
+        let name = genops::name(i.op);
+        let counted = name.starts_with("call") || name.starts_with("make_fun") || name == "label";
+        !counted
+            && generic.args(i).iter().any(|&a| match a {
+                Operand::List { .. } => generic.list(a).iter().any(|&e| back(e, at)),
+                a => back(a, at),
+            })
+    })
 }

@@ -3,15 +3,17 @@
 %%
 %%   erl -noshell -run calls main FAMILY SEED COUNT      a line a call
 %%   erl -noshell -run calls digests FAMILY SEED COUNT   a line a hundred calls: a digest of all there is to tell of them
+%%   erl -noshell -run calls digest FAMILY SEED HUNDRED  the digest of that hundred
 %%   erl -noshell -run calls some FAMILY SEED HUNDRED    the lines of that hundred
 -module(calls).
--export([main/1, state/2, digests/1, some/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2, kind/2]).
+-export([main/1, state/2, digests/1, digest/1, some/1, name/1, compile/1, text/2, plain/1, frames/2, inspected/1, steps/2, atomic/2, counter/3, persistent/1, environment/2, kind/2]).
 
 -import(arguments, [arg/1]).
 
 main([Family, Seed, Count]) -> main(Family, Seed, 1, list_to_integer(Count), fun(_, Called) -> [line(C) || C <- Called] end).
-digests([Family, Seed, Count]) ->
-    main(Family, Seed, 1, list_to_integer(Count), fun(N, Called) -> io_lib:format("~w ~s~n", [N, binary:encode_hex(erlang:md5(term_to_binary(Called)))]) end).
+digests([Family, Seed, Count]) -> main(Family, Seed, 1, list_to_integer(Count), fun digest/2).
+digest([Family, Seed, Hundred]) -> main(Family, Seed, list_to_integer(Hundred), 100, fun digest/2).
+digest(N, Called) -> io_lib:format("~w ~s~n", [N, binary:encode_hex(erlang:md5(term_to_binary(Called)))]).
 some([Family, Seed, Hundred]) -> main(Family, Seed, list_to_integer(Hundred), 100, fun(_, Called) -> [line(C) || C <- Called] end).
 
 %% Each hundred begins with a state of the generator that is its own.

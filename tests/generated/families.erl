@@ -234,7 +234,7 @@ calls(data) ->
 calls(emulator) ->
     every(ets, [i, all, fun2ms, info]) ++
         [C || {_, F, _} = C <- every(erts_debug, []), lists:member(F, [flat_size, size, size_shared, same, copy_shared])] ++
-        [C || {_, F, _} = C <- every(erts_internal, []), lists:member(F, [cmp_term, map_to_tuple_keys, term_type, is_process_alive, group_leader])] ++
+        [C || {_, F, _} = C <- every(erts_internal, []), lists:member(F, [cmp_term, map_to_tuple_keys, term_type, is_process_alive])] ++
         every(erl_eval, [function_name, init_ok | [F || {F, _} <- erl_eval:module_info(exports), F =/= expr]]) ++
         [{erts_internal, map_next, [small, map, word]}, {erl_scan, string, [chars]}, {erlang, match_spec_test, [thing, thing, word]}, {ets, match_spec_run, [list, thing]}, {ets, test_ms, [any, guards]}];
 
@@ -243,7 +243,7 @@ calls(emulator) ->
 calls(rest) ->
     [{calls, kind, [{literal, M}, {literal, F}]} || {M, Fs} <- [{erlang, [date, time, localtime, universaltime, timestamp, now, monotonic_time, system_time, time_offset, unique_integer, make_ref, node, nodes, self,
                                                                           registered, processes, ports, loaded, group_leader, get, get_keys, erase, md5_init, system_profile, system_monitor, get_cookie, is_alive]},
-                                                                {os, [env, getpid, perf_counter, system_time, timestamp, type, version]}, {persistent_term, [get, info]}, {erl_ddll, [loaded_drivers]},
+                                                                {os, [env, getpid, perf_counter, system_time, timestamp, type, version]}, {persistent_term, [info]}, {erl_ddll, [loaded_drivers]},
                                                                 {erts_internal, [time_unit, perf_counter_unit, get_creation, no_aux_work_threads]}, {math, [pi]}],
                                                      F <- Fs] ++
         [{file, native_name_encoding, []}, {io, printable_range, []}, {error_logger, warning_map, []}] ++
