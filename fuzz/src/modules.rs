@@ -125,6 +125,46 @@ fn only_computes(file: &BeamFile, generic: &GenericCode) -> bool {
             .iter()
             .all(|i| !NOT_RUN.contains(&genops::name(i.op)))
         && !goes_back(generic)
+        && !trusts(generic)
+}
+
+/// Whether parts are taken out of what isn't known to be a cons or a large enough tuple by a test just before. Types are the
+/// compiler's business, and nobody checks them.
+fn trusts(generic: &GenericCode) -> bool {
+    let name = |k: usize| genops::name(generic.instrs[k].op);
+    let arg = |k: usize, n: usize| {
+        let args = generic.args(&generic.instrs[k]);
+        args.get(n).map(|a| a.untyped())
+    };
+    let known = |at: usize, of: Option<Operand>| {
+        // What it tells of the same register, and doesn't change it.
+        let taken = |k: &usize| {
+            matches!(name(*k), "get_tuple_element" | "get_hd" | "get_tl")
+                && arg(*k, 0) == of
+                && !generic.args(&generic.instrs[*k])[1..]
+                    .iter()
+                    .any(|a| Some(a.untyped()) == of)
+        };
+        (0..at).rev().find(|k| !taken(k))
+    };
+    (0..generic.instrs.len()).any(|at| {
+        let of = arg(at, 0);
+        match name(at) {
+            "get_list" | "get_hd" | "get_tl" => {
+                known(at, of).is_none_or(|k| name(k) != "is_nonempty_list" || arg(k, 1) != of)
+            }
+            "get_tuple_element" => known(at, of).is_none_or(|k| {
+                let tested = matches!(name(k), "test_arity" | "is_tagged_tuple");
+                let large = match (arg(k, 2), arg(at, 1)) {
+                    (Some(Operand::U(arity)), Some(Operand::U(i))) => i < arity,
+                    _ => false,
+                };
+                !tested || arg(k, 1) != of || !large
+            }),
+            "update_record" | "set_tuple_element" => true,
+            _ => false,
+        }
+    })
 }
 
 /// Whether an instruction that is no call leads to one before it, which no compiler makes but for receives: that may go on

@@ -531,7 +531,8 @@ impl<H: Hooks> RunQueues<H> {
     }
 
     /// Worker `i`, which has enough to do, takes processes over from one that has more of the same priority: workers
-    /// that never rest would otherwise go on with what they happened to get. Where this one has nothing of high priority or
+    /// that never rest would otherwise go on with what they happened to get. Of three processes on two workers the third
+    /// goes to and fro, so that each has its share in the end. Where this one has nothing of high priority or
     /// above, a single one that waits for another worker comes here too, and so does what waits behind such processes.
     #[cold]
     #[inline(never)]
@@ -562,8 +563,10 @@ impl<H: Hooks> RunQueues<H> {
                     (true, _) => (more + usize::from(calm)) / 2,
                     // They wait there for as long as what is of high priority runs.
                     (false, true) if v.hogged.load(Ordering::Relaxed) => theirs.div_ceil(2),
-                    (false, true) => more / 2,
-                    (false, false) => 0,
+                    // One more runs there, and none here; if it is one by which they have more, it is the other's turn
+                    // to have that.
+                    (false, true) if theirs != 0 => (theirs + 2).saturating_sub(mine) / 2,
+                    (false, _) => 0,
                 };
                 for _ in 0..want {
                     // From the end, which waits longest.
