@@ -38,12 +38,16 @@ pub struct Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let r = self.code.as_ptr_range();
-        crate::trace::calls::forget(r.start as usize..r.end as usize);
+        crate::trace::calls::forget(self.addresses());
     }
 }
 
 impl Module {
+    /// Where its code lies.
+    fn addresses(&self) -> std::ops::Range<usize> {
+        let r = self.code.as_ptr_range();
+        r.start as usize..r.end as usize
+    }
     /// Address of an offset in its code.
     pub fn at(&self, offset: u32) -> *const u64 {
         self.code.as_ptr().wrapping_add(offset as usize)
@@ -165,6 +169,7 @@ pub fn delete(name: Term) -> Option<bool> {
         for &(f, a, _) in &cur.exports {
             reset_export(export(name, f, a));
         }
+        crate::trace::calls::outdated(cur.addresses());
         v.old = Some(cur);
     }
     Some(true)
@@ -266,6 +271,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
                 reset_export(export(m.name, f, a));
             }
         }
+        crate::trace::calls::outdated(prev.addresses());
         v.old = Some(prev);
     }
     for &(f, a, at) in &m.exports {

@@ -691,7 +691,7 @@ unsafe fn detour(pc: *const u64) -> Option<*const u64> {
 }
 
 /// As [`detour`] for a native that is called last: as it would be if it weren't traced, the frame of the function that
-/// calls it stays. The instruction itself is what is returned to, and finds then that the call has been made.
+/// calls it stays. It returns to behind the instruction, where the frame is dropped.
 #[inline(always)]
 unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
     if !crate::trace::calls::natives() {
@@ -699,21 +699,11 @@ unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After
     }
     last_detour_slow(cx, pc, framed)
 }
-
 #[cold]
 #[inline(never)]
 unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
-    let made = (pc as usize, cx.heap.stack_words());
-    if let Some(e) = cx.process().ext()
-        && e.detours.last() == Some(&made)
-    {
-        e.detours.pop();
-        if !framed {
-            cx.heap.stop = cx.heap.stop.add(1);
-        }
-        return Some(After::Value);
-    }
     let to = detour(pc)?;
+    let length = if framed { 10 } else { 9 };
     if !framed {
         let live = h(pc, 9);
         if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
@@ -721,9 +711,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
         }
         cx.heap.stop = cx.heap.stop.sub(1);
     }
-    (cx.heap.stop as *mut u64).write(pc as u64);
-    let made = (pc as usize, cx.heap.stack_words());
-    cx.process().ext_mut().detours.push(made);
+    (cx.heap.stop as *mut u64).write(pc.add(words(length)) as u64);
     Some(After::Jump(to))
 }
 
@@ -995,7 +983,7 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
-    if let Some(next) = raise_here(cx, pc, m, f, n) {
+    if let Some(next) = raise_here(cx, pc, (m, f, n), Tail::No) {
         return next;
     }
     let to = callee(m, f, n);
@@ -1018,7 +1006,7 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
-    if let Some(next) = raise_here(cx, pc, m, f, n) {
+    if let Some(next) = raise_here(cx, pc, (m, f, n), Tail::Framed(2)) {
         return next;
     }
     let to = callee(m, f, n);
@@ -1044,17 +1032,42 @@ fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, u
     }
     (m, f, n)
 }
+/// Whether a call is the last of its function, which has a frame or none, and the words of the instruction.
+enum Tail {
+    No,
+    Framed(usize),
+    Frameless(usize),
+}
 /// Natives that always raise are called where the instruction is: its function is the first in the stack trace, even
 /// where the call would have dropped its frame. None for other functions.
 unsafe fn raise_here(
     cx: &mut Cx,
     pc: *const u64,
-    m: Term,
-    f: Term,
-    n: usize,
+    (m, f, n): (Term, Term, usize),
+    tail: Tail,
 ) -> Option<*const u64> {
     if !exc::raises(m, f, n) {
         return None;
+    }
+    if crate::trace::calls::natives() {
+        // A call that is told goes by the stub, where the breakpoint is.
+        let export = crate::code::export(m, f, n as u32);
+        if let Some(stub) = super::traced::traced_native(export) {
+            let back = match tail {
+                Tail::No => return None,
+                _ if crate::code::module_at(pc).is_none() => return None,
+                Tail::Framed(length) => pc.add(words(length)),
+                Tail::Frameless(length) => {
+                    if cx.heap.free_words() < 1 + cx.heap.stack_reserve + n {
+                        super::collect(cx, 1 + n, n);
+                    }
+                    cx.heap.stop = cx.heap.stop.sub(1);
+                    pc.add(words(length))
+                }
+            };
+            (cx.heap.stop as *mut u64).write(back as u64);
+            return Some(stub);
+        }
     }
     let (_, native) = crate::code::native(m, f, n as u32)?;
     let args: SmallVec<[Term; 8]> = cx.x[..n].into();
@@ -1136,7 +1149,11 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
         cx.heap.stop = cx.heap.stop.add(drop);
         return undefined(cx, std::ptr::null(), m, f, args);
     }
-    if let Some(next) = raise_here(cx, pc, m, f, n) {
+    let tail = match drop {
+        0 => Tail::Frameless(0),
+        _ => Tail::Framed(1),
+    };
+    if let Some(next) = raise_here(cx, pc, (m, f, n), tail) {
         return next;
     }
     let to = callee(m, f, n);

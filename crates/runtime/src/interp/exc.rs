@@ -350,13 +350,6 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
             }
             cx.heap.stop = frame;
             (frame as *mut u64).write(0);
-            if calls::natives() {
-                // Calls of natives that the exception has ended.
-                let words = cx.heap.stack_words();
-                if let Some(e) = cx.process().ext() {
-                    e.detours.retain(|d| d.1 < words);
-                }
-            }
             cx.x[0] = Term::NON_VALUE;
             cx.x[1] = cx.exc.class.atom();
             cx.x[2] = cx.exc.value;

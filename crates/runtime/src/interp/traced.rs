@@ -33,15 +33,6 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
         cx.process().ext_mut().passed = 0;
         return (pc, calls::original(pc));
     }
-    // A function that does nothing but call a traced native: its entry is what the native has returned to.
-    let here = (pc as usize, cx.heap.stack_words());
-    if cx
-        .process()
-        .ext()
-        .is_some_and(|e| e.detours.last() == Some(&here))
-    {
-        return (pc, calls::original(pc));
-    }
     let (caller, told) = beyond(cx.heap.stop);
     let Some(p) = calls::pass(cx, pc, caller) else {
         // Cleared just now: what stands there is what it was.

@@ -530,9 +530,6 @@ pub struct Rare {
     pub call_time: Option<(usize, i64)>,
     /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
     pub passed: usize,
-    /// Calls of traced natives that are under way: the instruction that makes the call, which they return to, and the
-    /// words of stack there.
-    pub detours: Vec<(usize, usize)>,
     /// Timers and things that natives keep for it, dropped at exit.
     pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
     pub gc_count: u64,
@@ -574,7 +571,6 @@ impl Rare {
             trace_flags: 0,
             call_time: None,
             passed: 0,
-            detours: Vec::new(),
             on_exit: Vec::new(),
             gc_count: 0,
             compacted_words: 0,

@@ -237,6 +237,20 @@ pub fn forget(code: std::ops::Range<usize>) {
     t.by_name.retain(|_, b| !code.contains(&b.entry));
 }
 
+/// The code at these addresses is no longer that of its module's functions: calls of it are neither told nor counted.
+pub fn outdated(code: std::ops::Range<usize>) {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut t = table().write().unwrap_or_else(|e| e.into_inner());
+    t.by_name.retain(|_, b| !code.contains(&b.entry));
+    for b in t.at.values().filter(|b| code.contains(&b.entry)) {
+        *b.wanted.lock().unwrap_or_else(|e| e.into_inner()) = Wanted::default();
+        // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
+        unsafe { patch(b.entry, b.original) };
+    }
+}
+
 fn number() -> u16 {
     static N: OnceLock<u16> = OnceLock::new();
     *N.get_or_init(|| Op::Breakpoint.variant(&[]).unwrap_or(0))
