@@ -876,6 +876,42 @@ pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
     Some(a.list(&v))
 }
 
+/// The shape of a tree.
+#[derive(Default, Debug)]
+pub struct Shape {
+    /// Levels below the root.
+    pub depth: usize,
+    /// Roots with all sixteen children, of which there is one or none.
+    pub full_roots: usize,
+    /// Other nodes by the number of their children, less one.
+    pub nodes: [usize; 16],
+    /// Leaves by level; below the last they count there.
+    pub leaves: [usize; 16],
+}
+
+/// The shape of the tree that a map is; None for a flat map.
+pub fn shape(map: Term) -> Option<Shape> {
+    if map.as_flatmap().is_some() {
+        return None;
+    }
+    let mut s = Shape::default();
+    let mut todo = vec![(map, 0)];
+    while let Some((t, level)) = todo.pop() {
+        s.depth = s.depth.max(level);
+        if t.is_list_ptr() {
+            s.leaves[level.min(15)] += 1;
+            continue;
+        }
+        let (_, children) = node(t);
+        match children.len() {
+            16 if level == 0 => s.full_roots += 1,
+            n => s.nodes[n.clamp(1, 16) - 1] += 1,
+        }
+        todo.extend(children.iter().map(|&c| (c, level + 1)));
+    }
+    Some(s)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,6 +25,15 @@ main() ->
               "x(?:(?:(?R)))", "(x(?:(?1)))(?R)", "((?R)", "(?R)[b-a]"]],
     %% Nor is there anything to repeat in an assertion.
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end]) || C <- "abABzZGKdDvRXNCEfte01", T <- ["?)", "{2}", "*+(", "?"], P <- [[$\\, C | T], [$a, $\\, C | T]]],
+    %% What no condition begins with.
+    [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end])
+     || A <- ["*UTF8)", "*", "*UTF8)a)", "*ACCEPT)a)", "*F)a|b)", "@)a)", "(*F))a)", ")a)", "|)a)", "a*)b)", "*a)", "+)a)", "+a)", "-", "+0)a)", "0)a)", "-00)b)", "<", "<a", "<>)a)", "<1>)", "'", "''a)", "'a)", "R&)a)", "R&1)a)", "R&)a)", "R&*)a)", "R*)a)", "\\d)a)", "[a])b)",
+              "?#x)a)", "?:a)b)", "?=a)b)", "?<a)b)", "?<=a)b)", "?<*)", " 1)a)", "1 )a)", "?C1)(?=a)b)", "DEFINE)*)"], P <- ["(?(" ++ A, "x(?(" ++ A, "()(?(" ++ A]],
+    %% Sizes that stand in the code are looked at with the values; and stock counts the nodes of large maps twice.
+    [io:format("~w ~w ~w: ~0p~n", [N, F, U, try built(N, F, U, S) catch error:R:T -> {R, element(4, hd(T))} end])
+     || N <- lists:seq(1, 8), F <- [1.5, a], U <- [$a, a], S <- [0, 32, -1, a]],
+    [io:format("~w~n", [erts_debug:size_shared(M)]) || N <- [32, 33, 100, 1000], M <- [maps:from_list([{I, I} || I <- lists:seq(1, N)])]],
+    [io:format("~w~n", [erts_debug:size_shared({M, M, maps:put({0}, 1, M)})]) || N <- [31, 32, 40], M <- [maps:from_list([{{I}, I} || I <- lists:seq(1, N)])]],
     %% A trace that is raised again says no more where the function is that has no clause.
     [io:format("~w: ~0p~n", [N, ?MODULE:call(N)]) || N <- lists:seq(1, 22)],
     [io:format("~w: ~0p~n", [X, try_again(X)]) || X <- [function_clause, badarg, exit, throw]],
@@ -109,3 +118,12 @@ try_again(X) ->
         end
     end),
     receive {'DOWN', Ref, process, P, R} -> R end.
+
+built(1, F, U, _) -> <<F:0/float, U/utf32>>;
+built(2, F, U, S) -> <<F:S/float, U/utf32>>;
+built(3, F, U, _) -> <<U/utf32, F:0/float>>;
+built(4, F, U, S) -> <<U/utf16, F:S/float>>;
+built(5, F, U, _) -> <<F:7/float, U/utf16>>;
+built(6, F, U, S) -> <<F:7/float, U:S/integer>>;
+built(7, F, U, S) -> <<F:S/integer, U:7/float>>;
+built(8, F, U, S) -> <<F:0/float, U:S/binary>>.

@@ -34,6 +34,9 @@ main() ->
     io:format("~p~n", [erlang:phash2(Big)]),
     io:format("~p~n", [erlang:phash2(M)]),
     io:format("~p~n", [erts_debug:flat_size(Big)]),
+    [io:format("~p~n", [catch erts_debug:map_info(maps:from_list([{K(N), N} || N <- lists:seq(1, Size)]))])
+     || K <- [fun(N) -> N end, fun(N) -> {N, -N} end, fun(N) -> <<N:16>> end, fun(N) -> N / 7 end], Size <- [33, 34, 100, 1000, 5000]],
+    io:format("~p~n", [[element(1, catch_info(X)) || X <- [#{}, M, x]]]),
     io:format("~p~n", [byte_size(term_to_binary(Big))]),
     io:format("~p~n", [binary_to_term(term_to_binary(Big)) =:= Big]),
     Atoms = maps:from_list([{list_to_atom("k" ++ integer_to_list(N)), N} || N <- lists:seq(1, 100)]),
@@ -41,3 +44,5 @@ main() ->
 
 count(none, N) -> N;
 count({_, _, I}, N) -> count(maps:next(I), N + 1).
+
+catch_info(X) -> try erts_debug:map_info(X) of _ -> {told} catch error:badarg -> {badarg}; error:{badmap, X} -> {badmap} end.

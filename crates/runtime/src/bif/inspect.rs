@@ -7,7 +7,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
 use purlin_term::word::{Subtag, header_subtag};
-use purlin_term::{Alloc, Term, am, arith, atom, compare, hash, layout};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, compare, hash, layout};
 use std::io::ErrorKind;
 
 /// A range of hashes, up to 2^32.
@@ -92,6 +92,21 @@ fn map_hashmap_children_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
         return Err(badmap(cx, &[m], m));
     }
     map::children(cx, m).ok_or(Fail::Badarg)
+}
+fn map_info_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
+    if !m.is_map() {
+        return Err(badmap(cx, &[m], m));
+    }
+    let s = map::shape(m).ok_or(Fail::Badarg)?;
+    let number = |n: usize| Term::small(n as i64);
+    let mut told = vec![cx.tuple(&[atom::intern("depth"), number(s.depth)])];
+    told.push(cx.tuple(&[atom::intern("arrays"), number(s.full_roots), NIL]));
+    for (name, counts) in [("bitmaps", s.nodes), ("leafs", s.leaves)] {
+        let each = cx.tuple(&counts.map(number));
+        let all = number(counts.iter().sum());
+        told.push(cx.tuple(&[atom::intern(name), all, each]));
+    }
+    Ok(cx.list(&told))
 }
 fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     let kind = if kind.is_list() {
@@ -237,6 +252,7 @@ crate::bifs! {
     Plain "erts_internal":"map_to_tuple_keys"/1 = map_to_tuple_keys_1;
     Plain "erts_internal":"map_hashmap_children"/1 = map_hashmap_children_1;
     Plain "erts_internal":"map_next"/3 = map_next_3;
+    Plain "erts_debug":"map_info"/1 = map_info_1;
     Plain "erts_debug":"same"/2 = same_2;
     Plain "erts_debug":"flat_size"/1 = flat_size_1;
     Plain "erts_debug":"display"/1 = debug_display_1;

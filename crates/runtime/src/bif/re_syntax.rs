@@ -109,6 +109,7 @@ const NO_NAME: &str = "subpattern name expected";
 const NO_PROPERTY: &str = "unknown property name after \\P or \\p";
 const NO_ESCAPE: &str = "unrecognized character follows \\";
 const NO_ASSERTION: &str = "assertion expected after (?( or (?(?C)";
+const CONDITION_ZERO: &str = "invalid condition (?(0)";
 const MALFORMED: &str = "malformed number or name after (?(";
 const NO_REFERENCE: &str =
     "\\g is not followed by a braced, angle-bracketed, or quoted name/number or by a plain number";
@@ -1108,18 +1109,18 @@ impl Reader<'_> {
         let from = i + 3;
         self.push(i, false);
         match self.at(from) {
-            // An assertion follows, or what is taken for one.
-            Some(b'?' | b'*') => {
+            // An assertion follows.
+            Some(b'?') => {
                 let next = self.at(from + 1);
                 let behind = matches!(self.at(from + 2), Some(b'=' | b'!'));
                 let asserts = matches!(next, Some(b'=' | b'!' | b'C'));
-                if self.at(from) == Some(b'?') && !(asserts || next == Some(b'<') && behind) {
+                if !(asserts || next == Some(b'<') && behind) {
                     return Err((NO_ASSERTION, from));
                 }
                 self.copy_to(i + 2);
                 return Ok(());
             }
-            None | Some(b')') => return Err((NO_ASSERTION, from)),
+            None | Some(b')' | b'*') => return Err((NO_ASSERTION, from)),
             _ => {}
         }
         let (name, close) = match self.at(from) {
@@ -1129,11 +1130,15 @@ impl Reader<'_> {
             Some(b'+' | b'-') => (from + 1, None),
             _ => (from, None),
         };
+        let signed = matches!(self.at(from), Some(b'+' | b'-'));
         let digit = self.at(name).is_some_and(|c| c.is_ascii_digit());
-        let end = match digit {
+        let end = match digit || signed {
             true => self.skip(name, |c| c.is_ascii_digit()),
             false => self.skip(name, is_word),
         };
+        if end == name && !signed {
+            return Err((NO_ASSERTION, end));
+        }
         if end - name > 32 {
             return Err((LONG_NAME, end));
         }
@@ -1142,14 +1147,11 @@ impl Reader<'_> {
             Some(_) => return Err((MALFORMED, end)),
             None => end,
         };
-        if end == name {
-            return match self.at(end) {
-                Some(b')') => Err((NO_ASSERTION, end)),
-                _ => Err((MALFORMED, end)),
-            };
-        }
         if self.at(last) != Some(b')') {
             return Err((MALFORMED, last));
+        }
+        if close.is_none() && self.p[name..end].iter().all(|&c| c == b'0') {
+            return Err((CONDITION_ZERO, last + 1));
         }
         let text = &self.p[name..end];
         let number = text.iter().all(u8::is_ascii_digit);

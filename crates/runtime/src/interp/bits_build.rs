@@ -67,14 +67,13 @@ fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad>
             size_of(size, unit)
         }
         seg::FLOAT => {
-            if !v.is_number() {
-                return Err(Bad::Arg("type", v));
-            }
             let n = size_of(size, unit)?;
-            if matches!(n, 16 | 32 | 64) {
-                Ok(n)
-            } else {
+            if !matches!(n, 16 | 32 | 64) {
                 Err(Bad::Arg("invalid", size))
+            } else if !v.is_number() {
+                Err(Bad::Arg("type", v))
+            } else {
+                Ok(n)
             }
         }
         seg::BINARY | seg::APPEND | seg::PRIVATE_APPEND => {
@@ -172,11 +171,8 @@ unsafe fn first_failure(
             }
             continue;
         }
-        match size_of(size, unit) {
-            Err(bad) => return Some((k, bad)),
-            Ok(16 | 32 | 64) => {}
-            Ok(_) if kind == seg::FLOAT => return Some((k, Bad::Arg("invalid", size))),
-            Ok(_) => {}
+        if let Err(bad) = size_of(size, unit) {
+            return Some((k, bad));
         }
     }
     for k in (0..n).step_by(5) {
