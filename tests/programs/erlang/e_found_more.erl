@@ -25,6 +25,8 @@ main() ->
               "x(?:(?:(?R)))", "(x(?:(?1)))(?R)", "((?R)", "(?R)[b-a]"]],
     %% Nor is there anything to repeat in an assertion.
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end]) || C <- "abABzZGKdDvRXNCEfte01", T <- ["?)", "{2}", "*+(", "?"], P <- [[$\\, C | T], [$a, $\\, C | T]]],
+    %% No copy of what isn't made of whole bytes.
+    [io:format("~w~n", [try binary:copy(B, N) catch C:R -> {C, R} end]) || B <- [<<1:7>>, <<1, 2:7>>, <<>>, <<1>>, a], N <- [0, 1, -1, a, 1 bsl 70]],
     %% What no condition begins with.
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end])
      || A <- ["*UTF8)", "*", "*UTF8)a)", "*ACCEPT)a)", "*F)a|b)", "@)a)", "(*F))a)", ")a)", "|)a)", "a*)b)", "*a)", "+)a)", "+a)", "-", "+0)a)", "0)a)", "-00)b)", "<", "<a", "<>)a)", "<1>)", "'", "''a)", "'a)", "R&)a)", "R&1)a)", "R&)a)", "R&*)a)", "R*)a)", "\\d)a)", "[a])b)",
