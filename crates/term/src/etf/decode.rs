@@ -123,7 +123,12 @@ pub struct Decoder<'b, 'o> {
     frames: Vec<Frame>,
     done: Vec<Term>,
     finished: bool,
+    /// Where the term starts, until it is known that all of it is there.
+    unchecked: Option<usize>,
 }
+
+/// Of no more bytes it is made sure that they are a term before an atom is made that wasn't there: atoms are for ever.
+const CHECKED_BYTES: usize = 1 << 20;
 
 /// The term that starts (with the version byte) at `bytes[0]`, and how many bytes it took.
 pub fn decode<A: Alloc + ?Sized>(
@@ -198,6 +203,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             frames: Vec::new(),
             done: Vec::new(),
             finished: false,
+            unchecked: Some(at),
         }
     }
     /// Bytes of the input used so far; after the end, by the whole term.
@@ -253,7 +259,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
             _ => return Err(DecodeError::Malformed(at)),
         };
         let safe = self.opts.safe;
-        let b = self.take(len)?;
+        self.take(len)?;
+        let b = &self.bytes[self.at - len..self.at];
         let owned;
         let name = if latin1 && !b.is_ascii() {
             owned = b.iter().map(|&c| c as char).collect::<String>();
@@ -264,7 +271,18 @@ impl<'b, 'o> Decoder<'b, 'o> {
         if safe {
             return atom::existing(name).ok_or(DecodeError::Unsafe);
         }
-        atom::try_intern(name).map_err(|e| match e {
+        if let Some(known) = atom::existing(name) {
+            return Ok(known);
+        }
+        if let Some(start) = self.unchecked
+            && self.bytes.len() - start <= CHECKED_BYTES
+            && !Skip(&self.bytes[start..]).term()
+        {
+            return Err(DecodeError::Malformed(at));
+        }
+        let made = atom::try_intern(name);
+        self.unchecked = None;
+        made.map_err(|e| match e {
             atom::AtomError::TooLong => DecodeError::Malformed(at),
             atom::AtomError::TableFull => DecodeError::AtomTableFull,
         })
@@ -635,6 +653,10 @@ impl<'b, 'o> Decoder<'b, 'o> {
             loop {
                 let Some(f) = self.frames.last_mut() else {
                     self.finished = true;
+                    debug_assert!(
+                        self.unchecked
+                            .is_none_or(|start| Skip(&self.bytes[start..]).term())
+                    );
                     return Ok(Some(t));
                 };
                 self.done.push(t);
@@ -649,6 +671,97 @@ impl<'b, 'o> Decoder<'b, 'o> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Bytes that are gone over to see whether they are a term, as far as lengths and tags tell.
+struct Skip<'b>(&'b [u8]);
+
+impl Skip<'_> {
+    fn bytes(&mut self, n: usize) -> Option<()> {
+        self.0 = self.0.get(n..)?;
+        Some(())
+    }
+    /// A number of `n` bytes.
+    fn number(&mut self, n: usize) -> Option<usize> {
+        let (b, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(b.iter().fold(0, |x, &b| x << 8 | usize::from(b)))
+    }
+    fn sized(&mut self, n: usize, more: usize) -> Option<()> {
+        let size = self.number(n)?;
+        self.bytes(size + more)
+    }
+    fn atom(&mut self) -> Option<()> {
+        match self.number(1)? as u8 {
+            tag::ATOM | tag::ATOM_UTF8 => self.sized(2, 0),
+            tag::SMALL_ATOM | tag::SMALL_ATOM_UTF8 => self.sized(1, 0),
+            tag::ATOM_CACHE_REF => self.bytes(1),
+            _ => None,
+        }
+    }
+    fn named(&mut self, more: usize) -> Option<()> {
+        self.atom()?;
+        self.bytes(more)
+    }
+    /// Whether a term stands here.
+    fn term(mut self) -> bool {
+        let mut left = 1;
+        while left > 0 {
+            left -= 1;
+            match self.one() {
+                // Each takes a byte at least.
+                Some(parts) if parts <= self.0.len() => left += parts,
+                _ => return false,
+            }
+            if left > self.0.len() {
+                return false;
+            }
+        }
+        true
+    }
+    /// A term without its parts: how many those are.
+    fn one(&mut self) -> Option<usize> {
+        let all = self.0;
+        let mut parts = 0;
+        match self.number(1)? as u8 {
+            tag::SMALL_INTEGER => self.bytes(1)?,
+            tag::INTEGER => self.bytes(4)?,
+            tag::SMALL_BIG => self.sized(1, 1)?,
+            tag::LARGE_BIG => self.sized(4, 1)?,
+            tag::NEW_FLOAT => self.bytes(8)?,
+            tag::FLOAT => self.bytes(31)?,
+            tag::NIL => {}
+            tag::STRING => self.sized(2, 0)?,
+            tag::LIST => parts = self.number(4)? + 1,
+            tag::SMALL_TUPLE => parts = self.number(1)?,
+            tag::LARGE_TUPLE => parts = self.number(4)?,
+            tag::MAP => parts = 2 * self.number(4)?,
+            tag::BINARY => self.sized(4, 0)?,
+            tag::BIT_BINARY => self.sized(4, 1)?,
+            tag::PID => self.named(9)?,
+            tag::NEW_PID | tag::V4_PORT => self.named(12)?,
+            tag::PORT | tag::REFERENCE => self.named(5)?,
+            tag::NEW_PORT => self.named(8)?,
+            t @ (tag::NEW_REFERENCE | tag::NEWER_REFERENCE) => {
+                let words = self.number(2)?;
+                let creation = if t == tag::NEW_REFERENCE { 1 } else { 4 };
+                self.named(creation + 4 * words)?;
+            }
+            tag::EXPORT => {
+                self.atom()?;
+                self.named(2)?;
+            }
+            tag::NEW_FUN => {
+                self.bytes(25)?;
+                parts = 4 + self.number(4)?;
+            }
+            _ => {
+                self.0 = all;
+                self.atom()?;
+            }
+        }
+        Some(parts)
     }
 }
 
@@ -704,6 +817,23 @@ mod tests {
         check(&[131, 80, 255, 255, 255, 255, 120, 156], false);
         check(&[131, 116, 0, 0, 0, 2, 97, 1, 97, 1, 97, 1, 97, 2], false);
         check(&[131, 70, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0], false);
+    }
+
+    #[test]
+    fn what_is_no_term_makes_no_atoms() {
+        let new = b"an atom that nobody has made";
+        let named = |tail: &[u8]| {
+            let mut b = vec![131, 104, 2, 119, new.len() as u8];
+            b.extend(new);
+            b.extend(tail);
+            b
+        };
+        for tail in [&b""[..], b"m\0\0\0\x02a", b"\x01", b"l\0\0\0\x01j"] {
+            check(&named(tail), false);
+            assert!(atom::existing(std::str::from_utf8(new).unwrap_or_default()).is_none());
+        }
+        check(&named(b"j"), true);
+        assert!(atom::existing(std::str::from_utf8(new).unwrap_or_default()).is_some());
     }
 
     #[test]
