@@ -20,8 +20,8 @@ MODES = shared stress shared-stress
 test-modes: setup
 	@cargo build --release -q
 	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs
-	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" sh scripts/generated.sh
-	PURLIN=$$PWD/target/release/purlin FLAGS="+Fregion 1" PURLIN_GC_STRESS=1 COUNT=500 sh scripts/generated.sh
+	PURLIN=$$PWD/target/release/purlin MODES=shared sh scripts/generated.sh
+	PURLIN=$$PWD/target/release/purlin MODES=shared-stress COUNT=10000 sh scripts/generated.sh
 
 # Models of the protocols between threads, each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
 models: setup
