@@ -25,6 +25,9 @@ main() ->
               "x(?:(?:(?R)))", "(x(?:(?1)))(?R)", "((?R)", "(?R)[b-a]"]],
     %% Nor is there anything to repeat in an assertion.
     [io:format("~s: ~p~n", [P, case re:compile(P) of {ok, _} -> ok; E -> E end]) || C <- "abABzZGKdDvRXNCEfte01", T <- ["?)", "{2}", "*+(", "?"], P <- [[$\\, C | T], [$a, $\\, C | T]]],
+    %% What ends a walk through a table is no key to go on from.
+    [io:format("~w~n", [[try ets:F(X, '$end_of_table') catch C:R -> {C, R} end || F <- [next, prev, lookup, member]]])
+     || O <- [set, ordered_set], L <- [[], [{a, 1}, {3, 2}], [{'$end_of_table', 1}, {b}]], X <- [ets:new(x, [O])], true <- [ets:insert(X, L)]],
     %% No copy of what isn't made of whole bytes.
     [io:format("~w~n", [try binary:copy(B, N) catch C:R -> {C, R} end]) || B <- [<<1:7>>, <<1, 2:7>>, <<>>, <<1>>, a], N <- [0, 1, -1, a, 1 bsl 70]],
     %% What no condition begins with.
