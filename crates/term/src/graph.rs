@@ -138,21 +138,34 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.words <= limit
     }
 
-    /// Walks along the cells of a list that lie in the last area and are new: what follows those.
+    /// Counts the cells of a list that lie in the last area and are new: what follows those.
     #[inline(always)]
-    fn cells(&mut self, mut t: Term, limit: usize, todo: &mut Vec<Term>) -> Term {
+    fn cells(&mut self, t: Term, limit: usize, todo: &mut Vec<Term>) -> Term {
+        let room = limit.saturating_sub(self.words) / 2 + 1;
+        let (t, n) = self.walk(t, room, |h| {
+            if !h.is_immed() {
+                todo.push(h);
+            }
+        });
+        self.words += 2 * n;
+        t
+    }
+    /// Walks along the cells of a list that lie in the last area and are new, `room` of them at most, and shows the head of
+    /// each: what follows those, and how many there were.
+    #[inline(always)]
+    fn walk(&mut self, mut t: Term, room: usize, mut show: impl FnMut(Term)) -> (Term, usize) {
         let Some(a) = self.areas.get_mut(self.last) else {
-            return t;
+            return (t, 0);
         };
         let (start, len) = (a.start, a.end - a.start);
         let seen = &mut a.seen[..];
-        let mut words = self.words;
+        let mut n = 0;
         // Neighbours share a word of the map, which is written back when it is done with: to read what was just written
         // takes longer than all else that is done for a cell.
         let (mut at_word, mut bits) = (0, seen.first().copied().unwrap_or(0));
         while let Some((h, tl)) = t.as_cons() {
             let at = (t.ptr() as usize).wrapping_sub(start);
-            if at >= len || words > limit {
+            if at >= len || n == room {
                 break;
             }
             if at >> 9 != at_word {
@@ -165,17 +178,14 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 break;
             }
             bits |= bit;
-            words += 2;
-            if !h.is_immed() {
-                todo.push(h);
-            }
+            n += 1;
+            show(h);
             t = tl;
         }
         if let Some(w) = seen.get_mut(at_word) {
             *w = bits;
         }
-        self.words = words;
-        t
+        (t, n)
     }
 
     /// Marks an object. True if it was met before.
@@ -351,37 +361,12 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
     fn copy_cells(
         &mut self,
         mut slot: *mut Term,
-        mut t: Term,
+        t: Term,
         to: &mut Builder,
         todo: &mut Vec<*mut Term>,
     ) -> (*mut Term, Term) {
-        let Some(a) = self.areas.get_mut(self.last) else {
-            return (slot, t);
-        };
-        let (start, len) = (a.start, a.end - a.start);
-        let seen = &mut a.seen[..];
-        let room = to.left() / 2;
-        let first = to.room();
-        let mut q = first;
-        // As in `cells`.
-        let (mut at_word, mut bits) = (0, seen.first().copied().unwrap_or(0));
-        let mut left = room;
-        while let Some((h, tl)) = t.as_cons() {
-            let at = (t.ptr() as usize).wrapping_sub(start);
-            if at >= len || left == 0 {
-                break;
-            }
-            if at >> 9 != at_word {
-                seen[at_word] = bits;
-                at_word = at >> 9;
-                bits = seen[at_word];
-            }
-            let bit = 1 << (at >> 3 & 63);
-            if bits & bit != 0 {
-                break;
-            }
-            bits |= bit;
-            left -= 1;
+        let mut q = to.room();
+        let (t, n) = self.walk(t, to.left() / 2, |h| {
             // SAFETY: there is room for this cell; the slot is a word of the one before, or as in `copy_once`.
             unsafe {
                 q.write(h);
@@ -392,12 +377,8 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 slot = q.add(1);
                 q = q.add(2);
             }
-            t = tl;
-        }
-        if let Some(w) = seen.get_mut(at_word) {
-            *w = bits;
-        }
-        to.alloc(2 * (room - left));
+        });
+        to.alloc(2 * n);
         (slot, t)
     }
 

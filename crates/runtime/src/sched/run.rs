@@ -376,8 +376,6 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     };
     if matches!(next, Next::Wait) {
         (*p).flags |= process::WAITING;
-    }
-    if matches!(next, Next::Wait) {
         (*p).end_turn();
         if live == 0 && gc::rest_pays(&cx.heap) {
             cx.rest();
