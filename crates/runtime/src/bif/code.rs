@@ -6,7 +6,7 @@
 use super::native_state;
 use crate::code::{self, FinishFailure, LoadFailure, Module, Prepared};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, lazy_atoms, report};
+use crate::{bifs, filename, lazy_atoms, report};
 use purlin_loader::{BeamFile, Fault};
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
@@ -372,7 +372,12 @@ fn load_nif_2(cx: &mut Cx, [path, extra]: [Term; 2]) -> BifResult {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return lib_error(cx, bad_lib(), text);
     };
-    let mut path = file_name(path).ok_or(Fail::Badarg)?;
+    // A binary may have zeros in it.
+    let path = match path.as_binary() {
+        Some(b) => Some(b.to_vec()),
+        None => path.is_list().then(|| filename::to_native(path)).flatten(),
+    };
+    let mut path = path.ok_or(Fail::Badarg)?;
     if is_static(m.name) {
         if atom::name(m.name) == "prim_socket" {
             super::socket::on_load(extra);
@@ -394,36 +399,6 @@ fn load_nif_2(cx: &mut Cx, [path, extra]: [Term; 2]) -> BifResult {
     let file: String = path.iter().map(|&b| b as char).collect();
     let text = format!("Failed to load NIF library: '{file}: {why}'");
     lib_error(cx, load_failed(), &text)
-}
-/// The bytes of a file's name that is a binary, or characters in a list, which may be nested: none of those is a zero.
-fn file_name(name: Term) -> Option<Vec<u8>> {
-    if let Some(b) = name.as_binary() {
-        return Some(b.to_vec());
-    }
-    let mut bytes = Vec::new();
-    let (mut at, mut tails) = (name, Vec::new());
-    loop {
-        if let Some((head, tail)) = at.as_cons() {
-            if head.is_list_ptr() {
-                tails.push(tail);
-                at = head;
-                continue;
-            }
-            if !head.is_nil() {
-                let c = char::from_u32(u32::try_from(head.as_small()?).ok()?);
-                let c = c.filter(|&c| c != '\0')?;
-                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            }
-            at = tail;
-        } else if at.is_nil() {
-            match tails.pop() {
-                Some(t) => at = t,
-                None => return Some(bytes),
-            }
-        } else {
-            return None;
-        }
-    }
 }
 fn lib_error(cx: &mut Cx, tag: Term, text: &str) -> BifResult {
     let s = cx.string(text);
