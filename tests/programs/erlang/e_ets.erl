@@ -49,7 +49,23 @@ main() ->
     ets:safe_fixtable(T4, true),
     F = walk(T4, ets:first(T4), 0),
     ets:safe_fixtable(T4, false),
-    io:format("~p ~p~n", [F, ets:info(T4, size)]).
+    io:format("~p ~p~n", [F, ets:info(T4, size)]),
+    [io:format("~p ~p~n", [K, binaries(K)]) || K <- [set, bag, duplicate_bag, ordered_set]].
+
+%% What info tells of binaries whose objects are deleted while the table is fixed.
+binaries(K) ->
+    T = ets:new(b, [K]),
+    B = binary:copy(<<"x">>, 100),
+    ets:insert(T, [{N, B} || N <- lists:seq(1, 600)] ++ [{1, B, again}, {1, B, more}]),
+    Count = fun() -> {length(ets:info(T, binary)), lists:usort([S || {_, S, _} <- ets:info(T, binary)])} end,
+    C1 = Count(),
+    ets:safe_fixtable(T, true),
+    [ets:delete(T, N) || N <- lists:seq(1, 300)],
+    {C2, M2} = {Count(), ets:first(T) =:= '$end_of_table'},
+    ets:delete_all_objects(T),
+    {C3, M3} = {Count(), ets:first(T)},
+    ets:safe_fixtable(T, false),
+    {C1, C2, M2, C3, M3, Count(), byte_size(B)}.
 
 walk(_, '$end_of_table', N) -> N;
 walk(T, K, N) -> ets:delete(T, K), walk(T, ets:next(T, K), N + 1).

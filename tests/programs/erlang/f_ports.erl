@@ -3,6 +3,7 @@
 -export([main/0]).
 
 main() ->
+    zeros(),
     io:format("~p~n", [os:cmd("echo hello; echo err 1>&2; printf 'no newline'")]),
     io:format("~p~n", [os:cmd("exit 3")]),
     io:format("~p~n", [os:cmd("cat nofile 2>/dev/null || echo failed")]),
@@ -44,3 +45,31 @@ collect(P, Acc) ->
 gather(_, N) when N =< 0 -> done;
 gather(P, N) -> receive {P, {data, D}} -> gather(P, N - byte_size(D)) after 5000 -> {missing, N} end.
 lines(P) -> receive {P, {data, D}} -> [D | lines(P)]; {P, {exit_status, S}} -> [S] after 5000 -> [timeout] end.
+
+%% Names, commands and arguments with a zero character, or a zero byte, in them.
+zeros() ->
+    Echo = {spawn_executable, "/bin/echo"},
+    [io:format("~p ~p~n    ~p~n", [N, O, zero(N, O)])
+     || {N, O} <- [
+            {"/etc/hostname\0 ", []}, {"\n9\0 ", []}, {'/etc/hostname\0 ', []}, {<<"/etc/hostname">>, []}, {"\0a", []}, {'\0a', []},
+            {"", []}, {{spawn, "echo a\0b"}, []}, {{spawn, <<"echo a\0b">>}, []}, {{spawn, 'echo a\0b'}, []},
+            {{spawn, <<"\0b">>}, []}, {{spawn, <<>>}, []}, {{spawn, ""}, []}, {{spawn_executable, "/bin/echo\0"}, []},
+            {{spawn_executable, <<"/bin/echo\0b">>}, []}, {{spawn_executable, <<"\0b">>}, []}, {{spawn_executable, <<>>}, []},
+            {Echo, [{args, ["a\0b"]}]}, {Echo, [{args, [<<"a\0b">>, "c"]}]}, {Echo, [{args, [<<"\0b">>, "c"]}]},
+            {Echo, [{arg0, <<"a\0b">>}, {args, ["c"]}]}, {{spawn_executable, "/bin/pwd"}, [{cd, <<"/tmp\0b">>}]},
+            {{spawn_executable, "/bin/pwd"}, [{cd, "/tmp\0b"}]}, {Echo, [{env, [{"A\0B", "c"}]}]}, {Echo, [{env, [{"A", "c\0d"}]}]},
+            {{spawn_driver, "ram_file_drv\0b"}, []}, {{spawn_driver, <<"\0b">>}, []}]].
+
+zero(N, O) ->
+    try open_port(N, [eof | O]) of
+        P -> {erlang:port_info(P, name), all(P, [])}
+    catch
+        C:R -> {C, R}
+    end.
+
+all(P, L) ->
+    receive
+        {P, {data, D}} -> all(P, [D | L]);
+        {P, eof} -> catch port_close(P), lists:append(lists:reverse(L))
+    after 10000 -> nothing
+    end.

@@ -21,6 +21,8 @@ use purlin_isa::ops::Op;
 pub struct Callee {
     /// Address of its export.
     pub export: u64,
+    /// Whether it is a native, of whatever kind.
+    pub built_in: bool,
     /// Address of the native that it is, to be called without a look at the export.
     pub native: Option<u64>,
     /// Address of the native that instructions call which can only call natives: one that raises `undef` where this
@@ -251,6 +253,25 @@ impl Lower<'_> {
         code.list(o).iter().map(|&m| self.s(m)).collect()
     }
 
+    /// Whether a line between these two counts for nothing, as in stock: before a call that is the last thing its function
+    /// does, and of no native, if the first argument was moved just before.
+    fn is_omitted_line(&mut self, before: Option<&Instr>, next: Option<&Instr>) -> bool {
+        let (Some(b), Some(n)) = (before, next) else {
+            return false;
+        };
+        if b.op != g::MOVE || self.code.args(b)[1] != Operand::X(0) {
+            return false;
+        }
+        let a = self.code.args(n);
+        match n.op {
+            g::CALL_LAST | g::CALL_ONLY => true,
+            g::CALL_EXT_LAST | g::CALL_EXT_ONLY => {
+                self.apply(n, a).is_none() && !self.env.import(self.u(a[1]) as u32).built_in
+            }
+            _ => false,
+        }
+    }
+
     /// Lowers the instruction at `i`, and perhaps following ones with it: tells how many.
     fn instr(&mut self, instrs: &[Instr], i: usize) -> Result<usize, LoadError> {
         let code = self.code;
@@ -271,6 +292,8 @@ impl Lower<'_> {
                 }
                 self.e.label(n as usize);
             }
+            // What follows it in the code and has no place of its own is told to be where the code before it is.
+            g::LINE if self.is_omitted_line(before, next) => {}
             g::LINE => {
                 let item = self.u(a[0]) as u32;
                 self.e.line(item);

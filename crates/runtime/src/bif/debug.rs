@@ -6,9 +6,10 @@
 use super::long::{self, leave_large};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::EXIT_PENDING;
+use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
 use crate::signal::{self, handle};
 use purlin_term::bin::RcBin;
+use purlin_term::frag::Fragment;
 use purlin_term::layout;
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, hash, region};
@@ -63,8 +64,20 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
             Ok(binary_info(cx, t))
         }
         Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
+        Some(&[k, t]) if word(k) == "atom" => {
+            let index = arith::to_u64(t).and_then(|n| u32::try_from(n).ok());
+            atom_at(index.filter(|n| *n < atom::limit()).ok_or(Fail::Badarg)?)
+        }
         _ => Err(Fail::Badarg),
     }
+}
+
+/// The atom with that index; those that it takes to get there are made, of names that tell their own.
+fn atom_at(index: u32) -> BifResult {
+    while index >= atom::count() {
+        atom::try_intern(&format!("am{:x}", atom::count())).map_err(|_| Fail::Badarg)?;
+    }
+    Ok(Term::atom(index))
 }
 
 /// Bytes of this thread's native stack that are left.
@@ -171,6 +184,33 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(Term::bool(was))
         }
+        // A copy of the term, in a fragment of its own.
+        ("mbuf", _) => {
+            let mut f = Fragment::with_capacity(copy::size_whole(value));
+            let t = copy::copy_whole(value, &mut f);
+            if f.used_words() > 0 {
+                cx.heap.frag_words += f.used_words();
+                cx.heap.frags.push(f);
+            }
+            Ok(t)
+        }
+        // `{Name, Count}`: as many atoms that are under one lock with that one, as names of tables.
+        ("colliding_names", _) => {
+            let Some(&[name, count]) = value.as_tuple() else {
+                return Err(Fail::Badarg);
+            };
+            let count = count.as_small().and_then(|n| u32::try_from(n).ok());
+            let count = count.filter(|_| name.is_atom()).ok_or(Fail::Badarg)?;
+            let mut l = NIL;
+            for t in crate::ets::names_beside(name).take(count as usize) {
+                l = cx.cons(atom_at(t)?, l);
+            }
+            Ok(l)
+        }
+        // Senders never wait for each other here, whoever the receiver is; stock lets those have it whose queue is no
+        // part of the heap.
+        ("proc_sig_buffers", "true") => Ok(Term::bool(cx.process().has(OFF_HEAP_QUEUE))),
+        ("proc_sig_buffers", _) => Ok(am::NOTSUP),
         ("test_long_gc_sleep", _) => {
             let ms = value.as_small().and_then(|n| u32::try_from(n).ok());
             let ms = ms.ok_or(Fail::Badarg)?;

@@ -6,7 +6,7 @@
 
 use super::system_info;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::ets::hash::{Change, Matches};
+use crate::ets::hash::{Change, Matches, Which};
 use crate::ets::object::{Object, Owned};
 use crate::ets::tree::{Key, Span};
 use crate::ets::{
@@ -736,11 +736,11 @@ fn key_of(cx: &mut Cx, t: &Table, o: Option<&Object>) -> Term {
     }
 }
 
-fn end(cx: &mut Cx, tab: Term, downwards: bool) -> BifResult {
+pub(super) fn end(cx: &mut Cx, tab: Term, downwards: bool, which: Which) -> BifResult {
     let t = table(cx, tab, Want::Read)?;
     Ok(match &t.store {
         Store::Hash(h) => {
-            let k = there!(cx, h.first(|o| key_of(cx, t, Some(o))));
+            let k = there!(cx, h.first(which, |o| key_of(cx, t, Some(o))));
             k.unwrap_or(am::END_OF_TABLE)
         }
         Store::Tree(s) => {
@@ -754,16 +754,16 @@ fn end(cx: &mut Cx, tab: Term, downwards: bool) -> BifResult {
     })
 }
 fn first_1(cx: &mut Cx, [tab]: [Term; 1]) -> BifResult {
-    end(cx, tab, false)
+    end(cx, tab, false, Which::Live)
 }
 fn last_1(cx: &mut Cx, [tab]: [Term; 1]) -> BifResult {
-    end(cx, tab, true)
+    end(cx, tab, true, Which::Live)
 }
 
-fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool) -> BifResult {
+pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Which) -> BifResult {
     let t = table(cx, tab, Want::Read)?;
     match &t.store {
-        Store::Hash(h) => match there!(cx, h.next(key, |o| key_of(cx, t, Some(o)))) {
+        Store::Hash(h) => match there!(cx, h.next(key, which, |o| key_of(cx, t, Some(o)))) {
             Some(k) => Ok(k.unwrap_or(am::END_OF_TABLE)),
             None => Err(Fail::Badarg),
         },
@@ -781,10 +781,10 @@ fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool) -> BifResult {
     }
 }
 fn next_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
-    step(cx, tab, key, false)
+    step(cx, tab, key, false, Which::Live)
 }
 fn prev_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
-    step(cx, tab, key, true)
+    step(cx, tab, key, true, Which::Live)
 }
 
 fn slot_2(cx: &mut Cx, [tab, ix]: [Term; 2]) -> BifResult {

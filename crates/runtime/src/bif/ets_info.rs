@@ -1,7 +1,8 @@
 //! Module `ets`: what tells about tables; and the natives of `erts_internal` that look at their binaries.
 
-use super::ets::there;
+use super::ets::{end, step, there};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::ets::hash::Which;
 use crate::ets::{
     self, Gone, Kind, NotFound, Protection, Store, Table, Want, WriteConcurrency, table,
 };
@@ -161,10 +162,7 @@ fn ets_lookup_binary_info_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Read)?;
     let mut found: Vec<(u64, usize, u64)> = Vec::new();
     match &t.store {
-        Store::Hash(h) => there!(
-            cx,
-            h.with_key(key, |m| m.for_each(|o| binaries(o.tuple(), &mut found)))
-        ),
+        Store::Hash(h) => there!(cx, h.each_kept(key, |o| binaries(o.tuple(), &mut found))),
         Store::Tree(s) => there!(
             cx,
             s.with_key(key, |o| {
@@ -213,16 +211,12 @@ fn binaries(t: Term, out: &mut Vec<(u64, usize, u64)>) {
     }
 }
 
+/// The natives `ets_raw_…` step through a table as `ets` does, and also to what was deleted while it is fixed.
 fn ets_raw_first_1(cx: &mut Cx, [tab]: [Term; 1]) -> BifResult {
-    raw(cx, "first", &[tab])
+    end(cx, tab, false, Which::Kept)
 }
 fn ets_raw_next_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
-    raw(cx, "next", &[tab, key])
-}
-/// Steps through a table as `ets` does. What was deleted while the table was fixed is left out.
-fn raw(cx: &mut Cx, f: &str, args: &[Term]) -> BifResult {
-    let target = code::export(atom::intern("ets"), atom::intern(f), args.len() as u32);
-    Err(cx.trap(target, args))
+    step(cx, tab, key, false, Which::Kept)
 }
 fn ets_super_user_1(cx: &mut Cx, [on]: [Term; 1]) -> BifResult {
     let me = cx.self_pid();

@@ -110,11 +110,13 @@ impl Env for Names<'_> {
         let (m, f) = (atom(i.module), atom(i.function));
         let e = called(m, f, i.arity);
         // Dirty natives are called through the stub of their export only, which sees to the thread.
-        let native = native(m, f, i.arity)
+        let found = native(m, f, i.arity);
+        let native = found
             .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
             .map(|(_, b)| b.call as usize as u64);
         Callee {
             export: e as *const _ as u64,
+            built_in: found.is_some(),
             native,
             guard: native.unwrap_or(missing as *const () as u64),
         }

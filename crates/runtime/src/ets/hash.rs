@@ -96,6 +96,24 @@ pub trait Visitor {
     fn object(&mut self, o: &Object) -> Verdict;
     /// Asked between buckets: whether to go on.
     fn go_on(&mut self) -> bool;
+    /// Of which objects a [`HashTable::scan`] shows it.
+    fn which(&self) -> Which {
+        Which::Live
+    }
+}
+
+/// Which objects of a table are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Live,
+    /// Those too that were deleted while the table is fixed, and are still there.
+    Kept,
+}
+
+impl Which {
+    fn has(self, o: &Object) -> bool {
+        !o.deleted || self == Which::Kept
+    }
 }
 
 /// The live objects with one key.
@@ -260,6 +278,20 @@ impl HashTable {
             key,
             hash,
         }))
+    }
+
+    /// Calls `f` with each object that has `key`, deleted ones that are kept included.
+    pub fn each_kept(&self, key: Term, mut f: impl FnMut(&Object)) -> Result<(), Gone> {
+        let hash = key_hash(key);
+        let b = self.read(hash as usize);
+        let mut at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
+        while let Some(o) = at {
+            if self.has_key(o, key, hash) {
+                f(o);
+            }
+            at = o.next.as_ref();
+        }
+        Ok(())
     }
 
     /// Inserts `o`. With `new_only`, only if there is no object with its key; the result is whether it was inserted.
@@ -586,13 +618,18 @@ impl HashTable {
         Ok(Some(Some(f(&mut it))))
     }
 
-    /// Calls `f` with the first live object; `None` if there is none.
-    pub fn first<R>(&self, f: impl FnOnce(&Object) -> R) -> Result<Option<R>, Gone> {
-        self.first_from(0, f)
+    /// Calls `f` with the first object; `None` if there is none.
+    pub fn first<R>(&self, which: Which, f: impl FnOnce(&Object) -> R) -> Result<Option<R>, Gone> {
+        self.first_from(0, which, f)
     }
 
-    fn first_from<R>(&self, from: usize, f: impl FnOnce(&Object) -> R) -> Result<Option<R>, Gone> {
-        struct First<R, F>(Option<F>, Option<R>);
+    fn first_from<R>(
+        &self,
+        from: usize,
+        which: Which,
+        f: impl FnOnce(&Object) -> R,
+    ) -> Result<Option<R>, Gone> {
+        struct First<R, F>(Option<F>, Option<R>, Which);
         impl<R, F: FnOnce(&Object) -> R> Visitor for First<R, F> {
             fn object(&mut self, o: &Object) -> Verdict {
                 if let Some(f) = self.0.take() {
@@ -603,8 +640,11 @@ impl HashTable {
             fn go_on(&mut self) -> bool {
                 self.0.is_some()
             }
+            fn which(&self) -> Which {
+                self.2
+            }
         }
-        let mut v = First(Some(f), None);
+        let mut v = First(Some(f), None, which);
         if self.scan(from, &mut v)?.is_some() {
             self.unfix(1);
         }
@@ -616,6 +656,7 @@ impl HashTable {
     pub fn next<R>(
         &self,
         key: Term,
+        which: Which,
         f: impl FnOnce(&Object) -> R,
     ) -> Result<Option<Option<R>>, Gone> {
         let hash = key_hash(key);
@@ -625,7 +666,7 @@ impl HashTable {
         let mut seen = false;
         while let Some(o) = at {
             let this = self.has_key(o, key, hash);
-            if seen && !o.deleted && (!this || self.kind == Kind::Set) {
+            if seen && which.has(o) && (!this || self.kind == Kind::Set) {
                 return Ok(Some(Some(f(o))));
             }
             seen |= this;
@@ -636,7 +677,7 @@ impl HashTable {
             return Ok(None);
         }
         match self.following(ix) {
-            Some(next) => Ok(Some(self.first_from(next, f)?)),
+            Some(next) => Ok(Some(self.first_from(next, which, f)?)),
             None => Ok(Some(None)),
         }
     }
@@ -673,11 +714,11 @@ impl HashTable {
         }
     }
 
-    /// Shows the live objects from bucket `from` on, until the visitor has enough; the result is the bucket to go on
+    /// Shows the objects from bucket `from` on, until the visitor has enough; the result is the bucket to go on
     /// with, `None` at the end. Where there is such a bucket the table has been fixed once, so that it stays there: the
     /// caller ends that.
     pub fn scan(&self, from: usize, v: &mut dyn Visitor) -> Result<Option<usize>, Gone> {
-        let n = self.stripes.len();
+        let (n, which) = (self.stripes.len(), v.which());
         let mut locks = self.read_locks(from);
         let mut ix = from;
         loop {
@@ -690,7 +731,7 @@ impl HashTable {
             }
             let mut at = buckets.get(ix >> self.shift).and_then(|b| b.as_ref());
             while let Some(o) = at {
-                if !o.deleted {
+                if which.has(o) {
                     v.object(o);
                 }
                 at = o.next.as_ref();

@@ -140,6 +140,13 @@ impl<K: std::hash::Hash + Eq, V> Index<K, V> {
     }
 }
 
+/// The indices of atoms whose tables are found in the same shard as those of `name`, in ascending order, it left out.
+pub fn names_beside(name: Term) -> impl Iterator<Item = u32> {
+    let own = name.atom_index();
+    let first = own % SHARDS as u32;
+    (first..).step_by(SHARDS).filter(move |i| *i != own)
+}
+
 struct Registry {
     all: Index<[u32; 3], Arc<Table>>,
     /// By the atom's index.

@@ -118,8 +118,26 @@ struct Settings {
     dir: Option<Term>,
 }
 
+/// What comes before the first zero byte: the end of a string to whoever is told of it.
+fn before_zero(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.iter().position(|b| *b == 0);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    bytes
+}
+
+/// A command or an argument: the native form of a name, or the bytes of a binary. Characters may not be zero; bytes end
+/// there.
+fn native(t: Term) -> Option<Vec<u8>> {
+    let Some(bits) = t.as_bits() else {
+        return filename::to_native(t);
+    };
+    let mut bytes = bits.shifted();
+    bytes.truncate(bits.bit_len / 8);
+    Some(before_zero(bytes))
+}
+
 fn c_string(t: Term) -> Option<CString> {
-    CString::new(filename::any_to_native(t)?).ok()
+    CString::new(native(t)?).ok()
 }
 
 /// `disabled` or `{Low, High}`.
@@ -228,7 +246,8 @@ fn atom_text(t: Term) -> Option<&'static str> {
 /// What is opened, and its name.
 fn target(name: Term) -> Option<(Target, Vec<u8>)> {
     if name.is_atom() {
-        return Some((Target::File, filename::to_native(name)?));
+        let bytes = atom::name(name).as_bytes().to_vec();
+        return Some((Target::File, before_zero(bytes)));
     }
     if name.is_list() {
         let bytes: Option<Vec<u8>> = name
@@ -236,7 +255,8 @@ fn target(name: Term) -> Option<(Target, Vec<u8>)> {
             .into_iter()
             .map(|c| u8::try_from(c.as_small()?).ok())
             .collect();
-        return Some((Target::File, bytes.filter(|b| !b.is_empty())?));
+        let bytes = bytes.filter(|b| !b.is_empty())?;
+        return Some((Target::File, before_zero(bytes)));
     }
     match *name.as_tuple()? {
         [kind, what] => {
@@ -246,8 +266,9 @@ fn target(name: Term) -> Option<(Target, Vec<u8>)> {
                 "spawn_executable" => Target::Executable { args: Vec::new() },
                 _ => return None,
             };
-            let name = filename::any_to_native(what)?;
-            (!name.is_empty()).then_some((t, name))
+            let name = native(what)?;
+            // An empty binary is one that can't be found, or an empty line.
+            (!name.is_empty() || what.as_bits().is_some()).then_some((t, name))
         }
         [kind, i, o] if atom_text(kind)? == "fd" => {
             let (i, o) = (i.as_small()?, o.as_small()?);
@@ -274,8 +295,8 @@ pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
         (t, None) => t,
     };
     if let Some(d) = dir.filter(|d| !d.is_nil()) {
-        let d = c_string(d).filter(|d| !d.is_empty());
-        o.dir = Some(d.ok_or(Error::BadArg)?);
+        let dir = c_string(d).filter(|x| !x.is_empty() || d.as_bits().is_some());
+        o.dir = Some(dir.ok_or(Error::BadArg)?);
     }
     let programs = matches!(o.target, Target::Spawn | Target::Executable { .. });
     if o.exit_status && !programs && o.target != Target::Driver {
