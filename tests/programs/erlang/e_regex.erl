@@ -13,6 +13,7 @@ main() ->
     {ok, P} = re:compile("^(\\d{4})-(\\d\\d)$", [multiline]),
     io:format("~p~n", [re:run("2024-01\n1999-12\nx", P, [global, {capture, all_but_first, list}])]),
     io:format("~p~n", [re:compile("(unclosed")]),
+    conditions(),
     io:format("~p~n", [re:run("日本語テキスト", "本(.)", [unicode, {capture, all, list}])]),
     io:format("~p~n", [re:run("aaa", "a*?", [global])]),
     io:format("~p~n", [re:run("foobar", "foo(?=bar)", [{capture, first, list}])]),
@@ -30,3 +31,23 @@ main() ->
         Os <- [[], [extended]]],
     [io:format("~p~n", [re:run(S, P2, [report_errors])])
      || S <- ["aab", "b", "abd"], P2 <- ["(*LIMIT_MATCH=)a+b", "(*LIMIT_MATCH=0)a+b", "(*LIMIT_RECURSION=)a+b", "(?(R1)a|b)", "(?(R2)a|b)(c)?(?(R)d)"]].
+
+%% Conditions, those that are not well formed above all.
+conditions() ->
+    [io:format("~s ~p~n", [P ++ Q, case re:compile(P ++ Q) of {ok, _} -> ok; E -> E end])
+     || P <- ["", "x"], Q <- [
+            "(?(?C)a)", "(?(?C1)a)", "(?(?C256)a)", "(?(?C1)(?=a)b)", "(?(?C)(?=a)b)", "(?(?C", "(?(?C1", "(?(?C1)", "(?(?Cx)a)",
+            "(?(?C1x)a)", "(?(?C1)x)a)", "(?(?C1)?=x)a)", "(?(?C1)(?<=x)a)", "(?(?C1)(?<n>x)a)", "(?(?C1)(?:x)a)", "(?(?C)(?C)(?=a)a)",
+            "(?(?C255)(?!a)a)", "(?(?C1)(*F)a)", "(?(?C1)(x)a)", "(?(?C1)(?", "(?(?C1)(", "(?(?C1)(?=", "(?(?=a)b|c|d)",
+            "(?(?C1)(?=a)b|c|d)", "(?(?C9999999999)(?=a)b)", "(?(? C1)(?=a)b)", "(?(?:a)b)", "(?(?#a)b)", "(?(?i)b)", "(?(?R)b)",
+            "(?(?&n)b)", "(?(?P=n)b)", "(?(?P<n>a)b)", "(?(?|a)b)", "(?(?>a)b)", "(?(?1)b)", "(?(?-1)b)", "(?(?+1)b)", "(?(?<a)b)",
+            "(?(?<)b)", "(?(?'a')b)", "(?(?)b)", "(?(?", "(?(?<", "(?(?=", "(?(1)a|b|c)()", "()(?(1)a|b|c)", "()(?(1)a|b|c",
+            "()(?(1)a|b|c|d)e", "(?(?=a)b|c|d", "(?(?=a)b|(c|d)|e)", "(?(?=a)b|(c|d)|e", "(?(DEFINE)a|b)", "(?(DEFINE)a|b",
+            "(?(DEFINE)(a|b))", "(?(DEFINE)(a|b)", "(?(?=a|b|c)d|e)", "(?(?=a|b|c)d|e|f)", "(?(?=a|b|c)d|e|f(", "(?(?=a|b|c)d|e|f(|g|h|i",
+            "(?(R)a|b|c)", "(?(R&n)a|b|c)(?<n>x)", "(?(R1)a|b|c)(x)", "(?(<n>)a|b|c)(?<n>x)", "(?(n)a|b|c)(?<n>x)", "(?<n>x)(?(n)a|b|c)",
+            "(?<n>x)(?(z)a|b|c)", "(?(?C1)(?=a)b|c|d)", "(?(?C256)(?=a)b|c)", "(?(?=", "(?(?!", "(?(?<=", "(?(?<!", "(?(?=a", "(?(?=)",
+            "(?(?=)a", "(?(?=)a|b|c", "(?(?C)(?=", "(?(?C)(?<=", "(?(?C)(?<!", "(?(?C", "(?(?C)", "(?(?C1", "(?(?C(?=a)a)",
+            "(?(?C1x)(?=a)a)", "(?(?CC)(?=a)a)", "(?(?C1)(?C2)", "(?(?C)(?a)b)", "(?(?C)[a]b)", "(?(1)a|b|c)", "(?(1)a|b|c",
+            "(?(2)a|b|c)", "(?(9)a|b)(", "(?(DEFINE)a|b|c)", "(?(DEFINE)a|b|c", "(?(DEFINE)|)", "(?(DEFINEx)a|b)",
+            "(?<DEFINE>a)(?(DEFINE)a|b)", "(?i:(?(?=a)b|c|d))", "(?(?=a)b|c|d)\\", "[(?(?=a)b|c|d)", "(?(?=a)b|c|d)(?<",
+            "(?(?=a)b|c|d)*{2}+?*", "\\Q(?(?=a)b|c|d)", "(?(?=a)b|\\Qc|d)\\E)", "(?x)(?(?=a)b| c # |d |\n)"]].

@@ -32,6 +32,8 @@ pub struct Read {
     references: Vec<Reference>,
     names: Vec<Vec<u8>>,
     captures: usize,
+    /// Where the first condition ends that has more than two branches.
+    crowded: Option<usize>,
     /// Where the first call stands that comes back to itself with nothing matched between. PCRE tells it when all else is
     /// in order.
     pub endless: Option<usize>,
@@ -109,6 +111,7 @@ const NO_NAME: &str = "subpattern name expected";
 const NO_PROPERTY: &str = "unknown property name after \\P or \\p";
 const NO_ESCAPE: &str = "unrecognized character follows \\";
 const NO_ASSERTION: &str = "assertion expected after (?( or (?(?C)";
+const UNCLOSED: &str = "missing )";
 const CONDITION_ZERO: &str = "invalid condition (?(0)";
 const MALFORMED: &str = "malformed number or name after (?(";
 const NO_REFERENCE: &str =
@@ -182,6 +185,7 @@ struct Reader<'a> {
     numbers: Vec<usize>,
     /// Behind what repeats the part before it, where a mark of how may stand.
     repeated: usize,
+    crowded: Option<usize>,
     endless: Option<usize>,
 }
 
@@ -217,6 +221,7 @@ fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), F
         must: Vec::new(),
         numbers: Vec::new(),
         repeated: usize::MAX,
+        crowded: None,
         endless: None,
     };
     r.settings();
@@ -231,6 +236,7 @@ fn pass(pattern: &[u8], how: How, all: Option<usize>) -> Result<(Read, usize), F
         references: r.references,
         names: r.names,
         captures: r.captures,
+        crowded: r.crowded,
         // Alternatives that number their groups alike are not counted so here.
         endless: r
             .endless
@@ -357,6 +363,9 @@ impl Reader<'_> {
             }
             b')' if self.open.is_empty() => Err(("unmatched parentheses", i)),
             b')' => {
+                if self.level().condition && self.level().alternatives > 1 {
+                    self.crowded = self.crowded.or(Some(i));
+                }
                 let asserts = self.close();
                 if let Some(g) = self.open.pop() {
                     self.groups.push((g.start, i));
@@ -1111,11 +1120,23 @@ impl Reader<'_> {
         match self.at(from) {
             // An assertion follows.
             Some(b'?') => {
-                let next = self.at(from + 1);
-                let behind = matches!(self.at(from + 2), Some(b'=' | b'!'));
-                let asserts = matches!(next, Some(b'=' | b'!' | b'C'));
-                if !(asserts || next == Some(b'<') && behind) {
+                // What asserts may come behind a callout.
+                let digits = self.skip(from + 2, |c| c.is_ascii_digit());
+                let mut asks = from;
+                if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {
+                    if self.at(digits + 1) != Some(b'(') {
+                        return Err((NO_ASSERTION, from - 1));
+                    }
+                    asks = digits + 2;
+                }
+                let next = self.at(asks + 1).filter(|_| self.at(asks) == Some(b'?'));
+                let behind = matches!(self.at(asks + 2), Some(b'=' | b'!'));
+                let ahead = matches!(next, Some(b'=' | b'!'));
+                if !(ahead || next == Some(b'<') && behind) {
                     return Err((NO_ASSERTION, from));
+                }
+                if ahead && asks + 2 == self.p.len() {
+                    return Err((UNCLOSED, asks + 2));
                 }
                 self.copy_to(i + 2);
                 return Ok(());
@@ -1164,7 +1185,13 @@ impl Reader<'_> {
                     _ => Some(What::Called(n)),
                 }
             }
-            _ if text == b"DEFINE" && name == from => None,
+            _ if text == b"DEFINE" && name == from => {
+                // A group may have this name.
+                if self.names.iter().any(|n| n == b"DEFINE") {
+                    self.write_to(last + 1, b"(?(<DEFINE>)");
+                }
+                None
+            }
             // The whole recursion, or that of a group.
             Some(b'R') if name == from && text[1..].iter().all(u8::is_ascii_digit) => {
                 if self.too_big(name + 1, end) {
@@ -1257,6 +1284,7 @@ impl Read {
         match code {
             115 => self.missing().unwrap_or(len),
             // Lookbehind: PCRE looks at the group when it has read it.
+            127 => self.crowded.unwrap_or(at),
             125 | 136 | TOO_LONG => self.end_of(at).unwrap_or(at),
             154 => self.end_of(at.saturating_sub(3)).unwrap_or(at),
             143 | 165 => at.saturating_sub(1),
