@@ -564,10 +564,15 @@ unsafe fn full_sweep(
         true => 0,
         false => take_room(heap),
     };
+    let mut size = heap_size_for(bound).max(min).max(room);
+    // One that was left nearly full is not left so again.
+    if heap.grow_next && size == heap.block_words() {
+        size = heap_size_for(size + 1);
+    }
     let mut seen = Vec::new();
     let mut moved = pass(
         heap,
-        heap_size_for(bound).max(min).max(room),
+        size,
         roots,
         Kind::Full,
         literals,

@@ -34,6 +34,8 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
             f();
         }
     }
+    crate::owner_exit(me);
+    // Whoever no longer finds the name finds none of the process's tables either.
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
     {
@@ -42,7 +44,6 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
             crate::trace::tie(&mut *p, crate::trace::Tie::Unregister, name);
         }
     }
-    crate::owner_exit(me);
     let left = (*p).in_transit.close();
     drain_dead(me, left);
     // Whoever hears of its end finds it gone.
