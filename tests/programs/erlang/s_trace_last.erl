@@ -13,7 +13,8 @@ main() ->
          [raised(T, F, A) || F <- [f, g, h, i, j, k], A <- [throw, error, exit, atom_to_list]],
          [erlang:trace_pattern(P, false, [Kind]) || P <- Natives]
      end || Kind <- [global, local]],
-    [versions(T, Local) || Local <- [false, true]].
+    [versions(T, Local) || Local <- [false, true]],
+    silenced(T).
 
 raised(T, F, A) ->
     P = spawn(fun() -> receive go -> ok end, put(got, catch_all(F, A)), receive what -> exit({got, get(got)}) end end),
@@ -115,3 +116,15 @@ tracer(L) ->
         {From, told} -> From ! {self(), lists:reverse(L)}, tracer([]);
         X -> tracer([setelement(2, X, pid) | L])
     end.
+
+%% A process that nobody traces can be silenced by the match specification of a function.
+silenced(T) ->
+    P = spawn(fun F() -> receive {go, From} -> From ! ?MODULE:id(self()), F() end end),
+    Told = fun() -> [element(2, erlang:trace_info(P, K)) || K <- [flags, tracer]] end,
+    erlang:trace_pattern({?MODULE, id, 1}, [{'_', [], [{silent, true}]}], [{meta, T}]),
+    P ! {go, self()},
+    receive P -> ok end,
+    io:format("~p~n", [Told()]),
+    erlang:trace_pattern({?MODULE, id, 1}, false, [meta]),
+    erlang:trace(P, false, [silent]),
+    io:format("~p~n", [Told()]).

@@ -45,7 +45,6 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
         }
     }
     let left = (*p).in_transit.close();
-    drain_dead(me, left);
     // Whoever hears of its end finds it gone.
     table().withdraw(p, take_spare());
     if let Some(e) = (*p).ext() {
@@ -64,6 +63,8 @@ pub unsafe fn terminate(cx: &mut Cx, reason: Term) {
             tell(me, e, reason);
         }
     }
+    // After those who had linked and monitored it before.
+    drain_dead(me, left);
     gc::destroy(&mut cx.heap);
     let me_mut = &mut *p;
     me_mut.drop_boxed_heap();

@@ -558,10 +558,9 @@ impl Host for Effects {
             Action::Silent => {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();
-                    let (flags, tracer) = state(p);
-                    if flags != 0 {
-                        super::change(p, on, flag::SILENT, tracer);
-                    }
+                    let (_, tracer) = state(p);
+                    // Also of one that nobody traces yet.
+                    super::change(p, on, flag::SILENT, tracer);
                 }
                 args.first().copied()
             }
