@@ -211,8 +211,9 @@ pub fn rest_pays(heap: &Heap) -> bool {
 
 #[inline(never)]
 fn rest_pays_large(heap: &Heap, block: usize) -> bool {
-    let all = heap.all_words();
-    (all > REST_WORDS + 2 * heap.rested || all < block / 8)
+    let (all, stack) = (heap.all_words(), heap.stack_words());
+    // A deep stack is walked too, and fills its part of the block.
+    (all > REST_WORDS + 2 * (heap.rested + stack) || all + stack < block / 8)
         && !is_crowded()
         && block > heap_size_for(heap.min_heap_words)
         && all <= MAP_ABOVE_WORDS
