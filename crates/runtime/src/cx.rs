@@ -250,4 +250,8 @@ impl Alloc for Cx {
     fn off_heap(&mut self) -> &mut OffHeap {
         &mut self.heap.off_heap
     }
+    #[inline]
+    fn off_heap_grew(&mut self) {
+        self.heap.off_heap_grew();
+    }
 }

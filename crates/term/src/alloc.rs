@@ -18,6 +18,9 @@ pub trait Alloc {
     fn alloc(&mut self, words: usize) -> *mut Term;
     /// The list that objects owning something outside the heap are linked on.
     fn off_heap(&mut self) -> &mut OffHeap;
+    /// Called when the off-heap list has come to hold more bytes: a process heap may have enough of them to be collected.
+    #[inline]
+    fn off_heap_grew(&mut self) {}
 
     /// `[head | tail]`
     #[inline]
@@ -203,6 +206,7 @@ pub trait Alloc {
         w.add(5).write(0);
         self.off_heap().link(p);
         self.off_heap().bytes += size;
+        self.off_heap_grew();
         Term::boxed_at(p)
     }
     /// `bit_len` bits of `of`, from bit `bit_offset` on: refers to the bytes, never copies. `of` is any bitstring that

@@ -55,8 +55,9 @@ impl BuildHasher for FxBuild {
     }
 }
 impl Hasher for Fx {
+    // The highest bits tell the shard, and say nothing of names within one; the lowest are those of a product.
     fn finish(&self) -> u64 {
-        self.0
+        (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
     fn write(&mut self, bytes: &[u8]) {
         for c in bytes.chunks(8) {

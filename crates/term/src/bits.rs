@@ -672,4 +672,5 @@ unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, s
     w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
     (*block).used.store(size, Ordering::Relaxed);
     a.off_heap().bytes += size.saturating_sub(before);
+    a.off_heap_grew();
 }

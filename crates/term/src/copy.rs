@@ -574,6 +574,7 @@ pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) 
     let q = to.alloc(n);
     std::ptr::copy_nonoverlapping(p, q, n);
     retain_object(q, to.off_heap());
+    to.off_heap_grew();
     Term::boxed_at(q)
 }
 

@@ -571,14 +571,7 @@ unsafe fn full_sweep(
         size = heap_size_for(size + 1);
     }
     let mut seen = Vec::new();
-    let mut moved = pass(
-        heap,
-        size,
-        roots,
-        Kind::Full,
-        literals,
-        &mut seen,
-    );
+    let mut moved = pass(heap, size, roots, Kind::Full, literals, &mut seen);
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();

@@ -364,6 +364,12 @@ impl Alloc for Heap {
     fn off_heap(&mut self) -> &mut OffHeap {
         &mut self.off_heap
     }
+    #[inline]
+    fn off_heap_grew(&mut self) {
+        if self.off_heap.bytes > self.vheap_bytes {
+            self.gc_wanted = true;
+        }
+    }
 }
 
 impl Heap {

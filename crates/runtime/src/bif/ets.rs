@@ -428,7 +428,7 @@ fn delete_object_2(cx: &mut Cx, [tab, object]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let key = object.as_tuple().unwrap_or_default()[t.options.keypos - 1];
-    let same = |o: &Object| compare::eq_exact(o.tuple(), object);
+    let same = |o: &Object| o.is(object);
     match &t.store {
         Store::Hash(h) => {
             let once = t.options.kind != Kind::DuplicateBag;

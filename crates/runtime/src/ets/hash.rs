@@ -427,7 +427,7 @@ impl HashTable {
                             if !self.has_key(b, key, hash) {
                                 break;
                             }
-                            if compare::eq_exact(b.tuple(), o.tuple()) {
+                            if b.is(o.tuple()) {
                                 if b.deleted {
                                     b.deleted = false;
                                     self.count(s, 1, 0);

@@ -17,7 +17,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::heap::OffHeap;
 use purlin_term::region::{RegionSet, is_counted_ptr, region_of};
 use purlin_term::word::header_arity;
-use purlin_term::{Alloc, Term, gc};
+use purlin_term::{Alloc, Term, compare, gc};
 use smallvec::SmallVec;
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -300,6 +300,18 @@ impl Object {
         debug_assert!(pos >= 1 && pos <= self.arity());
         // SAFETY: as the caller makes sure.
         unsafe { *self.base().add(pos) }
+    }
+    /// Whether it is that tuple, `=:=`. Most that are not differ in an element that is no structure.
+    #[inline]
+    pub fn is(&self, tuple: Term) -> bool {
+        let Some(other) = tuple.as_tuple() else {
+            return false;
+        };
+        // From the last: the keys are often the same.
+        other.len() == self.arity()
+            && (0..other.len())
+                .rev()
+                .all(|i| compare::eq_exact(self.element(i + 1), other[i]))
     }
     /// Words of the object: as stock counts them, but for the head of its kind of table.
     #[inline(always)]

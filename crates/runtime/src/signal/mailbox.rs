@@ -357,8 +357,10 @@ pub fn remove_message(cx: &mut Cx) {
             Signal::free(s);
             return;
         }
-        let (_, f) = Signal::into_fragment(s);
+        let (_, mut f) = Signal::into_fragment(s);
         h.frag_words += f.used_words();
+        h.off_heap.append(&mut f.off_heap);
+        h.off_heap_grew();
         // What natives build goes into a fragment of its own: see `Heap::alloc_fragment`, which uses the last one
         // only if it has room, and this one has none.
         h.frags.push(f);
