@@ -207,10 +207,8 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         send::monitor_down(me, r, kind, object, a_noproc());
         return Ok(r);
     };
+    // Nobody watches itself, and such a reference is no alias either.
     if to == me {
-        if o.alias != AliasMode::None {
-            add(cx, k, Target::Local(me), o);
-        }
         return Ok(r);
     }
     let stored = match name {

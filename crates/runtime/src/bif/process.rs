@@ -178,10 +178,10 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
                 set.fullsweep_after = Some(n.filter(|&n| n >= 0)?.min(65535) as u32);
             } else if k == a_min_heap_size() {
                 let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
-                set.min_heap_words = Some(purlin_term::gc::heap_size_for(n as usize) as u32);
+                set.min_heap_words = asked_heap(n as usize);
             } else if k == a_min_bin_vheap_size() {
                 let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
-                set.min_vheap_words = Some(purlin_term::gc::heap_size_for(n as usize) as u32);
+                set.min_vheap_words = Some(asked_vheap(n as usize));
             } else if k == a_max_heap_size() {
                 p.o.max_heap = Some(max_heap(v, p.o.max_heap)?);
             } else if k == a_message_queue_data() {
@@ -219,6 +219,18 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     let most = p.o.max_heap.as_ref().map_or(0, |m| m.words);
     p.o.settings = set;
     (it.tail().is_nil() && (most == 0 || most >= least)).then_some(p)
+}
+
+/// Words of a heap that is to have so many at least; None if that is no more than all have, which start with what they need.
+fn asked_heap(words: usize) -> Option<u32> {
+    let n = purlin_term::gc::heap_size_for(words);
+    (n > process::least_heap(None)).then_some(n as u32)
+}
+
+/// Words of a virtual heap of binaries that is to have so many at least: never fewer than the default.
+fn asked_vheap(words: usize) -> u32 {
+    let least = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
+    least.max(purlin_term::gc::heap_size_for(words) as u32)
 }
 
 fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) -> BifResult {
@@ -909,16 +921,17 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .as_small()
             .filter(|&n| (0..1 << 31).contains(&n))
             .ok_or(Fail::Badarg)?;
-        let n = purlin_term::gc::heap_size_for(n as usize);
         return Ok(if flag == a_min_heap_size() {
             let old = process::reported_min_heap(cx.process());
-            cx.process().ext_mut().settings.min_heap_words = Some(n as u32);
-            cx.heap.min_heap_words = n;
+            let asked = asked_heap(n as usize);
+            cx.process().ext_mut().settings.min_heap_words = asked;
+            cx.heap.min_heap_words = asked.map_or_else(process::default_min_heap, |n| n as usize);
             Term::small(old as i64)
         } else {
+            let n = asked_vheap(n as usize);
             let old = cx.heap.min_vheap_words;
-            cx.process().ext_mut().settings.min_vheap_words = Some(n as u32);
-            cx.heap.min_vheap_words = n;
+            cx.process().ext_mut().settings.min_vheap_words = Some(n);
+            cx.heap.min_vheap_words = n as usize;
             Term::small(old as i64)
         });
     }

@@ -138,7 +138,7 @@ pub fn init_table(limit: usize) {
 /// Least words of a heap: what `+hms` or the spawn option says, else what suffices.
 pub fn settings(heap: &mut Heap) {
     let d = &DEFAULTS;
-    heap.min_heap_words = d.min_heap_words.load(Ordering::Relaxed) as usize;
+    heap.min_heap_words = default_min_heap();
     heap.min_vheap_words = d.min_vheap_words.load(Ordering::Relaxed) as usize;
     heap.vheap_bytes = heap.min_vheap_words * 8;
     heap.old_vheap_bytes = heap.vheap_bytes;
@@ -201,7 +201,12 @@ pub fn reported_min_heap(p: &mut Process) -> usize {
     least_heap(p.ext().and_then(|e| e.settings.min_heap_words))
 }
 
-/// Words that the heap of a process has at least, by what was asked for.
+/// Words that the heap of a process has at least if nothing was asked for; 0 for what it needs.
+pub fn default_min_heap() -> usize {
+    DEFAULTS.min_heap_words.load(Ordering::Relaxed) as usize
+}
+
+/// Words that the heap of a process has at least, by what was asked for, as it is reported.
 pub fn least_heap(asked: Option<u32>) -> usize {
     match asked.unwrap_or_else(|| DEFAULTS.min_heap_words.load(Ordering::Relaxed)) {
         0 => 233,
