@@ -128,8 +128,8 @@ fn only_computes(file: &BeamFile, generic: &GenericCode) -> bool {
         && !trusts(generic)
 }
 
-/// Whether parts are taken out of what isn't known to be a cons or a large enough tuple by a test just before. Types are the
-/// compiler's business, and nobody checks them.
+/// Whether parts are taken out of what isn't known to be a cons or a large enough tuple by a test just before, or bits out of
+/// what may be no match context. Types are the compiler's business, and nobody checks them.
 fn trusts(generic: &GenericCode) -> bool {
     let name = |k: usize| genops::name(generic.instrs[k].op);
     let arg = |k: usize, n: usize| {
@@ -162,7 +162,11 @@ fn trusts(generic: &GenericCode) -> bool {
                 !tested || arg(k, 1) != of || !large
             }),
             "update_record" | "set_tuple_element" => true,
-            _ => false,
+            // That a register has a match context, and of which position, isn't seen from one instruction.
+            "bs_match" | "bs_match_string" | "bs_set_position" => true,
+            n => ["bs_get_", "bs_skip_", "bs_test_", "bs_restore", "bs_save"]
+                .iter()
+                .any(|p| n.starts_with(p)),
         }
     })
 }

@@ -306,7 +306,8 @@ trace_step(P) ->
             S = pick([true, false, [], trace_spec(), trace_spec(), trace_spec(), restart, pause]),
             O = pick([[], [local], [global], [call_count], [meta], [local, call_count]]),
             %% Not `call_time`: stock faults when it is on and the process is traced.
-            done(erlang, trace_pattern, [M, S, O]);
+            %% Nor what silences a process that nobody traces: stock faults when that is traced later.
+            done(erlang, trace_pattern, [M, case O of [meta] -> not_silenced(S); _ -> S end, O]);
         4 ->
             On = pick([true, true, false]),
             did(trace, [On], fun() -> erlang:trace(P, On, pick([[call], [call, return_to], [call, arity], [send], ['receive'], [procs], [call, procs], [call, silent], [set_on_spawn, call], [send, 'receive', call]])) end);
@@ -323,6 +324,9 @@ trace_step(P) ->
                                  receive {ran, V} -> {V, delivered(P)} end
                          end)
     end.
+
+not_silenced([_ | _] = S) -> [{H, C, [A || A <- B, A =/= {silent, true}]} || {H, C, B} <- S];
+not_silenced(S) -> S.
 
 delivered(P) ->
     R = erlang:trace_delivered(all),
