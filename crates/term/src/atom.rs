@@ -55,7 +55,7 @@ impl BuildHasher for FxBuild {
     }
 }
 impl Hasher for Fx {
-    // The highest bits tell the shard, and say nothing of names within one; the lowest are those of a product.
+    // The map goes by the lowest bits, and the lowest of a product say little of what was hashed.
     fn finish(&self) -> u64 {
         (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -279,6 +279,25 @@ mod tests {
         assert_eq!(name(a), "some_new_atom");
         assert_eq!(try_intern(&"x".repeat(256)), Err(AtomError::TooLong));
         assert!(try_intern(&"å".repeat(255)).is_ok());
+    }
+    #[test]
+    fn names_of_one_shard_are_spread_over_its_map() {
+        let mut seen = std::collections::HashSet::new();
+        let (mut slots, mut names) = (std::collections::HashSet::new(), 0);
+        for i in 0..60_000 {
+            let name = format!("a_name_{i}");
+            let mut raw = Fx(0);
+            raw.write(name.as_bytes());
+            if (raw.0 >> 57) as usize % SHARDS == 0 {
+                let hash = FxBuild.hash_one(name.as_str());
+                // The map's tags are the highest bits, its slots the lowest.
+                seen.insert(hash >> 57);
+                slots.insert(hash & 0xFFFF);
+                names += 1;
+            }
+        }
+        assert!(seen.len() > 100, "{} tags of 128", seen.len());
+        assert!(slots.len() > names * 9 / 10, "{} slots", slots.len());
     }
     #[test]
     fn atoms_order_by_name() {
