@@ -155,11 +155,11 @@ calls(calendar) ->
          {calendar, system_time_to_universal_time, [int, unit]}, {calendar, rfc3339_to_system_time, [chars]}, {calendar, system_time_to_rfc3339, [edge]},
          {calendar, system_time_to_local_time, [small, unit]}];
 calls(flags) ->
-    %% What may not be set, or is not there, and what is told of it.
+    %% What may not be set, or is not there, and what is told of it. Not `schedulers_online`: more is no fault here.
     [{erlang, process_flag, [word, thing]}, {erlang, process_flag, [word, word]}, {erlang, process_flag, [word, small]}, {erlang, process_flag, [identifier, word, thing]},
      {erlang, process_info, [identifier, word]}, {erlang, process_info, [identifier, options]}, {erlang, process_info, [thing, thing]}, {erlang, process_info, [identifier]},
      {erlang, system_info, [{literal, strange}]}, {erlang, system_info, [number_text]}, {erlang, system_info, [tuple]}, {erlang, system_flag, [{literal, strange}, thing]},
-     {erlang, system_flag, [number_text, thing]}, {erlang, system_flag, [{literal, schedulers_online}, wrong]}, {erlang, system_flag, [{literal, fullsweep_after}, wrong]},
+     {erlang, system_flag, [number_text, thing]}, {erlang, system_flag, [{literal, fullsweep_after}, wrong]},
      {erlang, system_flag, [{literal, min_heap_size}, word]}, {erlang, system_flag, [{literal, max_heap_size}, wrong]}, {erlang, system_flag, [{literal, backtrace_depth}, wrong]},
      {erlang, system_flag, [{literal, multi_scheduling}, wrong]}, {erlang, system_flag, [{literal, time_offset}, wrong]}, {erlang, system_flag, [{literal, trace_control_word}, wrong]},
      {erlang, statistics, [{literal, strange}]}, {erlang, statistics, [wrong]}, {erlang, system_monitor, [wrong]}, {erlang, system_monitor, [identifier, wrong]},
