@@ -604,16 +604,18 @@ unsafe fn full_sweep(
     moved
 }
 
+/// What a full sweep has left is counted, in both generations: where it was collected in place, most is in the old one.
 unsafe fn after_full(heap: &mut Heap) {
-    heap.region_bytes_kept = heap.off_heap.regions.bytes();
-    heap.minor_gcs = 0;
-    heap.need_fullsweep = false;
-    heap.gc_wanted = false;
+    let (young, old) = (&heap.off_heap, &heap.old_off_heap);
+    heap.region_bytes_kept = young.regions.bytes() + old.regions.bytes();
     heap.old_vheap_bytes = vheap_size_for(
-        heap.off_heap.bytes,
+        young.bytes + old.bytes,
         heap.old_vheap_bytes,
         heap.min_vheap_words,
     );
+    heap.minor_gcs = 0;
+    heap.need_fullsweep = false;
+    heap.gc_wanted = false;
 }
 
 fn finish(heap: &mut Heap) {

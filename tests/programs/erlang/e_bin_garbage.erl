@@ -24,7 +24,26 @@ main() ->
          {P, R} = spawn_opt(fun() -> exit(round_(Make, 300, 0)) end, [monitor, {min_heap_size, 200000}]),
          receive {'DOWN', R, process, P, Most} -> io:format("~p ~p~n", [Kind, Most - erlang:memory(binary) < 100000000]) end
      end || {Kind, Make} <- Makers],
-    file:delete(File).
+    file:delete(File),
+    io:format("~p~n", [swept() =< 3]).
+
+%% How often a large heap that holds many binaries is swept whole while others become garbage: hardly ever.
+swept() ->
+    Me = self(),
+    P = spawn_link(fun() -> M = maps:from_list([{I, <<I:800>>} || I <- lists:seq(1, 300000)]), Me ! made, answer(M) end),
+    receive made -> ok end,
+    Ask = fun() -> P ! Me, receive P -> ok end end,
+    [Ask() || _ <- lists:seq(1, 100)],
+    1 = erlang:trace(P, true, [garbage_collection]),
+    [Ask() || _ <- lists:seq(1, 1000)],
+    erlang:trace(P, false, [garbage_collection]),
+    Ref = erlang:trace_delivered(P),
+    receive {trace_delivered, P, Ref} -> ok end,
+    majors().
+
+answer(M) -> receive From -> ?MODULE:id(binary:copy(<<"x">>, 20000)), From ! self(), answer(M) end.
+
+majors() -> receive {trace, _, gc_major_start, _} -> 1 + majors(); {trace, _, _, _} -> majors() after 0 -> 0 end.
 
 round_(_, 0, Most) -> Most;
 round_(Make, N, Most) -> ?MODULE:id(Make(N)), round_(Make, N - 1, max(Most, erlang:memory(binary))).
