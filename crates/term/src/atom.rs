@@ -288,7 +288,7 @@ mod tests {
             let name = format!("a_name_{i}");
             let mut raw = Fx(0);
             raw.write(name.as_bytes());
-            if (raw.0 >> 57) as usize % SHARDS == 0 {
+            if ((raw.0 >> 57) as usize).is_multiple_of(SHARDS) {
                 let hash = FxBuild.hash_one(name.as_str());
                 // The map's tags are the highest bits, its slots the lowest.
                 seen.insert(hash >> 57);
