@@ -556,6 +556,11 @@ impl<H: Hooks> RunQueues<H> {
         {
             let v = &self.workers[other];
             let mut q = v.lock();
+            // All of normal priority count together: what has just had several slices is one of them.
+            let equal = |l: usize| [Priority::Normal as usize, WOKEN, OWING].contains(&l);
+            let all = |of: &dyn Fn(usize) -> usize| (0..LEVELS).filter(|&l| equal(l)).map(of).sum();
+            let (theirs, own): (usize, usize) = (all(&|l| q.levels[l].len()), all(&|l| mine[l]));
+            let mut due = (theirs + 2).saturating_sub(own) / 2;
             for (l, &mine) in mine.iter().enumerate() {
                 let theirs = q.levels[l].len();
                 let more = theirs.saturating_sub(mine);
@@ -565,9 +570,13 @@ impl<H: Hooks> RunQueues<H> {
                     (false, true) if v.hogged.load(Ordering::Relaxed) => theirs.div_ceil(2),
                     // One more runs there, and none here; if it is one by which they have more, it is the other's turn
                     // to have that.
-                    (false, true) if theirs != 0 => (theirs + 2).saturating_sub(mine) / 2,
+                    (false, true) if theirs != 0 => {
+                        let want = (theirs + 2).saturating_sub(mine) / 2;
+                        if equal(l) { want.min(due) } else { want }
+                    }
                     (false, _) => 0,
                 };
+                let before = got.len();
                 for _ in 0..want {
                     // From the end, which waits longest.
                     match q.levels[l].pop_back() {
@@ -581,6 +590,9 @@ impl<H: Hooks> RunQueues<H> {
                         }
                         None => break,
                     }
+                }
+                if equal(l) {
+                    due = due.saturating_sub(got.len() - before);
                 }
             }
             v.set_len(&q);
