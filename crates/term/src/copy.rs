@@ -573,16 +573,17 @@ pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) 
     let n = layout::object_words(p);
     let q = to.alloc(n);
     std::ptr::copy_nonoverlapping(p, q, n);
-    retain_object(q, to.off_heap());
-    to.off_heap_grew();
+    if retain_object(q, to.off_heap()) {
+        to.off_heap_grew();
+    }
     Term::boxed_at(q)
 }
 
-/// Counts what the fresh copy of an object at `q` owns, and links it.
+/// Counts what the fresh copy of an object at `q` owns, and links it. True if these are bytes of a binary.
 ///
 /// # Safety
 /// `q` points at a bitwise copy, in a heap of `off_heap`, of a live object.
-pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::OffHeap) {
+pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::OffHeap) -> bool {
     match header_subtag((*q).raw()) {
         Subtag::RefcBin => {
             RcBin::retain((*q.add(3)).raw() as *const RcBin);
@@ -590,6 +591,7 @@ pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::Off
             (q.add(5) as *mut u64).write(0);
             off_heap.link(q);
             off_heap.bytes += (*q.add(1)).raw() as usize;
+            return true;
         }
         Subtag::Fun if (*q.add(3)).raw() >> 16 & 1 == 0 => {
             (*((*q.add(1)).raw() as *const FunEntry)).retain();
@@ -607,6 +609,7 @@ pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::Off
         }
         _ => {}
     }
+    false
 }
 
 #[cfg(test)]

@@ -292,9 +292,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     if m.alias() == AliasMode::Explicit {
         e.aliases.insert(k, false);
     }
-    if let Target::Local(to) | Target::Named(to, _) = m.target()
-        && to != me
-    {
+    if let Target::Local(to) | Target::Named(to, _) = m.target() {
         send_demonitor(me, to, r);
     }
     Ok(true)

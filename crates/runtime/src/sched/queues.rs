@@ -37,6 +37,8 @@ use std::collections::VecDeque;
 const LEVELS: usize = 6;
 const WOKEN: usize = 4;
 const OWING: usize = 5;
+/// The levels of normal priority.
+const EQUAL: [usize; 3] = [Priority::Normal as usize, WOKEN, OWING];
 /// The order in which a worker without work takes from another's levels.
 const STEAL_ORDER: [usize; LEVELS] = [
     Priority::Max as usize,
@@ -317,6 +319,37 @@ impl Worker {
     }
 }
 
+/// How many processes of each level a worker that has `mine` takes from one that has `theirs` waiting; `hogged`: what is of
+/// high priority or above runs there for long.
+fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [usize; LEVELS] {
+    let urgent = [Priority::High as usize, Priority::Max as usize];
+    let calm = urgent.iter().all(|&l| mine[l] == 0);
+    // All of normal priority count together: what has just had several slices is one of them.
+    let all = |of: &[usize; LEVELS]| EQUAL.iter().map(|&l| of[l]).sum::<usize>();
+    let mut due = (all(theirs) + 2).saturating_sub(all(mine)) / 2;
+    std::array::from_fn(|l| {
+        let (mine, theirs) = (mine[l], theirs[l]);
+        if urgent.contains(&l) {
+            return (theirs.saturating_sub(mine) + usize::from(calm)) / 2;
+        }
+        if !calm || theirs == 0 {
+            return 0;
+        }
+        // They wait there for as long as what is of high priority runs.
+        if hogged {
+            return theirs.div_ceil(2);
+        }
+        // One more runs there, and none here; if it is one by which they have more, it is the other's turn to have that.
+        let want = (theirs + 2).saturating_sub(mine) / 2;
+        if !EQUAL.contains(&l) {
+            return want;
+        }
+        let want = want.min(due);
+        due -= want;
+        want
+    })
+}
+
 /// What the queues ask of the runtime.
 pub trait Hooks {
     /// The number, from 1, of the only worker that a process may run on; 0: any.
@@ -545,7 +578,6 @@ impl<H: Hooks> RunQueues<H> {
         };
         let (high, max) = (Priority::High as usize, Priority::Max as usize);
         let calm = mine[high] + mine[max] == 0;
-        let urgent = |l: usize| l == high || l == max;
         let Some(other) = (0..self.online()).filter(|&k| k != i).max_by_key(|&k| {
             let v = &self.workers[k];
             (calm && v.urgent.load(Ordering::Relaxed) != 0, v.len())
@@ -556,27 +588,9 @@ impl<H: Hooks> RunQueues<H> {
         {
             let v = &self.workers[other];
             let mut q = v.lock();
-            // All of normal priority count together: what has just had several slices is one of them.
-            let equal = |l: usize| [Priority::Normal as usize, WOKEN, OWING].contains(&l);
-            let all = |of: &dyn Fn(usize) -> usize| (0..LEVELS).filter(|&l| equal(l)).map(of).sum();
-            let (theirs, own): (usize, usize) = (all(&|l| q.levels[l].len()), all(&|l| mine[l]));
-            let mut due = (theirs + 2).saturating_sub(own) / 2;
-            for (l, &mine) in mine.iter().enumerate() {
-                let theirs = q.levels[l].len();
-                let more = theirs.saturating_sub(mine);
-                let want = match (urgent(l), calm) {
-                    (true, _) => (more + usize::from(calm)) / 2,
-                    // They wait there for as long as what is of high priority runs.
-                    (false, true) if v.hogged.load(Ordering::Relaxed) => theirs.div_ceil(2),
-                    // One more runs there, and none here; if it is one by which they have more, it is the other's turn
-                    // to have that.
-                    (false, true) if theirs != 0 => {
-                        let want = (theirs + 2).saturating_sub(mine) / 2;
-                        if equal(l) { want.min(due) } else { want }
-                    }
-                    (false, _) => 0,
-                };
-                let before = got.len();
+            let theirs = std::array::from_fn(|l| q.levels[l].len());
+            let hogged = v.hogged.load(Ordering::Relaxed);
+            for (l, want) in to_take(&mine, &theirs, hogged).into_iter().enumerate() {
                 for _ in 0..want {
                     // From the end, which waits longest.
                     match q.levels[l].pop_back() {
@@ -590,9 +604,6 @@ impl<H: Hooks> RunQueues<H> {
                         }
                         None => break,
                     }
-                }
-                if equal(l) {
-                    due = due.saturating_sub(got.len() - before);
                 }
             }
             v.set_len(&q);
@@ -812,5 +823,24 @@ mod tests {
             let ratio = share(turns[1], low) / share(turns[0], normal);
             assert!((0.1..0.15).contains(&ratio), "{normal} {low}: {ratio}");
         }
+    }
+
+    #[test]
+    fn who_has_more_of_normal_priority_takes_none_whatever_their_levels() {
+        let (normal, low) = (Priority::Normal as usize, Priority::Low as usize);
+        let taken = |mine: [(usize, usize); 2], theirs: [(usize, usize); 2]| {
+            let of = |queued: [(usize, usize); 2]| {
+                let mut n = [0; LEVELS];
+                queued.into_iter().for_each(|(l, k)| n[l] = k);
+                n
+            };
+            let n = to_take(&of(mine), &of(theirs), false);
+            EQUAL.iter().map(|&l| n[l]).sum::<usize>()
+        };
+        // Three that have had several slices, and one that runs soon on the other, besides many of low priority.
+        assert_eq!(taken([(OWING, 3), (low, 10)], [(normal, 1), (low, 10)]), 0);
+        // Of three, one runs on the other: the one that waits there comes here.
+        assert_eq!(taken([(normal, 1), (low, 0)], [(OWING, 1), (low, 0)]), 1);
+        assert_eq!(taken([(normal, 0), (low, 1)], [(OWING, 4), (low, 1)]), 3);
     }
 }
