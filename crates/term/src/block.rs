@@ -156,10 +156,10 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
             let n = layout::object_words(p);
             let (a, b) = layout::term_range(p);
             let s = header_subtag(t.raw());
-            if layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8 {
-                if retain_object(p, to.off_heap()) {
-                    to.off_heap_grew();
-                }
+            if (layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8)
+                && retain_object(p, to.off_heap())
+            {
+                to.off_heap_grew();
             }
             for k in a..b {
                 if KEPT && !(*p.add(k)).is_immed() && is_counted_ptr((*p.add(k)).ptr()) {
