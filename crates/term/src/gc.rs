@@ -11,7 +11,9 @@
 //!   written to.
 //! * Nothing in the old block points to the young block or a fragment: terms are immutable, so an object only points
 //!   to older ones, and everything below the high-water mark is promoted together.
-//! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments.
+//! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments. In
+//!   the window ([`Heap::window`]) they don't count as survivors (`high_water == heap`): any of them may point to a message
+//!   that will be a fragment, so nothing of them is promoted, whether one by one, at once, or by settling the block.
 //! * The target of a copy is sized beforehand for the case that everything survives, so copying never runs out.
 //!
 //! `PURLIN_GC_STRESS=1` makes every other collection a full sweep, poisons what is left behind, and verifies the heap
@@ -171,6 +173,7 @@ pub unsafe fn collect(
     // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
     let promote = !full
         && heap.all_survives
+        && !heap.window
         && heap.frags.is_empty()
         && !heap.old_heap.is_null()
         && old_free >= mature + fresh;
@@ -334,7 +337,8 @@ unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]
 /// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
 /// young block. The next collection would copy it there.
 unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
-    debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop);
+    debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop && !heap.window);
+    heap.collections = heap.collections.wrapping_add(1);
     let (stack, used) = (heap.stack_words(), heap.used_words());
     let block = alloc_block(young_words);
     let hend = block.add(young_words);
@@ -510,7 +514,7 @@ unsafe fn copy_young(
     }
     let mut moved = pass(heap, size, roots, kind, &[], seen);
     let large = all > PROMOTED_AT_ONCE_WORDS || stress();
-    heap.all_survives = large && moved >= all / 8 * 7;
+    heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap is wanted again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
@@ -575,9 +579,9 @@ unsafe fn full_sweep(
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();
-    if used > IN_PLACE_WORDS.load(Ordering::Relaxed)
-        || (stress() && (SMALL_WORDS..TRIED_WORDS).contains(&used))
-    {
+    let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed)
+        || (stress() && (SMALL_WORDS..TRIED_WORDS).contains(&used));
+    if settles && !heap.window {
         let young = young_words_for(heap, used, need);
         settle_old(heap, young);
         heap.grow_next = false;
@@ -767,6 +771,7 @@ unsafe fn pass(
     literals: &[(usize, usize)],
     seen: &mut Vec<SeenRegion>,
 ) -> usize {
+    heap.collections = heap.collections.wrapping_add(1);
     let block = alloc_block(size);
     let hend = block.add(size);
     let stack = heap.stack_words();
@@ -891,7 +896,8 @@ unsafe fn pass(
     } else {
         heap.old_htop = old_top;
     }
-    (heap.heap, heap.htop, heap.high_water) = (block, top, top);
+    (heap.heap, heap.htop) = (block, top);
+    heap.high_water = if heap.window { block } else { top };
     (heap.stop, heap.hend) = (stop, hend);
     moved
 }

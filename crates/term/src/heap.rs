@@ -91,7 +91,7 @@ pub struct Heap {
     /// Top of the stack (its lowest used word); the stack ends at `hend`.
     pub stop: *mut Term,
     pub hend: *mut Term,
-    /// Below it: survivors of one collection.
+    /// Below it: survivors of one collection. The start of the block after a collection in the [`Heap::window`].
     pub high_water: *mut Term,
     /// Old generation: null where there is none.
     pub old_heap: *mut Term,
@@ -138,6 +138,14 @@ pub struct Heap {
     pub small_sweeps: u16,
     /// Words that were left by [`crate::gc::rest`].
     pub rested: usize,
+    /// How often terms of this heap were moved, or words of it freed, by whatever collects, compacts or gives a block another
+    /// size. While it stays the same, an address in this heap means the same.
+    pub collections: u32,
+    /// The process looks at a message where that lies, in a block which is not this heap's. What is made meanwhile may point
+    /// into it, and the block becomes a fragment of this heap, which moves, when the message is received. So no object of
+    /// that time may become old before: a collection promotes only what lay below the high-water mark when the window was
+    /// opened, and sets the mark to the start of the young block.
+    pub window: bool,
     /// The size that the next collection gives the heap at least, as a place in the series of sizes; 0 for none. What it
     /// came to use before it was last made small as its process began to wait.
     pub room: u8,
@@ -220,6 +228,8 @@ impl Heap {
             all_survives: false,
             small_sweeps: 0,
             rested: 0,
+            collections: 0,
+            window: false,
             room: 0,
         }
     }

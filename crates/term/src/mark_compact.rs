@@ -4,7 +4,8 @@
 //!
 //! Invariants:
 //! * The young block was just copied, so that only live young objects are scanned for what they refer to, and nothing
-//!   old refers to them.
+//!   old refers to them. Nor does it to a message that is looked at ([`Heap::window`]), nor to a fragment: what points there
+//!   is young.
 //! * A marked object has all its words marked. New places are counted from the bitmap, so none is written before every
 //!   pointer is known, and a word never moves towards a higher place than its own within a block.
 //! * What was sent and lies in a region as well is not marked: its references lead to the region ([`gc::mark_sent`]).
@@ -292,6 +293,7 @@ pub(crate) unsafe fn collect(
     seen: &mut Vec<SeenRegion>,
     room: Room,
 ) -> usize {
+    heap.collections = heap.collections.wrapping_add(1);
     let base = heap.old_heap as usize;
     let len = heap.old_htop as usize - base;
     debug_assert!(len >> 3 <= MOST_WORDS);

@@ -27,6 +27,7 @@ pub(crate) unsafe fn merge(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
     if words > MOST_WORDS || !heap.old_heap.is_null() {
         return 0;
     }
+    heap.collections = heap.collections.wrapping_add(1);
     let mut objects: SmallVec<[Object; 64]> = SmallVec::new();
     let mut i = 0;
     while i < words {

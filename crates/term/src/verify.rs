@@ -1,9 +1,10 @@
 //! The heap verifier: walks a process heap and says what is wrong with it.
 //!
 //! Checked: every word has a tag that may stand there; headers and sizes are sane; pointers lead to an object of
-//! their kind in this heap, a region or an area that the caller names; nothing old points to something young; the
-//! off-heap lists hold exactly the objects that own something; counted regions that are pointed into are held. A region
-//! points to regions only, and holds those of them that are counted.
+//! their kind in this heap, a region or an area that the caller names; nothing old points to something young or to a
+//! message, nor does what the next collection promotes; the off-heap lists hold exactly the objects that own something;
+//! counted regions that are pointed into are held. A region points to regions only, and holds those of them that are
+//! counted.
 
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
@@ -78,10 +79,24 @@ pub unsafe fn verify_with(
     for f in &heap.frags {
         held.extend(of(&f.off_heap.regions));
     }
+    // What is old or will be with the next collection points to what is older, or to regions: not to a fragment, nor to a
+    // message that is looked at and will be one.
+    let mature = heap.heap as usize..heap.high_water as usize;
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;
-        if !t.is_immed() && young.holds(a) {
+        if t.is_immed() || old.holds(a) || region::is_region_ptr(t.ptr()) {
+            continue;
+        }
+        if young.holds(a) {
             return Err(format!("old word {at:x} points to young {a:x}"));
+        }
+        return Err(format!("old word {at:x} points out of the heap: {a:x}"));
+    }
+    for &(at, t) in &young.terms {
+        let a = t.ptr() as usize;
+        let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
+        if mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr()) {
+            return Err(format!("mature word {at:x} points to younger {a:x}"));
         }
     }
     let check = |at: usize, t: Term| -> Result<(), String> {

@@ -7,7 +7,7 @@ use purlin_term::gc;
 use purlin_term::heap::Heap;
 use purlin_term::layout::{self, RefView};
 use purlin_term::magic::MagicRef;
-use purlin_term::verify::verify;
+use purlin_term::verify::{verify, verify_with};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 use std::fmt::Write;
@@ -189,6 +189,7 @@ fn random_graphs_survive_every_kind_of_collection() {
     let owned = Arc::new(());
     let before = purlin_term::bin::total_bytes();
     let (mut seen_old, mut seen_frag) = (false, false);
+    let _alone = SETTINGS.lock().unwrap_or_else(|e| e.into_inner());
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     for seed in 1..120u64 {
         // In every other round, generations of any size are collected where they lie.
@@ -249,6 +250,212 @@ fn random_graphs_survive_every_kind_of_collection() {
     assert_eq!(e.refc.load(Ordering::Relaxed), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
     assert_eq!(purlin_term::bin::total_bytes(), before);
+}
+
+/// Tests that change the collector's settings.
+static SETTINGS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// What happens to a heap while its process looks at a message where that lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    /// Objects are made, half of which point into the message.
+    Make,
+    Minor,
+    Full,
+    Shrink,
+    /// A collection that needs more room than the block has.
+    Grow,
+}
+
+/// A message as it comes: a block of its own, with binaries in it.
+unsafe fn message(r: &mut Rng) -> (purlin_term::frag::Fragment, Vec<Term>) {
+    let mut f = purlin_term::frag::Fragment::with_capacity(400);
+    let mut all = Vec::new();
+    for i in 0..8 {
+        let b = f.binary(&[i as u8; 40]);
+        let big = f.binary(&[i as u8 + 100; 200]);
+        let l = f.list(&[b, Term::small(r.next(1000) as i64), big]);
+        let t = f.tuple(&[l, b]);
+        all.extend([b, big, l, t]);
+    }
+    (f, all)
+}
+
+/// Looks at a message, does `steps`, receives or refuses it, does `after`, and compares all that was made.
+unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], after: &[Step]) {
+    let (mut f, parts) = message(r);
+    let area: Vec<(usize, usize)> = f
+        .areas()
+        .map(|(p, n)| (p as usize, p as usize + n * 8))
+        .collect();
+    let n = roots.len() / 2;
+    h.window = true;
+    for (k, &s) in steps.iter().chain(after).enumerate() {
+        if k == steps.len() {
+            h.window = false;
+            h.frag_words += f.used_words();
+            h.off_heap.append(&mut f.off_heap);
+            h.frags.push(std::mem::take(&mut f));
+        }
+        let extra: &[(usize, usize)] = if h.window { &area } else { &[] };
+        let what = format!("{steps:?}, {after:?}, step {k}");
+        verify_with(h, &[roots], Some(extra)).unwrap_or_else(|e| panic!("{what}, before: {e}"));
+        let (before, count, old) = (show_all(roots, h), h.collections, h.old_words());
+        match s {
+            Step::Make => {
+                for i in 0..60 {
+                    let x = match h.window {
+                        true => parts[r.next(parts.len())],
+                        false => roots[r.next(n)],
+                    };
+                    let y = roots[r.next(roots.len())];
+                    let t = match r.next(4) {
+                        0 => h.cons(x, y),
+                        1 => h.tuple(&[x, y]),
+                        2 => match x.as_bits() {
+                            Some(b) => h.sub_binary(x, 3, b.bit_len - 5),
+                            None => h.flatmap(&[Term::small(1)], &[x]),
+                        },
+                        _ => match (x.subtag(), x.as_bits()) {
+                            (Some(Subtag::HeapBin | Subtag::RefcBin), Some(b)) => {
+                                let p = h.alloc(layout::MATCH_CONTEXT_WORDS);
+                                let w = p as *mut u64;
+                                w.write(header(Subtag::MatchContext, 4));
+                                p.add(1).write(x);
+                                w.add(2).write(b.base as u64);
+                                w.add(3).write(8);
+                                w.add(4).write(b.bit_len as u64);
+                                Term::boxed_at(p)
+                            }
+                            _ => h.cons(y, x),
+                        },
+                    };
+                    // Those of the second half live from before the message on.
+                    roots[i % n] = t;
+                }
+                continue;
+            }
+            Step::Minor => gc::collect(h, 20, &mut [roots], false),
+            Step::Full => gc::collect(h, 20, &mut [roots], true),
+            Step::Shrink => gc::shrink_to_fit(h, &mut [roots]),
+            Step::Grow => gc::collect(h, h.block_words() + 100, &mut [roots], false),
+        };
+        assert_ne!(h.collections, count, "{what}: not counted");
+        if h.window {
+            assert_eq!(h.high_water, h.heap, "{what}: the mark was raised");
+            let later = steps[..k].iter().any(|&s| s != Step::Make);
+            assert!(!later || h.old_words() <= old, "{what}: promoted");
+        } else {
+            assert!(h.high_water == h.htop || h.high_water == h.heap);
+        }
+        let extra: &[(usize, usize)] = if h.window { &area } else { &[] };
+        verify_with(h, &[roots], Some(extra)).unwrap_or_else(|e| panic!("{what}, after: {e}"));
+        assert!(before == show_all(roots, h), "{what}: changed");
+    }
+}
+
+#[test]
+fn what_is_made_out_of_a_message_stays_young_until_it_is_received() {
+    use Step::*;
+    purlin_term::region::init();
+    let _alone = SETTINGS.lock().unwrap_or_else(|e| e.into_inner());
+    let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
+    let bytes = purlin_term::bin::total_bytes();
+    let steps: [&[Step]; 9] = [
+        &[Make],
+        &[Make, Minor],
+        &[Make, Minor, Make, Minor, Make],
+        &[Make, Full, Make, Minor, Minor],
+        &[Make, Minor, Full, Make, Full],
+        &[Make, Shrink, Make, Minor],
+        &[Make, Grow, Make, Minor, Make, Minor],
+        &[Minor, Make, Minor, Minor, Minor],
+        &[Make, Full, Full, Make, Minor, Grow],
+    ];
+    let after: [&[Step]; 4] = [
+        &[Minor, Make, Minor, Minor],
+        &[Full, Make, Minor, Full],
+        &[Shrink, Make, Minor],
+        &[Make, Minor, Make, Minor, Full],
+    ];
+    // In place whatever the size, and settled; and as it is by default.
+    for limit in [16, large] {
+        gc::IN_PLACE_WORDS.store(limit, Ordering::Relaxed);
+        for old in [0, 300, 4000] {
+            for (i, s) in steps.iter().enumerate() {
+                for (j, a) in after.iter().enumerate() {
+                    let mut r = Rng(1 + (i * 10 + j) as u64);
+                    let mut h = Heap::empty();
+                    h.keep_generations();
+                    // SAFETY: all that is used is in `roots`.
+                    unsafe {
+                        let mut roots = vec![NIL; 24];
+                        // An old generation, and survivors of one collection.
+                        for round in 0..3 {
+                            for k in 0..old / 3 {
+                                let at = 12 + k % 12;
+                                roots[at] = h.cons(Term::small(k as i64 + round), roots[at]);
+                            }
+                            gc::collect(&mut h, 10, &mut [&mut roots], false);
+                        }
+                        for _ in 0..3 {
+                            look(&mut h, &mut r, &mut roots, s, a);
+                        }
+                        gc::destroy(&mut h);
+                    }
+                }
+            }
+        }
+    }
+    gc::IN_PLACE_WORDS.store(large, Ordering::Relaxed);
+    assert_eq!(purlin_term::bin::total_bytes(), bytes);
+}
+
+#[test]
+fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
+    purlin_term::region::init();
+    let mut r = Rng(7);
+    let mut h = Heap::empty();
+    // SAFETY: all that is used is in `roots`.
+    unsafe {
+        let mut roots = vec![NIL; 4];
+        let list = |h: &mut Heap, roots: &mut [Term], n: usize| {
+            for k in 0..n {
+                if h.free_words() < 2 {
+                    gc::collect(h, 2, &mut [roots], false);
+                }
+                roots[0] = h.cons(Term::small(k as i64), roots[0]);
+            }
+        };
+        list(&mut h, &mut roots, 200_000);
+        while !h.all_survives {
+            list(&mut h, &mut roots, 10_000);
+            gc::collect(&mut h, 2, &mut [&mut roots], false);
+        }
+        let (mut f, parts) = message(&mut r);
+        let area: Vec<(usize, usize)> = f
+            .areas()
+            .map(|(p, n)| (p as usize, p as usize + n * 8))
+            .collect();
+        h.window = true;
+        roots[1] = h.tuple(&[parts[3], roots[0]]);
+        let s = show_all(&roots, &h);
+        for _ in 0..2 {
+            gc::collect(&mut h, 2, &mut [&mut roots], false);
+            verify_with(&h, &[&roots], Some(&area)).unwrap_or_else(|e| panic!("{e}"));
+            assert!(h.high_water == h.heap && h.used_words() >= 3);
+        }
+        h.window = false;
+        h.frag_words += f.used_words();
+        h.off_heap.append(&mut f.off_heap);
+        h.frags.push(f);
+        for _ in 0..3 {
+            gc::collect(&mut h, 2, &mut [&mut roots], false);
+            verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{e}"));
+        }
+        assert!(s == show_all(&roots, &h));
+        gc::destroy(&mut h);
+    }
 }
 
 #[test]

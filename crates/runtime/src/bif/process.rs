@@ -2,6 +2,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
+use crate::process::collect::{Also, Sweep};
 use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
 use crate::process::spawn::{self, Reply, SpawnError};
 use crate::process::state::{Priority, QUIET, SUSPENDED};
@@ -831,8 +832,12 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                     if arg != a_major() {
                         cx.heap.keep_generations();
                     }
+                    let sweep = match arg == a_major() {
+                        true => Sweep::Full,
+                        false => Sweep::Due,
+                    };
                     // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
-                    unsafe { cx.collect_now(live, arg == a_major()) };
+                    unsafe { cx.collect(0, live, Also::NONE, sweep) };
                     answer(am::TRUE);
                 } else if kind == a_check_process_code() {
                     answer(if crate::check_process_code(cx, arg) {

@@ -2,8 +2,9 @@
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
 
 use super::operands::*;
-use super::{Exit, collect_after, exc, go, outlined, slow_op, stress};
+use super::{Exit, collect_after, exc, go, outlined, slow_op};
 use crate::cx::Cx;
+use crate::process::collect::Also;
 use crate::trace::calls;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
@@ -235,7 +236,6 @@ unsafe fn context<C1: Dst, const LABEL: bool, const AT: usize, const LIVE: usize
     let room = (e as usize - hp as usize) / 8 >= MATCH_CONTEXT_WORDS + heap.stack_reserve;
     if room
         && !heap.gc_wanted
-        && !stress(cx)
         && let Some((original, base, pos, end)) = place(t)
     {
         write_context(hp, original, base, pos, end, 0);
@@ -277,7 +277,7 @@ unsafe fn start_in_place<C1: Dst, const LABEL: bool, const AT: usize, const LIVE
     match context_of(cx, t, 0) {
         Some(c) => {
             C1::set(cx, e, u.add(AT), c);
-            collect_after(cx, *u.add(LIVE) as usize, *u.add(AT) | C1::MARK);
+            collect_after(cx, *u.add(LIVE) as usize, Also::dst(*u.add(AT) | C1::MARK));
             pc
         }
         None => {
@@ -431,7 +431,7 @@ unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
         };
     };
     set_dst(cx, cx.heap.stop, d, made);
-    collect_after(cx, live, d);
+    collect_after(cx, live, Also::dst(d));
     r.end()
 }
 
@@ -471,7 +471,7 @@ unsafe fn operands(cx: &mut Cx, pc: *const u64) -> Get {
 unsafe fn got(cx: &mut Cx, g: &Get, n: usize, t: Term) -> *const u64 {
     g.c.set_pos(g.c.pos() + n);
     set_dst(cx, cx.heap.stop, g.d, t);
-    collect_after(cx, g.live, g.d);
+    collect_after(cx, g.live, Also::dst(g.d));
     g.next
 }
 
@@ -625,7 +625,7 @@ unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let live = r.h() as usize;
     let t = extract(cx, c.original(), c.pos(), c.left());
     set_dst(cx, cx.heap.stop, d, t);
-    collect_after(cx, live, d);
+    collect_after(cx, live, Also::dst(d));
     r.end()
 }
 unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {

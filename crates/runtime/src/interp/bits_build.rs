@@ -3,8 +3,9 @@
 
 use super::bits::little;
 use super::operands::*;
-use super::{collect_after, exc, slow_op};
+use super::{collect_after, collect_for, exc, slow_op};
 use crate::cx::Cx;
+use crate::process::collect::Also;
 use purlin_loader::lower::bits::{SIGNED, seg};
 use purlin_term::bits::{self, AppendError, BsWriter};
 use purlin_term::{Alloc, Term, am, arith, atom};
@@ -201,12 +202,16 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // First the sizes: nothing is made before all segments are known to fit.
     let mut total = 0usize;
     let mut appends = false;
-    // The sizes of the first segments are kept; of those beyond they are computed again.
+    // All sizes are kept as they were reckoned: what is appended to may be an operand again, and has grown by then.
     let mut sizes = [0usize; 16];
+    let mut more_sizes: Vec<usize> = Vec::new();
     for (i, k) in (0..n).step_by(5).enumerate() {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
         if kind == seg::STRING {
             total += *list.add(k + 4) as usize * 8;
+            if i >= sizes.len() {
+                more_sizes.push(0);
+            }
             continue;
         }
         let v = source(cx, e, *list.add(k + 3));
@@ -220,8 +225,11 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         } else {
             segment_bits(kind, unit, v, size)
         };
-        if let (Ok(b), Some(s)) = (&bits, sizes.get_mut(i)) {
-            *s = *b;
+        if let Ok(b) = bits {
+            match sizes.get_mut(i) {
+                Some(s) => *s = b,
+                None => more_sizes.push(b),
+            }
         }
         match bits {
             Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
@@ -277,7 +285,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         if appends && i == 0 {
             continue;
         }
-        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        let kind = *list.add(k);
         let flags = *list.add(k + 2) & 0xFFFF_FFFF;
         if kind == seg::STRING {
             let bits = *list.add(k + 4) as usize * 8;
@@ -288,13 +296,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let v = source(cx, e, *list.add(k + 3));
         let b = match sizes.get(i) {
             Some(&b) => b,
-            None => {
-                let size = source(cx, e, *list.add(k + 4));
-                let Ok(b) = segment_bits(kind, unit, v, size) else {
-                    return exc::error(cx, pc, am::BADARG);
-                };
-                b
-            }
+            None => more_sizes[i - sizes.len()],
         };
         if kind == seg::INTEGER && flags & !SIGNED == 0 && v.is_small() && put_small(dst, pos, b, v)
         {
@@ -309,7 +311,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // What is copied costs time.
     cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
     set_dst(cx, e, d, term);
-    after_build(cx, heap, live, d);
+    collect_for(cx, heap, live, Also::dst(d));
     list.add(n)
 }
 
@@ -335,24 +337,6 @@ unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
         _ => return false,
     }
     true
-}
-
-/// Collects if natives' allocation asks for it or `heap` words are not free, as the op promises them.
-unsafe fn after_build(cx: &mut Cx, heap: usize, live: usize, d: u16) {
-    if cx.heap.free_words() < heap {
-        cx.heap.gc_wanted = true;
-    }
-    collect_after(cx, live, d);
-    if cx.heap.free_words() < heap {
-        let x = (cx as *mut Cx as *mut Term).add((d >> 3) as usize);
-        let regs = std::slice::from_raw_parts_mut(cx as *mut Cx as *mut Term, live);
-        if d & 1 == 0 && (d >> 3) as usize >= live {
-            let one = std::slice::from_raw_parts_mut(x, 1);
-            purlin_term::gc::collect(&mut cx.heap, heap, &mut [regs, one], false);
-        } else {
-            purlin_term::gc::collect(&mut cx.heap, heap, &mut [regs], false);
-        }
-    }
 }
 
 /// Writes one segment of `n` bits, whose value has been checked.
@@ -414,7 +398,7 @@ unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // The bytes are written by the ops that follow; a collection here must find whole words, and moves heap bytes.
     std::ptr::write_bytes(base, 0, n.div_ceil(8));
     set_dst(cx, cx.heap.stop, d, t);
-    after_build(cx, heap, live, d);
+    collect_for(cx, heap, live, Also::dst(d));
     let e = cx.heap.stop;
     let w = if d & 1 == 1 {
         (u64::from(d & !1) << 4) | 4
@@ -446,7 +430,7 @@ unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Ok((t, dst, pos)) => {
             set_dst(cx, cx.heap.stop, d, t);
             cx.interp.build = (dst, pos, pos + n);
-            after_build(cx, heap, live, d);
+            collect_for(cx, heap, live, Also::dst(d));
             r.end()
         }
         Err(AppendError::Size) => failed(cx, pc, to, am::SYSTEM_LIMIT),
@@ -570,6 +554,6 @@ unsafe fn init_writable(cx: &mut Cx, pc: *const u64) -> *const u64 {
         .unwrap_or(1024);
     let t = bits::init_writable(&mut cx.heap, n as usize);
     cx.x[0] = t;
-    collect_after(cx, 1, 0);
+    collect_after(cx, 1, Also::NONE);
     pc.add(words(0))
 }

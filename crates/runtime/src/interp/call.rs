@@ -6,6 +6,7 @@ use super::{Exit, collect_after, go, slow_op};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
+use crate::process::collect::Also;
 use crate::process::state::SUSPENDED;
 use crate::trace::saved;
 use purlin_isa::ops::{self, Form, arith as arith_number, dirty};
@@ -619,7 +620,7 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
     match f(cx, args) {
         Ok(t) => {
             cx.x[0] = t;
-            collect_after(cx, 1, 0);
+            collect_after(cx, 1, Also::NONE);
             After::Value
         }
         Err(fail) => native_failed(cx, pc, export, n, fail),
@@ -649,11 +650,11 @@ unsafe fn native_failed(
             for i in 0..argc {
                 cx.x[i] = cx.trap.args[i];
             }
-            collect_after(cx, argc, 0);
+            collect_after(cx, argc, Also::NONE);
             After::Trap((*cx.trap.target).address.load(Ordering::Acquire))
         }
         Fail::Again | Fail::Wait => {
-            collect_after(cx, n, 0);
+            collect_after(cx, n, Also::NONE);
             super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
@@ -868,7 +869,7 @@ unsafe fn bif_n<const N: usize>(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match f(cx, args.as_ptr()) {
         Ok(t) => {
             set_dst(cx, cx.heap.stop, d, t);
-            collect_after(cx, live, d);
+            collect_after(cx, live, Also::dst(d));
             r.end()
         }
         Err(fail) => bif_failed(cx, pc, to, export, &args, fail),
@@ -925,7 +926,7 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match v {
         Ok(t) => {
             set_dst(cx, cx.heap.stop, d, t);
-            collect_after(cx, live, d);
+            collect_after(cx, live, Also::dst(d));
             r.end()
         }
         Err(_) if to != 0 => pc.offset(to),
@@ -1216,7 +1217,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     cx.x[0] = m;
     cx.x[1] = f;
     cx.x[2] = args;
-    collect_after(cx, 3, 0);
+    collect_after(cx, 3, Also::NONE);
     to
 }
 

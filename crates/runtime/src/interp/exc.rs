@@ -11,6 +11,7 @@ use super::Exit;
 use super::operands::{Rd, words};
 use crate::code;
 use crate::cx::{Class, Cx, Fail};
+use crate::process::collect::Also;
 use crate::trace::calls::{self, TIME_WORDS, frame_words, kind};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
@@ -451,7 +452,7 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.x[0] = build_trace(cx, cx.x[0]);
-    super::collect_after(cx, 1, 0);
+    super::collect_after(cx, 1, Also::NONE);
     pc.add(words(0))
 }
 /// The value of a `catch` whose exception stands in x1 to x3.
@@ -466,5 +467,5 @@ pub(super) unsafe fn catch_value(cx: &mut Cx) {
     } else {
         cx.tuple(&[am::EXIT_UC, value])
     };
-    super::collect_after(cx, 1, 0);
+    super::collect_after(cx, 1, Also::NONE);
 }

@@ -2,7 +2,7 @@
 
 use super::call::{call_to, used_up};
 use super::operands::*;
-use super::{Exit, collect, go, stress, stress_done};
+use super::{Exit, collect, go};
 use crate::cx::Cx;
 use purlin_term::prefetch::prefetch;
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
@@ -91,7 +91,6 @@ pub(super) unsafe fn make_room(
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
-    stress_done(cx);
     if crate::trace::calls::is_breakpoint(pc) {
         // The instruction at the entry of a traced function, whose call has been told already.
         let h = super::HANDLERS[crate::trace::calls::original(pc) as usize];
@@ -103,7 +102,7 @@ pub(super) unsafe fn make_room(
 macro_rules! room {
     ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
-        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted || stress($cx) {
+        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
             let what = need as u64 | ($live as u64) << 32;
             return make_room($cx, $pc, $e, $hp, $reds, what);
         }

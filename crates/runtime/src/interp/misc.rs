@@ -3,6 +3,7 @@
 use super::operands::*;
 use super::{Exit, RECEIVE, Receive, collect_after, exc, go, slow_op};
 use crate::cx::Cx;
+use crate::process::collect::Also;
 use crate::signal::mailbox;
 use purlin_isa::ops::{BASE, Op};
 use purlin_term::{NIL, Term, am, arith, map};
@@ -171,6 +172,8 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
     };
     match found {
         Some(t) => {
+            // It is read where it is: see `crate::signal::mailbox`.
+            (*cx).heap.window = true;
             set_dst(cx, e, d, t);
             go!(cx, test, e, hp, reds)
         }
@@ -208,7 +211,7 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match (r.send)(cx, to, msg) {
         Ok(t) => {
             cx.x[0] = t;
-            collect_after(cx, 1, 0);
+            collect_after(cx, 1, Also::NONE);
             pc.add(words(0))
         }
         Err(crate::cx::Fail::Trap) => {
@@ -428,7 +431,7 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
         }
     }
     set_dst(cx, e, d, m);
-    collect_after(cx, live, d);
+    collect_after(cx, live, Also::dst(d));
     list.add(n)
 }
 unsafe fn put_map_assoc(cx: &mut Cx, pc: *const u64) -> *const u64 {

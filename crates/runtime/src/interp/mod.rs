@@ -37,6 +37,7 @@ pub mod start;
 mod traced;
 
 use crate::cx::{BifResult, Cx};
+use crate::process::collect::{Also, Sweep};
 use purlin_term::Term;
 use std::sync::OnceLock;
 
@@ -81,9 +82,6 @@ pub struct State {
     build: (*mut u8, usize, usize),
     #[cfg(debug_assertions)]
     next: (*const u64, *mut Term, *mut Term, i64),
-    /// Allocation points until the next collection of the stress mode.
-    #[cfg(debug_assertions)]
-    stress: usize,
 }
 
 impl State {
@@ -104,8 +102,6 @@ impl State {
                 std::ptr::null_mut(),
                 0,
             ),
-            #[cfg(debug_assertions)]
-            stress: 0,
         }
     }
 }
@@ -215,73 +211,36 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 /// Collects with the first `live` X registers as roots.
 ///
 /// # Safety
-/// `heap.htop` and `heap.stop` are current; no other term of the process is held.
+/// As for [`Cx::collect`].
 pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
-    let x = std::slice::from_raw_parts_mut((*cx).x.as_mut_ptr(), live);
-    let extra = (*cx).extra_roots();
-    let told = crate::trace::gc_begin(&mut *cx);
-    let words = purlin_term::gc::collect(&mut (*cx).heap, need, &mut [x, extra], false);
-    (*cx).heap.gc_wanted = false;
-    (*cx).count_collection(false);
-    if let Some(t) = told {
-        crate::trace::gc_end(&mut *cx, t);
-    }
-    (*cx).reds -= (words / 16) as i64;
+    (*cx).collect(need, live, Also::NONE, Sweep::Due);
 }
 
-/// Whether the stress mode wants a collection at this allocation point. Small heaps are collected at every one, large
-/// ones in proportion to what that costs. Builds without debug assertions have no such mode.
+/// Collects if what natives or an op made asks for it, with `also` as one root more.
+///
+/// # Safety
+/// As for [`Cx::collect`], unless `live` is [`NO_LIVE`]: then nothing is collected here.
+///
+/// [`NO_LIVE`]: purlin_loader::lower::NO_LIVE
 #[inline(always)]
-pub(crate) unsafe fn stress(_cx: *mut Cx) -> bool {
-    #[cfg(debug_assertions)]
-    if purlin_term::gc::stress() {
-        let left = &mut (*_cx).interp.stress;
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            *left = (*_cx).heap.used_words() / 16;
-            return true;
-        }
-    }
-    false
-}
-
-/// The instruction that was stopped for a collection runs again: not to be stopped at once.
-pub(crate) unsafe fn stress_done(_cx: *mut Cx) {
-    #[cfg(debug_assertions)]
-    {
-        (*_cx).interp.stress = (*_cx).interp.stress.max(1) + 1;
+pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, also: Also) {
+    if (*cx).heap.gc_wanted {
+        collect_with(cx, 0, live, also);
     }
 }
 
-/// As [`collect`], if natives asked for it, with one register more.
+/// As [`collect_after`], and also if fewer than `need` words are free, as the op promises them to those that follow.
 #[inline(always)]
-pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, dst: u16) {
-    if (*cx).heap.gc_wanted || stress(cx) {
-        collect_now(cx, live, dst);
+pub(crate) unsafe fn collect_for(cx: *mut Cx, need: usize, live: usize, also: Also) {
+    if (*cx).heap.gc_wanted || (*cx).heap.free_words() < need {
+        collect_with(cx, need, live, also);
     }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn collect_now(cx: *mut Cx, live: usize, dst: u16) {
-    if live == purlin_loader::lower::NO_LIVE as usize {
-        return;
+unsafe fn collect_with(cx: *mut Cx, need: usize, live: usize, also: Also) {
+    if live != purlin_loader::lower::NO_LIVE as usize {
+        (*cx).collect(need, live, also, Sweep::Due);
     }
-    let x = (*cx).x.as_mut_ptr();
-    let d = (dst >> 3) as usize;
-    let regs = std::slice::from_raw_parts_mut(x, live);
-    let extra = (*cx).extra_roots();
-    let told = crate::trace::gc_begin(&mut *cx);
-    let words = if dst & 1 == 0 && d >= live {
-        let one = std::slice::from_raw_parts_mut(x.add(d), 1);
-        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, one, extra], false)
-    } else {
-        purlin_term::gc::collect(&mut (*cx).heap, 0, &mut [regs, extra], false)
-    };
-    (*cx).heap.gc_wanted = false;
-    (*cx).count_collection(false);
-    if let Some(t) = told {
-        crate::trace::gc_end(&mut *cx, t);
-    }
-    (*cx).reds -= (words / 16) as i64;
 }

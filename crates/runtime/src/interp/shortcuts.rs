@@ -2,7 +2,7 @@
 //! that call if the case is a simple one, and else goes into it, which sees to errors, labels and big results.
 
 use super::operands::*;
-use super::{Exit, go, stress};
+use super::{Exit, go};
 use crate::cx::Cx;
 use crate::trace::calls;
 use purlin_isa::ops::Op;
@@ -119,7 +119,7 @@ pub unsafe fn op_fast_setelement(
         let i = x[0].small_value();
         let room = (e as usize - hp as usize) >> 3;
         if i >= 1 && i as u64 <= n as u64 && n < 256 {
-            if room <= n || (*cx).heap.gc_wanted || stress(cx) {
+            if room <= n || (*cx).heap.gc_wanted {
                 return super::fast::make_room(cx, pc, e, hp, reds, (n as u64 + 1) | 3 << 32);
             }
             std::ptr::copy_nonoverlapping(x[1].ptr(), hp, n + 1);

@@ -5,6 +5,8 @@
 
 use super::call::{MOST_APPLIED, i_apply};
 use super::{Exit, RECEIVE, exc, slow_op};
+use crate::process::collect::{Also, Sweep};
+
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::heap::Heap;
@@ -84,10 +86,7 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.reds -= 1;
     push_bottom(&mut cx.heap);
     if !has_message(cx) {
-        let x = std::slice::from_raw_parts_mut(cx.x.as_mut_ptr(), APPLY_LIVE);
-        let extra = cx.extra_roots();
-        let moved = purlin_term::gc::shrink_to_fit(&mut cx.heap, &mut [x, extra]);
-        cx.reds -= (moved / 16) as i64;
+        cx.collect(0, APPLY_LIVE, Also::NONE, Sweep::Exact);
     }
     hibernated(cx, code::stubs().hibernated.as_ptr())
 }

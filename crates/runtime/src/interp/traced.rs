@@ -4,6 +4,7 @@ use super::call::args_list;
 use super::{Exit, HANDLERS, collect, collect_after, slow_op};
 use crate::code;
 use crate::cx::Cx;
+use crate::process::collect::Also;
 use crate::trace::calls::{self, FRAME_WORDS, TIME_WORDS, frame_words, kind};
 use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
@@ -70,7 +71,7 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     cx.x[0] = m;
     cx.x[1] = f;
     cx.x[2] = args;
-    collect_after(cx, 3, 0);
+    collect_after(cx, 3, Also::NONE);
     target.address.load(Ordering::Acquire)
 }
 

@@ -4,10 +4,10 @@
 //! ([`crate::sched::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
 //! held after that is remembered, so that one which is all in use is not copied again and again.
 
+use super::collect::{Also, Sweep};
 use super::{INLINE_WORDS, Process, SETTLED, TIMER, TRACED};
 use crate::cx::Cx;
 use crate::signal::mailbox::Mailbox;
-use purlin_term::gc;
 use purlin_term::heap::Heap;
 
 /// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
@@ -110,9 +110,10 @@ pub unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
     };
     let before = blocks(cx);
     if before > 0 {
-        let extra = cx.extra_roots();
-        gc::shrink_to_fit(&mut cx.heap, &mut [extra]);
-        cx.count_collection(true);
+        // The process has not asked for it.
+        let reds = cx.reds;
+        cx.collect(0, 0, Also::NONE, Sweep::Exact);
+        cx.reds = reds;
     }
     let after = blocks(cx);
     let left_cell = !cx.heap.inline_block;

@@ -11,6 +11,7 @@
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
 pub mod belongings;
+pub mod collect;
 pub mod compact;
 mod dense;
 pub mod dict;
@@ -30,9 +31,9 @@ use crate::cx::Cx;
 use crate::signal::mailbox::Mailbox;
 use crate::signal::queue::InTransit;
 use crate::sync::{AtomicU32, Ordering};
+use purlin_term::Term;
 use purlin_term::fun::Export;
 use purlin_term::heap::{Heap, OffHeap};
-use purlin_term::{Term, gc};
 use std::sync::OnceLock;
 
 /// [`Process::id`] of a cell that holds no process: no pid has this data.
@@ -386,6 +387,7 @@ impl Process {
         h.minor_gcs = u32::from(self.minor_gcs);
         h.need_fullsweep = false;
         h.gc_wanted = false;
+        h.window = false;
         h.stack_reserve = 0;
         h.grow_next = false;
         h.all_survives = false;
@@ -491,84 +493,5 @@ impl Cx {
             }
         }
         me.pack(&mut self.heap);
-    }
-
-    /// Terms of the running process outside registers and stack: roots of every collection.
-    pub fn extra_roots(&mut self) -> &'static mut [Term] {
-        if self.proc.is_null() {
-            return &mut [];
-        }
-        // SAFETY: the running process is owned by this thread; the slice is used for one collection.
-        unsafe {
-            match (*self.proc).ext.as_mut() {
-                Some(e) => {
-                    let s = e.dict.slots_mut();
-                    std::slice::from_raw_parts_mut(s.as_mut_ptr(), s.len())
-                }
-                None => &mut [],
-            }
-        }
-    }
-
-    /// Collects the heap of the running process in full; `live` X registers are kept.
-    ///
-    /// # Safety
-    /// The heap's pointers are current, and no other term of the process is used afterwards.
-    pub unsafe fn collect_now(&mut self, live: usize, fullsweep: bool) -> usize {
-        let extra = self.extra_roots();
-        let told = crate::trace::gc_begin(self);
-        let x = std::slice::from_raw_parts_mut(self.x.as_mut_ptr(), live);
-        let n = gc::collect(&mut self.heap, 0, &mut [x, extra], fullsweep);
-        if let Some(t) = told {
-            crate::trace::gc_end(self, t);
-        }
-        self.heap.gc_wanted = false;
-        self.count_collection(fullsweep);
-        n
-    }
-
-    /// The running process, of which no register is live, begins to wait: makes its heap small if that pays.
-    ///
-    /// # Safety
-    /// As for [`Cx::collect_now`].
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn rest(&mut self) {
-        let p = self.process();
-        if p.has(TRACED) || p.ext().is_some_and(|e| !e.deferred.is_empty()) {
-            return;
-        }
-        let extra = self.extra_roots();
-        gc::rest(&mut self.heap, &mut [extra]);
-    }
-
-    /// To be called after every collection: ends a process that exceeds its `max_heap_size`.
-    pub fn count_collection(&mut self, _full: bool) {
-        if self.proc.is_null() {
-            return;
-        }
-        let Some(m) = self.process().ext().and_then(|e| e.max_heap) else {
-            return;
-        };
-        let h = &self.heap;
-        let mut words = h.block_words() + h.old_block_words() + h.frag_words;
-        // Messages in the queue are part of the heap, where they aren't to be kept apart.
-        if !self.process().has(OFF_HEAP_QUEUE) {
-            words += self.process().queued_words();
-        }
-        let h = &self.heap;
-        if m.include_shared_binaries {
-            words += (h.off_heap.bytes + h.old_off_heap.bytes) / 8;
-        }
-        if m.words == 0 || words <= m.words || self.process().has(EXIT_PENDING) {
-            return;
-        }
-        if m.error_logger {
-            crate::hooks::max_heap_exceeded(self, m, words);
-        }
-        if m.kill {
-            crate::signal::handle::end(self.process(), purlin_term::am::KILLED);
-            self.reds = 0;
-        }
     }
 }

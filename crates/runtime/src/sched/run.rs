@@ -3,6 +3,7 @@
 use crate::cx::Cx;
 use crate::interp::{self, Exit};
 use crate::msacc::{self, State};
+use crate::process::collect::{Also, Sweep};
 use crate::process::state::{Priority, RAISED, SIGNALS, SUSPENDED, TIMEOUT, Wait};
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER, exit};
 use crate::signal::{Task, handle};
@@ -377,8 +378,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     if matches!(next, Next::Wait) {
         (*p).flags |= process::WAITING;
         (*p).end_turn();
-        if live == 0 && gc::rest_pays(&cx.heap) {
-            cx.rest();
+        if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
+            cx.collect(0, 0, Also::NONE, Sweep::Rest);
         }
     }
     // Signals fetched by a receive have left tasks that are run between time slices.

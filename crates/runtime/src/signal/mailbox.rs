@@ -8,6 +8,14 @@
 //! again if it doesn't match; any other is read where it is. `remove_message` frees the block of a message that was
 //! copied, and hangs any other block on the heap, as a fragment that the next collection empties.
 //!
+//! Between looking at a message where it is and removing it lies a window: what the code makes there (sub-binaries, match
+//! contexts, tuples that a guard compares) may point into the message's block, which is not the heap's yet. A collection
+//! in the window leaves the block alone, and so leaves all that points to it young ([`Heap::window`]): once the block has
+//! become a fragment and moves, everything that may point to it is found. A message that is refused leaves nothing behind:
+//! no register that code reads afterwards holds anything made in the window.
+//!
+//! [`Heap::window`]: purlin_term::heap::Heap::window
+//!
 //! # Markers
 //! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
 //! reference.
@@ -44,6 +52,9 @@ pub struct Mailbox {
     copied_end: *mut Term,
     /// Words of that copy.
     copied_words: u32,
+    /// Collections of the heap until then. After another one `copied_end` is an address and no more: the block may have
+    /// come back to it.
+    copied_at: u32,
     /// Words of the blocks of the messages; inexact beyond 2^32.
     words: u32,
     /// `save` was taken from a marker, and what it leads to was not looked at yet.
@@ -69,6 +80,7 @@ impl Mailbox {
             len: 0,
             copied_end: std::ptr::null_mut(),
             copied_words: 0,
+            copied_at: 0,
             words: 0,
             at_marker: false,
             markers: None,
@@ -176,6 +188,7 @@ pub fn has_current(cx: &mut Cx) -> bool {
 
 /// The current message, fetching from outside if need be; `None` if there is none. It may collect: no register is live.
 pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
+    cx.heap.window = false;
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
     loop {
@@ -269,6 +282,7 @@ pub unsafe fn walk_on(p: *mut process::Process) -> bool {
 
 /// The term of message `s`, in a place where code may use it.
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
+    debug_assert!(!cx.heap.window);
     m.copied_end = std::ptr::null_mut();
     let t = (*s).term;
     if t.is_immed() {
@@ -278,11 +292,13 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
     if !likely {
         fetch_ahead(s);
+        cx.heap.window = true;
         return t;
     }
     prefetch((*s).link.next as *const u8);
     let n = (*s).words();
     if n > COPY_WORDS || !(*s).plain() {
+        cx.heap.window = true;
         return t;
     }
     if cx.heap.free_words() < n {
@@ -290,6 +306,7 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         // it is the message would keep a block, and the next collection would have to come to it.
         crate::interp::collect(cx, n, 0);
         if cx.heap.free_words() < n {
+            cx.heap.window = true;
             return t;
         }
     }
@@ -298,11 +315,13 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         cx.heap.htop = before.add(n);
         m.copied_end = cx.heap.htop;
         m.copied_words = n as u32;
+        m.copied_at = cx.heap.collections;
         return c;
     }
     let c = copy::copy(t, &mut cx.heap);
     m.copied_end = cx.heap.htop;
     m.copied_words = cx.heap.htop.offset_from(before) as u32;
+    m.copied_at = cx.heap.collections;
     c
 }
 
@@ -313,9 +332,10 @@ pub fn loop_rec_end(cx: &mut Cx) {
         let Some(m) = (*cx.proc).mailbox.as_mut() else {
             return;
         };
+        cx.heap.window = false;
         let end = std::mem::replace(&mut m.copied_end, std::ptr::null_mut());
         // Nothing was made since, and no register that is read later holds it: the receive loop starts anew.
-        if !end.is_null() && cx.heap.htop == end {
+        if !end.is_null() && cx.heap.htop == end && cx.heap.collections == m.copied_at {
             cx.heap.htop = end.sub(m.copied_words as usize);
         }
         let s = *m.save;
@@ -331,6 +351,8 @@ pub fn remove_message(cx: &mut Cx) {
     unsafe {
         let p = &mut *cx.proc;
         stop_timer(p);
+        // From here on the block is a fragment of the heap, or nothing points to it.
+        cx.heap.window = false;
         let Some(m) = p.mailbox.as_mut() else { return };
         if (*m.save).is_null() {
             return;
@@ -390,6 +412,7 @@ pub fn timeout(cx: &mut Cx) {
     unsafe {
         let p = &mut *cx.proc;
         stop_timer(p);
+        cx.heap.window = false;
         crate::trace::timed_out(p);
         if let Some(m) = p.mailbox.as_mut() {
             m.save = &mut m.first;
@@ -399,6 +422,7 @@ pub fn timeout(cx: &mut Cx) {
 
 /// The receive has raised an exception: the next one starts at the first message.
 pub fn restart(cx: &mut Cx) {
+    cx.heap.window = false;
     // SAFETY: as in `loop_rec`.
     unsafe {
         if let Some(m) = (*cx.proc).mailbox.as_mut() {
