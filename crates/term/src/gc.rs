@@ -199,6 +199,14 @@ pub unsafe fn collect(
     moved
 }
 
+/// Ends the runtime: the heap is damaged, and whatever is done with it would do more damage.
+#[cold]
+#[inline(never)]
+pub(crate) fn fatal(what: &str) -> ! {
+    eprintln!("purlin: damaged heap: {what}");
+    std::process::abort();
+}
+
 /// A heap of fewer words than this is left alone when its process begins to wait, and so is one that may hold so much garbage.
 const REST_WORDS: usize = 4096;
 /// Words of the largest block that a heap gets at once because it has used as many before.
@@ -656,61 +664,91 @@ unsafe fn leave_regions(
     roots: &mut [&mut [Term]],
     seen: &[SeenRegion],
 ) -> usize {
-    let mut areas = Vec::new();
-    let (mut kept, mut left) = (0, 0);
-    for s in seen {
-        if s.many || s.region.words < LEAVE_ABOVE_WORDS {
-            continue;
-        }
-        let limit = (s.region.words / 16).min(LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed));
-        let mut n = 0;
-        for &t in &s.terms {
-            match words_inside(t, s.region, limit - n) {
-                Some(k) => n += k,
-                None => {
-                    n = usize::MAX;
-                    break;
-                }
-            }
-        }
-        if n != usize::MAX {
-            let (p, words) = s.region.area();
-            areas.push((p as usize, p as usize + words * 8));
-            kept += n;
-            left += words;
-        }
-    }
+    let (areas, kept, left) = worth_leaving(seen);
     if areas.is_empty() || left < all_words(heap) {
         return 0;
     }
-    areas.sort_unstable();
     let bound = all_words(heap) + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
     pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
 }
 
-/// Words of `t` that lie in a region, terms reached twice counted twice; None if more than `limit`.
-unsafe fn words_inside(t: Term, r: &Region, limit: usize) -> Option<usize> {
-    let (base, words) = r.area();
-    let inside =
-        |t: &Term| !t.is_immed() && (t.ptr() as usize).wrapping_sub(base as usize) < words * 8;
-    let mut n = 0;
-    let mut todo = vec![t];
-    while let Some(t) = todo.pop() {
-        let p = t.ptr();
-        let (a, b) = if t.is_list_ptr() {
-            n += 2;
-            (0, 2)
-        } else {
-            n += layout::object_words(p);
-            layout::term_range(p)
-        };
-        if n > limit {
-            return None;
+/// One of the regions that may be left.
+struct Leaving<'a> {
+    seen: &'a SeenRegion,
+    /// Addresses (start, end).
+    area: (usize, usize),
+    /// Words that may yet be copied out of it.
+    left: usize,
+}
+
+/// Which regions are worth leaving: their areas in order, the words that a pass copies out of them all at most, and the words
+/// that they have. What is copied is followed from region to region as that pass does, so what a term in one refers to in
+/// another counts there.
+unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>, usize, usize) {
+    let most = LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed);
+    let limit = |s: &SeenRegion| (s.region.words / 16).min(most);
+    let mut some: Vec<Leaving> = seen
+        .iter()
+        .filter(|s| !s.many && s.region.words >= LEAVE_ABOVE_WORDS && most > 0)
+        .map(|seen| {
+            let (p, words) = seen.region.area();
+            Leaving {
+                seen,
+                area: (p as usize, p as usize + words * 8),
+                left: 0,
+            }
+        })
+        .collect();
+    some.sort_unstable_by_key(|l| l.area);
+    // One that takes too much is not left, and then nothing is copied on its behalf: counted anew without it. Each round
+    // takes as many steps as may be copied.
+    for _ in 0..LEAVE_ROUNDS {
+        some.iter_mut().for_each(|l| l.left = limit(l.seen));
+        match count_out(&mut some) {
+            Ok(kept) => {
+                let words = some.iter().map(|l| l.seen.region.words).sum();
+                return (some.iter().map(|l| l.area).collect(), kept, words);
+            }
+            Err(i) => {
+                some.remove(i);
+            }
         }
-        todo.extend((a..b).map(|i| *p.add(i)).filter(inside));
     }
-    Some(n)
+    (Vec::new(), 0, 0)
+}
+
+/// Words that are copied out of the regions, what is reached twice counted twice; Err: which of them takes more than it may.
+unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
+    let mut n = 0;
+    let mut todo: Vec<Term> = Vec::new();
+    for k in 0..some.len() {
+        todo.extend_from_slice(&some[k].seen.terms);
+        let mut at = k;
+        while let Some(t) = todo.pop() {
+            if t.is_immed() {
+                continue;
+            }
+            let p = t.ptr();
+            let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
+            if !inside(&some[at]) {
+                let i = some.partition_point(|l| l.area.0 <= p as usize);
+                if i == 0 || !inside(&some[i - 1]) {
+                    continue;
+                }
+                at = i - 1;
+            }
+            let (words, (a, b)) = match t.is_list_ptr() {
+                true => (2, (0, 2)),
+                false => (layout::object_words(p), layout::term_range(p)),
+            };
+            let l = &mut some[at];
+            l.left = l.left.checked_sub(words).ok_or(at)?;
+            n += words;
+            todo.extend((a..b).map(|i| *p.add(i)));
+        }
+    }
+    Ok(n)
 }
 
 /// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
@@ -752,6 +790,9 @@ pub(crate) struct SeenRegion {
 
 /// Terms noted for each region.
 const SEEN_TERMS: usize = 64;
+
+/// So often it is tried to find regions that are worth leaving together.
+const LEAVE_ROUNDS: usize = 8;
 
 /// Regions of fewer words than this are not worth leaving.
 const LEAVE_ABOVE_WORDS: usize = 4096;
@@ -812,6 +853,7 @@ unsafe fn pass(
             matches!(kind, Kind::Full | Kind::Young).then_some(seen),
         ),
         top: block,
+        limit: stop,
         old_top: heap.old_htop,
     };
     // Kept until the copy is done: only it may be what keeps the regions alive.
@@ -836,8 +878,9 @@ unsafe fn pass(
             break;
         }
     }
-    debug_assert!(m.top <= stop);
-    debug_assert!(kind != Kind::Minor || m.old_top <= heap.old_hend);
+    if m.top > stop || m.old_top > heap.old_hend {
+        fatal("a collection ran out of room");
+    }
     let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
     let mut young = std::mem::take(&mut m.copied_off_heap);
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
@@ -948,6 +991,8 @@ struct Mover<'a> {
     copied_off_heap: OffHeap,
     notes: Notes<'a>,
     top: *mut Term,
+    /// Where the stack begins in the new block.
+    limit: *mut Term,
     old_top: *mut Term,
 }
 
@@ -1133,14 +1178,19 @@ impl Mover<'_> {
             return true;
         }
         let q = self.top;
+        let n = match t.is_list_ptr() {
+            true => 2,
+            false => layout::object_words(p),
+        };
+        // What is the heap's own was counted by the word; what comes from outside, by a walk.
+        if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
+            fatal("more is copied out of regions than was counted");
+        }
+        std::ptr::copy_nonoverlapping(p, q, n);
+        self.top = q.add(n);
         let c = if t.is_list_ptr() {
-            std::ptr::copy_nonoverlapping(p, q, 2);
-            self.top = q.add(2);
             Term::cons_at(q)
         } else {
-            let n = layout::object_words(p);
-            std::ptr::copy_nonoverlapping(p, q, n);
-            self.top = q.add(n);
             retain_object(q, &mut self.copied_off_heap);
             Term::boxed_at(q)
         };

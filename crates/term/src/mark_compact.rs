@@ -113,8 +113,8 @@ impl Map {
             }
         }
     }
-    /// Moves what lives and now lies at `from`, which is `to` or a block apart from it.
-    unsafe fn slide(&self, from: *mut Term) {
+    /// Moves what lives and now lies at `from`, which is `to` or a block apart from it. Gives the end of what was moved.
+    unsafe fn slide(&self, from: *mut Term) -> *mut Term {
         let mut to = self.to as *mut Term;
         let words = self.len >> 3;
         let mut i = 0;
@@ -143,6 +143,7 @@ impl Map {
                 i += 1;
             }
         }
+        to
     }
 }
 
@@ -296,7 +297,9 @@ pub(crate) unsafe fn collect(
     heap.collections = heap.collections.wrapping_add(1);
     let base = heap.old_heap as usize;
     let len = heap.old_htop as usize - base;
-    debug_assert!(len >> 3 <= MOST_WORDS);
+    if len >> 3 > MOST_WORDS {
+        gc::fatal("an old generation of more words than there are places for");
+    }
     let maps = (len >> 9) + 1;
     let mut m = Marker {
         map: Map {
@@ -371,7 +374,9 @@ pub(crate) unsafe fn collect(
         map.lead(heap.stop.add(i));
     }
     map.lead_area(heap.heap, heap.used_words());
-    map.slide(from);
+    if map.slide(from) != to.add(words) {
+        gc::fatal("a compaction moved other words than it had counted");
+    }
 
     let end = from.add(len >> 3);
     heap.old_heap = to;
