@@ -1,7 +1,12 @@
 //! Magic references: reference terms that own a native value (an ETS table's identity, an atomics array, the state of
 //! a BIF that yielded). The value is dropped with the last reference to it.
+//!
+//! A value may hold terms with magic references of their own (a match specification has another's reference as a constant),
+//! as deep as programs like. So dropping does not nest: while a thread drops a value, those whose last reference goes with it
+//! wait in a list of that thread, which is linked through their counts, and are dropped by the release that began.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The counted thing behind a magic reference. Made by [`MagicRef::new`], which gives it a reference number of its
@@ -32,7 +37,74 @@ impl MagicRef {
     pub unsafe fn release(p: *const MagicRef) {
         if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            drop(Box::from_raw(p as *mut MagicRef));
+            Self::end(p as *mut MagicRef);
         }
+    }
+    /// Drops a value that has no reference left, or has the release under way on this thread do so.
+    ///
+    /// # Safety
+    /// The count is 0, and nobody else knows `p`.
+    unsafe fn end(p: *mut MagicRef) {
+        let waiting = ENDING.get();
+        if waiting != 0 {
+            *(*p).refc.get_mut() = waiting;
+            ENDING.set(p as u64);
+            return;
+        }
+        ENDING.set(LAST);
+        let mut p = p;
+        loop {
+            drop(Box::from_raw(p));
+            let next = ENDING.get();
+            if next == LAST {
+                break;
+            }
+            p = next as *mut MagicRef;
+            ENDING.set(*(*p).refc.get_mut());
+        }
+        ENDING.set(0);
+    }
+}
+
+/// Ends the list of values to be dropped: no address.
+const LAST: u64 = 1;
+
+thread_local! {
+    /// 0, or the first of the values that wait to be dropped by the release under way. It needs no destructor, so it is
+    /// there as long as the thread is.
+    static ENDING: Cell<u64> = const { Cell::new(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alloc::Alloc;
+    use crate::frag::{Fragment, OwnedTerm};
+    use std::sync::Arc;
+
+    /// A value that holds the reference of the one before it.
+    #[expect(dead_code, reason = "kept to be dropped")]
+    struct Link(OwnedTerm, Arc<()>);
+    // SAFETY: this thread is the only one that has any.
+    unsafe impl Send for Link {}
+    // SAFETY: as above.
+    unsafe impl Sync for Link {}
+
+    #[test]
+    fn values_within_values_need_no_stack() {
+        const DEEP: u32 = 1_000_000;
+        let counted = Arc::new(());
+        let mut term = OwnedTerm::copy_of(crate::word::NIL);
+        for i in 0..DEEP {
+            let m = MagicRef::new([i, 0, 0], Box::new(Link(term, counted.clone())));
+            let mut f = Fragment::new();
+            // SAFETY: just made.
+            let t = unsafe { f.magic_ref(m) };
+            term = OwnedTerm::from_parts(t, f);
+        }
+        assert_eq!(Arc::strong_count(&counted), DEEP as usize + 1);
+        drop(term);
+        assert_eq!(Arc::strong_count(&counted), 1);
+        assert_eq!(ENDING.get(), 0);
     }
 }
