@@ -312,14 +312,17 @@ const CACHED: usize = 64;
 
 thread_local! {
     /// Named tables used last by this thread, by the low bits of the atom's index. An entry is right as long as the
-    /// table is alive and has that name: then no other can have it.
+    /// table is alive and has that name: then no other can have it. Nothing but named tables is here: others have names
+    /// too, by which they are not found.
     static NAMED: RefCell<[Option<Arc<Table>>; CACHED]> = const { RefCell::new([const { None }; CACHED]) };
+    /// The table that this thread found last by the numbers of its tid.
+    static NUMBERED: RefCell<Option<Arc<Table>>> = const { RefCell::new(None) };
 }
 
 /// The table that `t` names, if `who` may do with it what it wants.
 ///
-/// The reference is good for the native call: the tid is held by the caller, and a named table by this thread until it
-/// looks up another name, which natives do not do while they use one.
+/// The reference is good for the native call: the tid is held by the caller, and a table that was found by its name or
+/// numbers by this thread until it looks up another so, which natives do not do while they use one.
 #[inline]
 pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
     let table: &'a Table = if t.is_atom() {
@@ -367,18 +370,14 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
 /// A tid that has been through the external format is an ordinary reference.
 #[cold]
 fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
-    let all = locked!(registry().all.shard(num[0] as u64), read);
-    let t = all.get(&num)?;
-    let m = t.magic.load(Ordering::Acquire);
-    if m.is_null() {
-        return None;
-    }
-    NAMED.with(|c| {
-        let mut c = c.borrow_mut();
-        let slot = num[0] as usize % CACHED;
-        c[slot] = Some(t.clone());
-        // SAFETY: as in by_name.
-        c[slot].as_ref().map(|t| unsafe { &*Arc::as_ptr(t) })
+    let t = locked!(registry().all.shard(num[0] as u64), read)
+        .get(&num)
+        .cloned()?;
+    NUMBERED.with(|c| {
+        // SAFETY: the cache holds the table until another is found so; see `find`.
+        let found = unsafe { &*Arc::as_ptr(&t) };
+        *c.borrow_mut() = Some(t);
+        Some(found)
     })
 }
 
