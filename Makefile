@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak selfbuild setup
+.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak hunt selfbuild setup
 all:
 	cargo build --release
 
@@ -74,3 +74,7 @@ fuzz: setup
 # names some of its workers. LOAD=chaos: processes that do to each other whatever they may.
 soak: setup
 	@LOAD=$(LOAD) sh scripts/soak.sh $(or $(SECONDS),60) $(WORKERS)
+
+# Random programs about memory for SECONDS (60), in modes at random. SEED=N MODES="release,S1" make hunt runs one again.
+hunt: setup
+	@sh scripts/hunt.sh $(or $(SECONDS),60)
