@@ -38,7 +38,20 @@ scaled(N) ->
 mix(I) -> erlang:phash2({I, hunt}, 1 bsl 27).
 
 %% Recipes by number: of any kind, the large ones more seldom; of small values; of bit strings; of lists.
-id(I) ->
+id(I) -> case get(hunt_kind) of undefined -> any(I); K -> {K, mix(I)} end.
+ids(I) -> wanted(small(I), [0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 17, 18, 20, 22, 24]).
+idb(I) -> wanted(bits(I), [17, 18, 19, 20, 21, 22, 23]).
+idl(I) -> wanted(list(I), [7, 8, 10, 28, 31, 32]).
+
+%% The kind that is wanted, if it is one of those that may be.
+wanted({_, N} = R, Kinds) ->
+    K = get(hunt_kind),
+    case lists:member(K, Kinds) of
+        true -> {K, N};
+        false -> R
+    end.
+
+any(I) ->
     case mix(I) of
         N when N rem 1024 < 8 -> {27, N bsr 10};
         N when N rem 1024 < 24 -> {16, N bsr 10};
@@ -46,13 +59,13 @@ id(I) ->
         N when N rem 1024 < 80 -> {13, N bsr 10};
         N -> {element(1 + (N bsr 10) rem 31, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 32, 33, 34}), N bsr 4}
     end.
-ids(I) -> N = mix(I + 1), {element(1 + N rem 16, {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 17, 18, 20, 22, 24}), N bsr 4}.
-idb(I) ->
+small(I) -> N = mix(I + 1), {element(1 + N rem 16, {0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 17, 18, 20, 22, 24}), N bsr 4}.
+bits(I) ->
     case mix(I + 2) of
         N when N rem 64 =:= 0 -> {19, N bsr 6};
         N -> {element(1 + (N bsr 6) rem 6, {17, 18, 20, 21, 23, 18}), N bsr 5}
     end.
-idl(I) -> N = mix(I + 3), {element(1 + N rem 6, {7, 8, 10, 28, 31, 32}), N bsr 4}.
+list(I) -> N = mix(I + 3), {element(1 + N rem 6, {7, 8, 10, 28, 31, 32}), N bsr 4}.
 
 v({K, N}) when is_integer(K) -> k(K, N);
 v({hd, R}) -> hd(v(R));
@@ -376,8 +389,15 @@ rest(All, Left) ->
 
 work(0, _, _, Kept) -> [chk0(V, R) || {R, V} <- Kept];
 work(N, E, Steps, Kept) ->
-    K = rand:uniform(Steps),
     I = rand:uniform(1 bsl 24),
+    K = case map_get(module, E) of
+            hunt_0 ->
+                %% Each step with each kind of value.
+                At = N * 4 + map_get(me, E),
+                put(hunt_kind, At div Steps rem 35),
+                1 + At rem Steps;
+            _ -> rand:uniform(Steps)
+        end,
     put(hunt_step, {K, I}),
     L = (map_get(module, E)):step(K, I, E),
     case rand:uniform(12) of
