@@ -345,7 +345,19 @@ pub const HEADERS: &[&str] = &[
 const MAX_NAME_BYTES: usize = 50;
 
 /// Parses a packet whose length is [`length`]'s. `in_headers` is the connection's HTTP state, which this moves on.
+///
+/// The packet may have been measured as one of another kind, where a socket's kind is changed in the midst of it. What is
+/// too short to be of this kind is given whole.
 pub fn parse<'a>(kind: Kind, packet: &'a [u8], in_headers: &mut bool) -> Parsed<'a> {
+    let head = match kind {
+        Kind::Length(l) => l as usize,
+        Kind::FastCgi => 8 + packet.get(6).map_or(0, |&padding| padding as usize),
+        Kind::SslTls => 5,
+        _ => 0,
+    };
+    if packet.len() < head {
+        return Parsed::Plain(packet);
+    }
     match kind {
         Kind::Length(l) => Parsed::Plain(&packet[l as usize..]),
         Kind::FastCgi => Parsed::Plain(&packet[..packet.len() - packet[6] as usize]),
