@@ -142,7 +142,9 @@ impl Base {
     /// It is opened by a process, for something of that name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {
         if self.traced_for(flag::PORTS) {
-            let name: String = name.iter().map(|&b| char::from(b)).collect();
+            // As much as an atom has room for.
+            let bytes = name.iter().take(atom::MAX_CHARS);
+            let name: String = bytes.map(|&b| char::from(b)).collect();
             self.tell_tracer(&[open(), by, atom::intern(&name)]);
         }
     }
