@@ -36,8 +36,9 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
     }
     let (caller, told) = beyond(cx.heap.stop);
     let Some(p) = calls::pass(cx, pc, caller) else {
-        // Cleared just now: what stands there is what it was.
-        return (pc, *(pc as *const u16));
+        // Cleared just now: what stands there is what it was. A word of an export stands for what the export leads to.
+        let to = calls::behind_gate(pc).unwrap_or(pc);
+        return (to, *(to as *const u16));
     };
     // What the match specification made is in fragments; registers stay where they are.
     let (m, f, n) = p.mfa;

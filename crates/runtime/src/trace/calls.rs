@@ -244,6 +244,9 @@ pub fn outdated(code: std::ops::Range<usize>) {
     }
     let mut t = table().write().unwrap_or_else(|e| e.into_inner());
     t.by_name.retain(|_, b| !code.contains(&b.entry));
+    // A process that is about to run the word that an export led to is in no code of the module: nothing may lead it there
+    // any more, since the purge wouldn't find it.
+    t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
         *b.wanted.lock().unwrap_or_else(|e| e.into_inner()) = Wanted::default();
         // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
@@ -261,14 +264,26 @@ unsafe fn patch(entry: usize, to: u16) {
     (*(entry as *const AtomicU16)).store(to, Ordering::Release);
 }
 
+/// Words with breakpoints, by the addresses of their exports. None ever goes.
+static GATES: Mutex<Option<HashMap<usize, &'static [u64; 1]>>> = Mutex::new(None);
+
 /// The word with a breakpoint that an export leads to while calls from other modules are traced.
 fn gate(e: &Export) -> &'static [u64; 1] {
-    static GATES: Mutex<Option<HashMap<usize, &'static [u64; 1]>>> = Mutex::new(None);
     let mut g = GATES.lock().unwrap_or_else(|e| e.into_inner());
     let key = e as *const Export as usize;
     g.get_or_insert_default()
         .entry(key)
         .or_insert_with(|| Box::leak(Box::new([u64::from(number())])))
+}
+
+/// Where the export leads now that led to the word at `pc`; None: no export ever did.
+#[cold]
+pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
+    let g = GATES.lock().unwrap_or_else(|e| e.into_inner());
+    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| w.as_ptr() == pc)?;
+    // SAFETY: the address of an export, which are never freed.
+    let e = unsafe { &*(e as *const Export) };
+    Some(e.address.load(Ordering::Acquire))
 }
 
 /// Changes what is wanted of the functions that match; how many there are. `m`, `f`: atoms, `_` for all; `arity`: None
