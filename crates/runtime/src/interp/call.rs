@@ -100,19 +100,20 @@ unsafe fn used_up_ext(
     yield_at(cx, pc, e, hp, reds, live)
 }
 
-/// A call of fun `f` with `n` arguments.
+/// A call of fun `f` with `n` arguments, whose code starts at `pc`: it is not looked up again, since a purge may have begun
+/// that has the fun lead nowhere. The heap's top stands in the context.
 #[cold]
 #[inline(never)]
 unsafe fn used_up_fun(
     cx: *mut Cx,
     f: Term,
     e: *mut Term,
-    hp: *mut Term,
+    pc: *const u64,
     reds: i64,
     n: usize,
 ) -> Exit {
     (*cx).reds = reds;
-    let pc = fun_target(cx, f, n);
+    let hp = (*cx).heap.htop;
     if saved::goes_on(&mut *cx, call_of_fun(f)) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
@@ -158,7 +159,8 @@ macro_rules! call_fun_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $f:expr, $n:expr) => {{
         let reds = $reds - 1;
         if reds <= 0 {
-            return used_up_fun($cx, $f, $e, $hp, reds, $n);
+            (*$cx).heap.htop = $hp;
+            return used_up_fun($cx, $f, $e, $to, reds, $n);
         }
         go!($cx, $to, $e, $hp, reds)
     }};
