@@ -1,0 +1,25 @@
+//! Ten seconds of `make hunt`: random programs about memory, whose values all carry what they must be. The seeds that found
+//! something once run first.
+
+use std::process::Command;
+
+#[test]
+fn no_memory_is_damaged() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let out = Command::new("sh")
+        .args(["scripts/hunt.sh", "10"])
+        .current_dir(root)
+        .env("PURLIN", env!("CARGO_BIN_EXE_purlin"))
+        .env("DEBUG", "/nonexistent")
+        .output()
+        .expect("sh runs");
+    let text =
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{text}");
+    // Fewer would mean that they could not be written, or not run.
+    let programs = String::from_utf8_lossy(&out.stdout)
+        .lines()
+        .last()
+        .and_then(|l| l.split(' ').next()?.parse::<u32>().ok());
+    assert!(programs.is_some_and(|n| n >= 5), "{text}");
+}
