@@ -356,7 +356,7 @@ kind(appending) ->
     Rec = t("{b, [R, {ap, hunt_v, numbers, [{q, N}, {q, Top}, {q, ~w}]}]}", [W]),
     also(t("~s(0, _, _, _, _, K) -> K;~n"
            "~s(N, Top, B, R, E, K) ->~n    A = <<B/bits, N:~w>>,~n    K1 = case N rem ~w of~n        0 -> [{~s, A} | K];~n        1 -> [{{b, [~s, {q, <<N:24>>}]}, <<A/bits, N:24>>} | K];~n"
-           "        2 -> self() ! {junk, ~s, A}, K;~n        3 -> <<C:20/bits, D/bits>> = A, [{{bits, 0, 20, ~s}, C}, {{rest, 20, ~s}, D} | K];~n        4 -> server(E, N) ! {hold, {self(), N rem 3}, ~s, A}, K;~n"
+           "        2 -> self() ! {junk, ~s, A}, K;~n        3 when bit_size(A) >= 20 -> <<C:20/bits, D/bits>> = A, [{{bits, 0, 20, ~s}, C}, {{rest, 20, ~s}, D} | K];~n        4 -> server(E, N) ! {hold, {self(), N rem 3}, ~s, A}, K;~n"
            "        5 -> collect(N rem 3, E), K;~n        6 -> self() ! {junk, ~s, {A, <<A/bits, 0:9>>, A}}, K;~n        _ -> K end,~n    ~s(N - 1, Top, ~s, R, E, lists:sublist(K1, 9)).~n~n",
            [F, F, W, pick([7, 20, 60]), Rec, Rec, Rec, Rec, Rec, Rec, ["{t, [", Rec, ", {b, [", Rec, ", {q, <<0:9>>}]}, ", Rec, "]}"], F, "A"])),
     N = pick([10, 60, 300]),
@@ -440,7 +440,7 @@ kind(lists) ->
     {C, R} = pick([{"lists:reverse(V)", "{ap, lists, reverse, [R]}"}, {"lists:sort(V)", "{ap, lists, sort, [R]}"}, {"lists:usort(V)", "{ap, lists, usort, [R]}"},
                    {"V ++ V", "{ap, lists, append, [R, R]}"}, {"[A || A <- V, {A, X} =/= O]", "R"}, {"lists:append([[A] || A <- V])", "R"},
                    {"begin {La, Lb} = lists:split(length(V) div 2, V), La ++ Lb end", "R"}, {"tl([X | V])", "R"}, {"[A || {_, A} <- lists:zip(lists:seq(1, length(V)), V)]", "R"},
-                   {"tuple_to_list(list_to_tuple(V))", "R"}, {"lists:flatten([V, [V | V]])", "{ap, lists, flatten, [{l, [R, {c, R, R}]}]}"},
+                   {"tuple_to_list(list_to_tuple(V))", "R"}, {"lists:append(V, [X])", "{ap, lists, append, [R, {l, [RX]}]}"},
                    {"lists:foldr(fun(A, B) -> [A | B] end, [], V)", "R"}]),
     t("[{~s, ~s}, {R, V}] ++ case V of~n~s end", [R, C, written(clauses("R"))]);
 kind(regions) ->
