@@ -34,7 +34,7 @@ pub enum Opnd {
     W,
     /// 64 bits: an address or a raw number.
     Q,
-    /// Words behind the instruction; their number stands in an operand before.
+    /// Words behind the instruction; their number stands in an operand before. Only memory bounds how many a module has.
     List,
 }
 
@@ -211,7 +211,7 @@ specific_ops! {
     PutTuple put_tuple [R, W, List] "dst = {list}";
     PutTuple2 put_tuple_2 [V, V, R] "dst = {a, b}";
     PutTuple3 put_tuple_3 [V, V, V, R] "dst = {a, b, c}";
-    UpdateRecord update_record [S, D, H, H, List] "dst = copy of tuple of size; count of (index, value) pairs";
+    UpdateRecord update_record [S, D, W, W, List] "dst = copy of tuple of size; count of (index, value) pairs";
     // Tests.
     IsLt is_lt [L, V, V] "else jump";
     IsGe is_ge [L, V, V] "else jump";
@@ -312,10 +312,10 @@ specific_ops! {
     FDiv fdiv [H, H, H] "fr = a / b";
     FNegate fnegate [H, H] "fr = -a";
     // Maps.
-    PutMapAssoc put_map_assoc [L, S, D, H, H, List] "dst = map with pairs; live, words of list";
-    PutMapExact put_map_exact [L, S, D, H, H, List] "dst = map with existing keys updated";
-    HasMapFields has_map_fields [L, S, H, List] "else jump";
-    GetMapElements get_map_elements [L, S, H, List] "read key, register pairs, else jump";
+    PutMapAssoc put_map_assoc [L, S, D, H, W, List] "dst = map with pairs; live, words of list";
+    PutMapExact put_map_exact [L, S, D, H, W, List] "dst = map with existing keys updated";
+    HasMapFields has_map_fields [L, S, W, List] "else jump";
+    GetMapElements get_map_elements [L, S, W, List] "read key, register pairs, else jump";
     // Bit syntax: matching.
     BsStartMatch bs_start_match [L, S, D, H, H] "dst = match context; live, save slots";
     BsContext bs_context [L, R, H] "bs_start_match of a register into itself, without save slots; live";
@@ -338,12 +338,12 @@ specific_ops! {
     BsGetTail bs_get_tail [S, D, H] "dst = rest as bitstring; live";
     BsGetPosition bs_get_position [S, D, H] "dst = offset";
     BsSetPosition bs_set_position [S, S] "offset = src";
-    BsMatch bs_match [L, S, H, List] "match commands";
+    BsMatch bs_match [L, S, W, List] "match commands";
     BsContextToBinary bs_context_to_binary [S] "match context becomes a bitstring again";
     BsSave bs_save [S, H] "note position in a slot";
     BsRestore bs_restore [S, H] "back to a slot's position";
     // Bit syntax: construction.
-    BsCreateBin bs_create_bin [L, D, W, H, H, List] "dst = segments; heap words, live, words of list";
+    BsCreateBin bs_create_bin [L, D, W, H, W, List] "dst = segments; heap words, live, words of list";
     BsInit bs_init [L, S, W, H, H, D] "start: size, heap words, live, unit 1 or 8";
     BsAppend bs_append [L, S, W, H, W, S, D] "start behind a binary: extra size, heap, live, unit, binary";
     BsPrivateAppend bs_private_append [L, S, W, S, D] "start behind a binary nobody else holds";

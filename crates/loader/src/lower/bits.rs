@@ -315,7 +315,7 @@ fn create(l: &mut Lower, a: &[Operand]) {
             words.extend([v, size]);
         }
     }
-    let n = Arg::H(words.len() as u32);
+    let n = Arg::W(words.len() as u32);
     l.e.op_list(
         Op::BsCreateBin,
         &[l.label(a[0]), d, l.heap(a[1]), l.h(a[2]), n],
@@ -397,6 +397,6 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
             }
         }
     }
-    let n = Arg::H(out.len() as u32);
+    let n = Arg::W(out.len() as u32);
     l.e.op_list(Op::BsMatch, &[l.label(a[0]), c, n], &out);
 }

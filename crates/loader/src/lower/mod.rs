@@ -544,9 +544,9 @@ impl Lower<'_> {
                         o => self.s(o).source_raw(),
                     })
                     .collect();
-                let n = Arg::H(words.len() as u32 / 2);
-                self.e
-                    .op_list(Op::UpdateRecord, &[s, d, self.h(a[1]), n], &words);
+                let n = Arg::W(words.len() as u32 / 2);
+                let size = Arg::W(self.u(a[1]) as u32);
+                self.e.op_list(Op::UpdateRecord, &[s, d, size, n], &words);
             }
             g::BADMATCH => self.ss(Op::Badmatch, &a[..1]),
             g::CASE_END => self.ss(Op::CaseEnd, &a[..1]),
@@ -846,7 +846,7 @@ impl Lower<'_> {
             .iter()
             .map(|w| w.source_raw())
             .collect();
-        let n = Arg::H(words.len() as u32);
+        let n = Arg::W(words.len() as u32);
         self.e
             .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], &words);
     }
@@ -857,7 +857,7 @@ impl Lower<'_> {
             .iter()
             .map(|w| w.source_raw())
             .collect();
-        let n = Arg::H(words.len() as u32);
+        let n = Arg::W(words.len() as u32);
         self.e.op_list(op, &[self.label(a[0]), s, n], &words);
     }
 }

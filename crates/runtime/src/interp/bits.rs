@@ -677,7 +677,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
     let c = Ctx::of(r.s(cx));
-    let n = r.h() as usize;
+    let n = r.w() as usize;
     let list = r.end();
     let word = |k: usize| *list.add(k);
     let e = cx.heap.stop;

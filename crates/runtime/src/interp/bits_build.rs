@@ -195,7 +195,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let d = r.d();
     let heap = r.w() as usize;
     let live = r.h() as usize;
-    let n = r.h() as usize;
+    let n = r.w() as usize;
     let list = r.end();
     let e = cx.heap.stop;
     let number = |k: usize| (*list.add(k + 2) >> 32) as usize;

@@ -317,8 +317,8 @@ op!(op_put_tuple_3<A: Src, B: Src, C2: Src, D: Dst>(cx, pc, e, hp, reds, u) {
 });
 op!(op_update_record(cx, pc, e, hp, reds, u) {
     let t = source(cx, e, q(u, 0)).ptr();
-    let (d, size, n) = (*u.add(4), h(u, 5), h(u, 6));
-    let list = pc.add(words(7));
+    let (d, size, n) = (*u.add(4), w(u, 5), w(u, 7));
+    let list = pc.add(words(9));
     std::ptr::copy_nonoverlapping(t, hp, size + 1);
     for i in 0..n {
         *hp.add(*list.add(2 * i) as usize) = source(cx, e, *list.add(2 * i + 1));

@@ -398,7 +398,7 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
     let mut m = r.s(cx);
     let d = r.d();
     let live = r.h() as usize;
-    let n = r.h() as usize;
+    let n = r.w() as usize;
     let list = r.end();
     let e = cx.heap.stop;
     if !m.is_map() {
@@ -444,7 +444,7 @@ unsafe fn has_map_fields(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
     let m = r.s(cx);
-    let n = r.h() as usize;
+    let n = r.w() as usize;
     let list = r.end();
     for i in 0..n {
         let k = source(cx, cx.heap.stop, *list.add(i));
@@ -458,7 +458,7 @@ unsafe fn get_map_elements(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut r = Rd::new(pc);
     let to = r.l();
     let m = r.s(cx);
-    let n = r.h() as usize;
+    let n = r.w() as usize;
     let list = r.end();
     let e = cx.heap.stop;
     for i in (0..n).step_by(2) {
