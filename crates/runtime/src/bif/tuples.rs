@@ -5,7 +5,7 @@ use purlin_term::layout::object_words;
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 
-/// Most elements of a tuple.
+/// Most elements of a tuple that is made by its size, from a list or by `append_element/2`.
 pub const MAX_ARITY: usize = (1 << 24) - 1;
 
 /// The zero-based position that the one-based `n` names in a tuple of `len` elements.
@@ -59,10 +59,8 @@ fn append_element_2(cx: &mut Cx, [t, v]: [Term; 2]) -> BifResult {
 
 fn insert_element_3(cx: &mut Cx, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    // Without a limit, as in stock.
     let i = position(n, e.len() + 1)?;
-    if e.len() >= MAX_ARITY {
-        return Err(Fail::Badarg);
-    }
     Ok(build(cx, e.len() + 1, |to| {
         to[..i].copy_from_slice(&e[..i]);
         to[i] = v;

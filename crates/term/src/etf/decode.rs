@@ -89,8 +89,6 @@ pub struct Options<'a> {
 
 /// The largest bignum, in bytes.
 const MAX_BIG_BYTES: usize = ((1 << 19) - 1) * 8;
-/// The largest tuple, in elements.
-const MAX_TUPLE: usize = (1 << 24) - 1;
 /// Deflate cannot shrink data more than this.
 const MAX_INFLATION: usize = 1040;
 
@@ -475,8 +473,6 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 };
                 if n == 0 {
                     a.tuple(&[])
-                } else if n > MAX_TUPLE {
-                    return self.bad();
                 } else {
                     return self.open(Kind::Tuple, n);
                 }
