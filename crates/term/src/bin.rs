@@ -1,7 +1,8 @@
 //! Reference-counted binaries: bytes outside every heap.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::fence::{self, Kind};
+use std::alloc::{Layout, handle_alloc_error, realloc};
+use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
 /// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the single writer of a
 /// writable binary appends behind the bytes that others may see.
@@ -37,7 +38,7 @@ impl RcBin {
         let l = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8).ok()?;
         // SAFETY: the layout has a non-zero size; fields are written before the block is used.
         unsafe {
-            let p = alloc(l) as *mut RcBin;
+            let p = fence::allocate(Kind::Binary, l) as *mut RcBin;
             if p.is_null() {
                 return None;
             }
@@ -78,6 +79,9 @@ impl RcBin {
     /// As for [`RcBin::grow`].
     pub unsafe fn try_grow(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
         let old = (*p).capacity;
+        if fence::on() {
+            return Self::try_move(p, capacity);
+        }
         let size = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8)
             .ok()?
             .size();
@@ -88,6 +92,17 @@ impl RcBin {
         (*q).capacity = capacity;
         TOTAL.fetch_add(capacity, Ordering::Relaxed);
         TOTAL.fetch_sub(old, Ordering::Relaxed);
+        Some(q)
+    }
+    /// The same, where it must not lie where it was.
+    #[cold]
+    unsafe fn try_move(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
+        let old = (*p).capacity;
+        let q = Self::try_alloc(capacity)?;
+        std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
+        *(*q).used.get_mut() = *(*p).used.get_mut();
+        TOTAL.fetch_sub(old, Ordering::Relaxed);
+        fence::deallocate(p as *mut u8, Self::layout(old));
         Some(q)
     }
     /// Counts one more holder.
@@ -105,9 +120,9 @@ impl RcBin {
     #[inline]
     pub unsafe fn release(p: *const RcBin) {
         if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+            atomic::fence(Ordering::Acquire);
             TOTAL.fetch_sub((*p).capacity, Ordering::Relaxed);
-            dealloc(p as *mut u8, Self::layout((*p).capacity));
+            fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
         }
     }
 }

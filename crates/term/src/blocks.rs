@@ -6,9 +6,12 @@
 //! [`SPARE_BYTES`], or a part of what such blocks take in all, and not beyond a second without use
 //! ([`release_unused`]). A block that is wanted and larger than any kept one is made out of one of those, so that what
 //! is kept comes on top of what is in use only where it is used again.
+//!
+//! With a fence ([`crate::fence`]) none of that is so: blocks come from there, and nothing is kept.
 
 use crate::away;
 use crate::counts;
+use crate::fence::{self, Kind};
 use crate::sys;
 use crate::word::Term;
 use std::cell::{Cell, UnsafeCell};
@@ -145,6 +148,7 @@ fn map(bytes: usize) -> usize {
 fn unmap(at: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(sys::page_bytes());
     let most = match is_crowded() {
+        _ if fence::on() => 0,
         true => SPARE_IN_CROWD,
         false => SPARE_BYTES.max(mapped_bytes() / SPARE_PART),
     };
@@ -206,7 +210,7 @@ thread_local! {
 /// Has `f` do something with the stash for blocks of so many words, where this thread has one.
 #[inline]
 fn with_stash<R>(words: usize, f: impl FnOnce(&mut Stash) -> Option<R>) -> Option<R> {
-    if words > STASH_WORDS || counts::share() == 0 {
+    if words > STASH_WORDS || counts::share() == 0 || fence::on() {
         return None;
     }
     // SAFETY: of this thread; `f` doesn't come back here.
@@ -283,7 +287,8 @@ fn take_warm(words: usize) -> Option<*mut Term> {
 
 /// Keeps a block, in place of those that were freed longest ago; None if it is not kept.
 fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
-    if words <= STASH_WORDS || is_crowded() || AT_ONCE.get() || counts::share() == 0 {
+    if words <= STASH_WORDS || is_crowded() || AT_ONCE.get() || counts::share() == 0 || fence::on()
+    {
         return None;
     }
     WARM_BLOCKS.with(|w| {
@@ -310,6 +315,11 @@ fn layout(words: usize) -> std::alloc::Layout {
 /// A block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
     counts::add(|c| &c.heap_bytes, words * 8);
+    if fence::on()
+        && let Some(p) = fence::alloc(Kind::Heap, words * 8)
+    {
+        return p as *mut Term;
+    }
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         map(words * 8) as *mut Term
@@ -330,11 +340,15 @@ pub fn alloc_block(words: usize) -> *mut Term {
 ///
 /// # Safety
 /// `p` came from [`alloc_block`] with the same number of words (or is null) and is not used afterwards.
+#[track_caller]
 pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
         return;
     }
     counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
+    if fence::owns(p) {
+        return fence::free(p);
+    }
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
         unmap(p as usize, words * 8);
@@ -348,12 +362,13 @@ pub fn is_mapped(words: usize) -> bool {
     words > MAP_ABOVE_WORDS
 }
 
-/// Makes a mapped block larger: where it is now, with all its words. None where that takes a new block.
+/// Makes a mapped block larger: where it is now, with all its words. None where that takes a new block, as it does with a
+/// fence.
 ///
 /// # Safety
 /// `p` came from [`alloc_block`] with `words` and is not used afterwards if there is a result, save through that.
 pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option<*mut Term> {
-    if words <= MAP_ABOVE_WORDS {
+    if words <= MAP_ABOVE_WORDS || fence::on() {
         return None;
     }
     let page = sys::page_bytes();
@@ -367,9 +382,9 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
     Some(q as *mut Term)
 }
 
-/// Whether [`cut_block`] may be called.
+/// Whether [`cut_block`] may be called. With a fence what is left of a block would not end at its end.
 pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
-    to < words && to > MAP_ABOVE_WORDS
+    to < words && to > MAP_ABOVE_WORDS && !fence::on()
 }
 
 /// Gives back the end of a block.

@@ -2,8 +2,10 @@
 //! full grows by them until its next collection, and native tables keep terms in them.
 
 use crate::alloc::Alloc;
+use crate::fence::{self, Kind};
 use crate::heap::OffHeap;
 use crate::word::Term;
+use std::alloc::Layout;
 
 /// One or more malloc'ed blocks of terms with their off-heap list. Dropping it does NOT release what its terms own
 /// (most fragments end by being moved into a heap); [`Fragment::destroy`] does.
@@ -14,11 +16,26 @@ pub struct Fragment {
 }
 
 struct Block {
-    mem: Box<[std::mem::MaybeUninit<u64>]>,
+    /// A block of [`layout`], for so many words: one at least.
+    mem: *mut Term,
+    words: usize,
     /// Words in front that hold no terms.
     first: usize,
     /// Words in use, those in front included.
     used: usize,
+}
+
+fn layout(words: usize) -> Layout {
+    // A request beyond the address space is answered like any other that cannot be met.
+    Layout::array::<u64>(words)
+        .unwrap_or_else(|_| std::alloc::handle_alloc_error(Layout::new::<u64>()))
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: a fragment owns its blocks, which were allocated with that layout.
+        unsafe { fence::deallocate(self.mem as *mut u8, layout(self.words)) };
+    }
 }
 
 // SAFETY: a fragment owns its memory; whoever holds it is its only user.
@@ -35,24 +52,42 @@ impl Fragment {
     /// A fragment with room for `words` words in one block.
     pub fn with_capacity(words: usize) -> Fragment {
         let mut f = Fragment::new();
-        f.push_block(words);
+        if words > 0 {
+            f.push_block(words);
+        }
         f
     }
-    /// A full block whose terms start at word `first`: what a message came in.
-    pub fn from_block(
-        mem: Box<[std::mem::MaybeUninit<u64>]>,
+    /// A full block of so many words whose terms start at word `first`: what a message came in.
+    ///
+    /// # Safety
+    /// The block came from [`fence::allocate`] with the layout of an array of as many words (one at least), and belongs to
+    /// the fragment from now on.
+    pub unsafe fn from_block(
+        mem: *mut Term,
+        words: usize,
         first: usize,
         off_heap: OffHeap,
     ) -> Fragment {
-        let used = mem.len();
         let mut f = Fragment::new();
-        f.blocks.push(Block { mem, first, used });
+        f.blocks.push(Block {
+            mem,
+            words,
+            first,
+            used: words,
+        });
         f.off_heap = off_heap;
         f
     }
     fn push_block(&mut self, words: usize) {
+        let l = layout(words);
+        // SAFETY: the layout has a size.
+        let mem = unsafe { fence::allocate(Kind::Fragment, l) };
+        if mem.is_null() {
+            std::alloc::handle_alloc_error(l);
+        }
         self.blocks.push(Block {
-            mem: Box::new_uninit_slice(words),
+            mem: mem as *mut Term,
+            words,
             first: 0,
             used: 0,
         });
@@ -61,11 +96,11 @@ impl Fragment {
     #[inline]
     pub fn bump(&mut self, words: usize) -> Option<*mut Term> {
         let b = self.blocks.last_mut()?;
-        if b.mem.len() - b.used < words {
+        if b.words - b.used < words {
             return None;
         }
         // SAFETY: within the block.
-        let p = unsafe { b.mem.as_mut_ptr().add(b.used) } as *mut Term;
+        let p = unsafe { b.mem.add(b.used) };
         b.used += words;
         Some(p)
     }
@@ -73,7 +108,8 @@ impl Fragment {
     pub fn areas(&self) -> impl Iterator<Item = (*mut Term, usize)> + '_ {
         self.blocks
             .iter()
-            .map(|b| (b.mem[b.first..].as_ptr() as *mut Term, b.used - b.first))
+            // SAFETY: within the block.
+            .map(|b| (unsafe { b.mem.add(b.first) }, b.used - b.first))
     }
     /// Words in use.
     pub fn used_words(&self) -> usize {
@@ -81,7 +117,7 @@ impl Fragment {
     }
     /// Words allocated.
     pub fn capacity_words(&self) -> usize {
-        self.blocks.iter().map(|b| b.mem.len()).sum()
+        self.blocks.iter().map(|b| b.words).sum()
     }
     /// Frees the fragment and releases what its terms own.
     ///

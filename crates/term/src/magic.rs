@@ -5,9 +5,11 @@
 //! as deep as programs like. So dropping does not nest: while a thread drops a value, those whose last reference goes with it
 //! wait in a list of that thread, which is linked through their counts, and are dropped by the release that began.
 
+use crate::fence::{self, Kind};
+use std::alloc::Layout;
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{self, AtomicU64, Ordering};
 
 /// The counted thing behind a magic reference. Made by [`MagicRef::new`], which gives it a reference number of its
 /// own; look up by downcasting `value`.
@@ -20,11 +22,20 @@ pub struct MagicRef {
 impl MagicRef {
     /// A new value with count 0: the first term made from it counts it to 1.
     pub fn new(num: [u32; 3], value: Box<dyn Any + Send + Sync>) -> *const MagicRef {
-        Box::into_raw(Box::new(MagicRef {
-            refc: AtomicU64::new(0),
-            num,
-            value,
-        }))
+        let l = Layout::new::<MagicRef>();
+        // SAFETY: the layout has a size; the memory is fresh and written whole.
+        unsafe {
+            let p = fence::allocate(Kind::Magic, l) as *mut MagicRef;
+            if p.is_null() {
+                std::alloc::handle_alloc_error(l);
+            }
+            p.write(MagicRef {
+                refc: AtomicU64::new(0),
+                num,
+                value,
+            });
+            p
+        }
     }
     /// Counts one more holder.
     pub fn retain(&self) {
@@ -36,7 +47,7 @@ impl MagicRef {
     /// The caller held a count, and does not touch `p` afterwards.
     pub unsafe fn release(p: *const MagicRef) {
         if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+            atomic::fence(Ordering::Acquire);
             Self::end(p as *mut MagicRef);
         }
     }
@@ -54,7 +65,8 @@ impl MagicRef {
         ENDING.set(LAST);
         let mut p = p;
         loop {
-            drop(Box::from_raw(p));
+            std::ptr::drop_in_place(p);
+            fence::deallocate(p as *mut u8, Layout::new::<MagicRef>());
             let next = ENDING.get();
             if next == LAST {
                 break;

@@ -9,9 +9,15 @@
 //! counted by their holders and freed by the last: so that one comparison tells whether a pointer needs a holder.
 //!
 //! A region may refer to other regions, never to a private heap.
+//!
+//! With a fence ([`crate::fence`]) three quarters of each half are behind it: there chunks are handed out in ascending order,
+//! with one left out behind each region, accessible while they belong to a region, and read-only once that is finished. What
+//! is freed is used again when all have been handed out, and not before. A region starts with a chunk (the table has one
+//! slot for each), so what is behind its end is accessible to the end of the page while it is filled.
 
 use crate::alloc::Alloc;
 use crate::away;
+use crate::fence;
 use crate::frag::Fragment;
 use crate::heap::OffHeap;
 use crate::holders::Holders;
@@ -26,6 +32,8 @@ const CHUNK_SHIFT: u32 = 14;
 const SPACE_BYTES: usize = 1 << 40;
 /// Where the counted regions start.
 const COUNTED: usize = SPACE_BYTES / 2;
+/// Bytes of each half that are behind the fence, where there is one.
+const FENCED: usize = COUNTED / 4 * 3;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
@@ -116,8 +124,8 @@ struct Space {
     base: usize,
     /// One slot a chunk.
     table: *const AtomicPtr<Region>,
-    /// Of the first half, and of the second.
-    free: [Mutex<FreeList>; 2],
+    /// Of the first half, and of the second; and what of them is behind the fence.
+    free: [Mutex<FreeList>; 4],
 }
 // SAFETY: the pointers are to memory mapped for good.
 unsafe impl Send for Space {}
@@ -179,15 +187,18 @@ fn space() -> &'static Space {
     static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
     S.get_or_init(|| {
         let base = crate::sys::reserve(SPACE_BYTES);
-        crate::sys::commit(base + COUNTED, SPACE_BYTES - COUNTED);
+        fence::init();
+        fence::watch_regions(base, SPACE_BYTES, CHUNK_SHIFT);
+        let plain = if fence::on() { FENCED } else { 0 };
+        crate::sys::commit(base + COUNTED + plain, COUNTED - plain);
         let table = crate::sys::reserve_rw((SPACE_BYTES >> CHUNK_SHIFT) * 8);
         BASE.store(base, Ordering::Release);
         Space {
             base,
             table: table as *const AtomicPtr<Region>,
-            free: [0, (COUNTED >> CHUNK_SHIFT) as u32].map(|next| {
+            free: [plain, COUNTED + plain, 0, COUNTED].map(|start| {
                 Mutex::new(FreeList {
-                    next,
+                    next: (start >> CHUNK_SHIFT) as u32,
                     cold: Runs::default(),
                     warm: Runs::default(),
                     warm_chunks: 0,
@@ -271,6 +282,16 @@ impl Builder {
     fn with_room(words: usize, filled: usize, half: usize) -> Builder {
         let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         let s = space();
+        if fence::on()
+            && let Some(region) = fenced(chunks, half, words * 8)
+        {
+            return Builder {
+                region,
+                used: 0,
+                capacity: words,
+                there: words,
+            };
+        }
         let (first, warm) = {
             let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
             match f.warm.take(chunks) {
@@ -295,16 +316,7 @@ impl Builder {
             crate::sys::populate(base, filled * 8);
         }
         Builder {
-            region: Box::new(Region {
-                holders: Holders::one(),
-                base: base as *mut Term,
-                words: 0,
-                chunks,
-                first_chunk: first,
-                literal: AtomicBool::new(false),
-                lengths: Lengths::default(),
-                off_heap: OffHeap::default(),
-            }),
+            region: Region::head(base, first, chunks),
             used: 0,
             capacity: words,
             there: if warm { words } else { filled },
@@ -325,6 +337,9 @@ impl Builder {
     pub fn abandon(mut self) {
         // SAFETY: each object that is linked is whole; nobody uses them.
         unsafe { crate::gc::release_off_heap(&mut self.region.off_heap) };
+        if is_fenced(self.region.first_chunk) {
+            fence::region_freed(self.region.first_chunk as usize);
+        }
         self.shrink(0);
     }
     /// Gives back all but the first `chunks` chunks: those with memory behind them are warm.
@@ -345,6 +360,10 @@ impl Builder {
         let used = (self.used.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
         if used < self.region.chunks {
             self.shrink(used);
+        }
+        // One that is finished empty is filled later, by whoever made it.
+        if is_fenced(self.region.first_chunk) && self.used > 0 {
+            self.seal();
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
         BYTES.fetch_add(n, Ordering::Relaxed);
@@ -367,6 +386,19 @@ impl Builder {
             };
         }
         r
+    }
+    /// What is not used of the last chunk goes, and nobody writes to the rest.
+    #[cold]
+    fn seal(&self) {
+        let r = &self.region;
+        let page = crate::sys::page_bytes();
+        let (base, end) = (r.base as usize, (r.chunks as usize) << CHUNK_SHIFT);
+        let used = (self.used.max(1) * 8).next_multiple_of(page).min(end);
+        if used < end {
+            crate::sys::protect(base + used, end - used);
+        }
+        crate::sys::seal(base, used);
+        fence::region_cut(r.first_chunk as usize, self.used * 8);
     }
     /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
     pub fn from_term(t: Term) -> (Term, &'static Region) {
@@ -394,7 +426,56 @@ impl Alloc for Builder {
     }
 }
 
+/// Whether a chunk is behind the fence.
+pub(crate) fn is_fenced(chunk: u32) -> bool {
+    fence::on() && ((chunk as usize) << CHUNK_SHIFT) % COUNTED < FENCED
+}
+
+/// A region of so many chunks behind the fence, of which the given number of bytes is wanted, if it can be had.
+#[cold]
+fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
+    if !fence::region_place() {
+        return None;
+    }
+    let s = space();
+    let end = ((half * COUNTED + FENCED) >> CHUNK_SHIFT) as u32;
+    let first = {
+        let mut f = s.free[half + 2].lock().unwrap_or_else(|e| e.into_inner());
+        // One more, that nobody gets.
+        match end - f.next > chunks {
+            true => {
+                let a = f.next;
+                f.next += chunks + 1;
+                Some(a)
+            }
+            false => f.cold.take(chunks + 1),
+        }
+    };
+    let base = first.map(|a| s.base + ((a as usize) << CHUNK_SHIFT));
+    let Some((first, base)) = first
+        .zip(base)
+        .filter(|&(_, b)| crate::sys::try_commit(b, (chunks as usize) << CHUNK_SHIFT))
+    else {
+        fence::no_region();
+        return None;
+    };
+    fence::region_made(first as usize, bytes);
+    Some(Region::head(base, first, chunks))
+}
+
 impl Region {
+    fn head(base: usize, first_chunk: u32, chunks: u32) -> Box<Region> {
+        Box::new(Region {
+            holders: Holders::one(),
+            base: base as *mut Term,
+            words: 0,
+            chunks,
+            first_chunk,
+            literal: AtomicBool::new(false),
+            lengths: Lengths::default(),
+            off_heap: OffHeap::default(),
+        })
+    }
     /// Counts one more holder.
     pub fn retain(&self) {
         self.holders.add();
@@ -407,7 +488,7 @@ impl Region {
         if !self.holders.leave() {
             return;
         }
-        if (self.chunks as usize) << CHUNK_SHIFT > away::ABOVE_BYTES {
+        if (self.chunks as usize) << CHUNK_SHIFT > away::ABOVE_BYTES && !fence::on() {
             // SAFETY: this was the last count.
             return away::run(move || unsafe { self.free() });
         }
@@ -439,6 +520,9 @@ impl Region {
             if is_counted_ptr(b.base) {
                 COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);
                 COUNTED_COUNT.fetch_sub(1, Ordering::Relaxed);
+            }
+            if is_fenced(b.first_chunk) {
+                fence::region_freed(b.first_chunk as usize);
             }
             give_back(b.first_chunk, b.chunks, true);
         }
@@ -473,6 +557,15 @@ impl Region {
 fn give_back(first: u32, chunks: u32, warm: bool) {
     let s = space();
     let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
+    if is_fenced(first) {
+        crate::sys::protect(
+            s.base + ((first as usize) << CHUNK_SHIFT),
+            (chunks as usize) << CHUNK_SHIFT,
+        );
+        let mut f = s.free[half + 2].lock().unwrap_or_else(|e| e.into_inner());
+        f.cold.add(first, chunks);
+        return;
+    }
     let lock = || s.free[half].lock().unwrap_or_else(|e| e.into_inner());
     if warm {
         let mut f = lock();

@@ -28,7 +28,23 @@ pub fn reserve(bytes: usize) -> usize {
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
+/// The same as [`reserve`], and as [`reserve_rw`]: None where the system refuses.
+pub(crate) fn try_reserve(bytes: usize) -> Option<usize> {
+    try_map(bytes, libc::PROT_NONE)
+}
+pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
+    try_map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+}
 fn map(bytes: usize, prot: i32) -> usize {
+    try_map(bytes, prot).unwrap_or_else(|| {
+        eprintln!(
+            "purlin: cannot reserve {bytes} bytes of addresses: {}",
+            std::io::Error::last_os_error()
+        );
+        std::process::exit(1);
+    })
+}
+fn try_map(bytes: usize, prot: i32) -> Option<usize> {
     // SAFETY: a fresh anonymous mapping.
     let p = unsafe {
         libc::mmap(
@@ -40,14 +56,7 @@ fn map(bytes: usize, prot: i32) -> usize {
             0,
         )
     };
-    if p == libc::MAP_FAILED {
-        eprintln!(
-            "purlin: cannot reserve {bytes} bytes of addresses: {}",
-            std::io::Error::last_os_error()
-        );
-        std::process::exit(1);
-    }
-    p as usize
+    (p != libc::MAP_FAILED).then_some(p as usize)
 }
 /// Bytes of a page.
 pub fn page_bytes() -> usize {
@@ -57,11 +66,36 @@ pub fn page_bytes() -> usize {
 }
 /// Makes reserved addresses usable.
 pub fn commit(addr: usize, bytes: usize) {
-    // SAFETY: inside a range made by `reserve`.
-    if unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+    if !try_commit(addr, bytes) {
         eprintln!("purlin: out of memory: {}", std::io::Error::last_os_error());
         std::process::exit(1);
     }
+}
+/// The same: false where the system refuses.
+pub(crate) fn try_commit(addr: usize, bytes: usize) -> bool {
+    // SAFETY: inside a range made by `reserve`.
+    unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
+}
+/// Has nobody write to committed addresses any more.
+pub(crate) fn seal(addr: usize, bytes: usize) {
+    // SAFETY: inside a range made by `reserve`.
+    unsafe { libc::mprotect(addr as *mut _, bytes, libc::PROT_READ) };
+}
+/// Makes committed addresses reserved ones again: what was there is gone, and is not accessible. They are mapped anew, so
+/// that they are one mapping with their neighbours where those are like that.
+pub(crate) fn protect(addr: usize, bytes: usize) {
+    // SAFETY: inside a range made by `reserve`, in which nobody uses them.
+    let p = unsafe {
+        libc::mmap(
+            addr as *mut _,
+            bytes,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    debug_assert!(p != libc::MAP_FAILED);
 }
 /// Asks for the memory behind committed addresses that will be written now: one call costs less than a fault for each page.
 /// Where the system doesn't know the request, the faults come.

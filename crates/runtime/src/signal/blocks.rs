@@ -4,9 +4,12 @@
 //! the small blocks that they free, by size; who has more than it needs leaves a [`batch`] of them where others find it.
 //! Each block is a plain allocation of just its size, so that it may as well become a fragment of a heap, and what is
 //! beyond [`SHELF_BYTES`] goes back to where it came from.
+//!
+//! With a fence (`purlin_term::fence`) no thread keeps blocks: then each is allocated and freed there.
 
 use super::queue::prefetch;
 use super::{HEAD_WORDS, Signal};
+use purlin_term::fence::{self, Kind};
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
@@ -79,7 +82,7 @@ fn batch_bytes(words: usize) -> usize {
 /// This thread keeps blocks from now on. For threads that live as long as the runtime: nobody empties what they keep.
 pub fn keep() {
     // SAFETY: of this thread, and not in use otherwise.
-    CACHE.with(|c| unsafe { (*c.get()).active = true });
+    CACHE.with(|c| unsafe { (*c.get()).active = !fence::on() });
 }
 
 /// A block for a signal of so many words, not initialised.
@@ -134,14 +137,14 @@ fn fresh(words: usize) -> *mut Signal {
     }
     let l = layout(words);
     // SAFETY: the layout has a size.
-    let p = unsafe { std::alloc::alloc(l) };
+    let p = unsafe { fence::allocate(Kind::Signal, l) };
     if p.is_null() {
         std::alloc::handle_alloc_error(l);
     }
     p as *mut Signal
 }
 
-/// A value in a block of its own, that may be freed as one of `Box` or by [`unbox`]. Of what every other process has one.
+/// A value in a block of its own, to be freed by [`unbox`]. Of what every other process has one.
 pub fn boxed<T>(t: T) -> *mut T {
     let words = const { words_for::<T>() };
     let p = alloc(words) as *mut T;
@@ -171,8 +174,10 @@ pub unsafe fn unbox<T>(p: *mut T) {
 /// # Safety
 /// It came from [`alloc`] for so many words, and is not used afterwards.
 #[inline]
+#[track_caller]
 pub unsafe fn free(s: *mut Signal, words: usize) {
     if words <= LARGEST {
+        // With a fence no list is active, so that what follows is all there is.
         let done = CACHE.with(|c| {
             let c = &mut *c.get();
             if !c.active {
@@ -194,7 +199,7 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
             return;
         }
     }
-    std::alloc::dealloc(s as *mut u8, layout(words));
+    fence::deallocate(s as *mut u8, layout(words));
 }
 
 /// Puts all but the last batch of a list on the shelf, or gives them back.

@@ -374,13 +374,8 @@ impl Signal {
         let words = (*s).words as usize;
         let mut o = (*s).take_off_heap();
         o.bytes = gc::off_heap_bytes(&o);
-        let mem = std::ptr::slice_from_raw_parts_mut(
-            s as *mut std::mem::MaybeUninit<u64>,
-            HEAD_WORDS + words,
-        );
-        // SAFETY: allocated with the layout of that slice.
-        let mem = Box::from_raw(mem);
-        (term, Fragment::from_block(mem, HEAD_WORDS, o))
+        let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
+        (term, f)
     }
     /// Turns it into an owned term.
     ///
