@@ -27,6 +27,7 @@ pub(crate) use crate::blocks::{
 };
 use crate::copy::retain_object;
 use crate::counts;
+use crate::fence;
 use crate::fun::FunEntry;
 use crate::heap::{Heap, OffHeap, Sent};
 use crate::layout::{self, NEXT};
@@ -438,6 +439,7 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
 /// # Safety
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
+    let _doing = fence::doing(&"as the process ended");
     absorb_fragment_lists(heap);
     heap.sent = None;
     release_off_heap(&mut heap.off_heap);
@@ -813,6 +815,12 @@ unsafe fn pass(
     seen: &mut Vec<SeenRegion>,
 ) -> usize {
     heap.collections = heap.collections.wrapping_add(1);
+    let _doing = fence::doing(match kind {
+        Kind::Minor => &"in a minor collection",
+        Kind::Full => &"in a full collection",
+        Kind::Young => &"in a full collection, of what is young",
+        Kind::Resize => &"as a heap was resized",
+    });
     let block = alloc_block(size);
     let hend = block.add(size);
     let stack = heap.stack_words();

@@ -11,6 +11,7 @@
 //! * What was sent and lies in a region as well is not marked: its references lead to the region ([`gc::mark_sent`]).
 
 use crate::blocks::is_crowded;
+use crate::fence;
 use crate::gc::{self, Notes, SeenRegion};
 use crate::heap::{Heap, OffHeap};
 use crate::layout::{self, NEXT};
@@ -350,7 +351,8 @@ pub(crate) unsafe fn collect(
             heap.old_heap = p;
             true
         });
-    let apart = want != block && !grown && !gc::may_cut_block(block, want);
+    // With a fence nothing slides: what somebody may have pointers to is protected as a whole.
+    let apart = (want != block || fence::on()) && !grown && !gc::may_cut_block(block, want);
     let from = heap.old_heap;
     let to = match apart {
         true if want == 0 => std::ptr::null_mut(),
@@ -386,6 +388,7 @@ pub(crate) unsafe fn collect(
         if gc::stress() {
             gc::poison(from, len >> 3);
         }
+        let _doing = fence::doing(&"in a full collection, of what is old");
         gc::free_block(from, block);
     } else {
         if gc::stress() {
