@@ -157,6 +157,17 @@ pub fn start(options: EmulatorOptions) -> ! {
     osenv::init(o.environment.iter().cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
+    purlin_term::fence::init();
+    crate::halt::on_end(purlin_term::fence::at_end);
+    purlin_term::fence::name_code(|pc| {
+        let p = code::find(pc)?;
+        let line = p
+            .line
+            .map_or(String::new(), |(file, line)| format!(" ({file}:{line})"));
+        let name = purlin_term::atom::name;
+        let (module, function) = (name(p.module), name(p.function));
+        Some(format!("{module}:{function}/{}{line}", p.arity))
+    });
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     // The table grows as it must; only who asks for a ceiling gets one.

@@ -458,6 +458,9 @@ impl Cx {
     pub unsafe fn enter(&mut self, p: *mut Process) {
         let me = &mut *p;
         self.proc = p;
+        if purlin_term::fence::on() {
+            purlin_term::fence::runs(me.pid().raw());
+        }
         me.unpack(&mut self.heap);
         let n = me.live as usize;
         if n > 0 {

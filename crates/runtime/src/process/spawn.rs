@@ -252,7 +252,8 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
             .min_heap_words
             .load(purlin_term::sync::Ordering::Relaxed)
     }) as usize;
-    if need > INLINE_WORDS || least > INLINE_WORDS {
+    // With a fence no heap is in a cell, which is used again.
+    if need > INLINE_WORDS || least > INLINE_WORDS || purlin_term::fence::on() {
         let n = gc::heap_size_for(need.max(least));
         me.heap = gc::alloc_block(n);
         me.block_words = n as u32;
