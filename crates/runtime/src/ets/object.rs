@@ -13,6 +13,7 @@ use crate::cx::Cx;
 use crate::signal::share;
 use purlin_term::block;
 use purlin_term::copy::{self, size_whole};
+use purlin_term::fence;
 use purlin_term::frag::Fragment;
 use purlin_term::heap::OffHeap;
 use purlin_term::region::{RegionSet, is_counted_ptr, region_of};
@@ -196,7 +197,7 @@ impl Owned {
     ) -> Owned {
         // SAFETY: the layout is not of size 0; the head is written below, all words by `fill`.
         unsafe {
-            let p = std::alloc::alloc(layout(words)) as *mut Object;
+            let p = fence::allocate(fence::Kind::Object, layout(words)) as *mut Object;
             let Some(p) = NonNull::new(p) else {
                 std::alloc::handle_alloc_error(layout(words))
             };
@@ -271,7 +272,7 @@ impl Drop for Owned {
                 };
                 gc::release_off_heap(&mut l);
             }
-            std::alloc::dealloc(self.0.as_ptr() as *mut u8, layout(words));
+            fence::deallocate(self.0.as_ptr() as *mut u8, layout(words));
         }
     }
 }
