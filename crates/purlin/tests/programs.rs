@@ -7,11 +7,12 @@
 //!
 //! Words in the head of a program (its lines that begin with `%` or `#`):
 //! `@stress`: run once more on Purlin with a collection at every allocation. `@shared`: run once more with all that goes
-//! from process to process in shared regions (`+Fregion 1`), and with both. `@seconds N`: the limit, otherwise 60.
+//! from process to process in shared regions (`+Fregion 1`), and with both. `@fence`: run once more with each block of memory
+//! that is freed out of reach (`PURLIN_FENCE=1`), and with `@stress` so too. `@seconds N`: the limit, otherwise 60.
 //! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
-//! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared` and `shared-stress`, for all
-//! programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared`, `shared-stress`, `fence` and
+//! `fence-stress`, for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
 //!
@@ -48,17 +49,25 @@ struct Mode {
     stress: bool,
     /// Whatever goes from process to process is put in regions.
     shared: bool,
+    /// Memory that is freed is out of reach.
+    fence: bool,
 }
 
 impl Mode {
-    const ALL: [(&'static str, Mode); 4] = [
-        ("plain", Mode::of(false, false)),
-        ("stress", Mode::of(true, false)),
-        ("shared", Mode::of(false, true)),
-        ("shared-stress", Mode::of(true, true)),
+    const ALL: [(&'static str, Mode); 6] = [
+        ("plain", Mode::of(false, false, false)),
+        ("stress", Mode::of(true, false, false)),
+        ("shared", Mode::of(false, true, false)),
+        ("shared-stress", Mode::of(true, true, false)),
+        ("fence", Mode::of(false, false, true)),
+        ("fence-stress", Mode::of(true, false, true)),
     ];
-    const fn of(stress: bool, shared: bool) -> Mode {
-        Mode { stress, shared }
+    const fn of(stress: bool, shared: bool, fence: bool) -> Mode {
+        Mode {
+            stress,
+            shared,
+            fence,
+        }
     }
     fn name(self) -> &'static str {
         let row = Mode::ALL.iter().find(|(_, m)| *m == self);
@@ -182,6 +191,7 @@ fn program(path: PathBuf) -> Program {
             .map(|(_, m)| *m)
             .filter(|m| !m.stress || after("@stress").is_some())
             .filter(|m| !m.shared || after("@shared").is_some())
+            .filter(|m| !m.fence || after("@fence").is_some())
             .collect(),
         limit: Duration::from_secs(
             after("@seconds ").map_or(60, |n| n.trim().parse().expect("is a number of seconds")),
@@ -263,7 +273,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         print!("test {name} ... {word}\n{detail}");
         let _ = std::io::stdout().flush();
     };
-    let on_stock = |program: &Program| execute(setup, program, "s", None, Mode::of(false, false));
+    let on_stock = |program: &Program| execute(setup, program, "s", None, Mode::ALL[0].1);
     let examine = |program: &Program, mode: Mode, stock: &Outcome| {
         let name = match mode.name() {
             "plain" => program.name.clone(),
@@ -377,7 +387,10 @@ fn execute(
     if mode.shared {
         command.env("ERL_AFLAGS", "+Fregion 1");
     }
-    let limit = if mode.stress {
+    if mode.fence {
+        command.env("PURLIN_FENCE", "1");
+    }
+    let limit = if mode.stress || mode.fence {
         program.limit * 4
     } else {
         program.limit
