@@ -170,8 +170,6 @@ struct Decoder<'f, 'a> {
     code: GenericCode,
     /// Bits of `seen` for each label.
     seen: Vec<u8>,
-    /// Atom number of `string`, which marks a piece of the string table in `bs_create_bin`.
-    string_atom: Option<u32>,
     /// Set when a method returns `None`. Kept out of the return values, so that those fit registers.
     fault: Option<Fault>,
     /// `func_info` was read and its entry label has to follow.
@@ -196,11 +194,6 @@ impl<'f, 'a> Decoder<'f, 'a> {
             reader: Reader::new(file.code()),
             code,
             seen: vec![0; labels],
-            string_atom: file
-                .atoms
-                .iter()
-                .position(|a| a == "string")
-                .map(|i| i as u32 + 1),
             fault: None,
             expect_entry: false,
         }
@@ -434,6 +427,9 @@ impl<'f, 'a> Decoder<'f, 'a> {
             }
         }
         let [words, floats, funs] = sums;
+        // No sum that is computed of them overflows, nor do the words of a frame beside them.
+        let all = u64::from(words) + u64::from(floats) * 2 + u64::from(funs) * 8;
+        self.check(all <= u64::from(MAX_ALLOC) * 2, || Fault::Encoding)?;
         Some(Operand::Alloc {
             words,
             floats,
@@ -646,12 +642,10 @@ impl<'f, 'a> Decoder<'f, 'a> {
     /// Segments of `bs_create_bin` whose bytes are in the string table: the value is the offset, the
     /// size the number of bytes.
     fn segments(&mut self, start: usize) -> Option<()> {
-        let Some(string_atom) = self.string_atom else {
-            return Some(());
-        };
         for at in (start..self.code.operands.len()).step_by(6) {
-            if self.code.operands[at] != Operand::Atom(string_atom) {
-                continue;
+            match self.code.operands[at] {
+                Operand::Atom(n) if self.file.atom(n) == "string" => {}
+                _ => continue,
             }
             let bytes = match self.code.operands[at + 5] {
                 Operand::Int(n) => u64::try_from(n).unwrap_or(u64::MAX),

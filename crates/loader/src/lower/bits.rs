@@ -127,7 +127,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             let c = l.s(a[0]);
             // Slot 0 is the start, which an atom names.
             let slot = match a[1] {
-                Operand::U(n) => n as u32 + 1,
+                Operand::U(n) => u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1),
                 _ => 0,
             };
             let op = if op == g::BS_SAVE2 {

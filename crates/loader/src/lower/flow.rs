@@ -4,6 +4,7 @@
 //!
 //! Types are not followed: code that takes the head of what is no cons is the compiler's fault and not found here.
 
+use super::{Arities, alloc_words};
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{Function, GenericCode, Instr, Operand};
@@ -20,6 +21,32 @@ pub(super) struct Flow {
     /// Labels of exception handlers that a call runs into which the compiler knows never to return.
     pub guarded: Vec<u32>,
 }
+
+/// Natives that compilers have called between the reservation of words and their use, beside the tests of types.
+const MAKE_NOTHING: &[&str] = &[
+    "/=",
+    "<",
+    "=/=",
+    "=:=",
+    "=<",
+    "==",
+    ">",
+    ">=",
+    "and",
+    "or",
+    "xor",
+    "not",
+    "element",
+    "get",
+    "hd",
+    "tl",
+    "map_get",
+    "max",
+    "min",
+    "node",
+    "self",
+    "tuple_size",
+];
 
 const WORDS: usize = 16;
 
@@ -93,16 +120,26 @@ struct State {
     frame: Frame,
     /// Words that are reserved on the heap.
     room: u32,
+    /// A bit string is being built, and nothing that may move or free it came since: the place to write is known.
+    building: bool,
     x: Set,
     y: Set,
     /// Y registers that hold the mark of a catch.
     catches: Set,
 }
 
+impl State {
+    /// Whether all registers of the frame hold something.
+    fn is_whole(&self) -> bool {
+        self.y.includes(&Set::below(self.frame.size()))
+    }
+}
+
 struct Walk<'a> {
     file: &'a BeamFile<'a>,
     code: &'a GenericCode,
     f: &'a Function,
+    arities: &'a Arities,
     labels: HashMap<u32, State>,
     todo: Vec<u32>,
     flow: Flow,
@@ -115,10 +152,16 @@ fn bad<T>(what: &'static str) -> Result<T, LoadError> {
 }
 
 /// Checks one function.
-pub(super) fn check(file: &BeamFile, code: &GenericCode, f: &Function) -> Result<Flow, LoadError> {
+pub(super) fn check(
+    file: &BeamFile,
+    code: &GenericCode,
+    f: &Function,
+    arities: &Arities,
+) -> Result<Flow, LoadError> {
     let start = State {
         frame: Frame::None,
         room: 0,
+        building: false,
         x: Set::below(f.arity as usize),
         y: Set::EMPTY,
         catches: Set::EMPTY,
@@ -127,6 +170,7 @@ pub(super) fn check(file: &BeamFile, code: &GenericCode, f: &Function) -> Result
         file,
         code,
         f,
+        arities,
         labels: HashMap::new(),
         todo: Vec::new(),
         flow: Flow::default(),
@@ -161,6 +205,10 @@ impl Walk<'_> {
                 self.todo.push(label);
             }
             Some(old) => {
+                // What follows may collect, and cannot tell which registers there are: all of them have to hold something.
+                if old.frame != s.frame && !(old.is_whole() && s.is_whole()) {
+                    self.flow.clear_frames = true;
+                }
                 let met = State {
                     frame: if old.frame == s.frame {
                         s.frame
@@ -168,6 +216,7 @@ impl Walk<'_> {
                         Frame::AtLeast(old.frame.size().min(s.frame.size()))
                     },
                     room: old.room.min(s.room),
+                    building: old.building && s.building,
                     x: old.x.and(s.x),
                     y: old.y.and(s.y),
                     catches: old.catches.or(s.catches),
@@ -235,6 +284,10 @@ impl Walk<'_> {
                 if n as usize >= s.frame.size() {
                     return bad("a Y register outside the stack frame");
                 }
+                // As a value it could come to another frame, and lead an exception to code for this one.
+                if s.catches.has(n as usize) {
+                    return bad("the mark of a catch is read");
+                }
                 if !s.y.has(n as usize) {
                     self.flow.clear_frames = true;
                     s.y.add(n as usize);
@@ -263,6 +316,7 @@ impl Walk<'_> {
         Self::need_x(s, live)?;
         s.x = Set::below(live);
         s.room = 0;
+        s.building = false;
         if let Frame::Of(n) = s.frame {
             let all = Set::below(n);
             if !s.y.includes(&all) {
@@ -271,6 +325,17 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+    /// A local call passes as many arguments as the function takes.
+    fn called(&self, a: &[Operand]) -> Result<(), LoadError> {
+        let takes = match a[1] {
+            Operand::Label(l) => self.arities.get(&l),
+            _ => None,
+        };
+        match takes {
+            Some(&n) if n as usize == Self::u(a[0]) => Ok(()),
+            _ => bad("a call with another number of arguments"),
+        }
     }
     fn after_call(&mut self, s: &mut State, args: usize) -> Step {
         Self::need_x(s, args)?;
@@ -291,18 +356,6 @@ impl Walk<'_> {
             None => bad("more built on the heap than was reserved"),
         }
     }
-    fn alloc_words(o: Operand) -> u32 {
-        match o {
-            Operand::Alloc {
-                words,
-                floats,
-                funs,
-            } => words
-                .saturating_add(floats.saturating_mul(2))
-                .saturating_add(funs.saturating_mul(super::FUN_WORDS)),
-            o => Self::u(o) as u32,
-        }
-    }
 
     /// One instruction: whether the next one may follow.
     fn step(&mut self, ins: &Instr, s: &mut State) -> Step {
@@ -313,7 +366,10 @@ impl Walk<'_> {
                 Self::need_x(s, Self::u(a[2]))?;
                 Ok(false)
             }
-            g::CALL => self.after_call(s, Self::u(a[0])),
+            g::CALL => {
+                self.called(a)?;
+                self.after_call(s, Self::u(a[0]))
+            }
             g::CALL_EXT => {
                 if self.raises(a[1]) {
                     Self::need_x(s, Self::u(a[0]))?;
@@ -332,9 +388,17 @@ impl Walk<'_> {
                 Self::need_x(s, Self::u(a[0]))?;
                 Ok(false)
             }
-            g::CALL_LAST | g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2])),
+            g::CALL_LAST => {
+                self.called(a)?;
+                self.tail(s, Self::u(a[0]), Some(a[2]))
+            }
+            g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2])),
             g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1])),
-            g::CALL_ONLY | g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None),
+            g::CALL_ONLY => {
+                self.called(a)?;
+                self.tail(s, Self::u(a[0]), None)
+            }
+            g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None),
             g::RETURN => self.tail(s, 1, None),
             g::ALLOCATE | g::ALLOCATE_ZERO | g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO => {
                 if s.frame != Frame::None {
@@ -343,7 +407,7 @@ impl Walk<'_> {
                 let heap = matches!(ins.op, g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO);
                 self.collect(s, Self::u(a[1 + usize::from(heap)]))?;
                 if heap {
-                    s.room = Self::alloc_words(a[1]);
+                    s.room = alloc_words(a[1]);
                 }
                 let n = Self::u(a[0]);
                 s.frame = Frame::Of(n);
@@ -381,6 +445,7 @@ impl Walk<'_> {
                 let mut handler = s.clone();
                 handler.x = Set::below(4);
                 handler.room = 0;
+                handler.building = false;
                 match a[1] {
                     Operand::Label(l) if l != 0 => self.reach(l, &handler)?,
                     _ => {}
@@ -440,6 +505,15 @@ impl Walk<'_> {
                 Ok(true)
             }
             g::BS_MATCH => self.bs_match(s, a),
+            g::ON_LOAD => {
+                // The function is entered here when the module is loaded.
+                let at = self.code.labels[self.f.entry_label as usize] as usize + 1;
+                let first = self.code.instrs.get(at).map(|i| i.offset);
+                if self.f.arity != 0 || first != Some(ins.offset) {
+                    return bad("a module is loaded by what is no function without arguments");
+                }
+                Ok(true)
+            }
             g::JUMP if matches!(a[0], Operand::Label(l) if self.is_handler(l)) => Ok(false),
             g::SWAP => {
                 self.read(s, a[0])?;
@@ -472,6 +546,14 @@ impl Walk<'_> {
                 (self.file.atom(i.function), i.arity),
                 ("error", 1..=3) | ("exit" | "throw", 1)
             )
+    }
+
+    /// Whether an import is a native that takes nothing from the heap where it succeeds.
+    fn makes_nothing(&self, import: Operand) -> bool {
+        let i = self.file.imports[Self::u(import)];
+        let name = self.file.atom(i.function);
+        self.file.atom(i.module) == "erlang"
+            && (name.starts_with("is_") || MAKE_NOTHING.contains(&name))
     }
 
     /// The function is left with that many X registers; `frame` is dropped, or there must be none.
@@ -519,6 +601,9 @@ impl Walk<'_> {
                 Kind::SegList => {
                     for m in code.list(o).chunks(6) {
                         for &v in m.iter().skip(4) {
+                            if matches!(v, Operand::Fr(_) | Operand::Label(_)) {
+                                return bad("a segment that is no value");
+                            }
                             self.read(s, v)?;
                         }
                     }
@@ -531,11 +616,16 @@ impl Walk<'_> {
                 _ => {}
             }
         }
+        // What fails after it has taken from the heap leaves less than was reserved.
+        let mut failed = s.clone();
+        if kinds.contains(&Kind::Live) || matches!(ins.op, g::BIF1 | g::BIF2 | g::BIF3) {
+            failed.room = 0;
+        }
         for (&k, &o) in kinds.iter().zip(a) {
             match k {
                 // Markers of OTP 23 and before name the receive loop, but do not jump.
                 _ if matches!(ins.op, g::RECV_MARK | g::RECV_SET) => {}
-                Kind::Fail | Kind::Target | Kind::FailOrAtom => self.target(o, s)?,
+                Kind::Fail | Kind::Target | Kind::FailOrAtom => self.target(o, &failed)?,
                 Kind::ValueList | Kind::ArityList => {
                     for &m in code.list(o) {
                         self.target(m, s)?;
@@ -551,20 +641,48 @@ impl Walk<'_> {
         }
         for (&k, &o) in kinds.iter().zip(a) {
             if k == Kind::Alloc {
-                s.room = Self::alloc_words(o);
+                s.room = alloc_words(o);
             }
         }
         match ins.op {
             g::PUT_LIST => Self::take(s, 2)?,
             g::PUT_TUPLE => Self::take(s, Self::u(a[0]).saturating_add(1))?,
             g::PUT_TUPLE2 => Self::take(s, code.list(a[1]).len() + 1)?,
-            g::UPDATE_RECORD => Self::take(s, Self::u(a[1]).saturating_add(1))?,
+            g::UPDATE_RECORD => {
+                let size = Self::u(a[1]);
+                Self::take(s, size.saturating_add(1))?;
+                let mut indices = code.list(a[4]).iter().step_by(2).map(|&i| Self::u(i));
+                if !indices.all(|i| (1..=size).contains(&i)) {
+                    return bad("an element outside the record");
+                }
+            }
+            // Natives may make terms; those that guards call so do not.
+            g::BIF0 if !self.makes_nothing(a[0]) => s.room = 0,
+            g::BIF1 | g::BIF2 | g::BIF3 if !self.makes_nothing(a[1]) => s.room = 0,
+            // The bit string is taken from what was reserved.
+            g::BS_CONTEXT_TO_BINARY => s.room = 0,
+            g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND => s.building = true,
+            g::BS_PUT_INTEGER
+            | g::BS_PUT_FLOAT
+            | g::BS_PUT_BINARY
+            | g::BS_PUT_STRING
+            | g::BS_PUT_UTF8
+            | g::BS_PUT_UTF16
+            | g::BS_PUT_UTF32
+                if !s.building =>
+            {
+                return bad("no bit string is being built");
+            }
             g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,
             g::MAKE_FUN3 => {
                 let words = super::FUN_WORDS + code.list(a[2]).len() as u32;
                 s.room = s.room.saturating_sub(words);
             }
-            g::BS_PRIVATE_APPEND | g::RECV_MARKER_RESERVE => s.room = 0,
+            g::BS_PRIVATE_APPEND => {
+                s.room = 0;
+                s.building = true;
+            }
+            g::RECV_MARKER_RESERVE => s.room = 0,
             _ => {}
         }
         for (&k, &o) in kinds.iter().zip(a) {
@@ -588,6 +706,8 @@ impl Walk<'_> {
 
     fn bs_match(&mut self, s: &mut State, a: &[Operand]) -> Step {
         self.read(s, a[1])?;
+        // The commands before the one that fails may have made terms.
+        s.room = 0;
         self.target(a[0], s)?;
         let m = self.code.list(a[2]);
         let mut i = 0;
@@ -617,6 +737,9 @@ impl Walk<'_> {
                 s.x = s.x.or(written.and(Set::below(n.max(1))));
             }
             if let Some(&d) = dst {
+                if !d.is_reg() {
+                    return bad("a match into what is no register");
+                }
                 Self::write(s, d)?;
             }
             i += len;

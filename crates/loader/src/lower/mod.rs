@@ -15,6 +15,7 @@ use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
+use std::collections::{HashMap, HashSet};
 
 /// An imported function, as the runtime knows it.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +91,14 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         guarded: Vec::new(),
         switched: Vec::new(),
     };
+    let arities = code
+        .functions
+        .iter()
+        .map(|f| (f.entry_label, f.arity))
+        .collect();
+    check_entries(file, &arities)?;
     for f in &code.functions {
-        l.function(f)?;
+        l.function(f, &arities)?;
     }
     if l.e.too_large || l.e.unfit {
         return Err(Fault::Encoding.into());
@@ -104,6 +111,21 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
     }
     Ok(l.out)
+}
+
+/// Arity of the function that starts at each entry label.
+type Arities = HashMap<u32, u32>;
+
+/// Checks that exports and funs lead to functions that take as many arguments as are passed.
+fn check_entries(file: &BeamFile, arities: &Arities) -> Result<(), LoadError> {
+    let exports = file.exports.iter().map(|e| (e.label, e.arity));
+    let lambdas = file.lambdas.iter().map(|l| (l.label, l.arity));
+    for (label, arity) in exports.chain(lambdas) {
+        if arities.get(&label) != Some(&arity) {
+            return Err(Fault::NotFunction(label).into());
+        }
+    }
+    Ok(())
 }
 
 struct Lower<'a> {
@@ -123,7 +145,11 @@ struct Lower<'a> {
 }
 
 impl Lower<'_> {
-    fn function(&mut self, f: &crate::generic::Function) -> Result<(), LoadError> {
+    fn function(
+        &mut self,
+        f: &crate::generic::Function,
+        arities: &Arities,
+    ) -> Result<(), LoadError> {
         let start = self.e.here();
         self.e.barrier();
         self.live = f.arity;
@@ -132,7 +158,7 @@ impl Lower<'_> {
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
-        let flow = flow::check(self.file, code, f)?;
+        let flow = flow::check(self.file, code, f, arities)?;
         self.clear_frames = flow.clear_frames;
         self.guarded = flow.guarded;
         self.switched.clear();
@@ -217,15 +243,7 @@ impl Lower<'_> {
     /// Words to reserve. A fun takes five words and its environment, which the compiler counts as words.
     fn heap(&self, o: Operand) -> Arg {
         match o {
-            Operand::Alloc {
-                words,
-                floats,
-                funs,
-            } => Arg::W(
-                words
-                    .saturating_add(floats * 2)
-                    .saturating_add(funs * FUN_WORDS),
-            ),
+            Operand::Alloc { .. } => Arg::W(alloc_words(o)),
             o => Arg::W(self.u(o) as u32),
         }
     }
@@ -506,10 +524,8 @@ impl Lower<'_> {
             g::GET_TUPLE_ELEMENT => return Ok(self.tuple_element(a, next)),
             g::SET_TUPLE_ELEMENT => {
                 let (v, t) = (self.s(a[0]), self.s(a[1]));
-                self.e.op(
-                    Op::SetTupleElement,
-                    &[v, t, Arg::W((self.u(a[2]) as u32 + 1) * 8)],
-                );
+                let at = Arg::W(self.offset(self.u(a[2])));
+                self.e.op(Op::SetTupleElement, &[v, t, at]);
             }
             g::PUT_LIST => self.ss(Op::PutList, &a[..3]),
             g::PUT_TUPLE => {
@@ -520,6 +536,10 @@ impl Lower<'_> {
                     match instrs.get(i + k) {
                         Some(p) if p.op == g::PUT => {
                             let s = self.s(code.args(p)[0]);
+                            // The elements are read before the tuple is there.
+                            if s == d {
+                                return Err(Fault::Operand(1).into());
+                            }
                             words.push(s);
                         }
                         _ => return Err(Fault::FunctionStructure.into()),
@@ -749,12 +769,23 @@ impl Lower<'_> {
             _ => {}
         }
     }
+    /// Where in a tuple its element `n` stands, in bytes.
+    fn offset(&mut self, n: u64) -> u32 {
+        let at = n.checked_add(1).and_then(|n| n.checked_mul(8));
+        match at.and_then(|at| u32::try_from(at).ok()) {
+            Some(at) => at,
+            None => {
+                self.e.too_large = true;
+                0
+            }
+        }
+    }
     fn tuple_element(&mut self, a: &[Operand], next: Option<&Instr>) -> usize {
         let code = self.code;
         let r = self.r(a[0]);
         let n = self.u(a[1]);
         let d = self.s(a[2]);
-        let offset = (n as u32 + 1) * 8;
+        let offset = self.offset(n);
         if offset > u32::from(u16::MAX) {
             self.e.op(Op::GetTupleElementFar, &[r, d, Arg::W(offset)]);
             return 1;
@@ -789,11 +820,12 @@ impl Lower<'_> {
         let code = self.code;
         let fail = self.label(a[1]);
         let mut pairs: Vec<(u64, Arg)> = Vec::new();
+        let mut seen = HashSet::new();
         let members = code.list(a[2]);
         for p in members.chunks(2) {
             let value = self.s(p[0]).word();
             // As in stock the first of two equal values wins.
-            if !pairs.iter().any(|q| q.0 == value) {
+            if seen.insert(value) {
                 pairs.push((value, self.label(p[1])));
             }
         }
@@ -868,6 +900,21 @@ pub const NO_LIVE: u32 = 0xFFFF;
 const SCRATCH: u32 = 1023;
 const NIL: u64 = purlin_term::word::NIL_WORD;
 const FUN_WORDS: u32 = purlin_term::layout::FUN_WORDS as u32;
+
+/// Words that an operand of kind `Alloc` reserves. Its decoder has bounded them.
+fn alloc_words(o: Operand) -> u32 {
+    match o {
+        Operand::Alloc {
+            words,
+            floats,
+            funs,
+        } => words
+            .saturating_add(floats.saturating_mul(2))
+            .saturating_add(funs.saturating_mul(FUN_WORDS)),
+        Operand::U(n) => u32::try_from(n).unwrap_or(u32::MAX),
+        _ => 0,
+    }
+}
 
 fn small(v: i64) -> u64 {
     ((v as u64) << 4) | purlin_term::word::TAG_SMALL
