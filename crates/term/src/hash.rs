@@ -8,6 +8,11 @@
 //!   tuples of them lie in a hash map in the same order; atoms enter by their index in the atom table, and terms of
 //!   other nodes by node name and creation.
 //!
+//! [`internal`] adds small constants to what it mixes, so keys can be made up that it can't tell apart with any salt, such as
+//! `{{S,1,2,3,4,5,6},S}` and `{S,{1,2,3,4,5,6,S}}` of a certain integer `S`: a tree of hash maps would have no end
+//! below them. From the third hash of a key on, which keys that weren't made up hardly ever need, [`map_key`] is
+//! another function ([`apart`]), of what tells terms apart.
+//!
 //! No function recurses; pending terms are kept on a stack.
 
 use crate::atom;
@@ -283,7 +288,13 @@ pub fn map_key(key: Term, depth: u32) -> u32 {
     map_key_at(key, depth)
 }
 
+/// From here on the hashes of [`map_key`] are those of [`apart`].
+const APART_FROM: u32 = 2;
+
 fn map_key_at(key: Term, depth: u32) -> u32 {
+    if depth >= APART_FROM {
+        return apart(key, depth);
+    }
     let salt = if depth > 0 {
         mix2(0, depth, 1, k(22))
     } else {
@@ -404,6 +415,103 @@ pub fn internal_salted(t: Term, salt: u32) -> u32 {
             Some(Todo::Pair | Todo::MapEnd(..)) => {}
         }
     }
+}
+
+/// A keyed hash of all that `=:=` looks at: each part with its kind and size in front of it, so that terms which differ are
+/// different input.
+#[cold]
+fn apart(t: Term, depth: u32) -> u32 {
+    use std::hash::Hasher;
+    let mut h = std::hash::DefaultHasher::new();
+    h.write_u32(depth);
+    let mut todo: SmallVec<[Term; 16]> = SmallVec::new();
+    todo.push(t);
+    while let Some(t) = todo.pop() {
+        if t.is_immed() {
+            h.write_u8(1);
+            h.write_u64(t.raw());
+        } else if let Some((x, tail)) = t.as_cons() {
+            h.write_u8(2);
+            todo.push(tail);
+            todo.push(x);
+        } else if let Some(e) = t.as_tuple() {
+            h.write_u8(3);
+            h.write_usize(e.len());
+            todo.extend(e.iter().rev().copied());
+        } else if let Some((ks, vs)) = t.as_flatmap() {
+            h.write_u8(4);
+            h.write_usize(ks.len());
+            todo.extend(ks.iter().zip(vs).flat_map(|(&k, &v)| [v, k]));
+        } else if t.is_map() {
+            // SAFETY: layout of maps; inner nodes come by here as well.
+            unsafe {
+                let p = t.ptr();
+                let mut first = 1;
+                if layout::map_kind((*p).raw()) != layout::MAP_NODE {
+                    first = 2;
+                    h.write_u8(4);
+                    h.write_u64((*p.add(1)).raw());
+                }
+                for i in first..layout::map_words(p) {
+                    let c = *p.add(i);
+                    match c.as_cons() {
+                        Some((k, v)) => todo.extend([v, k]),
+                        None => todo.push(c),
+                    }
+                }
+            }
+        } else if let Some(b) = t.as_bits() {
+            h.write_u8(5);
+            h.write_usize(b.bit_len);
+            match b.as_bytes() {
+                Some(s) => h.write(s),
+                None => h.write(&b.shifted()),
+            }
+        } else if let Some((neg, d)) = t.as_big() {
+            h.write_u8(6 + neg as u8);
+            h.write_usize(d.len());
+            d.iter().for_each(|&d| h.write_u64(d));
+        } else if let Some(f) = t.as_float() {
+            let (lo, hi) = float_words(f);
+            h.write_u8(8);
+            h.write_u32(lo);
+            h.write_u32(hi);
+        } else if let Some(f) = t.as_fun() {
+            if let Some(e) = f.local() {
+                h.write_u8(9);
+                h.write_u64(e.module.raw());
+                h.write_u32(e.index);
+                h.write_i64(e.old_uniq);
+                h.write_usize(f.env.len());
+                todo.extend(f.env.iter().rev().copied());
+            } else if let Some(e) = f.export() {
+                h.write_u8(10);
+                h.write_u64(e.module.raw());
+                h.write_u64(e.function.raw());
+                h.write_u32(e.arity);
+            }
+        } else if let Some((nums, name, creation)) = ref_parts(t) {
+            h.write_u8(11);
+            if t.subtag() == Some(Subtag::ExtRef) {
+                h.write_u64(name.raw());
+                h.write_u32(creation);
+            }
+            // Numbers that are missing count as 0.
+            (0..5).for_each(|i| h.write_u32(nums.get(i).copied().unwrap_or(0)));
+        } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+            h.write_u8(12);
+            h.write_u64(name.raw());
+            for n in [creation, num, serial] {
+                h.write_u32(n);
+            }
+        } else if let Some((num, name, creation)) = port_parts(t) {
+            h.write_u8(13);
+            h.write_u64(name.raw());
+            h.write_u32(creation);
+            h.write_u64(num);
+        }
+    }
+    h.finish() as u32
 }
 
 /// Primes of the old portable hash, by their numbers in stock's list of them.

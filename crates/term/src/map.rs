@@ -397,7 +397,7 @@ fn tree_order(hash: u32) -> u32 {
 /// `leaves` are in [`tree_order`] of their hashes at `level`, but at a level where keys are hashed anew.
 ///
 /// Recurses once for each level of the tree, whose depth grows with the logarithm of the size: to go eight levels
-/// deeper, keys must collide in 32 more bits of hash.
+/// deeper, keys must collide in 32 more bits of hash, which from level 16 on none can be made up to do.
 fn build<A: Alloc + ?Sized>(
     a: &mut A,
     leaves: &mut [(u32, Term)],
@@ -916,6 +916,36 @@ pub fn shape(map: Term) -> Option<Shape> {
 mod tests {
     use super::*;
     use crate::frag::Fragment;
+
+    /// Keys that are made up so that [`crate::hash::internal_salted`] can't tell them apart with any salt.
+    #[test]
+    fn keys_that_collide_in_all_hashes_have_a_tree_that_ends() {
+        let mut f = Fragment::new();
+        // The two halves of its word are what the header of a tuple of seven is mixed as.
+        let s = Term::small(0xF1BB_CDC8_F1BB_CDCF_u64 as i64 >> 4);
+        let n: Vec<Term> = (1..=6).map(Term::small).collect();
+        let x = f.tuple(&[s, n[0], n[1], n[2], n[3], n[4], n[5]]);
+        let x = f.tuple(&[x, s]);
+        let y = f.tuple(&[n[0], n[1], n[2], n[3], n[4], n[5], s]);
+        let y = f.tuple(&[s, y]);
+        for salt in [0, 1, 77] {
+            use crate::hash::internal_salted;
+            assert_eq!(internal_salted(x, salt), internal_salted(y, salt));
+        }
+        let mut pairs: Vec<(Term, Term)> = (0..40).map(|i| (Term::small(i), NIL)).collect();
+        pairs.extend([(x, Term::small(1)), (y, Term::small(2))]);
+        let at_once = from_pairs(&mut f, &pairs);
+        let rest = from_pairs(&mut f, &pairs[..40]);
+        let one = put(&mut f, rest, x, Term::small(1));
+        let both = put(&mut f, one, y, Term::small(2));
+        assert!(eq_exact(at_once, both) && size(both) == 42);
+        assert_eq!(get(both, x), Some(Term::small(1)));
+        assert_eq!(get(both, y), Some(Term::small(2)));
+        let less = remove(&mut f, both, y);
+        assert!(eq_exact(less, one) && get(less, y).is_none());
+        // SAFETY: no term of it is used afterwards.
+        unsafe { f.destroy() };
+    }
 
     /// Pairs whose keys are repeated more and more often, against one insertion after another.
     #[test]
