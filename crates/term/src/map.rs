@@ -865,14 +865,18 @@ pub fn tuple_keys(map: Term) -> Option<Term> {
     map.as_flatmap().map(|_| unsafe { *map.ptr().add(2) })
 }
 
-/// The children of a tree's root or inner node as a list, last one first (`erts_internal:map_hashmap_children/1`);
-/// None for anything else.
+/// The children of a tree's root as a list, last one first (`erts_internal:map_hashmap_children/1`); None for anything else.
+/// Inner nodes are given as trees of their own, since programs must not get hold of what has no size where a root has it.
 pub fn children<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Option<Term> {
     if !map.is_map() || map.as_flatmap().is_some() {
         return None;
     }
     let mut v: SmallVec<[Term; 16]> = SmallVec::from_slice(node(map).1);
     v.reverse();
+    for t in v.iter_mut().filter(|t| !t.is_list_ptr()) {
+        let (bm, below) = node(*t);
+        *t = make_node(a, Some(iter(*t).count()), bm, below.iter().copied());
+    }
     Some(a.list(&v))
 }
 
@@ -943,6 +947,29 @@ mod tests {
         assert_eq!(get(both, y), Some(Term::small(2)));
         let less = remove(&mut f, both, y);
         assert!(eq_exact(less, one) && get(less, y).is_none());
+        // SAFETY: no term of it is used afterwards.
+        unsafe { f.destroy() };
+    }
+
+    /// What a program gets to see of a tree is whole maps: a look-up in an inner node would read beyond its end.
+    #[test]
+    fn children_are_trees_with_a_size() {
+        let mut f = Fragment::new();
+        let pairs: Vec<(Term, Term)> = (0..500).map(|i| (Term::small(i), NIL)).collect();
+        let map = from_pairs(&mut f, &pairs);
+        let mut found = 0;
+        let mut todo = vec![map];
+        while let Some(t) = todo.pop() {
+            if t.is_list_ptr() {
+                found += 1;
+                continue;
+            }
+            assert_eq!(size(t), iter(t).count());
+            assert!(pairs.iter().all(|p| get(t, p.0).is_none_or(|v| v == NIL)));
+            let below = children(&mut f, t);
+            todo.extend(below.into_iter().flat_map(Term::list_iter));
+        }
+        assert_eq!(found, 500);
         // SAFETY: no term of it is used afterwards.
         unsafe { f.destroy() };
     }
