@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// One `fun` expression of one loaded module.
 ///
-/// Found by (module, old uniq, index), so that a reload of the same code meets its old funs. Counted by the fun
-/// terms that refer to it (each on an off-heap list) and once by the module.
+/// Found by all that an external term says of a fun (module, uniq, index, arity, free variables), so that a reload of the
+/// same code meets its old funs, and none that only pretends to be of it: code reads as many registers as it has arguments
+/// and free variables. Counted by the fun terms that refer to it (each on an off-heap list) and once by the module.
 #[repr(C)]
 pub struct FunEntry {
     /// Where the code of the fun starts; the address of a routine that loads the module where that is gone.
@@ -18,8 +19,8 @@ pub struct FunEntry {
     /// A part of the count, see [`FunEntry::count`]; 1 at first.
     pub refc: AtomicUsize,
     pub module: Term,
-    /// Name of the function that holds the code, such as `'-f/1-fun-0-'`.
-    pub function: Term,
+    /// See [`FunEntry::function`].
+    pub name: AtomicU64,
     /// Arity of the code: the fun's own plus `num_free`.
     pub code_arity: u8,
     /// Arguments of the fun.
@@ -52,6 +53,16 @@ static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
 }; SHARES + 1];
 
 impl FunEntry {
+    /// Name of the function that holds the code, such as `'-f/1-fun-0-'`; nil as long as only external terms have told of
+    /// the fun, which don't name it.
+    pub fn function(&self) -> Term {
+        // SAFETY: the word of an atom or nil.
+        unsafe { Term::from_raw(self.name.load(Ordering::Acquire)) }
+    }
+    /// Sets [`FunEntry::function`]: an atom.
+    pub fn set_function(&self, name: Term) {
+        self.name.store(name.raw(), Ordering::Release);
+    }
     fn place(&self) -> usize {
         (self as *const FunEntry as usize >> 4).wrapping_mul(0x9E37_79B1) >> 16 & (CHANGES - 1)
     }

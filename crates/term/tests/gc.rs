@@ -12,7 +12,7 @@ use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 struct Rng(u64);
 impl Rng {
@@ -29,7 +29,7 @@ fn fun_entry() -> FunEntry {
         address: AtomicPtr::new(std::ptr::null_mut()),
         refc: AtomicUsize::new(1),
         module: NIL,
-        function: NIL,
+        name: AtomicU64::new(NIL.raw()),
         code_arity: 1,
         arity: 1,
         num_free: 0,

@@ -47,7 +47,7 @@ fn local_name(e: &purlin_term::fun::FunEntry) -> Term {
     if e.address.load(Ordering::Acquire).is_null() {
         NIL
     } else {
-        e.function
+        e.function()
     }
 }
 

@@ -188,7 +188,7 @@ fn address(op: &str, operand: usize, v: u64) -> String {
         "make_fun" if operand == 0 => {
             // SAFETY: as above, a fun entry.
             let e = unsafe { &*(v as *const FunEntry) };
-            atom::name(e.function).to_owned()
+            atom::name(e.function()).to_owned()
         }
         "is_eq_immed" | "is_ne_immed" | "func_info" | "is_in_range" => term(v),
         "is_tagged_tuple" if operand == 3 => term(v),

@@ -34,7 +34,8 @@ const SHARDS: usize = 16;
 
 /// By the indices of the atoms and the arity. Looked up at each call of a function that is named at run time.
 type ExportMap = HashMap<(u32, u32, u32), &'static Export, Hashing>;
-type FunKey = (u32, i64, u32);
+/// Module, old uniq and index, uniq, index, arity, free variables.
+type FunKey = (u32, i64, u32, [u8; 16], u32, u8, u8);
 
 struct Code {
     exports: [RwLock<ExportMap>; SHARDS],
@@ -291,18 +292,24 @@ pub fn fun_entry(
     function: Term,
 ) -> &'static FunEntry {
     let mut m = code().funs.lock().unwrap_or_else(|e| e.into_inner());
-    // Reloading the same code meets the same entries: they are told apart by the module's checksum too.
+    // Reloading the same code meets the same entries: they are told apart by the module's checksum too. A fun of another arity
+    // or with another environment than the code's, as a made-up external term may tell of it, has an entry of its own, which
+    // leads nowhere.
     let key = (
         module.atom_index(),
-        old_uniq ^ i64::from_le_bytes(std::array::from_fn(|i| uniq[i])),
+        old_uniq,
+        old_index,
+        uniq,
         index,
+        arity,
+        num_free,
     );
-    m.entry(key).or_insert_with(|| {
+    let entry = m.entry(key).or_insert_with(|| {
         Box::leak(Box::new(FunEntry {
             address: AtomicPtr::new(std::ptr::null_mut()),
             refc: AtomicUsize::new(1),
             module,
-            function,
+            name: AtomicU64::new(function.raw()),
             code_arity: arity.saturating_add(num_free),
             arity,
             num_free,
@@ -311,7 +318,11 @@ pub fn fun_entry(
             old_index,
             uniq,
         }))
-    })
+    });
+    if function != NIL {
+        entry.set_function(function);
+    }
+    entry
 }
 
 /// Lets the codec of external terms find exports and funs.
@@ -338,5 +349,25 @@ impl purlin_term::etf::Hooks for CodeHooks {
         Some(fun_entry(
             module, old_uniq, old_index, uniq, index, arity, num_free, NIL,
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fun_of_another_shape_has_no_code() {
+        let of = |arity, free, name| fun_entry(am::OK, 1, 2, [3; 16], 2, arity, free, name);
+        let told = of(1, 2, NIL);
+        assert!(told.function().is_nil());
+        // Its module is loaded.
+        assert!(std::ptr::eq(of(1, 2, am::TRUE), told));
+        assert_eq!(told.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, NIL), told));
+        assert_eq!(told.function(), am::TRUE);
+        for (arity, free) in [(0, 2), (2, 2), (1, 0), (1, 1), (1, 3), (3, 0)] {
+            assert!(!std::ptr::eq(of(arity, free, NIL), told));
+        }
     }
 }

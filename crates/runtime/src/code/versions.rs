@@ -90,7 +90,7 @@ impl Module {
         self.funs
             .iter()
             .map(|f| {
-                let key = (f.function.raw(), u32::from(f.code_arity));
+                let key = (f.function().raw(), u32::from(f.code_arity));
                 by_name.get(&key).copied().unwrap_or(0)
             })
             .collect()
