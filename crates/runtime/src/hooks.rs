@@ -73,6 +73,7 @@ pub fn owner_exit(pid: Term) {
     crate::ets::owner_exit(pid);
     crate::bif::prim_file::owner_exit(pid);
     crate::bif::socket::owner_exit(pid);
+    crate::port::sender_exit(pid);
     crate::bif::system_flag::owner_exit(pid);
     crate::bif::node::owner_exit(pid);
 }

@@ -53,7 +53,7 @@ use crate::{halt, poll, report};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
 use std::time::{Duration, Instant};
 
@@ -603,21 +603,66 @@ pub fn trace_event(port: Term, event: &[u8]) -> bool {
     sent
 }
 
+/// Who is in the midst of a list that is sent in parts, by the process's word, and to which port.
+static IN_PARTS: Mutex<BTreeMap<u64, Term>> = Mutex::new(BTreeMap::new());
+/// How many they are, so that other processes end without looking.
+static SENDERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that a process sends a list to that port in parts, or (None) that it does no longer; what was noted before.
+fn sends_in_parts(pid: Term, port: Option<Term>) -> Option<Term> {
+    let mut all = IN_PARTS.lock().unwrap_or_else(|e| e.into_inner());
+    let before = match port {
+        Some(p) => all.insert(pid.raw(), p),
+        None => all.remove(&pid.raw()),
+    };
+    SENDERS.store(all.len(), Ordering::SeqCst);
+    before
+}
+
 /// Begins to send a list of so many bytes in parts; to be called again while it says to wait.
 pub fn begin_parts(cx: &mut Cx, port: Term, bytes: usize) -> Result<Outcome, Fail> {
     let Some(p) = lookup(port) else {
         return Ok(Outcome::Gone);
     };
     let me = cx.self_pid();
-    p.begin_parts(me, bytes)
+    let r = p.begin_parts(me, bytes);
+    if r == Ok(Outcome::Done) {
+        sends_in_parts(me, Some(p.id));
+    }
+    r
 }
 
 /// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
 pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
-    match lookup(port) {
+    let r = match lookup(port) {
         Some(p) => p.send_parts(cx, data),
         None => Ok(None),
+    };
+    if r == Ok(None) {
+        sends_in_parts(cx.self_pid(), None);
     }
+    r
+}
+
+/// A process has ended, maybe in the midst of a list: who waits for the end of that must not wait any longer.
+pub fn sender_exit(pid: Term) {
+    if SENDERS.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    let Some(p) = sends_in_parts(pid, None).and_then(find) else {
+        return;
+    };
+    let mut core = p.lock();
+    let c = &mut *core;
+    if c.base.transit != Some(pid) {
+        return;
+    }
+    c.base.transit = None;
+    if let Some(d) = c.driver.as_deref_mut().filter(|_| !c.base.closing) {
+        d.cut(&mut c.base);
+    }
+    c.base.wake_waiting();
+    p.settle(&mut core);
 }
 
 /// Reports that something other than an I/O list was sent to the port.
