@@ -24,7 +24,7 @@ through(T) ->
 %% `Refs`: so that the numbers of tables don't go up as those of atoms do.
 once(Name, Refs) ->
     T = ets:new(Name, []),
-    [make_ref() || _ <- lists:seq(1, Refs)],
+    Refs = length([make_ref() || _ <- lists:seq(1, Refs)]),
     ets:insert(T, {a, 1}),
     U = through(T),
     [{a, 1}] = ets:lookup(U, a),

@@ -222,6 +222,8 @@ fn give_away_3(cx: &mut Cx, [tab, pid, gift]: [Term; 3]) -> BifResult {
         return Err(cx.badarg_cause(owner_cause()));
     }
     ets::transfer(t, me, pid, gift);
+    drop(admin);
+    ets::settle(pid);
     Ok(am::TRUE)
 }
 
@@ -252,16 +254,22 @@ fn setopts_2(cx: &mut Cx, [tab, options]: [Term; 2]) -> BifResult {
             _ => return Err(Fail::Badarg),
         }
     }
+    let new_heir = new_heir.map(|h| h.and_then(|(pid, data)| make_heir(cx, pid, data)));
     let mut admin = t.admin();
+    // What a deleted table were given would stay for good if it refers to the table.
+    if !t.is_alive() {
+        drop(admin);
+        return Err(gone(cx));
+    }
     if t.owner() != me {
         return Err(Fail::Badarg);
     }
-    if let Some(h) = new_heir {
-        *admin = h.and_then(|(pid, data)| make_heir(cx, pid, data));
-    }
+    let old = new_heir.map(|h| std::mem::replace(&mut *admin, h));
     if let Some(p) = new_protection {
         t.set_protection(p);
     }
+    drop(admin);
+    drop(old);
     Ok(am::TRUE)
 }
 

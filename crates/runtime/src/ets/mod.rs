@@ -114,7 +114,8 @@ pub struct Table {
     protection: AtomicU8,
     owner: AtomicU64,
     name: AtomicU64,
-    /// Owner, heir, protection and name change under this.
+    /// Owner, heir, protection and name change under this, and the table ends under it. The table is on its owner's list
+    /// (`Registry::owned`) when nobody holds this, save at the end of [`end`].
     admin: Mutex<Option<Heir>>,
     fixation: Mutex<fixation::Fixation>,
 }
@@ -442,7 +443,8 @@ fn own(owner: Term, t: &Arc<Table>) {
 fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
     let mut m = locked!(registry().owned.shard(owner.pid_data() as u64), write);
     let v = m.get_mut(&owner.raw())?;
-    let i = v.iter().position(|x| std::ptr::eq(&**x, t))?;
+    // From behind: a process that ends gives them up in that order.
+    let i = v.iter().rposition(|x| std::ptr::eq(&**x, t))?;
     let t = v.swap_remove(i);
     if v.is_empty() {
         m.remove(&owner.raw());
@@ -501,14 +503,20 @@ impl Table {
 
 /// Deletes a table. False: somebody else did.
 pub fn delete(t: &Table) -> bool {
-    let (owner, name, magic, heir) = {
-        let mut admin = t.admin();
-        if !t.alive.swap(false, Ordering::AcqRel) {
-            return false;
-        }
-        let magic = t.magic.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        (t.owner(), t.name(), magic, admin.take())
-    };
+    let admin = t.admin();
+    if !t.is_alive() {
+        return false;
+    }
+    end(t, admin);
+    true
+}
+
+/// Deletes a table that is alive under the lock of administration.
+fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
+    t.alive.store(false, Ordering::Release);
+    let magic = t.magic.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    let (owner, name, heir) = (t.owner(), t.name(), admin.take());
+    drop(admin);
     drop(heir);
     let r = registry();
     if t.options.named {
@@ -538,7 +546,6 @@ pub fn delete(t: &Table) -> bool {
         unsafe { MagicRef::release(magic) };
     }
     drop(keep);
-    true
 }
 
 /// All tables there are.
@@ -569,16 +576,12 @@ pub fn may_own(pid: Term) -> bool {
 }
 
 /// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
-/// sure that it is alive.
+/// sure that it is alive; once it has given up the lock, it calls [`settle`].
 pub fn transfer(t: &Table, from: Term, to: Term, gift: Term) {
     if let Some(t) = disown(from, t) {
         t.owner.store(to.raw(), Ordering::Release);
         own(to, &t);
     }
-    tell_transfer(t, from, to, gift);
-}
-
-fn tell_transfer(t: &Table, from: Term, to: Term, gift: Term) {
     // The lock is held: the tid is made without it.
     let m = t.magic.load(Ordering::Acquire);
     signal::send_with(to, |a| {
@@ -591,60 +594,68 @@ fn tell_transfer(t: &Table, from: Term, to: Term, gift: Term) {
         let gift = purlin_term::copy::copy(gift, a);
         a.tuple(&[ets_transfer(), id, from, gift])
     });
-    // It may have ended before it was the owner: then nobody will delete the table.
-    if !may_own(to) {
-        orphans(to);
+}
+
+/// A process has been given a table. If it ended before it was the owner, it may not have found the table, which is
+/// passed on here then. The caller holds no table's lock.
+pub fn settle(owner: Term) {
+    if !may_own(owner) {
+        pass_on(owner);
     }
 }
 
-/// What a process owned that has ended before it was told so.
-fn orphans(pid: Term) {
-    let left = locked!(registry().owned.shard(pid.pid_data() as u64), write).remove(&pid.raw());
-    belongings::leave(pid, left.as_ref().map_or(0, |v| v.len()));
-    for t in left.into_iter().flatten() {
-        own(pid, &t);
-        // Its lock may be held by the caller.
-        std::thread::spawn(move || {
-            delete(&t);
-        });
+/// The tables of a process that has ended go to their heirs or are deleted. Any number of threads may be doing this for the
+/// same process: what becomes of a table is decided and done under its lock.
+fn pass_on(pid: Term) {
+    // Heirs that turned out to have ended, too.
+    let mut ended = vec![pid];
+    while let Some(pid) = ended.pop() {
+        while let Some(t) = last_owned(pid) {
+            let admin = t.admin();
+            if !t.is_alive() {
+                // Somebody is about to take it off the list.
+                drop(admin);
+                disown(pid, &t);
+                continue;
+            }
+            if t.owner() != pid {
+                continue;
+            }
+            // An heir stays heir: it may give the table away, and get it again.
+            let heir = match &*admin {
+                Some(h) if h.pid != pid && may_own(h.pid) => Some((h.pid, h.data.term())),
+                _ => None,
+            };
+            let Some((heir, gift)) = heir else {
+                end(&t, admin);
+                continue;
+            };
+            transfer(&t, pid, heir, gift);
+            drop(admin);
+            if !may_own(heir) {
+                ended.push(heir);
+            }
+        }
     }
+}
+
+/// The table that a process has owned for the shortest time.
+fn last_owned(pid: Term) -> Option<Arc<Table>> {
+    let shard = registry().owned.shard(pid.pid_data() as u64);
+    let m = locked!(shard, read);
+    m.get(&pid.raw())?.last().cloned()
 }
 
 /// A process has ended: its tables go to their heirs or are deleted, and what it fixed is freed.
 pub fn owner_exit(pid: Term) {
-    let r = registry();
-    if r.super_count.load(Ordering::Relaxed) > 0 {
+    if registry().super_count.load(Ordering::Relaxed) > 0 {
         set_super_user(pid, false);
     }
     if !belongings::any(pid) {
         return;
     }
     fixation::owner_exit(pid);
-    let shard = r.owned.shard(pid.pid_data() as u64);
-    loop {
-        let last = {
-            let m = locked!(shard, read);
-            let Some(t) = m.get(&pid.raw()).and_then(|v| v.last()) else {
-                return;
-            };
-            t.clone()
-        };
-        // An heir stays heir: it may give the table away, and get it again.
-        let inherited = {
-            let admin = last.admin();
-            match &*admin {
-                Some(h) if h.pid != pid && may_own(h.pid) && last.is_alive() => {
-                    transfer(&last, pid, h.pid, h.data.term());
-                    true
-                }
-                _ => false,
-            }
-        };
-        if !inherited && !delete(&last) {
-            // Somebody is about to take it off the list.
-            disown(pid, &last);
-        }
-    }
+    pass_on(pid);
 }
 
 /// Gives a table another name; false if it is taken.
