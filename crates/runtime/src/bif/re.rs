@@ -37,6 +37,8 @@ lazy_atoms! {
     first = "first";
     all_names = "all_names";
     all_but_first = "all_but_first";
+    purlin = "purlin";
+    re_long = "re_long";
     namelist = "namelist";
     compile = "compile";
 }
@@ -45,9 +47,13 @@ lazy_atoms! {
 pub static FIND_EXPORT: OnceLock<fn(Term, Term, u8) -> *const Export> = OnceLock::new();
 
 fn continue_in(cx: &mut Cx, function: Term, args: &[Term]) -> Fail {
+    continue_at(cx, re(), function, args)
+}
+
+fn continue_at(cx: &mut Cx, module: Term, function: Term, args: &[Term]) -> Fail {
     match FIND_EXPORT.get() {
         Some(find) => {
-            let target = find(re(), function, args.len() as u8);
+            let target = find(module, function, args.len() as u8);
             cx.trap(target, args)
         }
         None => Fail::Undef,
@@ -56,6 +62,19 @@ fn continue_in(cx: &mut Cx, function: Term, args: &[Term]) -> Fail {
 
 /// Kilobytes of backtracking memory one match may take.
 const HEAP_LIMIT_KB: u32 = 512 * 1024;
+/// Steps from one place in the subject that a match may take on a scheduler. One that takes more begins anew on a dirty
+/// thread: PCRE2 can't stop and go on, and some patterns take as many steps as they are given. Where the subject is long there
+/// are many places to begin at, so fewer steps are left for each.
+const SHORT_STEPS: std::ops::RangeInclusive<usize> = 1_000..=20_000;
+const SHORT_STEPS_IN_ALL: usize = 2_000_000;
+/// What those steps count as, at most.
+const SHORT_REDUCTIONS: usize = 1_000;
+
+/// Steps that a match in a subject of so many bytes may take on a scheduler.
+fn short_steps(bytes: usize) -> u32 {
+    (SHORT_STEPS_IN_ALL / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32
+}
+
 /// Compiled patterns kept; the cache is emptied when it is full.
 const CACHE_SIZE: usize = 1024;
 /// Start of a serialised pattern.
@@ -766,7 +785,26 @@ fn group_term(
     }
 }
 
+/// Where a match is made.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    /// On a scheduler: one that turns out to be long is made elsewhere.
+    Scheduler,
+    DirtyThread,
+}
+
 fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifResult {
+    run_at(cx, subject, pat, opts, first, At::Scheduler)
+}
+
+fn run_at(
+    cx: &mut Cx,
+    subject: Term,
+    pat: Term,
+    opts: Term,
+    first: bool,
+    place: At,
+) -> BifResult {
     let Some(mut o) = options(opts) else {
         return Err(badopt(cx));
     };
@@ -840,12 +878,23 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifRes
         true => within_character(bytes, o.offset),
         false => None,
     };
+    let asked = o.match_limit;
+    let short = short_steps(bytes.len().saturating_sub(o.offset));
+    let cut = place == At::Scheduler && asked.is_none_or(|n| n > short);
+    if cut {
+        o.match_limit = Some(short);
+    }
     let found = match within {
         Some(character) => exec_within(&code, bytes, character, &mut o),
         None => exec(&code, bytes, &o, check),
     };
     let found = match found {
         Ok(g) => g,
+        Err(sys::PCRE2_ERROR_MATCHLIMIT) if cut => {
+            cx.bump(SHORT_REDUCTIONS);
+            let args = [subject, pat, opts, Term::bool(first)];
+            return Err(continue_at(cx, purlin(), re_long(), &args));
+        }
         Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
         Err(sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if o.report_errors => {
             return Ok(cx.err(match_limit_recursion()));
@@ -897,6 +946,12 @@ fn internal_run_4(cx: &mut Cx, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     run(cx, s, p, o, is_first)
 }
 
+/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its beginning.
+fn re_long_4(cx: &mut Cx, [s, p, o, is_first]: [Term; 4]) -> BifResult {
+    let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
+    run_at(cx, s, p, o, is_first, At::DirtyThread)
+}
+
 fn inspect_2(cx: &mut Cx, [pat, what]: [Term; 2]) -> BifResult {
     let (src, _) = as_pattern(pat).ok_or(Fail::Badarg)?;
     if what != namelist() {
@@ -924,4 +979,5 @@ bifs! {
     Plain "re":"internal_run"/4 = internal_run_4;
     Plain "re":"inspect"/2 = inspect_2;
     Plain "re":"version"/0 = version_0;
+    DirtyCpu "purlin":"re_long"/4 = re_long_4;
 }
