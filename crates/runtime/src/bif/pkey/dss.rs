@@ -13,6 +13,13 @@ pub struct Key {
     key: UBig,
 }
 
+/// The limits of OpenSSL: bits of the prime and of the order for which it verifies, of the order and the private key for
+/// which it signs.
+const VERIFY_P_BITS: usize = 10_000;
+const VERIFY_Q_BITS: [usize; 3] = [160, 224, 256];
+const SIGN_Q_BITS: usize = 128;
+const SIGN_KEY_BITS: usize = 768;
+
 impl Key {
     pub fn of(t: Term) -> Option<Key> {
         let [p, q, g, key] = numbers(t)?;
@@ -34,7 +41,8 @@ impl Key {
     /// The two numbers of a signature by the private key; None if there is none by such a key.
     pub fn sign(&self, digest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         let Key { p, q, g, key } = self;
-        if !self.is_usable() || *key >= *q || is_zero(key) {
+        let refused = q.bit_len() < SIGN_Q_BITS || key.bit_len() > SIGN_KEY_BITS;
+        if refused || !self.is_usable() || *key >= *q || is_zero(key) {
             return None;
         }
         let z = self.digest(digest);
@@ -60,6 +68,9 @@ impl Key {
     /// Whether a signature is by the private key that belongs to this public one.
     pub fn verify(&self, digest: &[u8], r: &[u8], s: &[u8]) -> bool {
         let Key { p, q, g, key } = self;
+        if p.bit_len() > VERIFY_P_BITS || !VERIFY_Q_BITS.contains(&q.bit_len()) {
+            return false;
+        }
         let (r, s) = (UBig::from_be_bytes(r), UBig::from_be_bytes(s));
         if !self.is_usable() || is_zero(&r) || is_zero(&s) || r >= *q || s >= *q {
             return false;

@@ -31,6 +31,12 @@ pub struct Private {
     factors: Option<Factors>,
 }
 
+/// The bits of a modulus that OpenSSL takes a public exponent's power by.
+const MODULUS_BITS: usize = 16_384;
+/// Where a modulus has more bits than this, it wants a short exponent: powers by keys that others sent would take seconds.
+const SMALL_MODULUS_BITS: usize = 3_072;
+const SHORT_EXPONENT_BITS: usize = 64;
+
 impl Public {
     pub fn of(key: Term) -> Option<Public> {
         let [e, n] = numbers(key)?;
@@ -42,8 +48,19 @@ impl Public {
         byte_len(&self.n)
     }
 
-    /// A power by the public exponent; None if the input is no number below the modulus.
+    /// Whether OpenSSL computes with it.
+    fn is_usable(&self) -> bool {
+        let bits = self.n.bit_len();
+        bits <= MODULUS_BITS
+            && self.e < self.n
+            && (bits <= SMALL_MODULUS_BITS || self.e.bit_len() <= SHORT_EXPONENT_BITS)
+    }
+
+    /// A power by the public exponent; None if the input is no number below the modulus, or the key is refused.
     pub fn apply(&self, input: &[u8]) -> Option<Vec<u8>> {
+        if !self.is_usable() {
+            return None;
+        }
         let m = UBig::from_be_bytes(input);
         let fits = self.n > UBig::ONE && input.len() <= self.size() && m < self.n;
         fits.then(|| padded(&power(&m, &self.e, &self.n), self.size()))
