@@ -6,11 +6,37 @@
 //! * What the thread works with is its own: it knows no term of the process.
 //! * The native is called again after each signal, with the same arguments. [`resumed`] comes first in it, before anything that
 //!   is to be done once.
+//! * There are at most [`MOST`] such threads. Where there can be no further one, the call is made by the thread that the native
+//!   runs on.
 //! * What a call gave is dropped if the process has ended meanwhile: it owns what it holds (descriptors, bytes).
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::signal::send;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Threads for calls at most.
+const MOST: usize = 1024;
+
+/// Threads for calls that there are.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread that counts; its end takes it back.
+struct Counted;
+
+impl Counted {
+    fn take() -> Option<Counted> {
+        let counted = Counted;
+        // Refused, it is taken back by its end.
+        (THREADS.fetch_add(1, Ordering::Relaxed) < MOST).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Makes a result of what the call gave, in the process.
 pub type Outcome = Box<dyn FnOnce(&mut Cx) -> BifResult + Send>;
@@ -40,6 +66,9 @@ pub fn resumed(cx: &mut Cx) -> Option<BifResult> {
 
 /// Starts a call, for which the process waits. Where there can be no further thread it is made here.
 pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> BifResult {
+    let Some(counted) = Counted::take() else {
+        return work()(cx);
+    };
     let pending = Pending::default();
     let work = Arc::new(Mutex::new(Some(work)));
     let me = cx.self_pid();
@@ -48,6 +77,7 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         .name("apart".into())
         .stack_size(128 * 1024)
         .spawn(move || {
+            let _counted = counted;
             let work = theirs.lock().unwrap_or_else(|e| e.into_inner()).take();
             if let Some(work) = work {
                 let outcome = work();
