@@ -589,7 +589,7 @@ fn counts(out: &mut Out) {
         "{} blocks made behind it (at most {} at a time, {} MiB of addresses), {} not",
         all(&MADE),
         PEAK.load(Ordering::Relaxed),
-        NEXT.load(Ordering::Relaxed) * sys::page_bytes() >> 20,
+        (NEXT.load(Ordering::Relaxed) * sys::page_bytes()) >> 20,
         all(&MISSED)
     );
     let mut sign = ':';
@@ -791,13 +791,20 @@ fn user(out: &mut Out, registers: &[usize], sp: usize) {
                 told.push(n);
             }
         }
-        let _ = writeln!(out, "  code by registers and native stack, nearest first:");
+        let _ = writeln!(out, "  code that registers and native stack lead to:");
         for n in &told {
             let _ = writeln!(out, "    {n}");
         }
     }
     out.flush();
-    let _ = writeln!(out, "{}", std::backtrace::Backtrace::force_capture());
+    let frames = std::backtrace::Backtrace::force_capture().to_string();
+    // What starts a thread is the same for all.
+    for line in frames.lines() {
+        if line.contains("__rust_begin_short_backtrace") {
+            break;
+        }
+        let _ = writeln!(out, "{line}");
+    }
     out.flush();
 }
 
