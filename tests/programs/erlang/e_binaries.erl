@@ -1,4 +1,4 @@
-%% Bit syntax: building and matching of every type; sub-binaries; appending. @stress @shared
+%% Bit syntax: building and matching of every type; sub-binaries; appending. @stress @shared @fence
 -module(e_binaries).
 -export([main/0]).
 

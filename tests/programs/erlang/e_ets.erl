@@ -1,4 +1,4 @@
-%% ETS: all four kinds, matching, folding, updates, errors. @stress @shared
+%% ETS: all four kinds, matching, folding, updates, errors. @stress @shared @fence
 -module(e_ets).
 -export([main/0]).
 

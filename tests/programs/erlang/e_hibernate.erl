@@ -1,4 +1,4 @@
-%% Processes that hibernate again and again keep what they were given, whatever wakes them. @stress @shared
+%% Processes that hibernate again and again keep what they were given, whatever wakes them. @stress @shared @fence
 -module(e_hibernate).
 -export([main/0, init/1, wake/2]).
 

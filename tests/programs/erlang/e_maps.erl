@@ -1,4 +1,4 @@
-%% Maps, small and large: order of keys, updates, comprehension through lists, comparison. @stress @shared
+%% Maps, small and large: order of keys, updates, comprehension through lists, comparison. @stress @shared @fence
 -module(e_maps).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-%% Exit signals through links: reasons, trapping, kill, unlink, chains. @stress @shared
+%% Exit signals through links: reasons, trapping, kill, unlink, chains. @stress @shared @fence
 -module(p_links).
 -export([main/0]).
 

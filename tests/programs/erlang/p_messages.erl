@@ -1,4 +1,4 @@
-%% @stress @shared
+%% @stress @shared @fence
 %% Messages of all shapes and sizes around the limit up to which they are copied flat, through aliases, behind markers, out
 %% of order, from many senders at once, to receivers whose heaps have no room.
 -module(p_messages).

@@ -1,4 +1,4 @@
-%% Selective receive, priorities by pattern, long queues, markers. @stress @shared
+%% Selective receive, priorities by pattern, long queues, markers. @stress @shared @fence
 -module(p_receive).
 -export([main/0]).
 

@@ -1,6 +1,6 @@
 %% Large terms sent, captured, stored and given up again, by processes that go on with them.
 %% @stress
-%% @shared
+%% @shared @fence
 -module(shared_terms).
 -export([main/0]).
 
