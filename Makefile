@@ -15,8 +15,9 @@ test: setup
 	@sh scripts/test.sh
 
 # The programs of tests/programs and random programs once more in the modes that `make test` samples: everything that goes
-# from process to process in shared regions, a collection at every allocation, and both. MODES names some. Takes long.
-MODES = shared stress shared-stress
+# from process to process in shared regions, a collection at every allocation, both, and with a fence (freed memory out of
+# reach) with and without the latter. MODES names some. Takes long.
+MODES = shared stress shared-stress fence fence-stress
 test-modes: setup
 	@cargo build --release -q
 	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs
