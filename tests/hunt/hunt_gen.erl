@@ -3,6 +3,7 @@
 %%
 %%   erl -noshell -run hunt_gen main DIR SEED COUNT     modules hunt_SEED, hunt_SEED+1 … with their sources
 %%
+%% KINDS="loop regions" in the environment: steps of these kinds alone (which seeds then mean something else).
 %% Seed 0 is the program with each kind of step, which hunt_v crosses with each kind of value in turn.
 -module(hunt_gen).
 -export([main/1, source/1]).
@@ -71,9 +72,13 @@ source(Seed) ->
     put(also, []),
     put(cheap, false),
     Kinds = kinds(),
+    Wanted = case os:getenv("KINDS") of
+                 false -> Kinds;
+                 Names -> [list_to_existing_atom(N) || N <- string:lexemes(Names, " ")]
+             end,
     Steps = case Seed of
                 0 -> [K || _ <- [1, 2], K <- Kinds];
-                _ -> [pick(Kinds) || _ <- lists:seq(1, ?STEPS)]
+                _ -> [pick(Wanted) || _ <- lists:seq(1, ?STEPS)]
             end,
     Texts = [step(I, K) || {I, K} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
     Options = options(Seed),
@@ -447,11 +452,16 @@ kind(regions) ->
     F = t("f~w", [n()]),
     T = var("Tag"),
     N = pick([10, 600, 3000, 20000]),
+    Kind = r(5),
     also(t("~s(T, N) -> receive {T, B} -> {element(N, B), element(5, B)} after 60000 -> fault(lost, {q, N}) end.~n~n", [F])),
-    t("begin ~s = make_ref(), Na = 6 + I rem (5 + scaled(~w)), Ra = {ap, hunt_v, big, [{q, Na}, {q, 11 + scaled(~w)}, {q, ~w}, R, RX]}, ~s, {Va, Xa} = ~s(~s, Na),~n"
-      "    [begin collect((K + ~w) rem 2 + 1, E), grow(~w) end || K <- lists:seq(1, ~w)], [{{t, [{q, Na}, R]}, Va}, {{t, [{q, 5}, RX]}, Xa}] end",
-      [T, N, N, r(5),
-       t("deliver(~s, E, ~s, 0, Ra, ~s)", [delivery(), T, "v(Ra)"]), F, T, r(2), pick([0, 1000]), r(4) - 1]);
+    %% What is large itself, and comes from somewhere else, goes into something large.
+    Inner = pick(["{27, I div 3 * 3}", "{27, I}", "R"]),
+    t("begin ~s = make_ref(), Na = 6 + I rem (5 + scaled(~w)), Rl = ~s, Vl = via(~s, E, Rl), Ra = {ap, hunt_v, big, [{q, Na}, {q, 11 + scaled(~w)}, {q, ~w}, Rl, RX]}, deliver(~s, E, ~s, 0, Ra, hunt_v:big(Na, 11 + scaled(~w), ~w, Vl, X)), {Va, Xa} = ~s(~s, Na),~n"
+      "    [begin collect((K + ~w) rem 2 + 1, E), grow(~w) end || K <- lists:seq(1, ~w)], ~s end",
+      [T, N, Inner, pick(["0", "5", "9", "I"]), N, Kind, delivery(), T, N, Kind, F, T, r(2), pick([0, 1000]), r(4) - 1,
+       pick(["[{{t, [{q, Na}, Rl]}, Va}, {{t, [{q, 5}, RX]}, Xa}]", 
+             "begin {Na, Vb} = Va, Vc = hunt_v:part(3, hunt_v:part(1, hunt_v:part(1, Vb))), [collect(1, E) || _ <- [1, 2, 3]], [{{t, [{q, Na}, Rl]}, Va}, {{part, 3, {part, 1, {part, 1, Rl}}}, Vc}] end",
+             "begin {Na, Vb} = Va, Vc = hunt_v:part(I, Vb), collect(1, E), [{{part, I, Rl}, Vc}, {{t, [{q, 5}, RX]}, Xa}] end"])]);
 kind(bit_comprehension) ->
     W = pick([1, 7, 8, 13, 33, 65]),
     C = pick([8, 40, 13, 520]),

@@ -94,7 +94,7 @@ part(N, [X | _]) when N rem 3 =:= 0 -> X;
 part(_, [_ | T]) -> T;
 part(N, T) when is_tuple(T), tuple_size(T) > 0 -> element(1 + N rem tuple_size(T), T);
 part(N, M) when is_map_key(N rem 5, M) -> map_get(N rem 5, M);
-part(N, B) when byte_size(B) > 2 -> S = N rem (byte_size(B) - 1), <<_:S, A:S/binary, _/bits>> = B, A;
+part(N, B) when byte_size(B) > 2 -> S = N rem (byte_size(B) - 1), <<_:3, A:S/binary, _/bits>> = B, A;
 part(_, F) when is_function(F, 0) -> F();
 part(_, X) -> X.
 
