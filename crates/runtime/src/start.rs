@@ -168,6 +168,7 @@ pub fn start(options: EmulatorOptions) -> ! {
         let (module, function) = (name(p.module), name(p.function));
         Some(format!("{module}:{function}/{}{line}", p.arity))
     });
+    crate::crash_dump::reserve();
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     // The table grows as it must; only who asks for a ceiling gets one.

@@ -17,6 +17,7 @@ use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{NIL, Term, atom};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::Mutex;
 use std::time::Duration;
 use terms::Objects;
 
@@ -46,8 +47,22 @@ impl Write for Limited {
     }
 }
 
+/// A descriptor that is kept for the dump: where an emulator ends because it has run out of them, there is no other.
+static RESERVE: Mutex<Option<File>> = Mutex::new(None);
+
+/// Sets the descriptor for the dump aside, unless there is to be none. Before programs run.
+pub fn reserve() {
+    let flags = crate::start::try_options().map(|o| &o.flags.crash_dump);
+    if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
+        return;
+    }
+    *RESERVE.lock().unwrap_or_else(|e| e.into_inner()) = File::open("/dev/null").ok();
+}
+
 fn create(path: &std::ffi::OsStr) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
+    // Whoever ends the emulator is alone with this. Another thread may get the descriptor first, though.
+    drop(RESERVE.try_lock().map(|mut f| f.take()));
     std::fs::OpenOptions::new()
         .write(true)
         .create(true)
@@ -74,13 +89,13 @@ pub fn write(slogan: &str) {
     }
     let default = std::ffi::OsString::from("erl_crash.dump");
     let path = flags.file.as_ref().unwrap_or(&default);
+    let Ok(file) = create(path) else {
+        return;
+    };
     to_stderr(&format!(
         "\nCrash dump is being written to: {}...",
         path.display()
     ));
-    let Ok(file) = create(path) else {
-        return;
-    };
     let left = flags
         .bytes
         .and_then(|b| u64::try_from(b).ok())

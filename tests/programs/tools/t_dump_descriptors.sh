@@ -1,0 +1,5 @@
+# A crash dump is written also where descriptors have run out.
+ulimit -n 64
+erl -noshell -eval 'F = fun G(L) -> case file:open("/dev/null", [read, raw]) of {ok, D} -> G([D | L]); {error, E} -> erlang:halt(atom_to_list(E)), L end end, F([]).' </dev/null
+echo "status $?"
+sed -n '/^Slogan/p;/^=end/p' erl_crash.dump
