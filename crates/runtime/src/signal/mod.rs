@@ -82,9 +82,10 @@ pub struct Signal {
     pub sent_by: bool,
     /// Of messages: see [`Sequel`].
     pub sequel: Sequel,
-    /// The words are a [`Flat`], of which `off_heap` says what is to be known.
-    flat: bool,
-    /// Words that follow.
+    /// Whether the words are a [`Flat`], of which `off_heap` says what is to be known ([`FLAT`]); and above that the upper bits
+    /// of how many words follow.
+    form: u8,
+    /// The lower bits of that.
     words: u32,
     pub term: Term,
     /// First of the objects in it that own something. Of what is flat and owns nothing: which words point into the block
@@ -92,6 +93,20 @@ pub struct Signal {
     off_heap: *mut Term,
     /// Regions that it points into.
     regions: RegionSet,
+}
+
+/// See [`Signal::form`].
+const FLAT: u8 = 1;
+/// Most words of a signal, as many as [`Signal::form`] and [`Signal::words`] can say: terabytes.
+const MOST_WORDS: usize = (1 << 39) - 1;
+
+/// Words in the form in which a head has them.
+fn split(words: usize) -> (u8, u32) {
+    (((words >> 32) << 1) as u8, words as u32)
+}
+
+fn joined(form: u8, words: u32) -> usize {
+    (form as usize >> 1) << 32 | words as usize
 }
 
 /// Words of the head.
@@ -126,10 +141,15 @@ impl Signal {
         Self::build_with(kind, words, |b| f(b))
     }
     fn build_with(kind: Kind, words: usize, f: impl FnOnce(&mut Builder) -> Term) -> *mut Signal {
+        if words > MOST_WORDS {
+            // No memory holds it.
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Signal>());
+        }
         // SAFETY: the head is written whole.
         unsafe {
             let p = blocks::alloc(words);
             let at = (p as *mut Term).add(HEAD_WORDS);
+            let (form, low) = split(words);
             let mut b = Builder {
                 at,
                 end: at.add(words),
@@ -143,8 +163,8 @@ impl Signal {
                 kind,
                 sent_by: false,
                 sequel: Sequel::None,
-                flat: false,
-                words: words as u32,
+                form,
+                words: low,
                 term,
                 off_heap: b.off_heap.first,
                 regions: b.off_heap.regions,
@@ -174,7 +194,7 @@ impl Signal {
                 kind,
                 sent_by: false,
                 sequel,
-                flat: true,
+                form: FLAT,
                 words: f.len() as u32,
                 term,
                 off_heap: std::ptr::without_provenance_mut(info),
@@ -196,7 +216,7 @@ impl Signal {
                 kind: Kind::Message,
                 sent_by: false,
                 sequel,
-                flat: false,
+                form: 0,
                 words: 0,
                 term,
                 off_heap: std::ptr::null_mut(),
@@ -211,7 +231,7 @@ impl Signal {
     /// There is room for [`Signal::words`] words.
     #[inline]
     pub unsafe fn move_to(&self, to: *mut Term) -> Option<(Term, usize)> {
-        if !self.flat {
+        if !self.is_flat() {
             return None;
         }
         let t = self.term;
@@ -334,14 +354,17 @@ impl Signal {
     }
     /// Words of its terms.
     pub fn words(&self) -> usize {
-        self.words as usize
+        joined(self.form, self.words)
+    }
+    fn is_flat(&self) -> bool {
+        self.form & FLAT != 0
     }
     /// Whether its terms own nothing outside the block.
     pub fn plain(&self) -> bool {
-        self.flat || self.off_heap.is_null() && self.regions.is_empty()
+        self.is_flat() || self.off_heap.is_null() && self.regions.is_empty()
     }
     fn take_off_heap(&mut self) -> OffHeap {
-        if self.flat {
+        if self.is_flat() {
             return OffHeap::default();
         }
         OffHeap {
@@ -363,7 +386,7 @@ impl Signal {
         if !(*s).plain() {
             gc::release_off_heap(&mut (*s).take_off_heap());
         }
-        blocks::free(s, (*s).words as usize);
+        blocks::free(s, (*s).words());
     }
     /// Turns it into a fragment that holds its term.
     ///
@@ -371,7 +394,7 @@ impl Signal {
     /// `s` is owned by the caller and is no [`Kind::Run`].
     pub unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
         let term = (*s).term;
-        let words = (*s).words as usize;
+        let words = (*s).words();
         let mut o = (*s).take_off_heap();
         o.bytes = gc::off_heap_bytes(&o);
         let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
@@ -384,5 +407,19 @@ impl Signal {
     pub unsafe fn into_owned(s: *mut Signal) -> OwnedTerm {
         let (t, f) = Self::into_fragment(s);
         OwnedTerm::from_parts(t, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_beyond_32_bits_are_told() {
+        for n in [0, 1, u32::MAX as usize, 1 << 32, (5 << 32) | 7, MOST_WORDS] {
+            let (form, low) = split(n);
+            assert_eq!(joined(form, low), n);
+            assert!(form & FLAT == 0 && joined(form | FLAT, low) == n);
+        }
     }
 }
