@@ -17,6 +17,7 @@ lazy_atoms! {
     abort = "abort";
     bad_lib = "bad_lib";
     duplicated = "duplicated";
+    erts_code_purger = "erts_code_purger";
     load_failed = "load_failed";
     native_addresses = "native_addresses";
     not_purged = "not_purged";
@@ -191,7 +192,18 @@ fn check_process_code_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
         module, &cx.heap, cx.bif_pc,
     )))
 }
-fn purge_module_2(_: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
+/// Whether the process that runs is the runtime's own code purger, which asks every process before code goes.
+fn is_purger(cx: &mut Cx) -> bool {
+    let p = cx.process();
+    // SAFETY: exports are never freed.
+    let began = unsafe { p.initial_call.as_ref() };
+    p.pid().pid_data() < crate::system_processes()
+        && began.is_some_and(|e| e.module == erts_code_purger())
+}
+fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
+    if !is_purger(cx) {
+        return Err(Fail::Notsup);
+    }
     let module = need_atom(module)?;
     if step == prepare() || step == prepare_on_load() {
         let r = code::purge::prepare(module, step == prepare_on_load());
@@ -204,7 +216,7 @@ fn purge_module_2(_: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
         };
     }
     if step == am::COMPLETE {
-        // SAFETY: the code purger has asked every process.
+        // SAFETY: this is the code purger, which has asked every process.
         let r = unsafe { code::purge::complete(module) };
         return r.map(Term::bool).ok_or(Fail::Badarg);
     }
