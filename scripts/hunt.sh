@@ -37,6 +37,8 @@ started=$(date +%s)
 # How many steps each worker makes in a mode, and how large values are: as much as takes a second or so.
 work() {
   n=$2
+  # What `make test` runs is a debug build by another name.
+  case $PURLIN in */debug/*) set -- "debug,$1" ;; esac
   case $1 in
   *debug*stress* | *stress*debug*) set -- 12 5 ;;
   *stress*) set -- 40 20 ;;
