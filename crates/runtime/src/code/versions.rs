@@ -80,8 +80,8 @@ impl Module {
     pub fn exports_function(&self, f: Term, arity: u32) -> bool {
         self.exports.iter().any(|e| e.0 == f && e.1 == arity)
     }
-    /// Where the code of each fun starts.
-    pub(super) fn fun_offsets(&self) -> Vec<u32> {
+    /// Where the code of each fun starts; None where the table of funs names a function that isn't there.
+    pub(super) fn fun_offsets(&self) -> Vec<Option<u32>> {
         let by_name: HashMap<(u64, u32), u32> = self
             .functions
             .iter()
@@ -91,7 +91,7 @@ impl Module {
             .iter()
             .map(|f| {
                 let key = (f.function().raw(), u32::from(f.code_arity));
-                by_name.get(&key).copied().unwrap_or(0)
+                by_name.get(&key).copied()
             })
             .collect()
     }
@@ -256,8 +256,9 @@ pub(super) fn remove_range(m: &Arc<Module>) {
 }
 
 fn point_funs(m: &Module) {
-    for (e, at) in m.funs.iter().zip(&m.fun_offsets()) {
-        e.address.store(m.at(*at) as *mut u64, Ordering::Release);
+    for (e, at) in m.funs.iter().zip(m.fun_offsets()) {
+        let at = at.map_or(std::ptr::null(), |at| m.at(at));
+        e.address.store(at as *mut u64, Ordering::Release);
     }
 }
 
