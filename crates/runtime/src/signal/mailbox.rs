@@ -55,8 +55,8 @@ pub struct Mailbox {
     /// Collections of the heap until then. After another one `copied_end` is an address and no more: the block may have
     /// come back to it.
     copied_at: u32,
-    /// Words of the blocks of the messages; inexact beyond 2^32.
-    words: u32,
+    /// Words of the blocks of the messages.
+    words: usize,
     /// `save` was taken from a marker, and what it leads to was not looked at yet.
     at_marker: bool,
     /// Null until the process uses markers.
@@ -116,9 +116,7 @@ impl Mailbox {
         *self.last = &mut (*s).link;
         self.last = &mut (*s).link.next;
         self.len += 1;
-        self.words = self
-            .words
-            .saturating_add((super::HEAD_WORDS + (*s).words()) as u32);
+        self.words += super::HEAD_WORDS + (*s).words();
     }
     /// Whether messages are there that the current receive has not looked at.
     pub fn has_current(&self) -> bool {
@@ -137,7 +135,7 @@ impl Mailbox {
     }
     /// Bytes of the blocks of its messages.
     pub fn bytes(&self) -> usize {
-        self.words as usize * 8
+        self.words * 8
     }
     /// Frees the messages and the mailbox.
     ///
@@ -168,7 +166,7 @@ impl Mailbox {
         }
         self.len -= 1;
         let words = super::HEAD_WORDS + (*(s as *mut Signal)).words();
-        self.words = self.words.saturating_sub(words as u32);
+        self.words -= words;
         self.save = &mut self.first;
         s as *mut Signal
     }
