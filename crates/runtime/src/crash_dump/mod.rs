@@ -50,13 +50,19 @@ impl Write for Limited {
 /// A descriptor that is kept for the dump: where an emulator ends because it has run out of them, there is no other.
 static RESERVE: Mutex<Option<File>> = Mutex::new(None);
 
-/// Sets the descriptor for the dump aside, unless there is to be none. Before programs run.
+/// Addresses that are given up for the dump: where memory is used up, there are no others to write it with. Nothing touches
+/// them, so they take no memory.
+static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+const ROOM_BYTES: usize = 16 << 20;
+
+/// Sets aside what the dump needs, unless there is to be none. Before programs run.
 pub fn reserve() {
     let flags = crate::start::try_options().map(|o| &o.flags.crash_dump);
     if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
         return;
     }
     *RESERVE.lock().unwrap_or_else(|e| e.into_inner()) = File::open("/dev/null").ok();
+    *ROOM.lock().unwrap_or_else(|e| e.into_inner()) = Vec::with_capacity(ROOM_BYTES);
 }
 
 fn create(path: &std::ffi::OsStr) -> io::Result<File> {
@@ -87,6 +93,7 @@ pub fn write(slogan: &str) {
             libc::alarm(s.min(u32::MAX as i64) as u32);
         }
     }
+    drop(ROOM.try_lock().map(|mut r| std::mem::take(&mut *r)));
     let default = std::ffi::OsString::from("erl_crash.dump");
     let path = flags.file.as_ref().unwrap_or(&default);
     let Ok(file) = create(path) else {

@@ -199,7 +199,7 @@ impl Owned {
         unsafe {
             let p = fence::allocate(fence::Kind::Object, layout(words)) as *mut Object;
             let Some(p) = NonNull::new(p) else {
-                std::alloc::handle_alloc_error(layout(words))
+                purlin_term::sys::out_of_memory("ets_alloc", layout(words).size(), "db_term")
             };
             let at = (p.as_ptr() as *mut Term).byte_add(HEAD_BYTES);
             let off_heap = fill(at, words).unwrap_or(outside);
