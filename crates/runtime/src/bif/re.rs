@@ -797,14 +797,7 @@ fn run(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool) -> BifRes
     run_at(cx, subject, pat, opts, first, At::Scheduler)
 }
 
-fn run_at(
-    cx: &mut Cx,
-    subject: Term,
-    pat: Term,
-    opts: Term,
-    first: bool,
-    place: At,
-) -> BifResult {
+fn run_at(cx: &mut Cx, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
     let Some(mut o) = options(opts) else {
         return Err(badopt(cx));
     };
