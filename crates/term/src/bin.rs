@@ -71,7 +71,8 @@ impl RcBin {
     /// # Safety
     /// The caller holds the only count and forgets `p`.
     pub unsafe fn grow(p: *mut RcBin, capacity: usize) -> *mut RcBin {
-        Self::try_grow(p, capacity).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)))
+        Self::try_grow(p, capacity)
+            .unwrap_or_else(|| crate::sys::out_of_memory("binary_realloc", capacity, "binary"))
     }
     /// The same for a size that a program asks for: None, and `p` as it was, if there is no memory for it.
     ///

@@ -125,7 +125,7 @@ fn map(bytes: usize) -> usize {
         let mut s = spare();
         let Some((at, there)) = s.take(bytes, &mut gone) else {
             drop(s);
-            return sys::reserve_rw(bytes);
+            return sys::heap_rw(bytes);
         };
         if there >= bytes + WORTH_BYTES {
             let round = s.round;
@@ -141,7 +141,7 @@ fn map(bytes: usize) -> usize {
     }
     sys::resize(at, there, bytes).unwrap_or_else(|| {
         sys::release(at, there);
-        sys::reserve_rw(bytes)
+        sys::heap_rw(bytes)
     })
 }
 

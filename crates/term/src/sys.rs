@@ -22,29 +22,33 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
 
 /// Reserves `bytes` of addresses without memory behind them.
 pub fn reserve(bytes: usize) -> usize {
-    map(bytes, libc::PROT_NONE)
+    map(bytes, libc::PROT_NONE).unwrap_or_else(|| refused(bytes))
 }
 /// Reserves `bytes` of zeroed memory that takes no room until it is touched.
 pub fn reserve_rw(bytes: usize) -> usize {
-    map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+    map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))
 }
 /// The same as [`reserve`], and as [`reserve_rw`]: None where the system refuses.
 pub(crate) fn try_reserve(bytes: usize) -> Option<usize> {
-    try_map(bytes, libc::PROT_NONE)
+    map(bytes, libc::PROT_NONE)
 }
 pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
-    try_map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+    map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
-fn map(bytes: usize, prot: i32) -> usize {
-    try_map(bytes, prot).unwrap_or_else(|| {
-        eprintln!(
-            "purlin: cannot reserve {bytes} bytes of addresses: {}",
-            std::io::Error::last_os_error()
-        );
-        std::process::exit(1);
-    })
+/// As [`reserve_rw`], for what a program needs while it runs: without it the runtime ends as where memory is used up.
+pub fn heap_rw(bytes: usize) -> usize {
+    map(bytes, libc::PROT_READ | libc::PROT_WRITE)
+        .unwrap_or_else(|| out_of_memory("eheap_alloc", bytes, "heap"))
 }
-fn try_map(bytes: usize, prot: i32) -> Option<usize> {
+/// The addresses that the runtime needs to start are not to be had.
+fn refused(bytes: usize) -> ! {
+    eprintln!(
+        "purlin: cannot reserve {bytes} bytes of addresses: {}",
+        std::io::Error::last_os_error()
+    );
+    std::process::exit(1);
+}
+fn map(bytes: usize, prot: i32) -> Option<usize> {
     // SAFETY: a fresh anonymous mapping.
     let p = unsafe {
         libc::mmap(
@@ -67,8 +71,7 @@ pub fn page_bytes() -> usize {
 /// Makes reserved addresses usable.
 pub fn commit(addr: usize, bytes: usize) {
     if !try_commit(addr, bytes) {
-        eprintln!("purlin: out of memory: {}", std::io::Error::last_os_error());
-        std::process::exit(1);
+        out_of_memory("eheap_alloc", bytes, "heap");
     }
 }
 /// The same: false where the system refuses.
