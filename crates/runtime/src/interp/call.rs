@@ -253,7 +253,6 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            (*cx).x[n] = f;
             return no_fun(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(h(pc, 2) + 1), hp, reds, f, n)
@@ -285,8 +284,6 @@ unsafe fn call_closure(
     let f = (&(*cx).x)[n];
     let to = fun_target(cx, f, n);
     if to.is_null() {
-        // Its environment may lie where it did.
-        (*cx).x[n] = f;
         return no_fun(cx, pc, e, hp, reds);
     }
     (e as *mut u64).write(pc.add(words(1)) as u64);
@@ -331,8 +328,8 @@ unsafe fn live_of(f: Term, n: usize) -> usize {
     n + ((*f.ptr().add(3)).raw() >> 8 & 0xFF) as usize
 }
 
-/// Puts the environment of `f` behind its `n` arguments, and tells where its code starts; null if `f` is no fun of
-/// that arity, or its module is gone.
+/// Puts the environment of `f` behind its `n` arguments, and tells where its code starts; null, and nothing put, if `f`
+/// is no fun of that arity, or its module is gone: the register that holds the fun may be one of those.
 #[inline(always)]
 unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     if !f.is_fun() {
@@ -346,13 +343,23 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     if m >> 16 & 1 != 0 {
         return address((*p.add(1)).raw());
     }
-    let free = (m >> 8 & 0xFF) as usize;
+    let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
+    let to = (*entry).address.load(Ordering::Acquire);
+    if !to.is_null() {
+        put_environment(cx, f, n);
+    }
+    to
+}
+
+/// Puts the environment of `f`, a fun with code of its own, behind its `n` arguments.
+#[inline(always)]
+unsafe fn put_environment(cx: *mut Cx, f: Term, n: usize) {
+    let p = f.ptr();
+    let free = ((*p.add(3)).raw() >> 8 & 0xFF) as usize;
     let x = (*cx).x.as_mut_ptr().add(n);
     for i in 0..free {
         x.add(i).write(*p.add(FUN_WORDS + i));
     }
-    let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
-    (*entry).address.load(Ordering::Acquire)
 }
 
 pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
@@ -375,7 +382,6 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
         Some("call_fun2") => (source(cx, e, q(pc, 2)), 0),
         _ => (source(cx, e, q(pc, 2)), h(pc, 6) + 1),
     };
-    fun_target(cx, f, n);
     let next = no_fun_pc(cx, pc, f, n, drop);
     leave(cx, next)
 }
@@ -448,6 +454,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             let before = code::purge::under_way(entry.module);
             let to = entry.address.load(Ordering::Acquire);
             if !to.is_null() {
+                put_environment(cx, f, n);
                 cx.heap.stop = cx.heap.stop.add(drop);
                 push_return(cx, pc);
                 return count_call(cx, to, call_of_fun(f), live_of(f, n));
