@@ -47,6 +47,8 @@ pub struct Region {
     first_chunk: u32,
     /// It counts as a literal at this time.
     literal: AtomicBool,
+    /// It is held for all processes, which get pointers into it from code.
+    code: AtomicBool,
     lengths: Lengths,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
@@ -472,6 +474,7 @@ impl Region {
             chunks,
             first_chunk,
             literal: AtomicBool::new(false),
+            code: AtomicBool::new(false),
             lengths: Lengths::default(),
             off_heap: OffHeap::default(),
         })
@@ -534,6 +537,15 @@ impl Region {
     /// Sets [`Region::is_literal`].
     pub fn set_literal(&self, on: bool) {
         self.literal.store(on, Ordering::Relaxed);
+    }
+    /// Whether processes may point into it that don't hold it yet: somebody does so for them, until all of them have
+    /// collected.
+    pub fn is_code(&self) -> bool {
+        self.code.load(Ordering::Relaxed)
+    }
+    /// Sets [`Region::is_code`].
+    pub fn set_code(&self, on: bool) {
+        self.code.store(on, Ordering::Relaxed);
     }
     /// Whether it holds the counted region that `p` points into.
     pub fn holds(&self, p: *const Term) -> bool {

@@ -126,8 +126,8 @@ pub unsafe fn verify_with(
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
             };
             let in_old = old.holds(at);
-            // A message that is looked at where it lies holds its regions itself.
-            let may_be_queued = extra.is_none() && !in_old;
+            // A message that is looked at where it lies holds its regions itself, and code its literals.
+            let may_be_queued = !in_old && (extra.is_none() || r.is_code());
             if region::is_counted_ptr(t.ptr())
                 && !may_be_queued
                 && !old_held.contains(&(r as *const _))
