@@ -70,7 +70,7 @@ pub struct Instr {
 }
 
 /// An integer that doesn't fit 64 bits.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BigInt {
     pub negative: bool,
     /// The absolute value, least significant byte first, without zeros at the end.

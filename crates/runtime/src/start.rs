@@ -134,7 +134,7 @@ fn defaults(o: &EmulatorOptions) {
     }));
 }
 
-fn system(m: &str, priority: Priority) {
+fn system(m: &str, priority: Priority) -> Option<Term> {
     let o = Options {
         system: true,
         priority: Some(priority),
@@ -142,11 +142,9 @@ fn system(m: &str, priority: Priority) {
         ..Default::default()
     };
     let m = atom::intern(m);
-    if code::current(m).is_none() {
-        return;
-    }
+    code::current(m)?;
     // SAFETY: no parent.
-    let _ = unsafe { spawn::spawn(std::ptr::null_mut(), m, atom::intern("start"), NIL, o) };
+    unsafe { spawn::spawn(std::ptr::null_mut(), m, atom::intern("start"), NIL, o) }.ok()
 }
 
 /// Runs an emulator until it halts; the exit status is the program's.
@@ -209,7 +207,9 @@ pub fn start(options: EmulatorOptions) -> ! {
         fatal(format_args!("cannot make the first process"));
     }
     system("erts_code_purger", Priority::High);
-    system("erts_literal_area_collector", Priority::High);
+    if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
+        code::areas::set_collector(pid);
+    }
     for p in [Priority::Normal, Priority::High, Priority::Max] {
         system("erts_dirty_process_signal_handler", p);
     }

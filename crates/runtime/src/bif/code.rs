@@ -222,9 +222,15 @@ fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
     }
     Err(Fail::Badarg)
 }
-/// Literals of purged modules are never freed: there is no area to release.
 fn release_area_switch_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(am::FALSE)
+    Ok(Term::bool(code::areas::switch()))
+}
+/// Has a process count the literals of the area that it points into; it answers `{copy_literals, {Area, Kind, Pid}, ok}`.
+fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
+    let id = cx.tuple(&[area, kind, pid]);
+    let request = cx.tuple(&[atom::intern("copy_literals"), id, am::TRUE]);
+    let me = cx.self_pid();
+    super::process::system_task(cx, me, pid, atom::intern("inherit"), request)
 }
 
 fn is_static(module: Term) -> bool {
@@ -432,6 +438,7 @@ bifs! {
     Plain "erts_internal":"check_process_code"/1 = check_process_code_1;
     Plain "erts_internal":"purge_module"/2 = purge_module_2;
     Plain "erts_literal_area_collector":"release_area_switch"/0 = release_area_switch_0;
+    Plain "erts_literal_area_collector":"send_copy_request"/3 = send_copy_request_3;
     Plain "erlang":"is_builtin"/3 = is_builtin_3;
     Plain "erlang":"function_exported"/3 = function_exported_3;
     Plain "erlang":"get_module_info"/1 = get_module_info_1;

@@ -779,7 +779,13 @@ fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
 }
 
 /// Work to be done where the registers of the process are known to be roots.
-fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: Term) -> BifResult {
+pub(super) fn system_task(
+    cx: &mut Cx,
+    requester: Term,
+    target: Term,
+    prio: Term,
+    request: Term,
+) -> BifResult {
     let _ = cx;
     if !target.is_pid() || (priority_of(prio).is_none() && prio != atom::intern("inherit")) {
         return Err(Fail::Badarg);
@@ -824,7 +830,11 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
             }
             let work: crate::signal::Task = Box::new(move |cx| {
                 let Some(cx) = cx else {
-                    answer(am::FALSE);
+                    answer(if kind == a_copy_literals() {
+                        am::OK
+                    } else {
+                        am::FALSE
+                    });
                     return;
                 };
                 let live = cx.interp.live;
@@ -846,6 +856,8 @@ fn system_task(cx: &mut Cx, requester: Term, target: Term, prio: Term, request: 
                         am::FALSE
                     });
                 } else if kind == a_copy_literals() {
+                    // SAFETY: as above.
+                    unsafe { crate::code::areas::count(cx, live) };
                     answer(am::OK);
                 } else {
                     answer(am::TRUE);

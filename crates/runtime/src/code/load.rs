@@ -1,6 +1,7 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
-use super::versions::{Module, current, finish_all, finish_on_load};
+use super::areas::Literals;
+use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
@@ -8,8 +9,9 @@ use purlin_loader::lower::{Callee, Env, Lowered, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
 use purlin_term::etf;
 use purlin_term::fun::{Export, FunEntry};
-use purlin_term::region::{Builder, Region};
+use purlin_term::region::Builder;
 use purlin_term::{Alloc, NIL, Term, atom, copy};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -72,7 +74,8 @@ struct Names<'a> {
     file: &'a BeamFile<'a>,
     atoms: Vec<Term>,
     literals: Vec<Term>,
-    bigints: Vec<(BigInt, Term)>,
+    bigints: HashMap<BigInt, Term>,
+    regions: Regions,
     funs: Vec<&'static FunEntry>,
     strings: u64,
 }
@@ -89,7 +92,7 @@ impl Env for Names<'_> {
             .map_or(NIL.raw(), |t| t.raw())
     }
     fn bigint(&mut self, value: &BigInt) -> u64 {
-        if let Some((_, t)) = self.bigints.iter().find(|b| b.0 == *value) {
+        if let Some(t) = self.bigints.get(value) {
             return t.raw();
         }
         let digits: Vec<u64> = value
@@ -97,11 +100,11 @@ impl Env for Names<'_> {
             .chunks(8)
             .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
             .collect();
-        // A region of its own, never freed: such literals outside the literal chunk are rare.
-        let mut b = Builder::new(digits.len() + 1);
+        // A region of its own: such literals outside the literal chunk are rare.
+        let mut b = self.regions.builder(digits.len() + 1);
         let t = b.big(value.negative, &digits);
-        b.finish();
-        self.bigints.push((value.clone(), t));
+        self.regions.all.add(b.finish());
+        self.bigints.insert(value.clone(), t);
         t.raw()
     }
     fn import(&mut self, index: u32) -> Callee {
@@ -141,11 +144,27 @@ impl Env for Names<'_> {
     }
 }
 
+/// Where the literals of a version lie.
+struct Regions {
+    /// Whether they can be given up, see `areas.rs`.
+    counted: bool,
+    all: Literals,
+}
+
+impl Regions {
+    fn builder(&self, words: usize) -> Builder {
+        match self.counted {
+            true => Builder::counted(words),
+            false => Builder::new(words),
+        }
+    }
+}
+
 /// Decodes the literals into one region.
-fn literals(file: &BeamFile) -> Result<(Vec<Term>, Option<&'static Region>), LoadFailure> {
+fn literals(file: &BeamFile, regions: &mut Regions) -> Result<Vec<Term>, LoadFailure> {
     let n = file.literal_count();
     if n == 0 {
-        return Ok((Vec::new(), None));
+        return Ok(Vec::new());
     }
     // First into a fragment, since a region is sized before it is filled.
     let mut heap = purlin_term::heap::Heap::empty();
@@ -158,11 +177,12 @@ fn literals(file: &BeamFile) -> Result<(Vec<Term>, Option<&'static Region>), Loa
         }
     }
     let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
-    let mut b = Builder::new(words);
+    let mut b = regions.builder(words);
     let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
     // SAFETY: the region holds copies with counts of their own.
     unsafe { purlin_term::gc::destroy(&mut heap) };
-    Ok((out, Some(b.finish())))
+    regions.all.add(b.finish());
+    Ok(out)
 }
 
 /// Checks a module and makes its code.
@@ -176,7 +196,11 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .collect::<Result<Vec<Term>, _>>()
         .map_err(|_| LoadFailure::Atom)?;
     let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
-    let (lits, region) = literals(&file)?;
+    let mut regions = Regions {
+        counted: was_loaded(name),
+        all: Literals::default(),
+    };
+    let lits = literals(&file, &mut regions)?;
     let md5 = file.md5();
     let strings: Box<[u8]> = file.strings().into();
     let funs: Vec<&'static FunEntry> = file
@@ -201,7 +225,8 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         file: &file,
         atoms,
         literals: lits,
-        bigints: Vec::new(),
+        bigints: HashMap::new(),
+        regions,
         funs,
         strings: strings.as_ptr() as u64,
     };
@@ -223,7 +248,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             )
         })
         .collect();
-    let Names { funs, .. } = env;
+    let Names { funs, regions, .. } = env;
     let (line_items, mut files) = match &file.lines {
         Some(l) => (l.items.clone(), l.names.clone()),
         None => (Vec::new(), Vec::new()),
@@ -265,7 +290,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             md5,
             attributes: file.attributes().unwrap_or_default().to_vec(),
             compile: file.compile_info().unwrap_or_default().to_vec(),
-            literals: region,
+            literals: regions.all,
             strings,
             on_load,
         }),

@@ -5,9 +5,10 @@
 //! * An export's `address` always points at an instruction: the function's code, a stub that calls the native, or a
 //!   stub that calls the error handler.
 //! * The code of a module stays where it is until the module is purged, and so does whatever the code refers to
-//!   (string table). Literals are regions; those of purged modules are kept, since processes may still refer to them.
+//!   (string table). Literals are regions; who may refer to those of purged modules, and when they go, says `areas.rs`.
 //! * `Arc`s of modules keep the code in memory for those who look at it. Those who run it are found by the purge.
 
+pub mod areas;
 mod disasm;
 mod load;
 pub mod purge;

@@ -135,6 +135,7 @@ pub unsafe fn complete(module: Term) -> Option<bool> {
     };
     if let Some(old) = &old {
         remove_range(old);
+        old.literals.retire();
     }
     UNDER_WAY.store(0, Ordering::Release);
     p.resume_callers();

@@ -2,12 +2,12 @@
 //!
 //! One lock guards the versions of all modules, a second one the ranges of addresses. They are taken in that order.
 
+use super::areas::Literals;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
-use purlin_term::region::Region;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, RwLock, RwLockWriteGuard};
@@ -28,7 +28,7 @@ pub struct Module {
     /// `Attr` and `CInf` chunks, in external term format.
     pub attributes: Vec<u8>,
     pub compile: Vec<u8>,
-    pub literals: Option<&'static Region>,
+    pub(super) literals: Literals,
     /// Read by code, by address.
     #[allow(dead_code)]
     pub(super) strings: Box<[u8]>,
@@ -142,6 +142,12 @@ fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
 pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
     let m = table().read().unwrap_or_else(|e| e.into_inner());
     f(m.get(&name.atom_index()).unwrap_or(&Versions::default()))
+}
+
+/// Whether a version of the module was loaded before, current or not.
+pub(super) fn was_loaded(name: Term) -> bool {
+    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    m.contains_key(&name.atom_index())
 }
 
 /// The current version of a module.
