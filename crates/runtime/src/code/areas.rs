@@ -23,6 +23,7 @@
 //! that holds it. Until then it is marked (`Region::set_code`), so that the verifier knows that it is held for all.
 
 use crate::cx::Cx;
+use crate::process::collect::{Also, Sweep};
 use purlin_term::region::{self, Region};
 use purlin_term::{Term, atom};
 use std::sync::{Mutex, MutexGuard};
@@ -109,7 +110,7 @@ pub fn switch() -> bool {
 /// Has the running process count the areas that it may point into; `live` X registers are all there is.
 ///
 /// # Safety
-/// As for [`Cx::collect_now`].
+/// As for [`Cx::collect`].
 pub unsafe fn count(cx: &mut Cx, live: usize) {
     let ranges: Vec<(usize, usize)> = areas()
         .asked
@@ -127,25 +128,9 @@ pub unsafe fn count(cx: &mut Cx, live: usize) {
         let at = (w.raw() & !7) as usize;
         (lo..hi).contains(&at) && ranges.iter().any(|&(from, to)| (from..to).contains(&at))
     };
-    let any = |p: *const Term, n: usize| {
-        // SAFETY: the words of an area in use, all of which are written.
-        n > 0
-            && unsafe { std::slice::from_raw_parts(p, n) }
-                .iter()
-                .any(points)
-    };
-    let extra = cx.extra_roots().iter().any(points);
-    let h = &cx.heap;
-    let found = extra
-        || cx.x[..live].iter().any(points)
-        || any(h.stop, h.stack_words())
-        || any(h.heap, h.used_words())
-        || h.frags
-            .iter()
-            .flat_map(|f| f.areas())
-            .any(|(p, n)| any(p, n));
+    let found = cx.any_word(live, points);
     if found {
         cx.heap.keep_generations();
-        cx.collect_now(live, false);
+        cx.collect(0, live, Also::NONE, Sweep::Due);
     }
 }

@@ -107,6 +107,37 @@ impl Cx {
         words
     }
 
+    /// Whether any word of what a collection looks through, but for the old generation, `passes`: the first `live` X registers,
+    /// stack, dictionary, young block and fragments. Some are no terms: bytes, numbers, return addresses.
+    ///
+    /// # Safety
+    /// As for [`Cx::collect`].
+    pub(crate) unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool {
+        let words = |p: *const Term, n: usize| match n {
+            0 => &[][..],
+            _ => std::slice::from_raw_parts(p, n),
+        };
+        let h = &self.heap;
+        let dictionary: &[Term] = match self.proc.as_mut().and_then(|p| p.ext.as_mut()) {
+            Some(e) => e.dict.slots_mut(),
+            None => &[],
+        };
+        [
+            &self.x[..live],
+            words(h.stop, h.stack_words()),
+            dictionary,
+            words(h.heap, h.used_words()),
+        ]
+        .into_iter()
+        .chain(
+            h.frags
+                .iter()
+                .flat_map(|f| f.areas())
+                .map(|(p, n)| words(p, n)),
+        )
+        .any(|w| w.iter().any(&passes))
+    }
+
     /// Whether nobody is to be told of a collection that the process doesn't ask for, and nothing waits for it.
     pub(crate) fn may_rest(&mut self) -> bool {
         let p = self.process();
