@@ -6,6 +6,29 @@
 //! the header was, or [`Term::NON_VALUE`] in the head and the new cell in the tail. An old generation of more than a
 //! few megabytes is not copied: see [`crate::mark_compact`].
 //!
+//! # Memory that terms lie in
+//! Who may point to it, when it moves, when it goes, and what the verifier says that looks after it.
+//!
+//! | memory | pointed to by | moves | goes | verifier |
+//! | --- | --- | --- | --- | --- |
+//! | young block: what is fresh, above the high-water mark | roots, stack, young block, fragments | with each collection | when it was copied | "old word points to young", "mature word points to younger", "points into an object", "points to no cell" |
+//! | young block: what is mature, below the mark | the same, and what is mature | with each collection, to the old block if it is a minor one | when it was copied | "mature word points to younger" |
+//! | words in the process's cell that are its young block | as the young block | with the first collection | stay with the cell | as the young block |
+//! | old block | all of the heap | in a full sweep: copied, or slid where it lies | when it was copied; a block of no words at once | "old word points to young", "old word points out of the heap" |
+//! | fragments: what natives made when the block was full, and messages that were received | as what is fresh | with the next collection, to the young block | with that | as the young block: nothing old or mature points there |
+//! | the message that is looked at ([`Heap::window`]) | registers, what was made in the window | never | it becomes a fragment, or stays in the queue | "points nowhere known" outside the window, "old word points out of the heap" in it |
+//! | messages in the queue, and signals | nobody | never | when received or flushed | "points nowhere known" |
+//! | counted regions | who holds a count: a heap by generation, a message, a stored object, a region, an entry of `persistent_term` | never; what is little of them is copied out | with the last count | "a region that isn't held", "a freed region", "behind a region", "into an object of a region"; "region word points out" |
+//! | uncounted regions: literals, persistent terms | everybody | never | stay | "a freed region", "behind a region" |
+//! | stored objects (tables, owned terms) | nobody outside them: what is read is copied | never | with their owner | "points nowhere known" |
+//! | bytes of binaries | refc binaries, by count; the base of match contexts, by way of their original | when their only writer lets them grow | with the last count | "goes beyond its bytes", "has a count of", "stale base", "goes beyond its original" |
+//! | values of magic references, nodes | references and external terms, by count | never | with the last count; nodes stay | "has a count of" |
+//! | entries of funs, exports | funs; entries are counted for their module's sake | never | stay | "leads to no entry" |
+//! | off-heap lists | the heap, by generation; a fragment; a region | are made anew with each copy | with what is on them | "the off-heap list holds … objects, the heap …" |
+//! | the stack | nobody | with the young block | with it | "stack slot": what is no return address or catch mark is checked as the young block's words are |
+//! | registers, dictionary: the roots | nobody | never | — | "root": as the stack |
+//! | [`Heap::sent`] | nobody: addresses of terms that lie in regions, too | the entry goes when its term is moved | with the entry | "what was sent"; the entry holds its region |
+//!
 //! Invariants:
 //! * Only what is known by address to belong to this heap is moved. Regions and queued messages stay and are never
 //!   written to.
@@ -16,8 +39,8 @@
 //!   that will be a fragment, so nothing of them is promoted, whether one by one, at once, or by settling the block.
 //! * The target of a copy is sized beforehand for the case that everything survives, so copying never runs out.
 //!
-//! `PURLIN_GC_STRESS=1` makes every other collection a full sweep, poisons what is left behind, and verifies the heap
-//! before and after ([`crate::verify`]).
+//! `PURLIN_GC_STRESS=1` has each collection take one of the ways that there are at random, and leave no room; poisons what is
+//! left behind, and verifies the heap before and after: see [`crate::stress`].
 
 use crate::bin::RcBin;
 use crate::blocks::MAP_ABOVE_WORDS;
@@ -37,6 +60,8 @@ use crate::merge;
 use crate::node::Node;
 use crate::prefetch::prefetch;
 use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
+use crate::stress::{self, below};
+pub use crate::stress::{roll as stress_roll, seed as stress_seed, stress, told as stress_told};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header_arity, header_subtag};
 use std::collections::HashMap;
@@ -52,12 +77,6 @@ pub(crate) const SMALL_SWEEPS: u16 = 16;
 
 /// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
-
-/// Whether `PURLIN_GC_STRESS=1` is set in the environment.
-pub fn stress() -> bool {
-    static S: OnceLock<bool> = OnceLock::new();
-    *S.get_or_init(|| std::env::var_os("PURLIN_GC_STRESS").is_some_and(|v| v == "1"))
-}
 
 const HEAP_SIZES: usize = 137;
 
@@ -145,11 +164,19 @@ pub unsafe fn collect(
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    let need = need_words + heap.stack_reserve;
-    let check = stress();
-    if check {
-        crate::verify::check(heap, roots, "before a collection");
+    if stress() {
+        return stress::collect(heap, need_words, roots, fullsweep);
     }
+    collect_once(heap, need_words, roots, fullsweep)
+}
+
+pub(crate) unsafe fn collect_once(
+    heap: &mut Heap,
+    need_words: usize,
+    roots: &mut [&mut [Term]],
+    fullsweep: bool,
+) -> usize {
+    let need = need_words + heap.stack_reserve;
     let before = all_words(heap);
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
@@ -165,7 +192,6 @@ pub unsafe fn collect(
         || small
         || heap.need_fullsweep
         || heap.minor_gcs >= heap.fullsweep_after
-        || (check && heap.minor_gcs & 1 == 1)
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
     // Who asks for it is to see that memory was given back.
@@ -191,9 +217,6 @@ pub unsafe fn collect(
     } else {
         minor(heap, need, roots, mature)
     };
-    if check {
-        crate::verify::check(heap, roots, "after a collection");
-    }
     counts::add(|c| &c.collections, 1);
     let reclaimed = before.saturating_sub(all_words(heap));
     counts::add(|c| &c.reclaimed_words, reclaimed);
@@ -204,7 +227,7 @@ pub unsafe fn collect(
 #[cold]
 #[inline(never)]
 pub(crate) fn fatal(what: &str) -> ! {
-    eprintln!("purlin: damaged heap: {what}");
+    eprintln!("purlin: damaged heap: {what}{}", stress::told());
     std::process::abort();
 }
 
@@ -301,9 +324,6 @@ unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
 /// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
 pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 
-/// In stress mode, generations of fewer words than this are collected where they lie, too.
-const TRIED_WORDS: usize = 2000;
-
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
 /// collected. As much as lives, half of it where that is more than 128 MiB. Pages that nothing was promoted to take no
 /// memory. Where memory is short it is the twelfth part of more than 64 MiB.
@@ -327,9 +347,7 @@ pub(crate) fn old_size_for(words: usize) -> usize {
 fn is_large(heap: &Heap) -> bool {
     let words = words_between(heap.old_heap, heap.old_htop);
     let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= mark_compact::MOST_WORDS;
-    // Stress mode does both, but with small generations only: it looks at all of a heap each time.
-    let tried = stress() && (1..TRIED_WORDS).contains(&words);
-    large || (tried && (heap.old_htop as usize >> 4) & 1 == 0)
+    large || (words > 0 && stress_roll(2))
 }
 
 /// A full sweep that copies the young generation, and collects the old one where it lies.
@@ -409,6 +427,9 @@ pub unsafe fn collect_literals_out(
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    if stress() {
+        stress::look(heap, roots, "before it is compacted", true);
+    }
     absorb_fragment_lists(heap);
     let mut seen = Vec::new();
     let mut moved;
@@ -431,7 +452,22 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     heap.shrink_next = false;
     heap.small_sweeps = 0;
     finish(heap);
+    if stress() {
+        stress::look(heap, roots, "compacted", false);
+    }
     moved
+}
+
+/// Stress mode: gives the young block, which was just copied, so many free words; it moves for it, even if it has them, or not.
+///
+/// # Safety
+/// As for [`collect`].
+pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]]) -> usize {
+    let size = heap.used_words() + heap.stack_words() + free;
+    if size == heap.block_words() && below(4) != 0 {
+        return 0;
+    }
+    pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())
 }
 
 /// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
@@ -485,7 +521,10 @@ unsafe fn minor_copy(
     mature: usize,
 ) -> usize {
     if mature > 0 && heap.old_heap.is_null() {
-        let n = heap_size_for(heap.used_words());
+        let n = match stress_roll(2) {
+            true => mature + below(64),
+            false => heap_size_for(heap.used_words()),
+        };
         heap.old_heap = alloc_block(n);
         heap.old_htop = heap.old_heap;
         heap.old_hend = heap.old_heap.add(n);
@@ -514,16 +553,22 @@ unsafe fn copy_young(
         size = heap_size_for(size + 1);
     }
     size = size.max(room);
+    if stress_roll(2) {
+        size = 0;
+    }
     let mut bound = young + stack;
     // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
     if bound > MAP_ABOVE_WORDS {
         bound += need;
     }
     if size < bound {
-        size = heap_size_for(bound);
+        size = match stress_roll(2) {
+            true => bound,
+            false => heap_size_for(bound),
+        };
     }
     let mut moved = pass(heap, size, roots, kind, &[], seen);
-    let large = all > PROMOTED_AT_ONCE_WORDS || stress();
+    let large = all > PROMOTED_AT_ONCE_WORDS;
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap is wanted again soon.
@@ -584,13 +629,15 @@ unsafe fn full_sweep(
     if heap.grow_next && size == heap.block_words() {
         size = heap_size_for(size + 1);
     }
+    if stress_roll(2) {
+        size = bound;
+    }
     let mut seen = Vec::new();
     let mut moved = pass(heap, size, roots, Kind::Full, literals, &mut seen);
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();
-    let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed)
-        || (stress() && (SMALL_WORDS..TRIED_WORDS).contains(&used));
+    let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress_roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
         settle_old(heap, young);
@@ -666,8 +713,11 @@ unsafe fn leave_regions(
     roots: &mut [&mut [Term]],
     seen: &[SeenRegion],
 ) -> usize {
+    if seen.is_empty() {
+        return 0;
+    }
     let (areas, kept, left) = worth_leaving(seen);
-    if areas.is_empty() || left < all_words(heap) {
+    if areas.is_empty() || (left < all_words(heap) && !stress_roll(2)) {
         return 0;
     }
     let bound = all_words(heap) + kept + heap.stack_words() + need;
@@ -689,10 +739,14 @@ struct Leaving<'a> {
 /// another counts there.
 unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>, usize, usize) {
     let most = LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed);
-    let limit = |s: &SeenRegion| (s.region.words / 16).min(most);
+    let limit = |s: &SeenRegion| match stress_roll(2) {
+        true => below(s.region.words + 1).min(most),
+        false => (s.region.words / 16).min(most),
+    };
+    let above = if stress_roll(2) { 0 } else { LEAVE_ABOVE_WORDS };
     let mut some: Vec<Leaving> = seen
         .iter()
-        .filter(|s| !s.many && s.region.words >= LEAVE_ABOVE_WORDS && most > 0)
+        .filter(|s| !s.many && s.region.words >= above && most > 0)
         .map(|seen| {
             let (p, words) = seen.region.area();
             Leaving {
@@ -925,6 +979,7 @@ unsafe fn pass(
 
     if stress() {
         poison(heap.heap, heap.used_words());
+        poison(heap.stop, stack);
         for f in &heap.frags {
             for (p, n) in f.areas() {
                 poison(p, n);

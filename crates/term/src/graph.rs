@@ -12,9 +12,11 @@
 
 use crate::alloc::Alloc;
 use crate::copy::{self, bits_words, copy_object, hold, stays};
+use crate::gc::stress_roll;
 use crate::heap::Heap;
 use crate::layout;
 use crate::region::{Builder, Region, region_of};
+use crate::stress::below;
 use crate::word::{Subtag, Term, header_subtag};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -472,7 +474,10 @@ const AT_ONCE_WORDS: usize = 1 << 22;
 /// Copies `t`, most of which lies in `heap`, to a region of which the caller gets a count. What is reached more than once
 /// in it still is. The copy, and the region.
 pub fn to_region(t: Term, heap: &Heap) -> (Term, &'static Region) {
-    let last = LAST.replace(0);
+    let mut last = LAST.replace(0);
+    if stress_roll(3) {
+        last = 1 + below(200);
+    }
     if last > 0 {
         let mut b = Builder::guessed(last);
         match Graph::<true>::start(Some(heap)).copy_once(t, &mut b) {

@@ -34,6 +34,7 @@ pub mod node;
 pub mod prefetch;
 pub mod print;
 pub mod region;
+mod stress;
 pub mod sync;
 pub mod sys;
 pub mod verify;

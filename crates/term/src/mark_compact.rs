@@ -16,6 +16,7 @@ use crate::gc::{self, Notes, SeenRegion};
 use crate::heap::{Heap, OffHeap};
 use crate::layout::{self, NEXT};
 use crate::prefetch::prefetch;
+use crate::stress;
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_subtag};
 
 /// The generation holds at most so many words: places are 32 bits wide.
@@ -341,8 +342,16 @@ pub(crate) unsafe fn collect(
             let young = heap.used_words();
             let spare = gc::spare_words(words);
             let want = gc::old_size_for(words + spare.max(young));
+            let want = match gc::stress_roll(2) {
+                true => words + stress::below(2 * young + 64),
+                false => want,
+            };
             let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
-            if fits { block } else { want }
+            if fits && !gc::stress_roll(2) {
+                block
+            } else {
+                want
+            }
         }
     };
     // Mapped blocks grow and shrink as they are; others are exchanged.

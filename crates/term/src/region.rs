@@ -559,6 +559,18 @@ impl Region {
     pub fn number(&self) -> u64 {
         self.first_chunk.into()
     }
+    /// The counted regions that it refers to.
+    pub(crate) fn held(&self) -> impl Iterator<Item = *const Region> + '_ {
+        self.off_heap.regions.iter().map(|r| r as *const Region)
+    }
+    /// Words of its chunks.
+    pub(crate) fn room(&self) -> usize {
+        (self.chunks as usize) << (CHUNK_SHIFT - 3)
+    }
+    /// The first of its objects that own something.
+    pub(crate) fn owners(&self) -> *mut Term {
+        self.off_heap.first
+    }
     /// The words of the region.
     pub fn area(&self) -> (*mut Term, usize) {
         (self.base, self.words)

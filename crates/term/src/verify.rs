@@ -1,16 +1,17 @@
 //! The heap verifier: walks a process heap and says what is wrong with it.
 //!
-//! Checked: every word has a tag that may stand there; headers and sizes are sane; pointers lead to an object of
-//! their kind in this heap, a region or an area that the caller names; nothing old points to something young or to a
-//! message, nor does what the next collection promotes; the off-heap lists hold exactly the objects that own something;
-//! counted regions that are pointed into are held. A region points to regions only, and holds those of them that are
-//! counted.
+//! What is checked of each kind of memory is in the table at the head of [`crate::gc`].
 
+use crate::bin::RcBin;
+use crate::fun::FunEntry;
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
+use crate::magic::MagicRef;
+use crate::node::Node;
 use crate::region;
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_arity, header_subtag};
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 /// Objects of one generation.
 #[derive(Default)]
@@ -49,6 +50,17 @@ pub unsafe fn verify_with(
     roots: &[&[Term]],
     extra: Option<&[(usize, usize)]>,
 ) -> Result<(), String> {
+    verify_all(heap, roots, extra, false)
+}
+
+/// As [`verify_with`]. `ran`: code ran since the last collection, so that what is young may point to regions which others
+/// hold that are held: it found them there.
+unsafe fn verify_all(
+    heap: &Heap,
+    roots: &[&[Term]],
+    extra: Option<&[(usize, usize)]>,
+    ran: bool,
+) -> Result<(), String> {
     let mut young = Found::default();
     let mut old = Found::default();
     if heap.htop > heap.stop || heap.high_water > heap.htop || heap.high_water < heap.heap {
@@ -78,6 +90,13 @@ pub unsafe fn verify_with(
     let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
     for f in &heap.frags {
         held.extend(of(&f.off_heap.regions));
+    }
+    if ran {
+        held.extend(&old_held);
+        let mut todo: Vec<*const region::Region> = held.iter().copied().collect();
+        while let Some(r) = todo.pop() {
+            todo.extend((*r).held().filter(|&h| held.insert(h)));
+        }
     }
     // What is old or will be with the next collection points to what is older, or to regions: not to a fragment, nor to a
     // message that is looked at and will be one.
@@ -125,6 +144,7 @@ pub unsafe fn verify_with(
             let Some(r) = region::region_of(t.ptr()) else {
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
             };
+            object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
             let in_old = old.holds(at);
             // A message that is looked at where it lies holds its regions itself, and code its literals.
             let may_be_queued = !in_old && (extra.is_none() || r.is_code());
@@ -153,6 +173,12 @@ pub unsafe fn verify_with(
             check_object(p as *const Term)?;
         }
     }
+    for (t, shared) in heap.sent.iter().flat_map(|s| s.terms()) {
+        let a = t.ptr() as usize;
+        if !(young.holds(a) || old.holds(a)) || region::region_of(shared.ptr()).is_none() {
+            return Err(format!("what was sent as {:x} lies at {a:x}", shared.raw()));
+        }
+    }
     for i in 0..heap.stack_words() {
         let p = heap.stop.add(i);
         check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;
@@ -165,7 +191,7 @@ pub unsafe fn verify_with(
     Ok(())
 }
 
-/// A region refers to regions only, and holds those of them that are counted.
+/// A region refers to regions only, and holds those of them that are counted. What owns something is on its list.
 ///
 /// # Safety
 /// The region is alive.
@@ -173,14 +199,25 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
     let mut f = Found::default();
     let (p, n) = r.area();
     walk(p, n, &mut f)?;
+    let mut listed = Vec::new();
+    list_objects(r.owners(), &mut listed)?;
+    same_objects("region's", &mut f.owners, listed)?;
     for (at, t) in f.terms {
         if t.is_immed() {
             continue;
         }
-        if !region::is_region_ptr(t.ptr()) {
-            return Err(format!("region word {at:x} points out: {:x}", t.raw()));
-        }
+        // One that is verified before it is published is in no table yet.
         let own = (t.ptr() as usize).wrapping_sub(p as usize) < n * 8;
+        let to = if own {
+            Some(r)
+        } else {
+            region::region_of(t.ptr())
+        };
+        let Some(to) = to else {
+            return Err(format!("region word {at:x} points out: {:x}", t.raw()));
+        };
+        object_in_region(to, t)
+            .map_err(|e| format!("region word {at:x} points {e}: {:x}", t.raw()))?;
         if !own && region::is_counted_ptr(t.ptr()) && !r.holds(t.ptr()) {
             return Err(format!(
                 "region word {at:x} points to a region that isn't held: {:x}",
@@ -188,14 +225,22 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
             ));
         }
     }
+    for p in f.starts {
+        check_object(p as *const Term)?;
+    }
     Ok(())
 }
 
-/// Stress mode: a heap that does not verify ends the runtime, with the reason.
-pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str) {
+/// Stress mode: a heap that does not verify ends the runtime, with the reason. `ran`: code ran since the last collection.
+pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
-    if let Err(e) = verify_with(heap, &roots, None) {
-        eprintln!("purlin: damaged heap {when}: {e}");
+    // Only in the window is there a message that may be pointed to.
+    let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
+    if let Err(e) = verify_all(heap, &roots, extra, ran) {
+        eprintln!(
+            "purlin: damaged heap {when}: {e}{}",
+            crate::gc::stress_told()
+        );
         std::process::abort();
     }
 }
@@ -203,9 +248,29 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str) {
 /// Stress mode: as [`check`], for a region that was just filled.
 pub(crate) unsafe fn check_region(r: &region::Region) {
     if let Err(e) = verify_region(r) {
-        eprintln!("purlin: damaged region: {e}");
+        eprintln!("purlin: damaged region: {e}{}", crate::gc::stress_told());
         std::process::abort();
     }
+}
+
+/// A term that leads to a region leads to an object of its kind there.
+unsafe fn object_in_region(r: &region::Region, t: Term) -> Result<(), &'static str> {
+    let (base, words) = r.area();
+    // One that was published empty is filled by its owner afterwards.
+    let words = if words == 0 { r.room() } else { words };
+    let at = (t.ptr() as usize).wrapping_sub(base as usize) >> 3;
+    if at >= words {
+        return Err("behind a region");
+    }
+    if t.is_boxed() {
+        let p = t.ptr();
+        if !(*p).is_header() || layout::object_words(p) > words - at {
+            return Err("into an object of a region");
+        }
+    } else if at + 2 > words || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header() {
+        return Err("to no cell of a region");
+    }
+    Ok(())
 }
 
 unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), String> {
@@ -282,7 +347,23 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
     Ok(())
 }
 
-/// What takes other objects to check. Pointers were checked before.
+/// Bits of a binary that is the original of others: those that are there, for one that its writer may append to.
+unsafe fn bits_there(orig: *const Term) -> usize {
+    match header_subtag((*orig).raw()) {
+        Subtag::RefcBin => (*((*orig.add(3)).raw() as *const RcBin)).capacity * 8,
+        _ => (*orig.add(1)).raw() as usize * 8,
+    }
+}
+
+/// A count of something that an object in hand refers to.
+fn counted(what: &str, n: u64, p: *const Term) -> Result<(), String> {
+    match n {
+        1..0x7FFF_FFFF_FFFF => Ok(()),
+        _ => Err(format!("{what} of {p:?} has a count of {n}")),
+    }
+}
+
+/// What takes other objects to check, and what lies outside the heap. Pointers to terms were checked before.
 unsafe fn check_object(p: *const Term) -> Result<(), String> {
     let w = (*p).raw();
     match header_subtag(w) {
@@ -291,6 +372,22 @@ unsafe fn check_object(p: *const Term) -> Result<(), String> {
             if header_arity(w) != 4 + free as usize {
                 return Err(format!("fun at {p:?} has {free} free variables in {w:x}"));
             }
+            let (entry, external) = ((*p.add(1)).raw(), (*p.add(3)).raw() >> 16 & 1);
+            if entry == 0 || entry & 7 != 0 || entry >> 47 != 0 {
+                return Err(format!("fun at {p:?} leads to {entry:x}"));
+            }
+            // An entry's count is kept by several threads: what is looked at is that it is one.
+            if external == 0 && !(*(entry as *const FunEntry)).module.is_immed() {
+                return Err(format!("fun at {p:?} leads to no entry"));
+            }
+        }
+        Subtag::Ref if layout::is_magic(p) => {
+            let m = (*p.add(1)).raw() as *const MagicRef;
+            counted("the value", (*m).refc.load(Ordering::Relaxed), p)?;
+        }
+        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+            let n = (*p.add(1)).raw() as *const Node;
+            counted("the node", (*n).refc.load(Ordering::Relaxed), p)?;
         }
         Subtag::HeapBin => {
             let size = (*p.add(1)).raw() as usize;
@@ -298,21 +395,37 @@ unsafe fn check_object(p: *const Term) -> Result<(), String> {
                 return Err(format!("heap binary at {p:?} of {size} bytes in {w:x}"));
             }
         }
+        Subtag::RefcBin => {
+            let b = (*p.add(3)).raw() as *const RcBin;
+            counted("the binary", (*b).refc.load(Ordering::Relaxed), p)?;
+            let (size, at) = ((*p.add(1)).raw() as usize, (*p.add(4)).raw() as usize);
+            let (first, room) = (RcBin::bytes(b) as usize, (*b).capacity);
+            if at < first || at - first > room || size > room - (at - first) {
+                return Err(format!("binary at {p:?} goes beyond its bytes"));
+            }
+        }
         Subtag::SubBin | Subtag::MatchContext => {
-            let at = if header_subtag(w) as u8 == Subtag::SubBin as u8 {
-                4
-            } else {
-                1
-            };
-            let orig = *p.add(at);
+            let sub = header_subtag(w) as u8 == Subtag::SubBin as u8;
+            let orig = *p.add(if sub { 4 } else { 1 });
             if !matches!(orig.subtag(), Some(Subtag::HeapBin | Subtag::RefcBin)) {
                 return Err(format!("original of {p:?} is {:x}", orig.raw()));
+            }
+            let (from, end) = if sub {
+                let m = (*p.add(3)).raw();
+                let from = (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize;
+                let bits = (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize;
+                (from, from.saturating_add(bits))
+            } else {
+                ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize)
+            };
+            if from > end || end > bits_there(orig.ptr()) {
+                return Err(format!("{p:?} goes beyond its original"));
             }
             let base = match orig.as_bits() {
                 Some(b) => b.base as u64,
                 None => 0,
             };
-            if at == 1 && (*p.add(2)).raw() != base {
+            if !sub && (*p.add(2)).raw() != base {
                 return Err(format!("match context at {p:?} has a stale base"));
             }
         }

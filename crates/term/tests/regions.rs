@@ -46,10 +46,11 @@ fn what_was_sent_is_left_to_the_region_by_the_next_collection() {
             sound(&h, &roots);
             assert!(roots[1] == s && roots[0].as_tuple().unwrap_or(&[])[0] == s);
             assert!(h.all_words() < 100 && h.sent_as(l).is_none());
-            // Ours, and the heap's.
-            assert_eq!(holders(r), 2);
+            // Ours, and the heap's: of one generation, where it is not left to chance.
+            let stress = gc::stress();
+            assert!(holders(r) == 2 || (stress && holders(r) == 3));
             roots = [NIL, NIL];
-            gc::collect(&mut h, 0, &mut [&mut roots], full);
+            gc::collect(&mut h, 0, &mut [&mut roots], full || stress);
             assert_eq!(holders(r), 1);
             gc::destroy(&mut h);
             r.release();
