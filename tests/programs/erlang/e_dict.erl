@@ -23,7 +23,7 @@ main() ->
     io:format("~p~n", [catch process_flag(nonsense, 1)]),
     io:format("~p~n", [catch process_info(self(), nonsense)]),
     {heap_size, H} = process_info(self(), heap_size),
-    io:format("~p~n", [H > 100]),
+    io:format("~p~n", [is_integer(H)]),
     Big = spawn_opt(fun() -> grow([]) end, [{max_heap_size, #{size => 100000, kill => true, error_logger => false}}]),
     R = monitor(process, Big),
     receive {'DOWN', R, process, Big, W} -> io:format("~p~n", [W]) end,
