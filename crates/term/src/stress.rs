@@ -137,9 +137,9 @@ pub(crate) unsafe fn collect(
     moved
 }
 
-/// Words to spare after a collection; None: as it comes.
+/// Words to spare after a collection; None: as it comes. The next may look at all of the heap, not only at what is young.
 fn spare(heap: &Heap) -> Option<usize> {
-    let words = heap.used_words() + heap.stack_words();
+    let words = heap.all_words() + heap.stack_words();
     match below(8) {
         0 => None,
         1 => Some(words / 16 + below(256)),
