@@ -4,7 +4,7 @@
 %%   erl -noshell -run hunt_gen main DIR SEED COUNT     modules hunt_SEED, hunt_SEED+1 … with their sources
 %%
 %% KINDS="loop regions" in the environment: steps of these kinds alone (which seeds then mean something else).
-%% Seed 0 is the program with each kind of step, which hunt_v crosses with each kind of value in turn.
+%% Most programs have steps of a few kinds only. Seed 0 is the program with each kind of step, which hunt_v crosses with each kind of value in turn.
 -module(hunt_gen).
 -export([main/1, source/1]).
 
@@ -78,7 +78,10 @@ source(Seed) ->
              end,
     Steps = case Seed of
                 0 -> [K || _ <- [1, 2], K <- Kinds];
-                _ -> [pick(Wanted) || _ <- lists:seq(1, ?STEPS)]
+                _ ->
+                    %% Most programs have few kinds of steps, so that what needs many of one kind happens in some of them.
+                    Few = case r(3) of 1 -> Wanted; _ -> some(r(4), lists:usort(Wanted)) end,
+                    [pick(Few) || _ <- lists:seq(1, ?STEPS)]
             end,
     Texts = [step(I, K) || {I, K} <- lists:zip(lists:seq(1, length(Steps)), Steps)],
     Options = options(Seed),

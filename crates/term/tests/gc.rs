@@ -430,9 +430,8 @@ fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
         };
         list(&mut h, &mut roots, 200_000);
         // The next collection promotes all there is, but for the window.
-        let at_once = |h: &Heap| {
-            h.all_survives && h.old_block_words() - h.old_words() > h.used_words() + 10
-        };
+        let at_once =
+            |h: &Heap| h.all_survives && h.old_block_words() - h.old_words() > h.used_words() + 10;
         while !at_once(&h) {
             assert!(h.all_words() < 1 << 24);
             list(&mut h, &mut roots, 10_000);
