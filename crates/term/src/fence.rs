@@ -1010,6 +1010,7 @@ mod tests {
 
     #[test]
     fn a_freed_block_faults() {
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of("a_freed_block_faults", libc::SIGSEGV, || unsafe {
             let p = crate::blocks::alloc_block(233) as *mut u64;
             p.add(5).write(1);
@@ -1031,6 +1032,7 @@ mod tests {
 
     #[test]
     fn writing_beyond_the_end_faults() {
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of("writing_beyond_the_end_faults", libc::SIGSEGV, || unsafe {
             let mut f = Fragment::with_capacity(700);
             let p = f.alloc(700) as *mut u64;
@@ -1052,6 +1054,7 @@ mod tests {
         let text = report_of(
             "bytes_behind_a_binary_are_looked_at",
             libc::SIGABRT,
+            // SAFETY: none: a process of its own does what must fault, and ends there.
             || unsafe {
                 let b = RcBin::from_bytes(&[7; 101]);
                 RcBin::bytes(b).add(101).write(7);
@@ -1066,6 +1069,7 @@ mod tests {
 
     #[test]
     fn a_binary_that_grew_has_moved() {
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of("a_binary_that_grew_has_moved", libc::SIGSEGV, || unsafe {
             let b = RcBin::from_bytes(&[7; 100]);
             let p = RcBin::bytes(b);
@@ -1081,6 +1085,7 @@ mod tests {
 
     #[test]
     fn a_block_is_freed_once() {
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of("a_block_is_freed_once", libc::SIGABRT, || unsafe {
             let p = crate::blocks::alloc_block(20);
             crate::blocks::free_block(p, 20);
@@ -1098,6 +1103,7 @@ mod tests {
     #[test]
     fn freed_regions_fault_and_others_cannot_be_written() {
         let name = "freed_regions_fault_and_others_cannot_be_written";
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of(name, libc::SIGSEGV, || unsafe {
             let mut b = crate::region::Builder::counted(3000);
             let t = b.list(&[crate::NIL; 1000]);
@@ -1115,6 +1121,7 @@ mod tests {
 
     #[test]
     fn a_region_cannot_be_written() {
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         let text = report_of("a_region_cannot_be_written", libc::SIGSEGV, || unsafe {
             let mut b = crate::region::Builder::counted(3000);
             let t = b.list(&[crate::NIL; 1000]);
@@ -1133,6 +1140,7 @@ mod tests {
     #[test]
     fn addresses_are_not_used_again_and_blocks_that_are_too_many_are_plain() {
         let name = "addresses_are_not_used_again_and_blocks_that_are_too_many_are_plain";
+        // SAFETY: none: a process of its own does what must fault, and ends there.
         report_of(name, libc::SIGSEGV, || unsafe {
             let l = Layout::array::<u64>(30).expect("small");
             let mut last = 0;
