@@ -1,18 +1,22 @@
-# Each target installs what is missing on a Debian machine, then does its work.
-.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-doom bench-careful conformance generated fuzz soak hunt selfbuild setup
+# Each target installs what is missing on a Debian machine, then does its work. `sh demo` and `sh test` need no make.
+.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-doom bench-idle bench-careful conformance generated fuzz soak hunt selfbuild setup roots
 all:
 	cargo build --release
 
 setup:
 	@sh scripts/setup.sh
 
+# Other releases of Erlang and Elixir, with their stock emulators, under target/roots. ROOT names some: make roots ROOT=otp29
+roots:
+	@sh scripts/roots.sh $(ROOT)
+
 # What Purlin is for, in ten minutes: a million processes on both runtimes.
-demo: setup
-	@sh scripts/demo.sh
+demo:
+	@sh demo
 
 # Every test; the last line is the count.
-test: setup
-	@sh scripts/test.sh
+test:
+	@sh test
 
 # The programs of tests/programs and random programs once more in the modes that `make test` samples: everything that goes
 # from process to process in shared regions, a collection at every allocation, both, and with a fence (freed memory out of
@@ -28,10 +32,9 @@ test-modes: setup
 models: setup
 	@MODEL_SECONDS=$${MODEL_SECONDS:-120} cargo test -q -p purlin-models -- --nocapture --test-threads 1
 
-# Formatter and clippy.
+# Formatter, clippy, and what the prose says of the tree.
 check: setup
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	@sh scripts/check.sh
 
 # Speed of both runtimes, in turn, then lateness, memory and pauses. BENCH names some: make bench BENCH="fib ring"
 bench: setup
@@ -46,9 +49,13 @@ bench-http: setup
 bench-sockets: setup
 	@sh scripts/bench-sockets.sh
 
-# A page of 30 GB, rendered to an I/O list and sent: takes two minutes and 5 GB of memory.
+# A page of 30 GB, rendered to an I/O list and sent, whole and with a value in each piece: takes two minutes and 8 GB of memory.
 bench-doom: setup
 	@sh scripts/doom.sh 100000000
+
+# A node that does nothing, with little room in its tables and with all that there can be.
+bench-idle: setup
+	@sh scripts/idle.sh
 
 # Three computations over one large list, in sequence and in three tasks. SIZES names the lengths: make bench-careful SIZES=1000000
 bench-careful: setup

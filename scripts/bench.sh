@@ -20,6 +20,12 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 erlc -o "$dir" benches/programs/*.erl || exit 1
+modules="sequential processes sharing"
+headers=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/include
+# Native libraries, where there is a C compiler and OTP has its headers.
+if cc -shared -fPIC -O2 -I"$headers" benches/programs/bench_nif.c -o "$dir/bench_nif.so" 2>/dev/null; then
+  modules="$modules libraries"
+fi
 
 # turn purlin|stock MODULE NAME: the best time in microseconds, or nothing
 turn() {
@@ -34,7 +40,7 @@ turn() {
 
 line() { printf '%-24s %12s %12s %8s\n' "$@"; }
 echo "Best of $rounds x $repeats runs, the runtimes in turn. Ratio: time of Purlin / time of stock; below 1 Purlin is faster."
-for module in sequential processes sharing; do
+for module in $modules; do
   echo
   line "$module" "Purlin ms" "${AGAINST:-stock} ms" ratio
   for name in $(erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [N]) || N <- $module:names()], halt()."); do

@@ -8,7 +8,7 @@
 # A mode is a list such as `release,S2,shared,fence,stress7`: the build (`release`, `debug`), schedulers (`S1`, `S2`, `S8`),
 # `shared` (+Fregion 1), `fence` (PURLIN_FENCE=1) and `stress` with its seed (PURLIN_GC_STRESS=SEED). `stock` is erl.
 # PURLIN: the executable (target/release/purlin); DEBUG: that of the debug build (target/debug/purlin, used where it exists).
-# JOBS: how many at once (as many as processors). FIRST: the first seed (from the clock). LIMIT: seconds for a run (60).
+# JOBS: how many at once (as many as processors). FIRST: the first seed (from the clock). LIMIT: seconds for a run (180).
 # STEPS, SIZE: instead of what goes with the mode. ONLY: modes are made of these words alone, as ONLY="release S1 fence".
 # KINDS: steps of these kinds alone (kinds/0 of hunt_gen.erl), in other programs than seeds have otherwise.
 # What found something before, in tests/hunt/seeds.txt, runs first (unless FIRST is given). A fault leaves its program, output
@@ -22,7 +22,7 @@ if [ -z "${PURLIN:-}" ]; then
   PURLIN=$root/target/release/purlin
 fi
 DEBUG=${DEBUG:-$root/target/debug/purlin}
-seconds=${1:-60} limit=${LIMIT:-60} jobs=${JOBS:-$(nproc)}
+seconds=${1:-60} limit=${LIMIT:-180} jobs=${JOBS:-$(nproc)}
 failures=$root/target/hunt/failures
 mkdir -p "$failures"
 dir=$(mktemp -d)

@@ -8,6 +8,7 @@ done
 for d in tools crypto asn1 public_key ssl ssh syntax_tools parsetools runtime_tools; do
   ls -d /usr/lib/erlang/lib/$d-* >/dev/null 2>&1 || need="$need erlang-$(echo $d | tr _ -)"
 done
+[ -e /etc/ssl/certs/ca-certificates.crt ] || need="$need ca-certificates"
 if [ -n "$need" ]; then
   sudo=""
   [ "$(id -u)" = 0 ] || sudo=sudo
@@ -16,9 +17,18 @@ if [ -n "$need" ]; then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq $need >/dev/null
 fi
 PATH="$HOME/.cargo/bin:$PATH"
-# Debian 12's own Rust is too old for the edition, so it comes from the Rust project's installer.
+# The least version is in Cargo.toml. Debian 12's own Rust is older, so it comes from the Rust project's installer. That lies
+# where the toolchain comes from too, so one address less has to be within reach (https://sh.rustup.rs is the same text).
+least=$(sed -n 's/^rust-version = "1\.\([0-9]*\).*/\1/p' "$(dirname "$0")/../Cargo.toml")
+new_enough() {
+  have=$(cargo --version 2>/dev/null | sed -n 's/^cargo 1\.\([0-9]*\).*/\1/p')
+  [ "${have:-0}" -ge "$least" ]
+}
 if command -v rustup >/dev/null 2>&1; then
   cargo --version >/dev/null 2>&1 || rustup default stable >&2
-elif ! command -v cargo >/dev/null 2>&1; then
-  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y -q --profile minimal --default-toolchain stable >&2
+  new_enough || echo "Rust 1.$least or later is needed: rustup update" >&2
+elif ! new_enough; then
+  echo "installing: Rust, to $HOME/.cargo and $HOME/.rustup" >&2
+  curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh |
+    sh -s -- -y -q --profile minimal --default-toolchain stable >/dev/null
 fi

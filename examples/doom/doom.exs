@@ -1,6 +1,7 @@
 # The Template of Doom: a page that repeats a text of 300 bytes very many times is rendered and sent over TCP to a client
-# that throws it away. The template is compiled to I/O lists, so the page is a list with one element for each repetition,
-# all of which are the same text. With "split" there is an empty value in the middle of the text, which leaves two halves.
+# that throws it away. The template is compiled to I/O lists, so the page is a list with one element for each repetition.
+# With "whole" that element is a constant of the module. With "split" a value that is known at run time only stands in the
+# middle of the text: each repetition makes a list of the first half, the value (which is empty) and the second half.
 #
 #     purlin run examples/doom/doom.exs 10000000 whole|split
 #
@@ -15,15 +16,17 @@ defmodule IoEngine do
   def handle_end(state), do: body(state)
   def handle_body(state), do: body(state)
 
-  # A text that is written in the template is part of it.
-  def handle_expr(state, "=", text) when is_binary(text), do: %{state | parts: [text | state.parts]}
-
+  # A value is turned to text when the page is rendered. A comprehension gives a list of parts, which is kept.
   def handle_expr(state, "=", expr) do
     var = Macro.unique_var(:part, __MODULE__)
-    %{state | parts: [var | state.parts], bindings: [quote(do: unquote(var) = unquote(expr)) | state.bindings]}
+    value = quote(do: unquote(var) = unquote(__MODULE__).part(unquote(expr)))
+    %{state | parts: [var | state.parts], bindings: [value | state.bindings]}
   end
 
   def handle_expr(state, "", expr), do: %{state | bindings: [expr | state.bindings]}
+
+  def part(parts) when is_list(parts), do: parts
+  def part(value), do: String.Chars.to_string(value)
 
   defp body(%{parts: [part], bindings: []}), do: part
   defp body(%{parts: parts, bindings: bindings}), do: {:__block__, [], Enum.reverse([Enum.reverse(parts) | bindings])}
@@ -33,7 +36,7 @@ defmodule Doom do
   require EEx
   @half String.duplicate("Doom, ", 25)
   EEx.function_from_string(:def, :whole, "<%= for _ <- 1..n do %>#{@half}#{@half}<% end %>", [:n], engine: IoEngine)
-  EEx.function_from_string(:def, :split, "<%= for _ <- 1..n do %>#{@half}<%= \"\" %>#{@half}<% end %>", [:n], engine: IoEngine)
+  EEx.function_from_string(:def, :split, "<%= for _ <- 1..n do %>#{@half}<%= value %>#{@half}<% end %>", [:n, :value], engine: IoEngine)
 
   def peak do
     status = File.read!("/proc/self/status")
@@ -49,7 +52,7 @@ defmodule Doom do
     {:ok, socket} = :gen_tcp.accept(listener)
 
     started = System.monotonic_time(:millisecond)
-    page = if which == "split", do: split(n), else: whole(n)
+    page = if which == "split", do: split(n, ""), else: whole(n)
     rendered = System.monotonic_time(:millisecond)
     after_rendering = peak()
     :ok = :gen_tcp.send(socket, page)

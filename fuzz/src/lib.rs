@@ -6,6 +6,7 @@
 
 mod arguments;
 mod external;
+mod frames;
 mod modules;
 mod packets;
 mod patterns;
@@ -32,6 +33,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "external_term",
         run: external::run,
+    },
+    Target {
+        name: "frames",
+        run: frames::run,
     },
     Target {
         name: "loader",

@@ -1,8 +1,9 @@
 //! A process without a scheduler, to call natives and loaded functions in.
 
 use purlin_runtime::code;
+use purlin_runtime::code::entry;
 use purlin_runtime::cx::{Cx, Fail};
-use purlin_runtime::interp::{self, Exit, start};
+use purlin_runtime::interp::{self, Exit};
 use purlin_runtime::process::Process;
 use purlin_term::{Term, am, atom};
 use std::mem::MaybeUninit;
@@ -41,6 +42,7 @@ impl Default for World {
 
 impl World {
     pub fn new() -> World {
+        purlin_runtime::bif::install();
         purlin_term::region::init();
         let mut cx = Cx::boxed(0);
         let mut process: Box<MaybeUninit<Process>> = Box::new(MaybeUninit::zeroed());
@@ -77,7 +79,7 @@ impl World {
             let mut roots = [l];
             cx.heap.stop = cx.heap.hend;
             purlin_term::gc::collect(&mut cx.heap, 233, &mut [&mut roots], false);
-            start::enter_apply(cx, m, f, roots[0]);
+            entry::enter_apply(cx, m, f, roots[0]);
             for _ in 0..slices {
                 cx.reds = 4000;
                 let pc = cx.interp.pc;
@@ -121,7 +123,7 @@ impl World {
             .unwrap_or_else(|| panic!("{module}:{function}/{} is no native", args.len()));
         self.cx.reds = 1 << 40;
         // SAFETY: as many arguments as its row says, for that is how it was found.
-        unsafe { (bif.call)(&mut self.cx, args.as_ptr()) }
+        unsafe { (bif.call)(self.cx.env_ptr(), args.as_ptr()) }
     }
 }
 

@@ -128,7 +128,7 @@ how() -> pick(["0", "0", "0", "I", "I bsr 3", "1", "2", "5"]).
 
 kinds() -> [heads, cases, funs, receive_tagged, receive_tagged, receive_tagged, receive_many, raw_receive, raw_receive, trying, throwing, catching, comprehension, down,
             loop, loop, binaries, appending, parsing, maps, records, capturing, ets, ets_select, dictionary, persistent, timers,
-            spawning, natives, lists, match_spec, refusing, refusing, regions, bit_comprehension, told, polling, exits].
+            spawning, natives, lists, match_spec, refusing, refusing, regions, bit_comprehension, told, polling, exits, leaving].
 
 %% ---- Guards ----
 
@@ -401,15 +401,15 @@ kind(ets) ->
 kind(ets_select) ->
     N = pick([1, 3, 12]),
     t("begin Ta = ets:new(t, [~s, ~s]), ets:insert(Ta, [{K, V, {K, X}, [K]} || K <- lists:seq(1, ~w)]), "
-      "La = lists:sort(ets:select(Ta, [{{'$1', '$2', '$3', '_'}, ~s, [{{'$1', {{'$2', '$3'}}}}]}])), collect(~w, E), [ets:delete(Ta, K) || K <- lists:seq(1, ~w, 2)],~n"
+      "La = lists:sort(ets:select(Ta, [{{'$1', '$2', '$3', '_'}, ~s, [{{'$1', {{'$2', '$3'}}, {const, X}}}]}])), collect(~w, E), [ets:delete(Ta, K) || K <- lists:seq(1, ~w, 2)],~n"
       "    {Lb, Co} = case ets:select(Ta, [{{'_', '$2', '$3', '_'}, [], [['$2' | '$3']]}], 3) of '$end_of_table' -> {[], '$end_of_table'}; Se -> Se end, Fo = ets:foldl(fun({_, A, _, _}, N) -> case ~s of O -> N; _ -> chk0(A, R), N + 1 end end, 0, Ta), Le = ets:select_delete(Ta, [{{'_', {const, X}, '_', '_'}, [], [true]}]),~n"
       "    Lc = case Co of '$end_of_table' -> []; _ -> case ets:select(Co) of {Lm, _} -> Lm; _ -> [] end end, ets:delete(Ta),~n"
-      "    [{{t, [{q, K}, {t, [R, {t, [{q, K}, RX]}]}]}, A} || {K, A} <- lists:zip(lists:seq(1, length(La)), La)] ++ [{R, A} || [A | _] <- Lb ++ Lc] ++ [{{q, Fo}, Fo}, {{q, Le}, Le}] end",
+      "    [{{t, [{q, K}, {t, [R, {t, [{q, K}, RX]}]}, RX]}, A} || {K, A} <- lists:zip(lists:seq(1, length(La)), La)] ++ [{R, A} || [A | _] <- Lb ++ Lc] ++ [{{q, Fo}, Fo}, {{q, Le}, Le}] end",
       [pick(["set", "ordered_set"]), pick(["public", "compressed", "private"]), N, pick(["[]", "[{'=/=', '$2', {{'$3', nope}}}]", "[{'=/=', {{'$1', '$2'}}, {const, {X}}}]", "[{is_integer, '$1'}, {'=/=', ['$2' | '$3'], nope}]"]),
        r(3), N, built([{"A", any}, {"X", any}])]);
 kind(match_spec) ->
-    t("begin Ms = ets:match_spec_compile([{{'$1', ~s, '$3'}, ~s, [~s]}]), collect(~w, E), La = ets:match_spec_run([{V, K, X} || K <- lists:seq(1, ~w)], Ms), [{{t, [R, {l, [RX, R]}, {q, x}]}, A} || A <- La] end",
-      ["'$2'", pick(["[]", "[{'=/=', {{'$1', '$2'}}, '$3'}]", "[{'<', '$2', 10}, {is_tuple, {const, {X}}}]"]), "{{'$1', ['$3', '$1'], x}}", r(3), pick([1, 10, 60])]);
+    t("begin Ms = ets:match_spec_compile([{{'$1', ~s, '$3'}, ~s, [~s]}]), collect(~w, E), La = ets:match_spec_run([{V, K, X} || K <- lists:seq(1, ~w)], Ms), [{{t, [R, {l, [RX, R]}, RX]}, A} || A <- La] end",
+      ["'$2'", pick(["[]", "[{'=/=', {{'$1', '$2'}}, '$3'}]", "[{'<', '$2', 10}, {is_tuple, {const, {X}}}]"]), "{{'$1', ['$3', '$1'], {const, X}}}", r(3), pick([1, 10, 60])]);
 kind(dictionary) ->
     A = t("d~w", [n()]),
     N = pick([1, 4, 40]),
@@ -441,9 +441,22 @@ kind(natives) ->
                      {"binary_to_term(term_to_binary([V, V, X], [compressed]))", "{l, [R, R, RX]}"},
                      {"binary_to_term(iolist_to_binary(erlang:term_to_iovec({X, V})))", "{t, [RX, R]}"},
                      {"begin {Mx, Mp} = {maps:merge(#{1 => V}, maps:from_list([{K, X} || K <- lists:seq(2, 50)])), 3}, {map_get(1, Mx), map_get(Mp, Mx)} end", "{t, [R, RX]}"},
+                     {"element(3, (self() ! {junk, R, V}))", "R"},
                      {"erlang:make_tuple(Y, V, [{1, X}])", "{ap, erlang, setelement, [{q, 1}, {t, lists:duplicate(Y, R)}, RX]}"}]),
     t("[~s]", [seq(",\n     ", [t("{~s, ~s}", [R, C]) || {C, R} <- Calls])])
     ++ case r(2) of 1 -> " ++ case V of <<_/binary>> -> " ++ bytes() ++ "; _ -> [] end"; 2 -> "" end;
+%% What is so long that natives leave for a thread of their own with their arguments.
+kind(leaving) ->
+    Calls = some(2, ["lists:nthtail(100001, lists:duplicate(100001, x) ++ [V | X])",
+                     "lists:nthtail(100001, lists:reverse(lists:duplicate(100001, x), [V | X]))",
+                     "element(2, lists:keyfind(k, 1, lists:reverse([{k, [V | X]} | lists:duplicate(100001, {j, 1})])))",
+                     "hd(binary_to_term(term_to_binary([[V | X] | lists:duplicate(100001, x)])))",
+                     "element(1, list_to_tuple([[V | X] | lists:duplicate(100001, x)]))",
+                     "hd(tuple_to_list(erlang:make_tuple(100001, x, [{1, [V | X]}])))",
+                     "begin 100003 = length([V, X | lists:duplicate(100001, x)]), [V | X] end",
+                     "map_get(k, maps:from_list([{k, [V | X]} | lists:duplicate(100001, {j, 1})]))"]),
+    %% It takes a hundred times as long as other steps.
+    t("case I rem 16 of 0 -> [~s]; _ -> [{R, V}, {RX, X}] end", [seq(",\n     ", [t("{{c, R, RX}, ~s}", [C]) || C <- Calls])]);
 kind(lists) ->
     {C, R} = pick([{"lists:reverse(V)", "{ap, lists, reverse, [R]}"}, {"lists:sort(V)", "{ap, lists, sort, [R]}"}, {"lists:usort(V)", "{ap, lists, usort, [R]}"},
                    {"V ++ V", "{ap, lists, append, [R, R]}"}, {"[A || A <- V, {A, X} =/= O]", "R"}, {"lists:append([[A] || A <- V])", "R"},

@@ -1,5 +1,7 @@
-//! The contract between loader, interpreter and tools: generic and specific ops, BIF rows, preset atoms.
+//! The contract between loader, interpreter and tools: generic and specific ops, preset atoms.
+#![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod atoms;
 pub mod genops;
 pub mod ops;
+pub mod release;

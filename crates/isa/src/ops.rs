@@ -1,12 +1,12 @@
 //! The specific instruction set: what the interpreter runs.
 //!
-//! One row per op: constant, name, operand kinds, effect. Everything else derives from the rows: the number of each
-//! variant, how the loader packs operands, what the disassembler prints, and the interpreter's table of handlers.
+//! One row per op: constant, name, operands with their names and kinds, effects, and what it does. Everything else
+//! derives from the rows: the number of each variant, how the loader packs operands, how the interpreter reads them
+//! (`purlin_runtime::interp::operands`), what the disassembler prints, and the interpreter's table of handlers.
 //!
 //! # Layout of an instruction
 //! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
-//! of the row; the whole is padded to 8 bytes. Ops whose row ends in [`Opnd::List`] have their list behind that, in
-//! whole words.
+//! of the row; the whole is padded to 8 bytes. Ops that have a list have it behind that, in whole words.
 //!
 //! ```text
 //! x          u16  register number * 8              y        u16  (register number + 1) * 8
@@ -14,29 +14,19 @@
 //! S          u64  a constant, or register offset << 4 | 0 (x) or 4 (y): no constant ends in bits 00
 //! D          u16  register offset, | 1 for y       H W Q    u16, u32, u64
 //! ```
-
-/// What an operand of a row may be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Opnd {
-    /// X or Y register; a variant of the op for each.
-    R,
-    /// X register, Y register or constant; a variant for each.
-    V,
-    /// Any source, told apart at run time.
-    S,
-    /// Any register that is written, told apart at run time.
-    D,
-    /// A label.
-    L,
-    /// 16 bits.
-    H,
-    /// 32 bits.
-    W,
-    /// 64 bits: an address or a raw number.
-    Q,
-    /// Words behind the instruction; their number stands in an operand before. Only memory bounds how many a module has.
-    List,
-}
+//!
+//! # Effects
+//! What an op that names none of them does is seen in its operands: it reads, writes and jumps.
+//!
+//! | | |
+//! | --- | --- |
+//! | `collects` | it may collect: no address of the heap lasts beyond it |
+//! | `fails` | it may raise an exception, where its label, if it has one, is none |
+//! | `yields` | the process may leave the interpreter there, though nothing is raised |
+//! | `calls` | code of another function may run next |
+//! | `ends` | the instruction behind it is not what runs next, unless something leads there |
+//!
+//! Builds with debug assertions hold the first three against what each instruction does.
 
 /// What stands in an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,47 +53,142 @@ impl Form {
     }
 }
 
-impl Opnd {
-    /// The forms it may have: one variant of the op each.
-    pub const fn forms(self) -> &'static [Form] {
+/// What an op does with an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// A term that is read.
+    Read,
+    /// A register that is written, without regard to what it holds.
+    Written,
+    /// A register that is read and then written.
+    Changed,
+    /// Where to go on.
+    Label,
+    /// How many X registers hold terms that a collection keeps.
+    Live,
+    /// A number or an address that tells more about the op.
+    Plain,
+}
+
+macro_rules! operand_kinds {
+    ($( $k:ident [$($f:ident),*] $role:ident $doc:literal; )*) => {
+        /// What an operand of a row may be.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Kind { $(#[doc = $doc] $k),* }
+        impl Kind {
+            /// The forms it may have: one variant of the op each.
+            pub const fn forms(self) -> &'static [Form] {
+                match self { $(Kind::$k => &[$(Form::$f),*]),* }
+            }
+            /// What is done with it.
+            pub const fn role(self) -> Role {
+                match self { $(Kind::$k => Role::$role),* }
+            }
+        }
+    };
+}
+
+operand_kinds! {
+    Read [X, Y] Read "A register; a variant of the op for each.";
+    Value [X, Y, C] Read "A register or a constant; a variant for each.";
+    Source [S] Read "A register or a constant, told apart at run time.";
+    Write [X, Y] Written "A register; a variant for each.";
+    Dest [D] Written "A register, told apart at run time.";
+    Change [X, Y] Changed "A register; a variant for each.";
+    ChangeSource [S] Changed "A register, told apart at run time; or a constant, which stays.";
+    Label [L] Label "A label, or none.";
+    Live [H] Live "X registers that hold terms.";
+    Arity [H] Plain "Arguments, in the first X registers.";
+    Frame [H] Plain "Y registers.";
+    Heap [W] Plain "Words of the heap that are reserved.";
+    Count [W] Plain "Members of the list: words, or as its kind says.";
+    Few [H] Plain "As `Count`, for short lists.";
+    Element [H] Plain "Where in a tuple an element stands, in bytes.";
+    FarElement [W] Plain "The same, for any tuple.";
+    Float [H] Plain "A float register: its number times 8.";
+    Number [H] Plain "A number.";
+    Size [W] Plain "A number.";
+    Integer [Q] Plain "A number with a sign.";
+    Term [Q] Plain "An immediate term.";
+    Header [Q] Plain "Header word of a tuple.";
+    Export [Q] Plain "Address of an export.";
+    Native [Q] Plain "Address of a native.";
+    Entry [Q] Plain "Address of a fun entry.";
+    Bytes [Q] Plain "Address of bytes.";
+    Slot [Q] Plain "Address of where a function of a native library is put.";
+}
+
+/// What the list behind an instruction holds; the count is its last operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum List {
+    /// Registers and constants that are read, as in an operand of form S.
+    Sources,
+    /// Registers that are written, likewise.
+    Registers,
+    /// Pairs of a key and the register that its value goes to.
+    Fetches,
+    /// Offsets of labels.
+    Labels,
+    /// So many sorted immediates as counted, then as many offsets of labels.
+    Switch,
+    /// Pairs of a constant and the offset of a label.
+    Arms,
+    /// Pairs of a header word and the offset of a label.
+    ArityArms,
+    /// So many pairs as counted of an index and a source.
+    Updates,
+    /// Segments of a bit string: five words each.
+    Segments,
+    /// Commands that match a bit string, each with its operands.
+    Commands,
+}
+
+impl List {
+    /// Words of a list with that count.
+    pub const fn words(self, count: usize) -> usize {
         match self {
-            Opnd::R => &[Form::X, Form::Y],
-            Opnd::V => &[Form::X, Form::Y, Form::C],
-            Opnd::S => &[Form::S],
-            Opnd::D => &[Form::D],
-            Opnd::L => &[Form::L],
-            Opnd::H => &[Form::H],
-            Opnd::W => &[Form::W],
-            Opnd::Q => &[Form::Q],
-            Opnd::List => &[],
+            List::Switch | List::Updates => 2 * count,
+            _ => count,
         }
     }
+}
+
+/// What an op may do beside what its operands say. See the head of this module.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Effects {
+    pub collects: bool,
+    pub fails: bool,
+    pub yields: bool,
+    pub calls: bool,
+    pub ends: bool,
+}
+
+/// An operand of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand {
+    pub name: &'static str,
+    pub kind: Kind,
 }
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOp {
     pub name: &'static str,
-    pub operands: &'static [Opnd],
+    /// Those that stand in the instruction itself.
+    pub operands: &'static [Operand],
+    /// What is behind it.
+    pub list: Option<List>,
+    pub effects: Effects,
     pub doc: &'static str,
 }
 
 impl SpecOp {
-    /// Operands that stand in the instruction itself.
-    pub const fn fixed(&self) -> usize {
-        let n = self.operands.len();
-        if n > 0 && matches!(self.operands[n - 1], Opnd::List) {
-            n - 1
-        } else {
-            n
-        }
-    }
     /// How many variants it has.
     pub const fn variants(&self) -> usize {
         let mut n = 1;
         let mut i = 0;
-        while i < self.fixed() {
-            n *= self.operands[i].forms().len();
+        while i < self.operands.len() {
+            n *= self.operands[i].kind.forms().len();
             i += 1;
         }
         n
@@ -111,18 +196,281 @@ impl SpecOp {
     /// The forms of variant `v`, counted from 0; the first operand varies slowest.
     pub fn forms(&self, v: usize) -> Vec<Form> {
         let mut v = v;
-        let mut out = vec![Form::H; self.fixed()];
-        for i in (0..self.fixed()).rev() {
-            let f = self.operands[i].forms();
+        let mut out = vec![Form::H; self.operands.len()];
+        for i in (0..self.operands.len()).rev() {
+            let f = self.operands[i].kind.forms();
             out[i] = f[v % f.len()];
             v /= f.len();
         }
         out
     }
+    /// The unit where operand `name` starts, where those before it are registers if they may be.
+    ///
+    /// # Panics
+    /// If the row has no such operand.
+    pub const fn unit(&self, name: &str) -> usize {
+        let mut unit = 1;
+        let mut i = 0;
+        while !is_same(self.operands[i].name, name) {
+            unit += self.operands[i].kind.forms()[0].units();
+            i += 1;
+        }
+        unit
+    }
+    /// Words of the variant that has registers only, without its list.
+    pub const fn words(&self) -> usize {
+        let mut units = 1;
+        let mut i = 0;
+        while i < self.operands.len() {
+            units += self.operands[i].kind.forms()[0].units();
+            i += 1;
+        }
+        units.div_ceil(4)
+    }
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …] "what it does";`.
+#[macro_export]
+macro_rules! for_each_specific_op {
+    ($m:ident) => {
+        $m! {
+            // Registers.
+            Move move_ {src: Value, dst: Write} [] "dst = src";
+            Move2 move2 {src: Value, dst: Write, src2: Value, dst2: Write} [] "two moves";
+            Move3 move3 {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write} [] "three moves";
+            Swap swap {a: Change, b: Change} [] "exchange";
+            InitY init_y {dst: Write} [] "y = []";
+            InitYs init_ys {count: Count; ys: Registers} [] "each listed y = []";
+            // Frames, calls, returns.
+            Allocate allocate {frame: Frame, live: Live} [collects] "frame of n y registers; live";
+            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] "frame of n cleared y registers; live";
+            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] "frame of n y registers; heap words; live";
+            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] "frame of n cleared y registers; heap words; live";
+            TestHeap test_heap {heap: Heap, live: Live} [collects] "room for heap words; live";
+            Deallocate deallocate {frame: Frame} [] "drop frame of n";
+            Trim trim {n: Frame} [] "drop the first n y registers";
+            Return return_ {} [ends] "pc = *e";
+            Call call {to: Label, arity: Arity} [calls yields] "*e = next; pc = label; arity, for a time slice that ends here";
+            CallLast call_last {to: Label, frame: Frame, arity: Arity} [calls yields ends] "drop frame; pc = label; arity";
+            CallOnly call_only {to: Label, arity: Arity} [calls yields ends] "pc = label; arity";
+            CallExt call_ext {export: Export, arity: Arity} [calls yields] "*e = next; pc = export.address; arity";
+            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] "drop frame; pc = export.address; arity";
+            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] "pc = export.address; arity";
+            MoveCall move_call {src: Value, to: Label, arity: Arity} [calls yields] "move to x0; call";
+            MoveCallLast move_call_last {src: Value, to: Label, frame: Frame, arity: Arity} [calls yields ends] "move to x0; call_last";
+            MoveCallOnly move_call_only {src: Value, to: Label, arity: Arity} [calls yields ends] "move to x0; call_only";
+            MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] "move to x0; call_ext";
+            MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] "move to x0; call_ext_last";
+            MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] "move to x0; call_ext_only";
+            MoveReturn move_return {src: Value} [ends] "move to x0; return";
+            MoveDeallocate move_deallocate {src: Value, frame: Frame} [] "move to x0; deallocate";
+            MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] "move to x0; deallocate; return";
+            DeallocateReturn deallocate_return {frame: Frame} [ends] "deallocate; return";
+            MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] "move; jump";
+            AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] "allocate; move";
+            AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] "allocate; get_list";
+            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] "x0 = native(x0…); export, function, arity";
+            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] "drop frame; return native(x0…); what it traps to returns to the next op";
+            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] "return native(x0…) on a dirty thread; export, function, arity, pool";
+            CallFun call_fun {arity: Arity} [fails yields calls] "call x[arity] with x0…";
+            CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] "call fun with x0…";
+            CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] "drop frame; call x[arity] with x0…";
+            CallFun2Last call_fun2_last {arity: Arity, fun: Source, frame: Frame} [fails yields calls ends] "drop frame; call fun with x0…";
+            Apply apply {arity: Arity} [collects fails yields calls] "call x[n]:x[n+1] with x0…";
+            ApplyLast apply_last {frame: Frame, arity: Arity} [collects fails yields calls ends] "drop frame; call x[n]:x[n+1]";
+            IApply i_apply {} [collects fails yields calls ends] "tail call x0:x1 with arguments in list x2";
+            IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] "drop frame; as i_apply";
+            IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] "drop frame; as i_apply_fun";
+            Jump jump {to: Label} [ends] "pc = label";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity} [fails ends] "raise function_clause: module, function, arity";
+            ErrorHandler error_handler {export: Export} [collects fails calls ends] "call error_handler:undefined_function for export";
+            ProcessExit process_exit {} [yields ends] "the process ends, reason normal";
+            Nif nif {slot: Slot} [collects fails yields calls] "return what the function of a native library in the slot gives, if there is one";
+            IApplyFun i_apply_fun {} [fails yields calls ends] "tail call fun x0 with arguments in list x1";
+            Breakpoint breakpoint {} [collects fails yields calls ends] "the function that starts here is traced; the operands are of the op that was replaced";
+            ReturnTrace return_trace {} [collects ends] "a traced call has returned: tell it; drop its frame; return";
+            ReturnTime return_time {} [collects ends] "a call that is measured has returned: note it; drop its frame; return";
+            Hibernate hibernate {} [collects fails yields calls ends] "drop stack, shrink heap, then as hibernated";
+            Hibernated hibernated {} [collects fails yields calls ends] "wait for a message, then tail call x0:x1 with arguments in list x2";
+            // Lists and tuples.
+            GetList get_list {src: Read, hd: Write, tl: Write} [] "hd, tl = src";
+            IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] "else jump; hd, tl = src";
+            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] "room for two words; live; dst = [hd | tl]";
+            GetHd get_hd {src: Read, dst: Write} [] "dst = hd(src)";
+            GetTl get_tl {src: Read, dst: Write} [] "dst = tl(src)";
+            PutList put_list {hd: Value, tl: Value, dst: Write} [] "dst = [hd | tl]";
+            GetTupleElement get_tuple_element {src: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset";
+            GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] "two neighbouring elements";
+            GetTupleElementFar get_tuple_element_far {src: Read, dst: Write, offset: FarElement} [] "dst = word of tuple at byte offset, for offsets over 16 bits";
+            SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] "tuple word at byte offset = src";
+            PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] "dst = {list}";
+            PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] "dst = {a, b}";
+            PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] "dst = {a, b, c}";
+            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] "dst = copy of tuple of size; count of (index, value) pairs";
+            // Tests.
+            IsLt is_lt {fail: Label, a: Value, b: Value} [] "else jump";
+            IsGe is_ge {fail: Label, a: Value, b: Value} [] "else jump";
+            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] "else jump; between two small integers, which count";
+            IsEq is_eq {fail: Label, a: Value, b: Value} [] "else jump";
+            IsNe is_ne {fail: Label, a: Value, b: Value} [] "else jump";
+            IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] "else jump";
+            IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] "else jump";
+            IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
+            IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
+            IsInteger is_integer {fail: Label, src: Read} [] "else jump";
+            IsFloat is_float {fail: Label, src: Read} [] "else jump";
+            IsNumber is_number {fail: Label, src: Read} [] "else jump";
+            IsAtom is_atom {fail: Label, src: Read} [] "else jump";
+            IsPid is_pid {fail: Label, src: Read} [] "else jump";
+            IsReference is_reference {fail: Label, src: Read} [] "else jump";
+            IsPort is_port {fail: Label, src: Read} [] "else jump";
+            IsNil is_nil {fail: Label, src: Read} [] "else jump";
+            IsBinary is_binary {fail: Label, src: Read} [] "else jump";
+            IsBitstr is_bitstr {fail: Label, src: Read} [] "else jump";
+            IsList is_list {fail: Label, src: Read} [] "else jump";
+            IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] "else jump";
+            IsTuple is_tuple {fail: Label, src: Read} [] "else jump";
+            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] "else jump; header word";
+            TestArity test_arity {fail: Label, src: Read, header: Header} [] "else jump; header word of what is a tuple";
+            IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] "else jump; header word, atom";
+            IsFunction is_function {fail: Label, src: Read} [] "else jump";
+            IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] "else jump";
+            IsBoolean is_boolean {fail: Label, src: Read} [] "else jump";
+            IsMap is_map {fail: Label, src: Read} [] "else jump";
+            SelectVal select_val {src: Read, fail: Label, count: Count; arms: Switch} [ends] "search the sorted immediates; n values, then n label offsets";
+            SelectLinear select_linear {src: Source, fail: Label, count: Count; arms: Arms} [ends] "compare with each: value, label pairs";
+            JumpTable jump_table {src: Read, fail: Label, first: Integer, count: Count; table: Labels} [ends] "index by small minus first; n label offsets, 0 for the label";
+            SelectArity select_arity {src: Read, fail: Label, count: Count; arms: ArityArms} [ends] "search the headers in order: header, label pairs";
+            TypeSwitch type_switch {src: Read, count: Count; classes: Labels} [ends] "jump by the type: count, label offset of each class of terms";
+            // Arithmetic and natives in bodies and guards.
+            Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a + b; live";
+            Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a - b; live";
+            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [fails calls yields ends] "add, which has no label; call_only";
+            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [fails calls yields ends] "sub, likewise; call_only";
+            Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a * b; live";
+            IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a div b; live";
+            Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a rem b; live";
+            Band band {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a band b; live";
+            Bor bor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a bor b; live";
+            Bxor bxor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a bxor b; live";
+            Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a bsl b; live";
+            Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a bsr b; live";
+            Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails] "dst = a op b; number of the operation, live";
+            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastHd fast_hd {src: Read, dst: Write} [] "dst = hd(a), and over bif1; into it if there is none";
+            FastTl fast_tl {src: Read, dst: Write} [] "dst = tl(a), likewise";
+            FastTupleSize fast_tuple_size {src: Read, dst: Write} [] "dst = tuple_size(a), likewise";
+            FastByteSize fast_byte_size {src: Read, dst: Write} [] "dst = byte_size(a), likewise";
+            FastMapSize fast_map_size {src: Read, dst: Write} [] "dst = map_size(a), likewise";
+            FastLength fast_length {src: Read, dst: Write} [] "dst = length(a), likewise";
+            FastSetelement fast_setelement {} [collects] "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
+            Bif0 bif0 {native: Native, dst: Dest} [fails] "dst = native()";
+            Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a); export, live";
+            Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b); export, live";
+            Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b, c); export, live";
+            // Exceptions.
+            Catch catch {dst: Write, to: Label} [] "open a catch or try";
+            CatchEnd catch_end {dst: Write} [collects] "close a catch";
+            TryEnd try_end {dst: Write} [] "close a try";
+            TryCase try_case {dst: Write} [] "x0, x1, x2 = class, reason, trace";
+            Badmatch badmatch {value: Source} [fails ends] "raise {badmatch, v}";
+            CaseEnd case_end {value: Source} [fails ends] "raise {case_clause, v}";
+            TryCaseEnd try_case_end {value: Source} [fails ends] "raise {try_clause, v}";
+            IfEnd if_end {} [fails ends] "raise if_clause";
+            Badrecord badrecord {value: Source} [fails ends] "raise {badrecord, v}";
+            Raise raise {trace: Source, value: Source} [fails ends] "raise again: trace, value";
+            RawRaise raw_raise {} [fails] "raise class x0, reason x1, trace x2";
+            BuildStacktrace build_stacktrace {} [collects] "x0 = list form of x0";
+            // Funs.
+            MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] "dst = fun of entry with environment";
+            // Messages.
+            Send send {} [collects fails yields calls] "x0 ! x1";
+            LoopRec loop_rec {fail: Label, dst: Dest} [collects] "dst = current message, else jump";
+            LoopRecEnd loop_rec_end {to: Label} [yields ends] "go on to the next message";
+            RemoveMessage remove_message {} [] "take the current message out";
+            Wait wait {to: Label} [yields ends] "wait for a message";
+            WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] "wait for a message or a time";
+            Timeout timeout {} [] "the receive ends";
+            RecvMarkerReserve recv_marker_reserve {dst: Dest} [] "dst = marker";
+            RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] "marker, reference";
+            RecvMarkerClear recv_marker_clear {reference: Source} [] "reference";
+            RecvMarkerUse recv_marker_use {reference: Source} [] "reference";
+            // Floats.
+            FLoad fload {src: Source, dst: Float} [fails] "fr = float or number";
+            FConv fconv {src: Source, dst: Float} [fails] "fr = number";
+            FStore fstore {src: Float, dst: Dest} [] "dst = boxed fr";
+            FMove fmove {src: Float, dst: Float} [] "fr = fr";
+            FAdd fadd {a: Float, b: Float, dst: Float} [fails] "fr = a + b";
+            FSub fsub {a: Float, b: Float, dst: Float} [fails] "fr = a - b";
+            FMul fmul {a: Float, b: Float, dst: Float} [fails] "fr = a * b";
+            FDiv fdiv {a: Float, b: Float, dst: Float} [fails] "fr = a / b";
+            FNegate fnegate {a: Float, dst: Float} [fails] "fr = -a";
+            // Maps.
+            PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with pairs; live, words of list";
+            PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with existing keys updated";
+            HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] "else jump";
+            GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] "read key, register pairs, else jump";
+            // Bit syntax: matching.
+            BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
+            BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects] "bs_context of what is a bit string; its position; live";
+            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] "context, dst: 8 bits without a sign";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects] "bs_context of what is a bit string; bs_get_byte; live";
+            BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects ends] "bs_next_byte; jump_table of its result";
+            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects] "bs_context_position; bs_get_byte; live";
+            BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size, unit, flags, dst, live";
+            BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] "context, 1 to 56 bits, flags, dst";
+            BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] "context, bits";
+            BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size, unit, flags, dst, live";
+            BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size (atom all: rest), unit, flags, dst, live";
+            BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] "context, size, unit";
+            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] "exactly so many bits left";
+            BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] "bits left are a multiple";
+            BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] "bits, address";
+            BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] "context, 8 16 or 32, flags";
+            BsSkipUtf bs_skip_utf {fail: Label, context: Source, encoding: Number, flags: Number} [] "context, 8 16 or 32, flags";
+            BsGetTail bs_get_tail {context: Source, dst: Dest, live: Live} [collects] "dst = rest as bitstring; live";
+            BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] "dst = offset";
+            BsSetPosition bs_set_position {context: Source, position: Source} [] "offset = src";
+            BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [] "match commands";
+            BsContextToBinary bs_context_to_binary {context: ChangeSource} [] "match context becomes a bitstring again";
+            BsSave bs_save {context: Source, slot: Number} [] "note position in a slot";
+            BsRestore bs_restore {context: Source, slot: Number} [] "back to a slot's position";
+            // Bit syntax: construction.
+            BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] "dst = segments; heap words, live, words of list";
+            BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] "start: size, heap words, live, unit 1 or 8";
+            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] "start behind a binary: extra size, heap, live, unit, binary";
+            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] "start behind a binary nobody else holds";
+            BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
+            BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
+            BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size (atom all: everything), unit, flags, value";
+            BsPutString bs_put_string {count: Size, bytes: Bytes} [fails] "bytes, address";
+            BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] "8 16 or 32, flags, value";
+            BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] "bytes of a character: 8 or 16";
+            BsAdd bs_add {fail: Label, a: Source, b: Source, unit: Size, dst: Dest} [fails] "dst = a + b * unit";
+            BsInitWritable bs_init_writable {} [collects] "x0 = empty writable binary of x0 bytes";
+        }
+    };
 }
 
 macro_rules! specific_ops {
-    ($( $c:ident $name:ident [$($k:ident),*] $doc:literal; )*) => {
+    ($( $c:ident $name:ident {$($o:ident: $k:ident),* $(; $l:ident: $lk:ident)?} [$($fx:ident)*] $doc:literal; )*) => {
         /// An op of the table; the value is the index of its row.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
@@ -130,232 +478,19 @@ macro_rules! specific_ops {
         /// The rows.
         pub const OPS: &[SpecOp] = &[$(SpecOp {
             name: stringify!($name),
-            operands: &[$(Opnd::$k),*],
+            operands: &[$(Operand { name: stringify!($o), kind: Kind::$k }),*],
+            list: { let list: &[List] = &[$(List::$lk)?]; if list.is_empty() { None } else { Some(list[0]) } },
+            #[allow(unused_mut)]
+            effects: {
+                let mut e = Effects { collects: false, fails: false, yields: false, calls: false, ends: false };
+                $(e.$fx = true;)*
+                e
+            },
             doc: $doc,
         }),*];
     };
 }
-
-specific_ops! {
-    // Registers.
-    Move move_ [V, R] "dst = src";
-    Move2 move2 [V, R, V, R] "two moves";
-    Move3 move3 [R, R, R, R, R, R] "three moves";
-    Swap swap [R, R] "exchange";
-    InitY init_y [R] "y = []";
-    InitYs init_ys [W, List] "each listed y = []";
-    // Frames, calls, returns.
-    Allocate allocate [H, H] "frame of n y registers; live";
-    AllocateZero allocate_zero [H, H] "frame of n cleared y registers; live";
-    AllocateHeap allocate_heap [H, W, H] "frame of n y registers; heap words; live";
-    AllocateHeapZero allocate_heap_zero [H, W, H] "frame of n cleared y registers; heap words; live";
-    TestHeap test_heap [W, H] "room for heap words; live";
-    Deallocate deallocate [H] "drop frame of n";
-    Trim trim [H] "drop the first n y registers";
-    Return return_ [] "pc = *e";
-    Call call [L, H] "*e = next; pc = label; arity, for a time slice that ends here";
-    CallLast call_last [L, H, H] "drop frame; pc = label; arity";
-    CallOnly call_only [L, H] "pc = label; arity";
-    CallExt call_ext [Q, H] "*e = next; pc = export.address; arity";
-    CallExtLast call_ext_last [Q, H, H] "drop frame; pc = export.address; arity";
-    CallExtOnly call_ext_only [Q, H] "pc = export.address; arity";
-    MoveCall move_call [V, L, H] "move to x0; call";
-    MoveCallLast move_call_last [V, L, H, H] "move to x0; call_last";
-    MoveCallOnly move_call_only [V, L, H] "move to x0; call_only";
-    MoveCallExt move_call_ext [V, Q, H] "move to x0; call_ext";
-    MoveCallExtLast move_call_ext_last [V, Q, H, H] "move to x0; call_ext_last";
-    MoveCallExtOnly move_call_ext_only [V, Q, H] "move to x0; call_ext_only";
-    MoveReturn move_return [V] "move to x0; return";
-    MoveDeallocate move_deallocate [V, H] "move to x0; deallocate";
-    MoveDeallocateReturn move_deallocate_return [V, H] "move to x0; deallocate; return";
-    DeallocateReturn deallocate_return [H] "deallocate; return";
-    MoveJump move_jump [V, R, L] "move; jump";
-    AllocateMove allocate_move [H, H, R, R] "allocate; move";
-    AllocateGetList allocate_get_list [H, H, R, R, R] "allocate; get_list";
-    CallBif call_bif [Q, Q, H] "x0 = native(x0…); export, function, arity";
-    CallBifLast call_bif_last [Q, Q, H, H] "drop frame; return native(x0…); what it traps to returns to the next op";
-    CallBifOnly call_bif_only [Q, Q, H] "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-    CallDirty call_dirty [Q, Q, H, H] "return native(x0…) on a dirty thread; export, function, arity, pool";
-    CallFun call_fun [H] "call x[arity] with x0…";
-    CallFun2 call_fun2 [H, S] "call fun with x0…";
-    CallFunLast call_fun_last [H, H] "drop frame; call x[arity] with x0…";
-    CallFun2Last call_fun2_last [H, S, H] "drop frame; call fun with x0…";
-    Apply apply [H] "call x[n]:x[n+1] with x0…";
-    ApplyLast apply_last [H, H] "drop frame; call x[n]:x[n+1]";
-    IApply i_apply [] "tail call x0:x1 with arguments in list x2";
-    IApplyLast i_apply_last [H] "drop frame; as i_apply";
-    IApplyFunLast i_apply_fun_last [H] "drop frame; as i_apply_fun";
-    Jump jump [L] "pc = label";
-    FuncInfo func_info [Q, Q, H] "raise function_clause: module, function, arity";
-    ErrorHandler error_handler [Q] "call error_handler:undefined_function for export";
-    ProcessExit process_exit [] "the process ends, reason normal";
-    Nif nif [] "a native library may replace the function from here";
-    IApplyFun i_apply_fun [] "tail call fun x0 with arguments in list x1";
-    Breakpoint breakpoint [] "the function that starts here is traced; the operands are of the op that was replaced";
-    ReturnTrace return_trace [] "a traced call has returned: tell it; drop its frame; return";
-    ReturnTime return_time [] "a call that is measured has returned: note it; drop its frame; return";
-    Yield yield_ [H] "time slice ends; live";
-    Hibernate hibernate [] "drop stack, shrink heap, then as hibernated";
-    Hibernated hibernated [] "wait for a message, then tail call x0:x1 with arguments in list x2";
-    // Lists and tuples.
-    GetList get_list [R, R, R] "hd, tl = src";
-    IsNonemptyGetList is_nonempty_get_list [L, R, R, R] "else jump; hd, tl = src";
-    TestHeapPutList test_heap_put_list [H, V, V, R] "room for two words; live; dst = [hd | tl]";
-    GetHd get_hd [R, R] "dst = hd(src)";
-    GetTl get_tl [R, R] "dst = tl(src)";
-    PutList put_list [V, V, R] "dst = [hd | tl]";
-    GetTupleElement get_tuple_element [R, H, R] "dst = word of tuple at byte offset";
-    GetTupleElements2 get_tuple_elements_2 [R, H, R, R] "two neighbouring elements";
-    GetTupleElementFar get_tuple_element_far [R, R, W] "dst = word of tuple at byte offset, for offsets over 16 bits";
-    SetTupleElement set_tuple_element [S, S, W] "tuple word at byte offset = src";
-    PutTuple put_tuple [R, W, List] "dst = {list}";
-    PutTuple2 put_tuple_2 [V, V, R] "dst = {a, b}";
-    PutTuple3 put_tuple_3 [V, V, V, R] "dst = {a, b, c}";
-    UpdateRecord update_record [S, D, W, W, List] "dst = copy of tuple of size; count of (index, value) pairs";
-    // Tests.
-    IsLt is_lt [L, V, V] "else jump";
-    IsGe is_ge [L, V, V] "else jump";
-    IsInRange is_in_range [L, R, Q, Q] "else jump; between two small integers, which count";
-    IsEq is_eq [L, V, V] "else jump";
-    IsNe is_ne [L, V, V] "else jump";
-    IsEqExact is_eq_exact [L, V, V] "else jump";
-    IsNeExact is_ne_exact [L, V, V] "else jump";
-    IsEqImmed is_eq_immed [L, R, Q] "else jump; an immediate";
-    IsNeImmed is_ne_immed [L, R, Q] "else jump; an immediate";
-    IsInteger is_integer [L, R] "else jump";
-    IsFloat is_float [L, R] "else jump";
-    IsNumber is_number [L, R] "else jump";
-    IsAtom is_atom [L, R] "else jump";
-    IsPid is_pid [L, R] "else jump";
-    IsReference is_reference [L, R] "else jump";
-    IsPort is_port [L, R] "else jump";
-    IsNil is_nil [L, R] "else jump";
-    IsBinary is_binary [L, R] "else jump";
-    IsBitstr is_bitstr [L, R] "else jump";
-    IsList is_list [L, R] "else jump";
-    IsNonemptyList is_nonempty_list [L, R] "else jump";
-    IsTuple is_tuple [L, R] "else jump";
-    IsTupleOfArity is_tuple_of_arity [L, R, Q] "else jump; header word";
-    TestArity test_arity [L, R, Q] "else jump; header word of what is a tuple";
-    IsTaggedTuple is_tagged_tuple [L, R, Q, Q] "else jump; header word, atom";
-    IsFunction is_function [L, R] "else jump";
-    IsFunction2 is_function2 [L, S, S] "else jump";
-    IsBoolean is_boolean [L, R] "else jump";
-    IsMap is_map [L, R] "else jump";
-    SelectVal select_val [R, L, W, List] "search the sorted immediates; n values, then n label offsets";
-    SelectLinear select_linear [S, L, W, List] "compare with each: value, label pairs";
-    JumpTable jump_table [R, L, Q, W, List] "index by small minus first; n label offsets, 0 for the label";
-    SelectArity select_arity [R, L, W, List] "search the headers in order: header, label pairs";
-    TypeSwitch type_switch [R, W, List] "jump by the type: count, label offset of each class of terms";
-    // Arithmetic and natives in bodies and guards.
-    Add add [L, V, V, R, H] "dst = a + b; live";
-    Sub sub [L, V, V, R, H] "dst = a - b; live";
-    AddCallOnly add_call_only [L, V, V, R, L, H] "add, which has no label; call_only";
-    SubCallOnly sub_call_only [L, V, V, R, L, H] "sub, likewise; call_only";
-    Mul mul [L, V, V, R, H] "dst = a * b; live";
-    IntDiv int_div [L, V, V, R, H] "dst = a div b; live";
-    Rem rem_ [L, V, V, R, H] "dst = a rem b; live";
-    Band band [L, V, V, R, H] "dst = a band b; live";
-    Bor bor [L, V, V, R, H] "dst = a bor b; live";
-    Bxor bxor [L, V, V, R, H] "dst = a bxor b; live";
-    Bsl bsl [L, V, V, R, H] "dst = a bsl b; live";
-    Bsr bsr [L, V, V, R, H] "dst = a bsr b; live";
-    Arith arith [L, S, S, D, H, H] "dst = a op b; number of the operation, live";
-    FastElement fast_element [R, H, R] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
-    FastHd fast_hd [R, R] "dst = hd(a), and over bif1; into it if there is none";
-    FastTl fast_tl [R, R] "dst = tl(a), likewise";
-    FastTupleSize fast_tuple_size [R, R] "dst = tuple_size(a), likewise";
-    FastByteSize fast_byte_size [R, R] "dst = byte_size(a), likewise";
-    FastMapSize fast_map_size [R, R] "dst = map_size(a), likewise";
-    FastLength fast_length [R, R] "dst = length(a), likewise";
-    FastSetelement fast_setelement [] "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
-    Bif0 bif0 [Q, D] "dst = native()";
-    Bif1 bif1 [L, Q, S, D, Q, H] "dst = native(a); export, live";
-    Bif2 bif2 [L, Q, S, S, D, Q, H] "dst = native(a, b); export, live";
-    Bif3 bif3 [L, Q, S, S, S, D, Q, H] "dst = native(a, b, c); export, live";
-    // Exceptions.
-    Catch catch [R, L] "open a catch or try";
-    CatchEnd catch_end [R] "close a catch";
-    TryEnd try_end [R] "close a try";
-    TryCase try_case [R] "x0, x1, x2 = class, reason, trace";
-    Badmatch badmatch [S] "raise {badmatch, v}";
-    CaseEnd case_end [S] "raise {case_clause, v}";
-    TryCaseEnd try_case_end [S] "raise {try_clause, v}";
-    IfEnd if_end [] "raise if_clause";
-    Badrecord badrecord [S] "raise {badrecord, v}";
-    Raise raise [S, S] "raise again: trace, value";
-    RawRaise raw_raise [] "raise class x0, reason x1, trace x2";
-    BuildStacktrace build_stacktrace [] "x0 = list form of x0";
-    SystemLimit system_limit [] "raise system_limit";
-    // Funs.
-    MakeFun make_fun [Q, D, H, List] "dst = fun of entry with environment";
-    // Messages.
-    Send send [] "x0 ! x1";
-    LoopRec loop_rec [L, D] "dst = current message, else jump";
-    LoopRecEnd loop_rec_end [L] "go on to the next message";
-    RemoveMessage remove_message [] "take the current message out";
-    Wait wait [L] "wait for a message";
-    WaitTimeout wait_timeout [L, S] "wait for a message or a time";
-    Timeout timeout [] "the receive ends";
-    RecvMarkerReserve recv_marker_reserve [D] "dst = marker";
-    RecvMarkerBind recv_marker_bind [S, S] "marker, reference";
-    RecvMarkerClear recv_marker_clear [S] "reference";
-    RecvMarkerUse recv_marker_use [S] "reference";
-    // Floats.
-    FLoad fload [S, H] "fr = float or number";
-    FConv fconv [S, H] "fr = number";
-    FStore fstore [H, D] "dst = boxed fr";
-    FMove fmove [H, H] "fr = fr";
-    FAdd fadd [H, H, H] "fr = a + b";
-    FSub fsub [H, H, H] "fr = a - b";
-    FMul fmul [H, H, H] "fr = a * b";
-    FDiv fdiv [H, H, H] "fr = a / b";
-    FNegate fnegate [H, H] "fr = -a";
-    // Maps.
-    PutMapAssoc put_map_assoc [L, S, D, H, W, List] "dst = map with pairs; live, words of list";
-    PutMapExact put_map_exact [L, S, D, H, W, List] "dst = map with existing keys updated";
-    HasMapFields has_map_fields [L, S, W, List] "else jump";
-    GetMapElements get_map_elements [L, S, W, List] "read key, register pairs, else jump";
-    // Bit syntax: matching.
-    BsStartMatch bs_start_match [L, S, D, H, H] "dst = match context; live, save slots";
-    BsContext bs_context [L, R, H] "bs_start_match of a register into itself, without save slots; live";
-    BsContextPosition bs_context_position [R, R, H] "bs_context of what is a bit string; its position; live";
-    BsGetByte bs_get_byte [L, R, R] "context, dst: 8 bits without a sign";
-    BsNextByte bs_next_byte [L, R, R, H] "bs_context of what is a bit string; bs_get_byte; live";
-    BsNextByteTable bs_next_byte_table [L, R, R, H, L, Q, W, List] "bs_next_byte; jump_table of its result";
-    BsNextBytePosition bs_next_byte_position [L, R, R, R, H] "bs_context_position; bs_get_byte; live";
-    BsGetInteger bs_get_integer [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
-    BsGetSmall bs_get_small [L, R, H, H, R] "context, 1 to 56 bits, flags, dst";
-    BsSkipFixed bs_skip_fixed [L, R, W] "context, bits";
-    BsGetFloat bs_get_float [L, S, S, W, H, D, H] "context, size, unit, flags, dst, live";
-    BsGetBinary bs_get_binary [L, S, S, W, H, D, H] "context, size (atom all: rest), unit, flags, dst, live";
-    BsSkipBits bs_skip_bits [L, S, S, W] "context, size, unit";
-    BsTestTail bs_test_tail [L, S, Q] "exactly so many bits left";
-    BsTestUnit bs_test_unit [L, S, W] "bits left are a multiple";
-    BsMatchString bs_match_string [L, S, W, Q] "bits, address";
-    BsGetUtf bs_get_utf [L, S, H, H, D] "context, 8 16 or 32, flags";
-    BsSkipUtf bs_skip_utf [L, S, H, H] "context, 8 16 or 32, flags";
-    BsGetTail bs_get_tail [S, D, H] "dst = rest as bitstring; live";
-    BsGetPosition bs_get_position [S, D, H] "dst = offset";
-    BsSetPosition bs_set_position [S, S] "offset = src";
-    BsMatch bs_match [L, S, W, List] "match commands";
-    BsContextToBinary bs_context_to_binary [S] "match context becomes a bitstring again";
-    BsSave bs_save [S, H] "note position in a slot";
-    BsRestore bs_restore [S, H] "back to a slot's position";
-    // Bit syntax: construction.
-    BsCreateBin bs_create_bin [L, D, W, H, W, List] "dst = segments; heap words, live, words of list";
-    BsInit bs_init [L, S, W, H, H, D] "start: size, heap words, live, unit 1 or 8";
-    BsAppend bs_append [L, S, W, H, W, S, D] "start behind a binary: extra size, heap, live, unit, binary";
-    BsPrivateAppend bs_private_append [L, S, W, S, D] "start behind a binary nobody else holds";
-    BsPutInteger bs_put_integer [L, S, W, H, S] "size, unit, flags, value";
-    BsPutFloat bs_put_float [L, S, W, H, S] "size, unit, flags, value";
-    BsPutBinary bs_put_binary [L, S, W, H, S] "size (atom all: everything), unit, flags, value";
-    BsPutString bs_put_string [W, Q] "bytes, address";
-    BsPutUtf bs_put_utf [L, H, H, S] "8 16 or 32, flags, value";
-    BsUtfSize bs_utf_size [L, H, S, D] "bytes of a character: 8 or 16";
-    BsAdd bs_add [L, S, S, W, D] "dst = a + b * unit";
-    BsInitWritable bs_init_writable [] "x0 = empty writable binary of x0 bytes";
-}
+for_each_specific_op!(specific_ops);
 
 const fn count() -> usize {
     let mut n = 0;
@@ -391,19 +526,70 @@ impl Op {
         &OPS[self as usize]
     }
     /// Number of the variant with those forms; `None` where the row doesn't allow them.
-    pub fn variant(self, forms: &[Form]) -> Option<u16> {
+    pub const fn variant(self, forms: &[Form]) -> Option<u16> {
         let row = self.row();
-        if forms.len() != row.fixed() {
+        if forms.len() != row.operands.len() {
             return None;
         }
         let mut v = 0;
-        for (o, f) in row.operands.iter().zip(forms) {
-            let all = o.forms();
-            v = v * all.len() + all.iter().position(|a| a == f)?;
+        let mut i = 0;
+        while i < forms.len() {
+            let all = row.operands[i].kind.forms();
+            let mut at = 0;
+            while all[at] as u8 != forms[i] as u8 {
+                at += 1;
+                if at == all.len() {
+                    return None;
+                }
+            }
+            v = v * all.len() + at;
+            i += 1;
         }
         Some(BASE[self as usize] + v as u16)
     }
+    /// The op of a variant number; `None` if there is no such variant.
+    pub fn of(number: u16) -> Option<Op> {
+        if number as usize >= VARIANTS {
+            return None;
+        }
+        Some(ALL[BASE.partition_point(|&b| b <= number) - 1])
+    }
 }
+
+macro_rules! all_ops {
+    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $doc:literal; )*) => {
+        /// The ops in the order of the rows.
+        const ALL: [Op; OPS.len()] = [$(Op::$c),*];
+    };
+}
+for_each_specific_op!(all_ops);
+
+// What the code that reads and writes instructions relies on.
+const _: () = {
+    // A variant number fits a unit.
+    assert!(VARIANTS <= u16::MAX as usize);
+    let mut i = 0;
+    while i < OPS.len() {
+        let row = &OPS[i];
+        let n = row.operands.len();
+        let mut k = 0;
+        while k < n {
+            let operand = row.operands[k];
+            // Only registers and constants have variants of an op.
+            assert!(
+                operand.kind.forms().len() == 1
+                    || !matches!(operand.kind.role(), Role::Label | Role::Live | Role::Plain)
+            );
+            k += 1;
+        }
+        // The count of a list is the last operand.
+        assert!(
+            row.list.is_none()
+                || n > 0 && matches!(row.operands[n - 1].kind, Kind::Count | Kind::Few)
+        );
+        i += 1;
+    }
+};
 
 /// Row and variant within the row of a variant number.
 pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
@@ -455,7 +641,6 @@ mod tests {
             let op = OPS.iter().position(|r| r.name == row.name).unwrap();
             assert_eq!(BASE[op] as usize + v, n as usize);
             let forms = row.forms(v);
-            // SAFETY-free way back: compare through the forms.
             let again = (0..row.variants()).find(|&w| row.forms(w) == forms);
             assert_eq!(again, Some(v));
         }

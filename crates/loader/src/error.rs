@@ -112,11 +112,6 @@ impl LoadError {
         &self.0.fault
     }
 
-    /// Offset in bytes from the first instruction of the code, where the fault lies in it.
-    pub fn code_offset(&self) -> Option<u32> {
-        self.0.offset
-    }
-
     /// Name and arity of the function that the fault lies in.
     pub fn function(&self) -> Option<(&str, u32)> {
         self.0

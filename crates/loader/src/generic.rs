@@ -115,7 +115,7 @@ impl Operand {
     }
 
     /// Whether it names an X or Y register.
-    pub fn is_reg(self) -> bool {
+    pub(crate) fn is_reg(self) -> bool {
         matches!(
             self,
             Operand::X(_) | Operand::Y(_) | Operand::TypedX(..) | Operand::TypedY(..)
@@ -123,7 +123,7 @@ impl Operand {
     }
 
     /// Whether it is a value that the code itself holds.
-    pub fn is_constant(self) -> bool {
+    pub(crate) fn is_constant(self) -> bool {
         use Operand::*;
         matches!(self, Atom(_) | Nil | Int(_) | BigInt(_) | Literal(_))
     }
@@ -158,10 +158,10 @@ impl GenericCode {
 
 /// What is known of a label.
 mod seen {
-    pub const USED: u8 = 1;
+    pub(crate) const USED: u8 = 1;
     /// Used as the target of a call.
-    pub const CALLED: u8 = 2;
-    pub const ENTRY: u8 = 4;
+    pub(crate) const CALLED: u8 = 2;
+    pub(crate) const ENTRY: u8 = 4;
 }
 
 struct Decoder<'f, 'a> {

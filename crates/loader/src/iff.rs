@@ -18,10 +18,10 @@ const MAX_INFLATED_BYTES: usize = 1 << 30;
 /// Deflate never packs better than this, so a claim beyond it is false without looking.
 const MAX_DEFLATE_RATIO: usize = 1032;
 
-pub type Chunk = ([u8; 4], Range<usize>);
+pub(crate) type Chunk = ([u8; 4], Range<usize>);
 
 /// The file's bytes, inflated if they were gzipped.
-pub fn unpack(data: &[u8]) -> Result<Cow<'_, [u8]>, Fault> {
+pub(crate) fn unpack(data: &[u8]) -> Result<Cow<'_, [u8]>, Fault> {
     if !data.starts_with(&[0x1f, 0x8b]) {
         return Ok(Cow::Borrowed(data));
     }
@@ -64,7 +64,7 @@ fn scan(data: &[u8]) -> Option<Vec<Chunk>> {
 }
 
 /// Inflates zlib data whose size is said to be `size` (a smaller one is accepted).
-pub fn inflate(data: &[u8], size: usize) -> Option<Vec<u8>> {
+pub(crate) fn inflate(data: &[u8], size: usize) -> Option<Vec<u8>> {
     if size > MAX_INFLATED_BYTES || size > data.len().saturating_mul(MAX_DEFLATE_RATIO) {
         return None;
     }

@@ -3,14 +3,13 @@
 //! The way of a module: [`BeamFile::parse`] takes the container apart and checks every table;
 //! [`GenericCode::decode`] turns the `Code` chunk into a flat vector of generic instructions in
 //! which every operand has been checked against the table it indexes. What comes after may
-//! therefore index without asking. What the loader can't promise, since it doesn't follow the flow
-//! of control: that a register holds a term when it is read, and that a Y register lies inside the
-//! frame that is current when it is used.
+//! therefore index without asking. [`lower::lower`] follows the flow of control through each function: that a register holds a
+//! term when it is read, that a Y register lies inside the frame, that what is built fits what was reserved. What the loader
+//! doesn't promise, since it doesn't follow types: that the head is taken of a cons only.
 //!
 //! Formats are told apart per file, never by release. Nothing here is unsafe, keeps global state or
 //! starts threads; damaged input ends in a [`LoadError`], and memory taken is bounded by the size
 //! of the input (for compressed data by what it really inflates to, with a fixed ceiling).
-
 #![forbid(unsafe_code)]
 
 mod disasm;

@@ -10,18 +10,18 @@
 
 /// Tags of compact numbers.
 pub mod tag {
-    pub const U: u8 = 0;
+    pub(crate) const U: u8 = 0;
     pub const I: u8 = 1;
     pub const A: u8 = 2;
     pub const X: u8 = 3;
-    pub const Y: u8 = 4;
-    pub const F: u8 = 5;
+    pub(crate) const Y: u8 = 4;
+    pub(crate) const F: u8 = 5;
     pub const Z: u8 = 7;
 }
 
 /// The value of a compact number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Compact<'a> {
+pub(crate) enum Compact<'a> {
     /// An unsigned number; for the integer tag, a number below 2048, which is never negative.
     Small(u32),
     /// The bytes of a longer number, most significant first.
@@ -29,7 +29,7 @@ pub enum Compact<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     data: &'a [u8],
     pos: usize,
 }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.pos
     }
 
-    pub fn remaining(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.data.len() - self.pos
     }
 
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
 
     /// The next byte, which stays to be read.
     #[inline(always)]
-    pub fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.data.get(self.pos).copied()
     }
 
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
 
     /// Tag and value of a compact number.
     #[inline(always)]
-    pub fn compact(&mut self) -> Option<(u8, Compact<'a>)> {
+    pub(crate) fn compact(&mut self) -> Option<(u8, Compact<'a>)> {
         let first = self.u8()?;
         let tag = first & 7;
         if first & 0x08 == 0 {
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
 
     /// A compact number with the unsigned tag that fits 32 bits.
     #[inline(always)]
-    pub fn compact_u32(&mut self) -> Option<u32> {
+    pub(crate) fn compact_u32(&mut self) -> Option<u32> {
         match self.compact()? {
             (tag::U, value) => value.to_u32(),
             _ => None,
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
 impl Compact<'_> {
     /// The value as an unsigned number, where it fits.
     #[inline(always)]
-    pub fn to_u32(self) -> Option<u32> {
+    pub(crate) fn to_u32(self) -> Option<u32> {
         match self {
             Compact::Small(value) => Some(value),
             Compact::Long(bytes) => u32::try_from(unsigned(bytes)?).ok(),

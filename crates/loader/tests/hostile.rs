@@ -59,6 +59,9 @@ impl Env for Nothing {
     fn own_native(&mut self, _: u32, _: u32) -> Option<u64> {
         None
     }
+    fn nif_slot(&mut self, _: usize) -> u64 {
+        8
+    }
     fn atoms_of(&mut self, _: u64) -> Vec<String> {
         Vec::new()
     }

@@ -1,16 +1,16 @@
-//! Run queues, workers that sleep, the pools of dirty threads, and the thread that naps: whatever is put is run, once; a
+//! Run queues, schedulers that sleep, the pools of dirty threads, and the thread that parks: whatever is put is run, once; a
 //! wake-up that is lost leaves the model waiting for ever, which loom reports.
 
-#[path = "../../runtime/src/sched/nap.rs"]
+#[path = "../../kernel/src/sched/parker.rs"]
 #[allow(dead_code)]
-mod nap;
-#[path = "../../runtime/src/sched/pool.rs"]
+mod parker;
+#[path = "../../kernel/src/sched/pool.rs"]
 #[allow(dead_code)]
 mod pool;
-#[path = "../../runtime/src/sched/queues.rs"]
+#[path = "../../kernel/src/sched/queues.rs"]
 #[allow(dead_code)]
 mod queues;
-#[path = "../../runtime/src/process/state.rs"]
+#[path = "../../kernel/src/process/state.rs"]
 #[allow(dead_code)]
 pub mod state;
 /// Where the files under test look for it.
@@ -21,13 +21,13 @@ use purlin_models::{explore, sync};
 
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use nap::Nap;
+use parker::Parker;
 use pool::Pool;
 use queues::{Comes, Hooks, Rest, RunQueues};
 use state::Priority;
 use sync::{AtomicUsize, Ordering};
 
-/// Processes from this on end the worker that they are bound to: the number of the worker from 0 is added.
+/// Processes from this on end the scheduler that they are bound to: the number of the scheduler from 0 is added.
 const LAST: u32 = 100;
 
 struct Here;
@@ -44,7 +44,7 @@ impl Hooks for Here {
     fn works(&self, _: usize, _: usize) {}
 }
 
-/// Looks, in vain, at the only process of another worker before it is left to that.
+/// Looks, in vain, at the only process of another scheduler before it is left to that.
 const ROUNDS: u32 = 1;
 
 struct World {
@@ -55,14 +55,14 @@ struct World {
 }
 
 impl World {
-    /// Of `workers` workers, for `all` processes.
-    fn new(workers: usize, all: usize) -> Arc<World> {
+    /// Of `schedulers` schedulers, for `all` processes.
+    fn new(schedulers: usize, all: usize) -> Arc<World> {
         let w = World {
-            q: RunQueues::new(workers, Here),
+            q: RunQueues::new(schedulers, Here),
             ran: Mutex::new(vec![0; all]),
             changed: Condvar::new(),
         };
-        w.q.set_online(workers, |_| true);
+        w.q.set_online(schedulers, |_| true);
         Arc::new(w)
     }
     fn run(&self, cell: u32) {
@@ -114,9 +114,9 @@ impl World {
             ran = self.changed.wait(ran).expect("is not poisoned");
         }
     }
-    /// Ends workers, when all has run.
-    fn end(&self, workers: Vec<(usize, thread::JoinHandle<()>)>) {
-        for (i, t) in workers {
+    /// Ends schedulers, when all has run.
+    fn end(&self, schedulers: Vec<(usize, thread::JoinHandle<()>)>) {
+        for (i, t) in schedulers {
             self.q
                 .put(LAST + i as u32, Priority::Normal, Comes::Woken, 0);
             t.join().expect("runs");
@@ -124,31 +124,31 @@ impl World {
     }
 }
 
-/// A worker that runs processes until it is ended.
-fn worker(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
+/// A scheduler that runs processes until it is ended.
+fn scheduler(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
     let w = w.clone();
     thread::spawn(move || w.work(i))
 }
 
-/// A thread that runs no processes, such as that of the timers, wakes two while both workers may be about to sleep.
+/// A thread that runs no processes, such as that of the timers, wakes two while both schedulers may be about to sleep.
 #[test]
 fn what_is_put_from_outside_is_run() {
     explore("what is put from outside is run", Some(3), || {
         let w = World::new(2, 2);
-        let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
+        let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         w.q.put(0, Priority::Normal, Comes::Woken, 0);
         w.q.put(1, Priority::High, Comes::Woken, 0);
         w.busy_until(&[0, 1]);
-        w.end(workers);
+        w.end(schedulers);
     });
 }
 
-/// A worker's process wakes two others, then computes until one of them has run: on the other worker.
+/// A scheduler's process wakes two others, then computes until one of them has run: on the other scheduler.
 #[test]
 fn what_waits_behind_a_long_run_is_stolen() {
     explore("what waits behind a long run is stolen", Some(3), || {
         let w = World::new(2, 2);
-        let other = worker(&w, 1);
+        let other = scheduler(&w, 1);
         w.q.put(0, Priority::Normal, Comes::Woken, 1);
         w.q.put(1, Priority::Low, Comes::Spent, 1);
         w.busy_until(&[0]);
@@ -160,12 +160,12 @@ fn what_waits_behind_a_long_run_is_stolen() {
     });
 }
 
-/// A worker's process wakes one, which nobody is called for, and looks what is next while another worker comes by.
+/// A scheduler's process wakes one, which nobody is called for, and looks what is next while another scheduler comes by.
 #[test]
 fn what_goes_next_runs_once() {
     explore("what goes next runs once", Some(3), || {
         let w = World::new(2, 2);
-        let other = worker(&w, 1);
+        let other = scheduler(&w, 1);
         w.q.put(0, Priority::Normal, Comes::Woken, 1);
         if let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -182,13 +182,13 @@ fn what_goes_next_runs_once() {
     });
 }
 
-/// Two workers sleep, or are about to, while a third one's process makes work for both and computes until that is done.
+/// Two schedulers sleep, or are about to, while a third one's process makes work for both and computes until that is done.
 /// Whoever of them is first computes until the other runs, too: both wake-ups may go to one of them.
 #[test]
 fn wake_ups_are_passed_on() {
     explore("wake-ups are passed on", Some(2), || {
         let w = World::new(3, 3);
-        let workers: Vec<_> = (1..3)
+        let schedulers: Vec<_> = (1..3)
             .map(|i| {
                 let v = w.clone();
                 thread::spawn(move || {
@@ -201,20 +201,20 @@ fn wake_ups_are_passed_on() {
             w.q.put(c, Priority::Normal, Comes::Woken, 1);
         }
         w.busy_until_two();
-        for t in workers {
+        for t in schedulers {
             t.join().expect("runs");
         }
     });
 }
 
-/// The process of the only worker online has made work for two, and computes until that is done; another worker comes
+/// The process of the only scheduler online has made work for two, and computes until that is done; another scheduler comes
 /// online.
 #[test]
 fn who_comes_online_finds_work() {
     explore("who comes online finds work", Some(3), || {
         let w = World::new(2, 2);
         w.q.set_online(1, |_| true);
-        let other = worker(&w, 1);
+        let other = scheduler(&w, 1);
         w.q.put(0, Priority::Normal, Comes::Woken, 1);
         w.q.put(1, Priority::Normal, Comes::Woken, 1);
         w.q.set_online(2, |_| true);
@@ -227,30 +227,30 @@ fn who_comes_online_finds_work() {
     });
 }
 
-/// A worker goes offline while something is put into its queue.
+/// A scheduler goes offline while something is put into its queue.
 #[test]
 fn who_goes_offline_hands_over() {
     explore("who goes offline hands over", Some(3), || {
         let w = World::new(2, 2);
-        let workers = (0..2).map(|i| (i, worker(&w, i))).collect();
+        let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
-        // They are dealt to both workers in turn.
+        // They are dealt to both schedulers in turn.
         w.q.put(0, Priority::Normal, Comes::Woken, 0);
         w.q.put(1, Priority::Normal, Comes::Woken, 0);
         telling.join().expect("runs");
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
-        w.end(workers);
+        w.end(schedulers);
     });
 }
 
-/// A worker that is told to take nothing queues something for itself at that moment, while the other one sleeps.
+/// A scheduler that is told to take nothing queues something for itself at that moment, while the other one sleeps.
 #[test]
 fn who_is_offline_keeps_nothing() {
     explore("who is offline keeps nothing", Some(3), || {
         let w = World::new(2, 1);
-        let other = worker(&w, 0);
+        let other = scheduler(&w, 0);
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
         w.q.put(0, Priority::Normal, Comes::Woken, 2);
@@ -316,18 +316,18 @@ fn a_pool_wakes_one_that_takes() {
     });
 }
 
-/// Somebody begins to work while the thread that naps is about to.
+/// Somebody begins to work while the thread that parks is about to.
 #[test]
-fn who_naps_is_woken() {
-    explore("who naps is woken", None, || {
-        let nap = Arc::new(Nap::new());
+fn who_parks_is_woken() {
+    explore("who parks is woken", None, || {
+        let parker = Arc::new(Parker::new());
         let works = Arc::new(AtomicUsize::new(0));
-        let (n, w) = (nap.clone(), works.clone());
-        let worker = thread::spawn(move || {
+        let (n, w) = (parker.clone(), works.clone());
+        let scheduler = thread::spawn(move || {
             w.store(1, Ordering::Relaxed);
-            n.stir();
+            n.unpark();
         });
-        nap.sleep(|| works.load(Ordering::Relaxed) == 1);
-        worker.join().expect("runs");
+        parker.park(|| works.load(Ordering::Relaxed) == 1);
+        scheduler.join().expect("runs");
     });
 }

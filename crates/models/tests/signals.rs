@@ -1,10 +1,10 @@
 //! The queue of signals in transit, and the table that leads to it: each signal comes to the process that it was sent to,
 //! whole, once and in order, or back to its sender.
 
-#[path = "../../runtime/src/signal/queue.rs"]
+#[path = "../../kernel/src/message/queue.rs"]
 #[allow(dead_code)]
 mod queue;
-#[path = "../../runtime/src/process/slots.rs"]
+#[path = "../../kernel/src/process/slots.rs"]
 #[allow(dead_code)]
 mod slots;
 use purlin_models::{explore, sync};

@@ -1,9 +1,9 @@
 //! The state word of a process: one of its owners at a time, in one run queue at a time, and no wake-up is lost.
 
-#[path = "../../runtime/src/signal/queue.rs"]
+#[path = "../../kernel/src/message/queue.rs"]
 #[allow(dead_code)]
 mod queue;
-#[path = "../../runtime/src/process/state.rs"]
+#[path = "../../kernel/src/process/state.rs"]
 #[allow(dead_code)]
 mod state;
 use purlin_models::{explore, sync};
@@ -12,7 +12,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use queue::{InTransit, Link};
-use state::{Age, Priority, SIGNALS, State, TIMEOUT, Wait, Wake};
+use state::{Age, Priority, State, Wait, Wake};
 
 /// A process, its queue of signals, its timers, and a run queue of one place.
 struct Cell {
@@ -43,7 +43,7 @@ impl Cell {
     }
     fn new() -> Arc<Cell> {
         let c = Cell::reserved();
-        c.state.publish_queued(Priority::Normal, 0);
+        c.state.publish_queued(Priority::Normal, false);
         c.enqueue();
         c
     }
@@ -61,10 +61,10 @@ impl Cell {
         }
         *q -= 1;
         drop(q);
-        self.state.start_fetching() & SIGNALS != 0
+        self.state.start_fetching().signals
     }
-    fn wake(&self, bit: u32) {
-        if let Wake::Enqueue(_) = self.state.wake(bit) {
+    fn wake(&self, w: Wake) {
+        if let Wake::Enqueue(_) = w {
             self.enqueue();
         }
     }
@@ -74,17 +74,17 @@ impl Cell {
         }));
         // SAFETY: a fresh signal, which the queue owns from now on.
         assert!(unsafe { self.in_transit.push(s, || true) }.is_ok());
-        self.wake(SIGNALS);
+        self.wake(self.state.wake());
     }
     fn fire(&self) {
         let mut t = self.timeouts.lock().expect("is not poisoned");
         *t += 1;
-        self.wake(TIMEOUT);
+        self.wake(self.state.wake_by_timeout());
     }
     /// What the owner does: takes what has come. Loom reports a second owner.
     fn work(&self, signals: bool) -> usize {
         self.owned.with_mut(|p| {
-            if signals || self.state.take(SIGNALS) {
+            if signals || self.state.take_signals() {
                 let mut s = self.in_transit.take();
                 while !s.is_null() {
                     // SAFETY: made by `send`, and taken once. Loom checks that nobody else has the count.
@@ -94,7 +94,7 @@ impl Cell {
                     }
                 }
             }
-            if self.state.take(TIMEOUT) {
+            if self.state.take_timeout() {
                 // SAFETY: as above.
                 unsafe { (*p)[1] = *self.timeouts.lock().expect("is not poisoned") };
             }
@@ -206,7 +206,7 @@ fn what_comes_before_it_is_published_counts() {
         let c = Cell::reserved();
         let a = c.clone();
         let sender = thread::spawn(move || a.send());
-        c.state.publish_queued(Priority::Low, 0);
+        c.state.publish_queued(Priority::Low, false);
         c.enqueue();
         c.run_until(1, false);
         sender.join().expect("runs");

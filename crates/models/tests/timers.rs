@@ -1,6 +1,6 @@
 //! The timer service: whoever starts a timer may rely on the thread to look by then.
 
-#[path = "../../runtime/src/timer/alarm.rs"]
+#[path = "../../kernel/src/timer/alarm.rs"]
 #[allow(dead_code)]
 mod alarm;
 use purlin_models::{explore, sync};

@@ -23,6 +23,12 @@ impl Context {
         }
     }
 
+    /// Whether the user has named an installation.
+    pub fn names_otp(&self) -> bool {
+        self.otp_root.is_some()
+            || std::env::var_os(find_otp::VARIABLE).is_some_and(|root| !root.is_empty())
+    }
+
     /// The OTP installation to use.
     pub fn otp(&self) -> Result<OtpInstall, Failure> {
         find_otp::find(self.otp_root.as_deref())

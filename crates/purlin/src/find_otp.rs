@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use purlin_runtime::options::OtpInstall;
+use purlin_runtime::options::otp::PRELOADED;
 
 use crate::failure::{Failure, NO_INSTALLATION};
 use crate::shims;
@@ -48,6 +49,9 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
         return OtpInstall::open(&absolute)
             .map_err(|error| Failure::new(NO_INSTALLATION, format!("purlin: {source}: {error}")));
     }
+    if let Some(otp) = around_this() {
+        return Ok(otp);
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     for program in programs(&path, "erl") {
         if let Some(otp) = installation_of(&program) {
@@ -63,6 +67,16 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
             ),
         )
     })
+}
+
+/// The release that this very program was shipped in: see `purlin erts`.
+fn around_this() -> Option<OtpInstall> {
+    let own = std::env::current_exe().ok()?;
+    let bin = own.parent()?;
+    if !bin.join(PRELOADED).is_dir() {
+        return None;
+    }
+    OtpInstall::open(bin.parent()?.parent()?).ok()
 }
 
 /// The executables called `name` on `path`, in order, Purlin's own links left out.

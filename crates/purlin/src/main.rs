@@ -44,6 +44,13 @@ fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
         return (command.run)(&context, &argv[1..]);
     }
 
+    // As a release calls what `purlin erts` has made.
+    if invoked.is_some_and(|name| name == "erlexec") {
+        let root = std::env::var_os("ROOTDIR").filter(|root| !root.is_empty());
+        let context = Context::new(root.map(Into::into), argv[0].clone());
+        return commands::erl::run(&context, &argv[1..]);
+    }
+
     let mut args = argv.get(1..).unwrap_or_default();
     let mut otp_root = None;
     loop {

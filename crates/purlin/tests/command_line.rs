@@ -575,6 +575,104 @@ fn what_is_started_finds_purlin() {
 }
 
 #[test]
+fn otps_launchers_start_purlin() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let bin = fs::canonicalize(erl).expect("exists");
+    let bin = bin.parent().expect("has a directory");
+    let path = format!(
+        "{}:{}",
+        bin.display(),
+        std::env::var("PATH").expect("is text")
+    );
+    // Printed before the tool itself begins, by whatever emulator it runs on.
+    let flags =
+        "-eval io:put_chars(atom_to_list(erlang:function_exported(purlin,sharing,0))),halt().";
+    let env = [("ERL_AFLAGS", flags), ("PATH", path.as_str())];
+    scratch.file("x.erl", "#!/usr/bin/env escript\nmain(_) -> ok.\n");
+    let mut tried = 0;
+    for tool in ["dialyzer", "typer", "ct_run", "erlc", "escript"] {
+        let file = bin.join(tool);
+        if !file.is_file() {
+            println!("not installed: {tool}");
+            continue;
+        }
+        let full = file.to_str().expect("is text");
+        let mut names = vec![tool];
+        // By its path the installation's own `erlc` and `escript` are asked for, which choose for themselves.
+        if !["erlc", "escript"].contains(&tool) {
+            names.push(full);
+        }
+        for name in names {
+            let output = purlin(&["exec", "--", name, "x.erl"], &env, &scratch.0);
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.starts_with("true"), "{name}: {output:?}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 0, "no launcher in {}", bin.display());
+}
+
+#[test]
+fn a_release_with_an_emulator_of_its_own_is_told() {
+    let Some(_) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    scratch.program("rel/bin/app", "#!/bin/sh\necho started\n");
+    scratch.file("rel/releases/start_erl.data", "1 0.1.0");
+    let app = scratch.0.join("rel/bin/app");
+    let app = app.to_str().expect("is text");
+    let output = purlin(&["exec", "--", app], &[], &scratch.0);
+    assert_eq!(
+        essence(&output),
+        (Some(0), "started\n".into(), String::new())
+    );
+    scratch.program("rel/erts-1/bin/beam.smp", "");
+    let output = purlin(&["exec", "--", app], &[], &scratch.0);
+    let (status, text, said) = essence(&output);
+    assert_eq!((status, text.as_str()), (Some(0), "started\n"));
+    assert!(said.contains("has an emulator of its own"), "{output:?}");
+}
+
+#[test]
+fn a_folder_for_releases_starts_purlin() {
+    let Some(_) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let output = purlin(&["erts", "out"], &[], &scratch.0);
+    let made = String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let made = scratch.0.join(made);
+    // Again: what is there stays as it is.
+    let output = purlin(&["erts", "out"], &[], &scratch.0);
+    assert_eq!(output.status.code(), Some(71), "{output:?}");
+    let output = purlin(&["erts"], &[], &scratch.0);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    // A release has the folder, its libraries, a boot file and little else, and no other OTP need be there.
+    let root = scratch.0.join("rel");
+    let erts = root.join(made.file_name().expect("has a name"));
+    fs::create_dir_all(&root).expect("makes a directory");
+    fs::rename(&made, &erts).expect("moves");
+    let output = purlin(&["version"], &[], &scratch.0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let otp = PathBuf::from(text.trim_end().rsplit(' ').next().expect("names it"));
+    std::os::unix::fs::symlink(otp.join("lib"), root.join("lib")).expect("makes a link");
+    scratch.file("rel/releases/start_erl.data", "none 0.1.0");
+    let boot = otp.join("bin/no_dot_erlang");
+    let code =
+        "io:format(\"~p ~s\",[erlang:function_exported(purlin,sharing,0),code:root_dir()]),halt().";
+    let boot = boot.to_str().expect("is text");
+    let args = ["-boot", boot, "-noshell", "-eval", code];
+    let root = root.to_str().expect("is text");
+    let env = [("ROOTDIR", root), ("PATH", "/usr/bin:/bin")];
+    for name in ["erlexec", "erl"] {
+        let output = run(&erts.join("bin").join(name), &args, &env, &scratch.0);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text, format!("true {root}"), "{name}: {output:?}");
+    }
+}
+
+#[test]
 fn elixirs_scripts_start_purlin() {
     if stock("elixir").is_none() {
         return;

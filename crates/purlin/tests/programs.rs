@@ -9,11 +9,13 @@
 //! `@stress`: run once more on Purlin with a collection at every allocation. `@shared`: run once more with all that goes
 //! from process to process in shared regions (`+Fregion 1`), and with both. `@fence`: run once more with each block of memory
 //! that is freed out of reach (`PURLIN_FENCE=1`), and with `@stress` so too. `@seconds N`: the limit, otherwise 60.
-//! `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
+//! `@nif NAME`: it loads a native library: `tests/nif/NAME.c` is compiled with `cc` and OTP's headers to `NAME.so` beside the
+//! programs; where there is no `cc` or no headers the program is left out. `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
 //! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared`, `shared-stress`, `fence` and
 //! `fence-stress`, for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
-//! executable to test, and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
+//! executable to test, `PURLIN_COVERAGE` a directory where each program leaves a file of the ops and BIFs that it has run, if
+//! the executable was built with debug assertions (`scripts/coverage.sh`); and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
 //!
 //! `known_failures.txt` names programs that differ, with the reason. They count as ignored; one that has come to agree
@@ -40,6 +42,8 @@ struct Program {
     modes: Vec<Mode>,
     limit: Duration,
     stdin: String,
+    /// The native library that it loads.
+    nif: Option<String>,
 }
 
 /// How Purlin runs a program.
@@ -140,6 +144,19 @@ fn main() -> ExitCode {
         }
         None => {
             compile(&setup, &programs);
+            programs.retain(|p| {
+                let built = p
+                    .nif
+                    .as_ref()
+                    .is_none_or(|n| build_library(&setup, &root, n));
+                if !built {
+                    println!(
+                        "test {} ... ignored\n    no C compiler, or no headers of OTP",
+                        p.name
+                    );
+                }
+                built
+            });
             run_all(&setup, &programs)
         }
     };
@@ -197,6 +214,7 @@ fn program(path: PathBuf) -> Program {
             after("@seconds ").map_or(60, |n| n.trim().parse().expect("is a number of seconds")),
         ),
         stdin: after("@stdin ").map_or(String::new(), |t| t.replace("\\n", "\n")),
+        nif: after("@nif ").map(|n| n.split_whitespace().next().unwrap_or_default().into()),
         path,
     }
 }
@@ -248,6 +266,29 @@ fn compile(setup: &Setup, programs: &[Program]) {
         let status = erlc.status().expect("erlc starts");
         assert!(status.success(), "a program does not compile");
     }
+}
+
+/// Compiles a native library of the tests; false: it can't be done here.
+fn build_library(setup: &Setup, root: &Path, name: &str) -> bool {
+    let headers = Command::new("erl")
+        .args([
+            "-noshell",
+            "-eval",
+            "io:put_chars(code:root_dir()), halt().",
+        ])
+        .output()
+        .map(|o| PathBuf::from(String::from_utf8_lossy(&o.stdout).trim()).join("usr/include"));
+    let Some(headers) = headers.ok().filter(|h| h.join("erl_nif.h").exists()) else {
+        return false;
+    };
+    Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-pthread", "-I"])
+        .arg(headers)
+        .arg(root.join("../nif").join(name).with_extension("c"))
+        .arg("-o")
+        .arg(setup.base.join("ebin").join(name).with_extension("so"))
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
@@ -381,6 +422,9 @@ fn execute(
         .process_group(0);
     // Shims belong in the user's cache, which the changed HOME would lead to the scratch directory, gone when it is over.
     command.env("XDG_CACHE_HOME", setup.base.join("cache"));
+    if let Some(directory) = std::env::var_os("PURLIN_COVERAGE") {
+        command.env("PURLIN_COVERAGE", Path::new(&directory).join(&program.name));
+    }
     if mode.stress {
         command.env("PURLIN_GC_STRESS", "1");
     }

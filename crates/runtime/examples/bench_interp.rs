@@ -2,8 +2,9 @@
 //! of the module for each pair that its `names/0` gives, three times, and prints the least milliseconds.
 
 use purlin_runtime::code;
+use purlin_runtime::code::entry;
 use purlin_runtime::cx::Cx;
-use purlin_runtime::interp::{self, Exit, start};
+use purlin_runtime::interp::{self, Exit};
 use purlin_runtime::process::Process;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Alloc, Term, am, atom};
@@ -21,7 +22,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
         cx.proc = cell.as_mut_ptr();
         purlin_term::gc::collect(&mut cx.heap, 233, &mut [], false);
         let l = cx.list(args);
-        start::enter_apply(&mut cx, m, f, l);
+        entry::enter_apply(&mut cx, m, f, l);
         loop {
             cx.reds = 4000;
             let pc = cx.interp.pc;
@@ -48,6 +49,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
 }
 
 fn main() {
+    purlin_runtime::bif::install();
     purlin_term::region::init();
     let mut args = std::env::args().skip(1);
     let Some(file) = args.next() else {

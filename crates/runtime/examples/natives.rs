@@ -1,7 +1,7 @@
 //! Writes the table of natives in COMPATIBILITY.md: reads the natives of another runtime, one `module function arity`
 //! a line with tabs between, and says for each module which of them are here. Called by scripts/compatibility.sh.
 
-use purlin_runtime::bif::TABLES;
+use purlin_runtime::bif::tables;
 use purlin_runtime::code::is_builtin;
 use purlin_term::atom;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,9 +42,8 @@ fn main() {
     println!("{there} of {all} native functions of stock are here.\n");
     println!("| module | here | missing |\n|---|---|---|");
     print!("{rows}");
-    let own: BTreeSet<String> = TABLES
-        .iter()
-        .copied()
+    let own: BTreeSet<String> = tables()
+        .into_iter()
         .flatten()
         .filter(|b| {
             !wanted

@@ -6,7 +6,7 @@ use crate::bif::{memory, process_info};
 use crate::ets::{self, Kind, Protection, WriteConcurrency};
 use crate::port::{self, sys, tty};
 use crate::process::{self, registry};
-use crate::{code, halt, signal, start};
+use crate::{code, halt, signal};
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Term, am, atom, node};
@@ -23,7 +23,7 @@ const TERM_CHARS: usize = 10_000;
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Ctrl-C was pressed. Called on the thread that handles signals.
-pub fn requested() {
+pub(crate) fn requested() {
     if OPEN.swap(true, Ordering::SeqCst) {
         halt::halt(0, false);
     }
@@ -81,7 +81,8 @@ fn menu() {
                 break;
             }
             Some(b'v') => {
-                let version = start::try_options().map_or("", |o| o.otp.erts_version.as_str());
+                let version =
+                    crate::options::try_current().map_or("", |o| o.otp.erts_version.as_str());
                 say(&format!("Erlang (BEAM) emulator version {version}\n"));
                 break;
             }

@@ -1,33 +1,21 @@
-//! The living system.
+//! The runtime put together: starting, tracing, natives about the system, dumps, and the list of all natives.
+#![warn(unsafe_op_in_unsafe_fn)]
 
+mod beside;
 pub mod bif;
 pub mod break_handler;
-pub mod clock;
-pub mod code;
 pub mod crash_dump;
-pub mod cx;
-pub mod ets;
-pub mod filename;
-pub mod halt;
-pub mod hooks;
-pub mod ids;
-pub mod interp;
-pub mod msacc;
-pub mod options;
-pub mod os_signals;
-pub mod osenv;
-pub mod packet;
-pub mod poll;
-pub mod port;
-pub mod posix;
-pub mod process;
-pub mod report;
-pub mod sched;
-pub mod signal;
 pub mod start;
-pub mod sync;
-pub mod timer;
 pub mod trace;
 
-pub use hooks::*;
-pub use start::{options, start, system_processes};
+pub use purlin_ets as ets;
+pub use purlin_interp as interp;
+pub use purlin_io as io;
+pub use purlin_io::{os_signals, port};
+pub use purlin_kernel::{
+    clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options, osenv,
+    outside, poll, posix, process, report, sched, signal, threads, timer,
+};
+pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
+
+pub use start::start;

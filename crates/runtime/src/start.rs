@@ -1,70 +1,19 @@
 //! Starting: tables, threads, preloaded modules, the first processes.
 
-use crate::bif::gather;
-use crate::options::{EmulatorOptions, MessageQueueData};
+use crate::beside::Beside;
+use crate::interp::Interpreter;
+use crate::lifecycle::spawn::{self, Options};
+use crate::options::{self, EmulatorOptions, MessageQueueData};
+use crate::outside::set_outside;
 use crate::process::ext::{MaxHeap, Settings};
-use crate::process::spawn::{self, Options};
 use crate::process::state::Priority;
-use crate::{bif, clock, code, filename, osenv, process, sched, signal, timer};
+use crate::{bif, clock, code, filename, osenv, process, signal, threads, timer};
+use purlin_io::gather;
 use purlin_term::frag::Fragment;
+use purlin_term::release::{self, PRELOADED};
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, atom, gc};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicU32;
-
-static OPTIONS: OnceLock<EmulatorOptions> = OnceLock::new();
-static SYSTEM_PROCESSES: AtomicU32 = AtomicU32::new(0);
-
-/// What the emulator was started with.
-///
-/// # Panics
-/// Where no emulator was started.
-pub fn options() -> &'static EmulatorOptions {
-    match OPTIONS.get() {
-        Some(o) => o,
-        None => unreachable!("no emulator was started"),
-    }
-}
-
-/// As [`options`]; None where no emulator was started.
-pub fn try_options() -> Option<&'static EmulatorOptions> {
-    OPTIONS.get()
-}
-
-/// Pids below this one belong to the runtime's own processes.
-pub fn system_processes() -> u32 {
-    SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)
-}
-
-/// Modules that stock has in the emulator itself, in the order in which it loads them. What an installation hasn't got
-/// is not loaded.
-const PRELOADED: &[&str] = &[
-    "erts_code_purger",
-    "erl_init",
-    "init",
-    "prim_buffer",
-    "prim_eval",
-    "prim_inet",
-    "prim_file",
-    "zlib",
-    "socket_registry",
-    "prim_socket",
-    "prim_net",
-    "prim_zip",
-    "erl_prim_loader",
-    "erlang",
-    "erts_internal",
-    "erl_tracer",
-    "erts_literal_area_collector",
-    "erts_dirty_process_signal_handler",
-    "atomics",
-    "counters",
-    "persistent_term",
-];
-
-/// `+P` where it isn't given.
-const DEFAULT_PROCESSES: u32 = 1 << 18;
 
 fn fatal(text: std::fmt::Arguments) -> ! {
     eprintln!("purlin: {text}");
@@ -74,7 +23,10 @@ fn fatal(text: std::fmt::Arguments) -> ! {
 fn preload(o: &EmulatorOptions) {
     let dir = o.otp.preloaded_dir();
     let mut names = Vec::new();
-    for &m in PRELOADED {
+    for &(with, m) in PRELOADED {
+        if !release::has(with) {
+            continue;
+        }
         let path = dir.join(format!("{m}.beam"));
         let bytes = match std::fs::read(&path) {
             Ok(b) => b,
@@ -109,10 +61,9 @@ fn defaults(o: &EmulatorOptions) {
         h.message_queue_data == MessageQueueData::OffHeap,
         std::sync::atomic::Ordering::Relaxed,
     );
-    if let Some(n) = o.flags.purlin.region_words {
-        let n = if n == 0 { usize::MAX } else { n as usize };
-        signal::share::THRESHOLD.store(n, std::sync::atomic::Ordering::Relaxed);
-    }
+    let words = o.flags.purlin.region_words.map(|n| n as usize);
+    signal::share::set_threshold(words.unwrap_or(signal::share::DEFAULT_THRESHOLD));
+    signal::receive::init();
     if let Some(n) = o.flags.purlin.refc_binary_bytes {
         purlin_term::layout::set_heap_bin_limit(n as usize);
     }
@@ -149,7 +100,14 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
 
 /// Runs an emulator until it halts; the exit status is the program's.
 pub fn start(options: EmulatorOptions) -> ! {
-    let o = OPTIONS.get_or_init(|| options);
+    let o = options::start_with(options);
+    release::settle(o.otp.release);
+    bif::install();
+    set_outside(&Beside);
+    purlin_dist::input::set_options(bif::process::wanted_elsewhere);
+    purlin_dist::natives::set_alive(bif::links::is_alive);
+    crate::events::set_sink(&crate::trace::Tracers);
+    crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     osenv::init(o.environment.iter().cloned());
@@ -170,16 +128,13 @@ pub fn start(options: EmulatorOptions) -> ! {
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     // The table grows as it must; only who asks for a ceiling gets one.
-    let asked = o.flags.tables.processes != DEFAULT_PROCESSES;
+    let asked = o.flags.tables.processes != options::default_processes(o.otp.release);
     process::init_table(if asked {
         o.flags.tables.process_limit() as usize
     } else {
         process::table::MAX_PROCESSES
     });
-    let _ = bif::re::FIND_EXPORT.set(|m, f, a| code::export(m, f, u32::from(a)));
     defaults(o);
-    let _ = crate::interp::RECEIVE.set(signal::mailbox::receive_table());
-    timer::set_receive_hook(receive_timeout);
     preload(o);
     let first = atom::intern("erl_init");
     if code::current(first).is_none() {
@@ -210,38 +165,30 @@ pub fn start(options: EmulatorOptions) -> ! {
     if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
         code::areas::set_collector(pid);
     }
+    system("erts_trace_cleaner", Priority::High);
     for p in [Priority::Normal, Priority::High, Priority::Max] {
         system("erts_dirty_process_signal_handler", p);
     }
-    SYSTEM_PROCESSES.store(
+    process::SYSTEM_PROCESSES.store(
         process::table().live() as u32,
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
-    crate::os_signals::init(o.flags.break_mode);
+    crate::os_signals::init(o.flags.break_mode, crate::break_handler::requested);
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
     let s = &o.flags.schedulers;
+    purlin_native::bif::count_schedulers(s.total as usize);
     if s.count_given {
-        sched::upkeep::count_chosen();
+        threads::upkeep::count_chosen();
     }
-    sched::start(
+    threads::start::<Interpreter>(
         s.online as usize,
         s.dirty_cpu_online as usize,
         s.dirty_io as usize,
     );
     loop {
         std::thread::park();
-    }
-}
-
-/// The receive timer of the process in that cell has fired.
-fn receive_timeout(cell: u32) {
-    let p = process::table().cell(cell);
-    // SAFETY: cells are never unmapped; the state word is an atomic.
-    if let process::state::Wake::Enqueue(prio) = unsafe { (*p).state.wake(process::state::TIMEOUT) }
-    {
-        sched::enqueue(p, prio);
     }
 }

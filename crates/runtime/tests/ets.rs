@@ -1,7 +1,7 @@
 //! Module `ets` against that of an installed `erl`, over generated operations and match specifications; and under
 //! threads that use tables at once.
 
-use purlin_runtime::bif::{Bif, TABLES};
+use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_runtime::process;
 use purlin_term::etf::decode::{NoHooks, decode};
@@ -51,9 +51,8 @@ fn records() -> Option<Vec<u8>> {
 }
 
 fn native(m: &str, f: &str, arity: usize) -> &'static Bif {
-    TABLES
-        .iter()
-        .copied()
+    tables()
+        .into_iter()
         .flatten()
         .find(|b| b.module == m && b.name == f && b.arity as usize == arity)
         .unwrap_or_else(|| panic!("no native {m}:{f}/{arity}"))
@@ -76,7 +75,7 @@ fn call(cx: &mut Cx, m: &str, f: &str, args: &[Term]) -> Result<Term, (Term, Ter
     let mut b = native(m, f, args.len());
     loop {
         // SAFETY: as many arguments as the row's arity.
-        match unsafe { (b.call)(cx, args.as_ptr()) } {
+        match unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) } {
             Ok(t) => return Ok(t),
             Err(Fail::Trap) => {
                 // SAFETY: exports are never freed.

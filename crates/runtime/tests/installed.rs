@@ -18,6 +18,7 @@ fn beams(dir: &Path, out: &mut Vec<PathBuf>) {
 
 #[test]
 fn all_installed_modules_can_be_prepared() {
+    purlin_runtime::bif::install();
     purlin_term::region::init();
     let mut files = Vec::new();
     for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
@@ -49,6 +50,7 @@ fn all_installed_modules_can_be_prepared() {
 /// Damaged files end in an error or in code; nothing panics, whichever byte is wrong.
 #[test]
 fn damaged_modules_are_refused_or_prepared() {
+    purlin_runtime::bif::install();
     purlin_term::region::init();
     let sound = include_bytes!("../../loader/tests/data/sample.beam");
     let mut prepared = 0;

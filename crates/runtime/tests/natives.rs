@@ -1,6 +1,6 @@
 //! Natives of binaries, character data, I/O lists and patterns against those of an installed `erl`.
 
-use purlin_runtime::bif::{Bif, TABLES};
+use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};
@@ -151,9 +151,8 @@ fn records() -> Option<Vec<u8>> {
 
 fn native(m: Term, f: Term, arity: usize) -> Option<&'static Bif> {
     let (m, f) = (purlin_term::atom::name(m), purlin_term::atom::name(f));
-    TABLES
-        .iter()
-        .copied()
+    tables()
+        .into_iter()
         .flatten()
         .find(|b| b.module == m && b.name == f && b.arity as usize == arity)
 }
@@ -181,7 +180,7 @@ fn agree_with_stock() {
         };
         cx.reds = 1 << 40;
         // SAFETY: as many arguments as the row's arity.
-        let got = unsafe { (b.call)(&mut cx, args.as_ptr()) };
+        let got = unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) };
         let (ok, got) = match (got, want.as_tuple()) {
             (Ok(v), Some(&[k, w])) => (k == am::VALUE && compare::eq_exact(v, w), v),
             (Err(e), Some(&[k, w])) => {

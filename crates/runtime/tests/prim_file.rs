@@ -2,8 +2,9 @@
 
 mod common;
 
-use purlin_runtime::bif::{Bif, prim_file, prim_file_names};
+use purlin_runtime::bif::Bif;
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::io::{prim_file, prim_file_names};
 use purlin_runtime::process::Process;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
@@ -95,7 +96,7 @@ fn arguments_that_make_no_sense() {
     let call = |cx: &mut Cx, b: &Bif, args: &[Term]| {
         assert_eq!(args.len(), b.arity as usize);
         // SAFETY: as many arguments as the row's arity.
-        unsafe { (b.call)(cx, args.as_ptr()) }
+        unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) }
     };
     let open = rows
         .iter()

@@ -5,10 +5,10 @@
 //! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
 
 use crate::bin::RcBin;
-use crate::heap::OffHeap;
 use crate::layout::*;
 use crate::magic::MagicRef;
 use crate::node::Node;
+use crate::off_heap::OffHeap;
 use crate::word::{NIL, Subtag, Term, header};
 
 /// A place where terms can be made: a process heap, a fragment, a region under construction.
@@ -197,12 +197,19 @@ pub trait Alloc {
     /// # Safety
     /// The caller owns a count of `bin`, which the new term takes over; the bytes are initialised.
     unsafe fn refc_bin(&mut self, bin: *mut RcBin, size: usize) -> Term {
+        self.refc_bin_at(bin, RcBin::bytes(bin), size)
+    }
+    /// As [`Alloc::refc_bin`], of the `size` bytes at `at`, which stay as long as `bin` lives.
+    ///
+    /// # Safety
+    /// As for [`Alloc::refc_bin`].
+    unsafe fn refc_bin_at(&mut self, bin: *mut RcBin, at: *const u8, size: usize) -> Term {
         let p = self.alloc(REFC_BIN_WORDS);
         let w = p as *mut u64;
         w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
         w.add(1).write(size as u64);
         w.add(3).write(bin as u64);
-        w.add(4).write(RcBin::bytes(bin) as u64);
+        w.add(4).write(at as u64);
         w.add(5).write(0);
         self.off_heap().link(p);
         self.off_heap().bytes += size;

@@ -24,7 +24,7 @@ pub enum ArithError {
 pub type Arith = Result<Term, ArithError>;
 
 /// Most 64-bit digits of a bignum.
-pub const MAX_DIGITS: usize = (1 << 19) - 1;
+pub(crate) const MAX_DIGITS: usize = (1 << 19) - 1;
 
 /// Scratch digits: short results need no allocation.
 type Digits = SmallVec<[u64; 8]>;
@@ -106,7 +106,7 @@ fn significant(d: &[u64]) -> usize {
 }
 
 /// Compares magnitudes without leading zeros.
-pub fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
+pub(crate) fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
     a.len()
         .cmp(&b.len())
         .then_with(|| a.iter().rev().cmp(b.iter().rev()))
@@ -502,7 +502,7 @@ fn shift_right<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Ar
 }
 
 /// The integer that a float without a fraction is. None if not finite.
-pub fn from_f64<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Option<Term> {
+pub(crate) fn from_f64<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Option<Term> {
     if !f.is_finite() {
         return None;
     }

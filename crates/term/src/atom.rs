@@ -12,7 +12,7 @@ use std::sync::{OnceLock, RwLock};
 /// The longest atom, in characters (not bytes).
 pub const MAX_CHARS: usize = 255;
 /// The most atoms there can be unless `+t` says otherwise.
-pub const DEFAULT_LIMIT: u32 = 1_048_576;
+pub(crate) const DEFAULT_LIMIT: u32 = 1_048_576;
 
 const SEG_BITS: u32 = 12;
 const SEG: usize = 1 << SEG_BITS;

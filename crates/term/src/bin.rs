@@ -15,6 +15,15 @@ pub struct RcBin {
     pub used: AtomicUsize,
 }
 
+/// [`RcBin::used`] of a block that stands for bytes elsewhere.
+const FOREIGN: usize = usize::MAX;
+
+/// What such a block holds.
+struct Foreign {
+    end: unsafe fn(*mut u8),
+    arg: *mut u8,
+}
+
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes in all counted binaries of the runtime (`memory(binary)`).
@@ -58,6 +67,36 @@ impl RcBin {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), Self::bytes(p), bytes.len()) };
         p
     }
+    /// A block that has no bytes of its own, but stands for others: when the last holder lets go of it, `end` is called with
+    /// `arg`. It has a count of 1, which the caller owns.
+    pub fn foreign(end: unsafe fn(*mut u8), arg: *mut u8) -> *mut RcBin {
+        let p = Self::alloc(size_of::<Foreign>());
+        // SAFETY: the block has room for it, 8-aligned.
+        unsafe {
+            (Self::bytes(p) as *mut Foreign).write(Foreign { end, arg });
+            *(*p).used.get_mut() = FOREIGN;
+        }
+        p
+    }
+    /// Whether it stands for bytes that lie elsewhere.
+    ///
+    /// # Safety
+    /// `p` is alive.
+    #[inline]
+    pub unsafe fn is_foreign(p: *const RcBin) -> bool {
+        (*p).used.load(Ordering::Relaxed) == FOREIGN
+    }
+    /// What a block that stands for bytes elsewhere was made with; None for any other.
+    ///
+    /// # Safety
+    /// `p` is alive.
+    pub unsafe fn foreign_parts(p: *const RcBin) -> Option<(unsafe fn(*mut u8), *mut u8)> {
+        if !Self::is_foreign(p) {
+            return None;
+        }
+        let f = &*(Self::bytes(p) as *const Foreign);
+        Some((f.end, f.arg))
+    }
     /// Where the bytes start.
     ///
     /// # Safety
@@ -66,18 +105,10 @@ impl RcBin {
     pub unsafe fn bytes(p: *const RcBin) -> *mut u8 {
         p.add(1) as *mut u8
     }
-    /// Makes a block larger (or smaller), moving it.
+    /// Makes a block larger (or smaller), moving it: None, and `p` as it was, if there is no memory for it.
     ///
     /// # Safety
-    /// The caller holds the only count and forgets `p`.
-    pub unsafe fn grow(p: *mut RcBin, capacity: usize) -> *mut RcBin {
-        Self::try_grow(p, capacity)
-            .unwrap_or_else(|| crate::sys::out_of_memory("binary_realloc", capacity, "binary"))
-    }
-    /// The same for a size that a program asks for: None, and `p` as it was, if there is no memory for it.
-    ///
-    /// # Safety
-    /// As for [`RcBin::grow`].
+    /// The caller holds the only count and forgets `p`, if there is a result.
     pub unsafe fn try_grow(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
         let old = (*p).capacity;
         if fence::on() {
@@ -95,7 +126,7 @@ impl RcBin {
         TOTAL.fetch_sub(old, Ordering::Relaxed);
         Some(q)
     }
-    /// The same, where it must not lie where it was.
+    /// As [`RcBin::try_grow`], where it must not lie where it was.
     #[cold]
     unsafe fn try_move(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
         let old = (*p).capacity;
@@ -122,8 +153,18 @@ impl RcBin {
     pub unsafe fn release(p: *const RcBin) {
         if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
             atomic::fence(Ordering::Acquire);
+            if Self::is_foreign(p) {
+                return Self::end_foreign(p);
+            }
             TOTAL.fetch_sub((*p).capacity, Ordering::Relaxed);
             fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
         }
+    }
+    #[cold]
+    unsafe fn end_foreign(p: *const RcBin) {
+        let f = (Self::bytes(p) as *const Foreign).read();
+        TOTAL.fetch_sub((*p).capacity, Ordering::Relaxed);
+        fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
+        (f.end)(f.arg);
     }
 }

@@ -7,8 +7,8 @@
 
 use crate::alloc::Alloc;
 use crate::copy::{copy_whole, retain_object};
-use crate::heap::OffHeap;
 use crate::layout;
+use crate::off_heap::OffHeap;
 use crate::region::is_counted_ptr;
 use crate::word::{Subtag, Term, header_subtag};
 
@@ -59,6 +59,10 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
         for i in a..b {
             let e = *p.add(i);
             if keep.contains(&e) {
+                // Who reads the object tells what was kept from what lies beside it by this.
+                if !is_counted_ptr(e.ptr()) {
+                    crate::gc::fatal("an object refers to a region that nobody counts");
+                }
                 f.off_heap.regions.hold_pointer(e.ptr());
             } else {
                 copy_slot(p.add(i), p, &mut f);
@@ -218,7 +222,7 @@ mod tests {
             let mut off_heap = fill(t, p, words, &[]);
             let mut out = Fragment::new();
             let copy = Term::boxed_at(copy_out::<false, _>(p, words, &mut out));
-            crate::gc::release_off_heap(&mut off_heap);
+            crate::off_heap::release_off_heap(&mut off_heap);
             mem.fill(0);
             assert!(compare::eq_exact(copy, t));
             out.destroy();

@@ -9,7 +9,7 @@
 //!
 //! With a fence ([`crate::fence`]) none of that is so: blocks come from there, and nothing is kept.
 
-use crate::away;
+use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
 use crate::sys;
@@ -59,6 +59,57 @@ pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
+/// What became of the mapped blocks of heaps since the start, in calls, and how many there are in use.
+#[derive(Default)]
+pub struct Segments {
+    /// Asked for and given back.
+    pub taken: AtomicUsize,
+    pub freed: AtomicUsize,
+    /// Of those asked for: was kept from an earlier use, as it was.
+    pub hits: AtomicUsize,
+    /// Mapped anew, given back to the system, and made another size by it.
+    pub created: AtomicUsize,
+    pub destroyed: AtomicUsize,
+    pub resized: AtomicUsize,
+    /// The most that were in use at a time, and their bytes.
+    pub most: AtomicUsize,
+    pub most_bytes: AtomicUsize,
+}
+
+/// See [`Segments`].
+pub static SEGMENTS: Segments = Segments {
+    taken: AtomicUsize::new(0),
+    freed: AtomicUsize::new(0),
+    hits: AtomicUsize::new(0),
+    created: AtomicUsize::new(0),
+    destroyed: AtomicUsize::new(0),
+    resized: AtomicUsize::new(0),
+    most: AtomicUsize::new(0),
+    most_bytes: AtomicUsize::new(0),
+};
+
+impl Segments {
+    fn note(count: &AtomicUsize) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+    /// Blocks in use.
+    pub fn in_use(&self) -> usize {
+        let freed = self.freed.load(Ordering::Relaxed);
+        self.taken.load(Ordering::Relaxed).saturating_sub(freed)
+    }
+    fn note_taken(&self, bytes: usize) {
+        Segments::note(&self.taken);
+        self.most.fetch_max(self.in_use(), Ordering::Relaxed);
+        let bytes = mapped_bytes() + bytes;
+        self.most_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Freed blocks that are kept.
+pub fn kept_blocks() -> usize {
+    spare().blocks.len()
+}
+
 /// Freed blocks.
 struct Spare {
     /// Where, bytes, and in which round it was freed; the last one freed is the last.
@@ -82,8 +133,9 @@ type Gone = smallvec::SmallVec<[(usize, usize); 4]>;
 
 fn give_back(gone: Gone) {
     for (at, bytes) in gone {
-        match bytes > away::ABOVE_BYTES {
-            true => away::run(move || sys::release(at, bytes)),
+        Segments::note(&SEGMENTS.destroyed);
+        match bytes > background_free::ABOVE_BYTES {
+            true => background_free::run(move || sys::release(at, bytes)),
             false => sys::release(at, bytes),
         }
     }
@@ -120,25 +172,30 @@ const WORTH_BYTES: usize = MAP_ABOVE_WORDS * 8;
 
 fn map(bytes: usize) -> usize {
     let bytes = bytes.next_multiple_of(sys::page_bytes());
+    SEGMENTS.note_taken(bytes);
     let mut gone = Gone::new();
     let (at, there) = {
         let mut s = spare();
         let Some((at, there)) = s.take(bytes, &mut gone) else {
             drop(s);
+            Segments::note(&SEGMENTS.created);
             return sys::heap_rw(bytes);
         };
         if there >= bytes + WORTH_BYTES {
             let round = s.round;
             s.blocks.push((at + bytes, there - bytes, round));
             s.bytes += there - bytes;
+            Segments::note(&SEGMENTS.hits);
             return at;
         }
         (at, there)
     };
     give_back(gone);
     if there == bytes {
+        Segments::note(&SEGMENTS.hits);
         return at;
     }
+    Segments::note(&SEGMENTS.resized);
     sys::resize(at, there, bytes).unwrap_or_else(|| {
         sys::release(at, there);
         sys::heap_rw(bytes)
@@ -147,6 +204,7 @@ fn map(bytes: usize) -> usize {
 
 fn unmap(at: usize, bytes: usize) {
     let bytes = bytes.next_multiple_of(sys::page_bytes());
+    Segments::note(&SEGMENTS.freed);
     let most = match is_crowded() {
         _ if fence::on() => 0,
         true => SPARE_IN_CROWD,
@@ -183,6 +241,7 @@ pub fn release_unused() -> bool {
         !s.blocks.is_empty()
     };
     for (at, bytes) in gone {
+        Segments::note(&SEGMENTS.destroyed);
         sys::release(at, bytes);
     }
     kept

@@ -14,6 +14,7 @@ use crate::atom;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT, RefView};
 use crate::node;
+use crate::release::{self, SIGNED_ZEROS};
 use crate::word::{PID_NUM_BITS, Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -67,7 +68,7 @@ pub fn cmp_exact(a: Term, b: Term) -> Ordering {
         return a.small_value().cmp(&b.small_value());
     }
     if let Some((x, y)) = floats(a, b) {
-        return x.partial_cmp(&y).unwrap_or(Ordering::Equal);
+        return cmp_floats(x, y, true);
     }
     order(a, b, true)
 }
@@ -85,8 +86,17 @@ fn floats(a: Term, b: Term) -> Option<(f64, f64)> {
     }
 }
 
+/// Compares two floats. Exactly, the two zeros are one value or, since OTP 27, two.
+#[inline]
+fn cmp_floats(x: f64, y: f64, exact: bool) -> Ordering {
+    match x.partial_cmp(&y).unwrap_or(Ordering::Equal) {
+        Ordering::Equal if exact && x == 0.0 && release::has(SIGNED_ZEROS) => x.total_cmp(&y),
+        other => other,
+    }
+}
+
 /// Compares an integer (small or big) with a finite float by value.
-pub fn cmp_int_float(i: Term, f: f64) -> Ordering {
+pub(crate) fn cmp_int_float(i: Term, f: f64) -> Ordering {
     if let Some(v) = i.as_small() {
         // Beyond 2^60 any float is outside the range of smalls; within it the integer part converts exactly.
         if f >= (1u64 << 60) as f64 {
@@ -181,7 +191,7 @@ fn cmp_big(a: (bool, &[u64]), b: (bool, &[u64])) -> Ordering {
 /// Compares two numbers by value (arithmetic order).
 fn cmp_numbers(a: Term, b: Term, exact: bool) -> Ordering {
     match (a.as_float(), b.as_float()) {
-        (Some(x), Some(y)) => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
+        (Some(x), Some(y)) => cmp_floats(x, y, exact),
         (Some(_), None) if exact => Ordering::Greater,
         (None, Some(_)) if exact => Ordering::Less,
         (Some(x), None) => cmp_int_float(b, x).reverse(),
@@ -382,7 +392,7 @@ fn byte_at(b: &Bits, i: usize) -> u8 {
 }
 
 /// Compares two bitstrings: by their common bits, then the shorter is less.
-pub fn cmp_bits(a: &Bits, b: &Bits) -> Ordering {
+pub(crate) fn cmp_bits(a: &Bits, b: &Bits) -> Ordering {
     if let (Some(x), Some(y)) = (a.as_bytes(), b.as_bytes()) {
         return x.cmp(y);
     }

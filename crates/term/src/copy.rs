@@ -583,7 +583,7 @@ pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) 
 ///
 /// # Safety
 /// `q` points at a bitwise copy, in a heap of `off_heap`, of a live object.
-pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::heap::OffHeap) -> bool {
+pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::off_heap::OffHeap) -> bool {
     match header_subtag((*q).raw()) {
         Subtag::RefcBin => {
             RcBin::retain((*q.add(3)).raw() as *const RcBin);

@@ -39,6 +39,7 @@
 //! last parts are made without allocating. If they get stuck, a timer ends the process.
 
 use crate::sys;
+use crate::word::{PID_NUM_BITS, Term};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write};
@@ -252,11 +253,11 @@ pub fn runs(pid: u64) {
 
 /// What goes on until the result goes, for the report.
 #[must_use]
-pub struct Doing(Option<&'static &'static str>);
+pub(crate) struct Doing(Option<&'static &'static str>);
 
 /// Says what goes on.
 #[inline]
-pub fn doing(what: &'static &'static str) -> Option<Doing> {
+pub(crate) fn doing(what: &'static &'static str) -> Option<Doing> {
     on().then(|| Doing(DOING.replace(Some(what))))
 }
 
@@ -426,16 +427,29 @@ fn forget(slab: usize) {
     }
 }
 
-/// Takes the range of regions under watch: its entries are one for each chunk. Once, before there is a region.
-pub(crate) fn watch_regions(base: usize, bytes: usize, shift: u32) {
+/// Bytes of each half of the range of regions, and those at its start that are behind the fence.
+static REGION_HALF: AtomicUsize = AtomicUsize::new(1);
+static REGION_FENCED: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes the range of regions under watch: its entries are one for each chunk. Of each `half` bytes of it the first `fenced` are
+/// behind the fence. Once, before there is a region.
+pub(crate) fn watch_regions(base: usize, bytes: usize, shift: u32, half: usize, fenced: usize) {
     if !on() {
         return;
     }
+    REGION_HALF.store(half, Ordering::Relaxed);
+    REGION_FENCED.store(fenced, Ordering::Relaxed);
     let table = sys::reserve_rw((bytes >> shift) * size_of::<Run>());
     REGIONS.table.store(table, Ordering::Relaxed);
     REGIONS.shift.store(shift as usize, Ordering::Relaxed);
     REGIONS.base.store(base, Ordering::Relaxed);
     REGIONS.bytes.store(bytes, Ordering::Release);
+}
+
+/// Whether a chunk of the range of regions is behind the fence.
+pub(crate) fn is_region_fenced(chunk: usize) -> bool {
+    on() && (chunk << REGIONS.shift()) % REGION_HALF.load(Ordering::Relaxed)
+        < REGION_FENCED.load(Ordering::Relaxed)
 }
 
 /// Whether one more region may be behind the fence.
@@ -483,7 +497,7 @@ impl Found {
             .find_map(|r| r.offset(addr).map(|o| (r, o)))?;
         let shift = range.shift();
         let mut i = o >> shift;
-        if std::ptr::eq(range, &REGIONS) && !crate::region::is_fenced(i as u32) {
+        if std::ptr::eq(range, &REGIONS) && !is_region_fenced(i) {
             return None;
         }
         // No block has as many pages.
@@ -573,11 +587,13 @@ struct Who(u32);
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         // SAFETY: the word of a pid, which is no pointer.
-        let t = unsafe { crate::word::Term::from_raw(self.0.into()) };
-        match crate::compare::pid_parts(t).filter(|_| t.is_local_pid()) {
-            Some((number, serial, ..)) => write!(f, "<0.{number}.{serial}>"),
-            None => f.write_str("no process"),
+        let t = unsafe { Term::from_raw(self.0.into()) };
+        if !t.is_local_pid() {
+            return f.write_str("no process");
         }
+        let d = t.pid_data();
+        let number = d & ((1 << PID_NUM_BITS) - 1);
+        write!(f, "<0.{number}.{}>", d >> PID_NUM_BITS)
     }
 }
 
@@ -613,7 +629,7 @@ pub fn at_end() {
 }
 
 /// Names the code at an address, for the report.
-pub type NameCode = fn(*const u64) -> Option<String>;
+pub(crate) type NameCode = fn(*const u64) -> Option<String>;
 static NAME_CODE: OnceLock<NameCode> = OnceLock::new();
 
 /// Says how code is named in reports.
@@ -1073,7 +1089,7 @@ mod tests {
         let text = report_of("a_binary_that_grew_has_moved", libc::SIGSEGV, || unsafe {
             let b = RcBin::from_bytes(&[7; 100]);
             let p = RcBin::bytes(b);
-            let b = RcBin::grow(b, 200);
+            let b = RcBin::try_grow(b, 200).expect("there is memory");
             assert_eq!(RcBin::bytes(b).add(99).read(), 7);
             std::hint::black_box(p.read_volatile());
         });

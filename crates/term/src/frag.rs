@@ -3,7 +3,7 @@
 
 use crate::alloc::Alloc;
 use crate::fence::{self, Kind};
-use crate::heap::OffHeap;
+use crate::off_heap::OffHeap;
 use crate::word::Term;
 use std::alloc::Layout;
 
@@ -124,7 +124,7 @@ impl Fragment {
     /// # Safety
     /// No term in it is used afterwards, and its off-heap list was not moved elsewhere.
     pub unsafe fn destroy(mut self) {
-        crate::gc::release_off_heap(&mut self.off_heap);
+        crate::off_heap::release_off_heap(&mut self.off_heap);
     }
 }
 
@@ -185,18 +185,12 @@ impl OwnedTerm {
     pub fn words(&self) -> usize {
         self.frag.used_words()
     }
-    /// Gives the fragment away.
-    pub fn into_parts(mut self) -> (Term, Fragment) {
-        let t = self.term;
-        self.term = crate::word::NIL;
-        (t, std::mem::take(&mut self.frag))
-    }
 }
 
 impl Drop for OwnedTerm {
     fn drop(&mut self) {
         let mut f = std::mem::take(&mut self.frag);
         // SAFETY: whoever used the term had to do so while this was alive.
-        unsafe { crate::gc::release_off_heap(&mut f.off_heap) };
+        unsafe { crate::off_heap::release_off_heap(&mut f.off_heap) };
     }
 }

@@ -18,6 +18,7 @@
 use crate::atom;
 use crate::compare::{pid_parts, port_parts, ref_parts};
 use crate::layout::{self, Bits, MAP_FLAT};
+use crate::release::{self, SIGNED_ZEROS};
 use crate::word::{Subtag, Term};
 use smallvec::SmallVec;
 
@@ -158,8 +159,17 @@ fn byte_run(mut t: Term, mut hash: u32, last: impl Fn(u32, u32, u32) -> u32) -> 
     (hash, t)
 }
 
+/// As [`float_words`], for hashes that no other runtime sees: where the zeros are two values, they have two hashes.
+fn own_float_words(f: f64) -> (u32, u32) {
+    if f == 0.0 && !release::has(SIGNED_ZEROS) {
+        return (0, 0);
+    }
+    let w = f.to_bits();
+    (w as u32, (w >> 32) as u32)
+}
+
 fn float_words(f: f64) -> (u32, u32) {
-    // Both zeros are equal, so they hash alike.
+    // Both zeros hash alike: in most releases they are equal.
     let w = if f == 0.0 { 0 } else { f.to_bits() };
     (w as u32, (w >> 32) as u32)
 }
@@ -280,7 +290,7 @@ pub fn phash2(t: Term) -> u32 {
 
 /// The hash that the tree of a hash map uses for `key` at nibbles `8 * depth` and following.
 #[inline]
-pub fn map_key(key: Term, depth: u32) -> u32 {
+pub(crate) fn map_key(key: Term, depth: u32) -> u32 {
     if depth == 0 && key.is_immed() {
         let raw = key.raw();
         return mix2(INTERNAL_SALT, raw as u32, (raw >> 32) as u32, GOLDEN);
@@ -378,7 +388,7 @@ pub fn internal_salted(t: Term, salt: u32) -> u32 {
             } else if let Some((neg, d)) = t.as_big() {
                 hash = big(neg, d, hash);
             } else if let Some(f) = t.as_float() {
-                let (lo, hi) = float_words(f);
+                let (lo, hi) = own_float_words(f);
                 hash = mix2(hash, lo, hi, k(12));
             } else if let Some(f) = t.as_fun() {
                 if let Some(e) = f.local() {
@@ -472,7 +482,7 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_usize(d.len());
             d.iter().for_each(|&d| h.write_u64(d));
         } else if let Some(f) = t.as_float() {
-            let (lo, hi) = float_words(f);
+            let (lo, hi) = own_float_words(f);
             h.write_u8(8);
             h.write_u32(lo);
             h.write_u32(hi);

@@ -20,66 +20,9 @@
 
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
-use crate::layout::NEXT;
+use crate::off_heap::OffHeap;
 use crate::region::{Region, RegionSet};
 use crate::word::Term;
-
-/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
-/// a count of something outside it.
-pub struct OffHeap {
-    /// The first object, or null.
-    pub first: *mut Term,
-    /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
-    pub bytes: usize,
-    /// Counted regions that terms of this heap point into.
-    pub regions: RegionSet,
-}
-
-impl Default for OffHeap {
-    #[inline]
-    fn default() -> Self {
-        OffHeap {
-            first: std::ptr::null_mut(),
-            bytes: 0,
-            regions: RegionSet::default(),
-        }
-    }
-}
-
-impl OffHeap {
-    /// Puts the object at `p` in front.
-    ///
-    /// # Safety
-    /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
-    #[inline]
-    pub unsafe fn link(&mut self, p: *mut Term) {
-        (p.add(NEXT) as *mut u64).write(self.first as u64);
-        self.first = p;
-    }
-    /// Moves all objects of `other` to this list.
-    ///
-    /// # Safety
-    /// The objects of `other` now live as long as this list's.
-    pub unsafe fn append(&mut self, other: &mut OffHeap) {
-        self.regions.append(&mut other.regions);
-        if other.first.is_null() {
-            self.bytes += std::mem::take(&mut other.bytes);
-            return;
-        }
-        let mut last = other.first;
-        loop {
-            let next = (*last.add(NEXT)).raw() as *mut Term;
-            if next.is_null() {
-                break;
-            }
-            last = next;
-        }
-        (last.add(NEXT) as *mut u64).write(self.first as u64);
-        self.first = other.first;
-        self.bytes += other.bytes;
-        *other = OffHeap::default();
-    }
-}
 
 /// The expanded heap of a process that runs (or is being collected). While a process waits, its control block holds
 /// a packed form; see the runtime's `process` module.
@@ -235,7 +178,7 @@ impl Heap {
     }
     /// Collections that don't sweep the heap whole are wanted, however small it is.
     pub fn keep_generations(&mut self) {
-        self.small_sweeps = crate::gc::SMALL_SWEEPS;
+        self.small_sweeps = crate::gc::sizes::SMALL_SWEEPS;
     }
     /// Holds the regions of a message that was received.
     pub fn receive_regions(&mut self, set: &mut RegionSet) {
@@ -248,8 +191,8 @@ impl Heap {
     }
     /// Asks for a collection if many bytes of regions came since the last one. Regions that are dead by then are young:
     /// a minor collection frees them.
-    pub fn press(&mut self) {
-        if self.region_bytes > crate::gc::REGION_SLACK_BYTES + self.used_words() * 4 {
+    pub(crate) fn press(&mut self) {
+        if self.region_bytes > crate::gc::sizes::REGION_SLACK_BYTES + self.used_words() * 4 {
             self.gc_wanted = true;
         }
     }

@@ -17,17 +17,17 @@
 //! hash map root  MAP hdr        size  children…      (16 children, or as many as the bitmap has bits)
 //! hash map node  MAP hdr        children…
 //! ```
-//! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::heap::OffHeap`]).
+//! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::off_heap::OffHeap`]).
 //! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
 
 use crate::word::{Subtag, Term, header, header_arity, header_subtag};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of each object, header included.
-pub const FLOAT_WORDS: usize = 2;
-pub const REF_WORDS: usize = 3;
-pub const PID_REF_WORDS: usize = 4;
-pub const MAGIC_REF_WORDS: usize = 3;
+pub(crate) const FLOAT_WORDS: usize = 2;
+pub(crate) const REF_WORDS: usize = 3;
+pub(crate) const PID_REF_WORDS: usize = 4;
+pub(crate) const MAGIC_REF_WORDS: usize = 3;
 /// Without the environment.
 pub const FUN_WORDS: usize = 5;
 pub const REFC_BIN_WORDS: usize = 6;
@@ -37,8 +37,8 @@ pub const SUB_BIN_WORDS: usize = 5;
 /// Without save slots.
 pub const MATCH_CONTEXT_WORDS: usize = 5;
 /// Without data words.
-pub const EXTERNAL_HEAD_WORDS: usize = 3;
-pub const EXT_PID_WORDS: usize = 4;
+pub(crate) const EXTERNAL_HEAD_WORDS: usize = 3;
+pub(crate) const EXT_PID_WORDS: usize = 4;
 
 /// A reference of this runtime that lies on no heap: for what is copied at once.
 pub struct RefWords([u64; REF_WORDS]);
@@ -64,7 +64,7 @@ impl RefWords {
 /// Default of [`heap_bin_limit`]; bytes of a binary that are copied, not referred to, when a term is.
 pub const HEAP_BIN_LIMIT: usize = 64;
 /// Greatest [`heap_bin_limit`].
-pub const HEAP_BIN_LIMIT_MAX: usize = 65535;
+pub(crate) const HEAP_BIN_LIMIT_MAX: usize = 65535;
 static HEAP_BIN: AtomicUsize = AtomicUsize::new(HEAP_BIN_LIMIT);
 
 /// Binaries up to this many bytes are made on the heap. It may change at any time: who needs it twice reads it once.
@@ -77,34 +77,34 @@ pub fn set_heap_bin_limit(n: usize) {
     HEAP_BIN.store(n.min(HEAP_BIN_LIMIT_MAX), Ordering::Relaxed)
 }
 /// Maps up to this many pairs are flat.
-pub const FLATMAP_LIMIT: usize = 32;
+pub(crate) const FLATMAP_LIMIT: usize = 32;
 
 /// Index of the `next` word in every object that is on an off-heap list.
 pub const NEXT: usize = 2;
 
 /// In the low half of word 1 of a reference that is not magic. A pointer never looks like it.
-pub const REF_MARKER: u32 = 0xFFFF_FFFF;
+pub(crate) const REF_MARKER: u32 = 0xFFFF_FFFF;
 
 /// Kind bits of a map header.
 pub const MAP_FLAT: u64 = 0;
 pub const MAP_NODE: u64 = 1;
-pub const MAP_HEAD_ARRAY: u64 = 2;
-pub const MAP_HEAD_BITMAP: u64 = 3;
+pub(crate) const MAP_HEAD_ARRAY: u64 = 2;
+pub(crate) const MAP_HEAD_BITMAP: u64 = 3;
 
 const MAP_SUBTAG_BITS: u64 = (Subtag::Map as u64) << 2;
 
-pub const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << 6);
+pub(crate) const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << 6);
 /// Header of a hash map's root with all 16 children.
-pub const HASHMAP_ARRAY_HEADER: u64 =
+pub(crate) const HASHMAP_ARRAY_HEADER: u64 =
     MAP_SUBTAG_BITS | (MAP_HEAD_ARRAY << 6) | (1 << 8) | (0xFFFF << 16);
 /// Header of a hash map's root with the children of `bitmap`.
 #[inline]
-pub const fn hashmap_root_header(bitmap: u16) -> u64 {
+pub(crate) const fn hashmap_root_header(bitmap: u16) -> u64 {
     MAP_SUBTAG_BITS | (MAP_HEAD_BITMAP << 6) | (1 << 8) | ((bitmap as u64) << 16)
 }
 /// Header of an inner node of a hash map with the children of `bitmap`.
 #[inline]
-pub const fn hashmap_node_header(bitmap: u16) -> u64 {
+pub(crate) const fn hashmap_node_header(bitmap: u16) -> u64 {
     MAP_SUBTAG_BITS | (MAP_NODE << 6) | ((bitmap as u64) << 16)
 }
 /// Kind bits of a map header: one of the `MAP_*` kinds.
@@ -114,7 +114,7 @@ pub const fn map_kind(hdr: u64) -> u64 {
 }
 /// Bitmap of a hash map header.
 #[inline]
-pub const fn map_bitmap(hdr: u64) -> u16 {
+pub(crate) const fn map_bitmap(hdr: u64) -> u16 {
     (hdr >> 16) as u16
 }
 
@@ -137,7 +137,7 @@ pub unsafe fn object_words(p: *const Term) -> usize {
 /// # Safety
 /// `p` points at a well-formed map object.
 #[inline]
-pub unsafe fn map_words(p: *const Term) -> usize {
+pub(crate) unsafe fn map_words(p: *const Term) -> usize {
     let hdr = (*p).raw();
     match map_kind(hdr) {
         MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
@@ -171,7 +171,7 @@ pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
 
 /// Whether objects with this subtag are linked on an off-heap list. A plain `Ref` is not: see [`is_magic`].
 #[inline]
-pub const fn may_be_off_heap(s: Subtag) -> bool {
+pub(crate) const fn may_be_off_heap(s: Subtag) -> bool {
     matches!(
         s,
         Subtag::RefcBin | Subtag::Fun | Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef
@@ -183,7 +183,7 @@ pub const fn may_be_off_heap(s: Subtag) -> bool {
 /// # Safety
 /// `p` points at an object with subtag `Ref`.
 #[inline]
-pub unsafe fn is_magic(p: *const Term) -> bool {
+pub(crate) unsafe fn is_magic(p: *const Term) -> bool {
     (*p.add(1)).raw() as u32 != REF_MARKER
 }
 
@@ -246,8 +246,8 @@ impl Bits {
 }
 
 /// Flags in the last word of a refc binary: it may be appended to in place, and who may.
-pub const PB_IS_WRITABLE: u64 = 1;
-pub const PB_ACTIVE_WRITER: u64 = 2;
+pub(crate) const PB_IS_WRITABLE: u64 = 1;
+pub(crate) const PB_ACTIVE_WRITER: u64 = 2;
 
 impl Term {
     /// The data of a bitstring of any representation; None for anything else (match contexts too).
@@ -285,9 +285,19 @@ impl Term {
             }
         }
     }
+    /// The bits that are left to a match context; None for any other term.
+    pub fn bits_left(self) -> Option<usize> {
+        if self.subtag()? != Subtag::MatchContext {
+            return None;
+        }
+        let p = self.ptr();
+        // SAFETY: layout above; a term in hand is well formed.
+        let (offset, end) = unsafe { ((*p.add(3)).raw(), (*p.add(4)).raw()) };
+        Some(end.saturating_sub(offset) as usize)
+    }
     /// The bytes of a binary that is the front of a counted block; None for any other term.
     #[inline]
-    pub fn block_bytes<'a>(self) -> Option<&'a [u8]> {
+    pub(crate) fn block_bytes<'a>(self) -> Option<&'a [u8]> {
         if self.subtag()? != Subtag::RefcBin {
             return None;
         }
@@ -454,6 +464,6 @@ impl RefView<'_> {
 }
 
 /// Header word of a plain reference.
-pub const REF_HEADER: u64 = header(Subtag::Ref, REF_WORDS - 1);
+pub(crate) const REF_HEADER: u64 = header(Subtag::Ref, REF_WORDS - 1);
 /// Header word of a reference that carries a pid.
-pub const PID_REF_HEADER: u64 = header(Subtag::Ref, PID_REF_WORDS - 1);
+pub(crate) const PID_REF_HEADER: u64 = header(Subtag::Ref, PID_REF_WORDS - 1);

@@ -9,6 +9,7 @@ use crate::fence::{self, Kind};
 use std::alloc::Layout;
 use std::any::Any;
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{self, AtomicU64, Ordering};
 
 /// The counted thing behind a magic reference. Made by [`MagicRef::new`], which gives it a reference number of its
@@ -75,6 +76,23 @@ impl MagicRef {
             ENDING.set(*(*p).refc.get_mut());
         }
         ENDING.set(0);
+    }
+}
+
+static TOLD: OnceLock<fn(&MagicRef)> = OnceLock::new();
+
+/// Has `f` called with each magic reference that is encoded as an external term: what is decoded is a plain reference of the
+/// same numbers. Only the first call counts.
+pub fn on_encode(f: fn(&MagicRef)) {
+    let _ = TOLD.set(f);
+}
+
+/// The term is encoded; nothing happens where it is no magic reference.
+pub fn encoded(t: crate::Term) {
+    if let Some(f) = TOLD.get()
+        && let Some(crate::layout::RefView::Magic(m)) = t.as_ref_view()
+    {
+        f(m);
     }
 }
 

@@ -91,7 +91,7 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
 
 /// The hash that [`get_hashed`] takes.
 #[inline]
-pub fn key_hash(key: Term) -> u32 {
+pub(crate) fn key_hash(key: Term) -> u32 {
     map_key(key, 0)
 }
 
@@ -105,17 +105,6 @@ pub fn get(map: Term, key: Term) -> Option<Term> {
         return None;
     }
     get_tree(map, key, key_hash(key))
-}
-
-/// The value of `key`, whose [`key_hash`] is known. None too if `map` is no map.
-pub fn get_hashed(map: Term, key: Term, hash: u32) -> Option<Term> {
-    if let Some((ks, vs)) = map.as_flatmap() {
-        return find_flat(ks, key).map(|i| vs[i]);
-    }
-    if !map.is_map() {
-        return None;
-    }
-    get_tree(map, key, hash)
 }
 
 fn get_tree(map: Term, key: Term, hx: u32) -> Option<Term> {

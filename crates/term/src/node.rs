@@ -1,6 +1,7 @@
 //! Names of other nodes, as external pids, ports and references hold them.
 
 use crate::word::Term;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,26 +12,118 @@ pub struct Node {
     pub creation: u32,
 }
 
-static NODES: Mutex<Vec<&'static Node>> = Mutex::new(Vec::new());
+/// All that there are, by name and creation.
+struct Nodes {
+    all: Option<HashMap<(u64, u32), &'static Node>>,
+    /// Entries from which on those that nobody names any more are given up.
+    sweep_at: usize,
+}
 
-/// The node of that name and creation. Entries are kept for the life of the runtime: there are as many as there
-/// ever were distinct peers.
+/// Entries that are never swept: a cluster of ordinary size, in several lives of each of its nodes.
+const FEW: usize = 1024;
+
+static NODES: Mutex<Nodes> = Mutex::new(Nodes {
+    all: None,
+    sweep_at: FEW,
+});
+
+/// The node of that name and creation, with one added to its count, which the caller owns: a term that it makes, or a
+/// [`Held`].
+///
+/// An entry is freed only here, under the lock, where its count is 0: who holds it has counted it before.
 pub fn intern(name: Term, creation: u32) -> &'static Node {
-    let mut v = NODES.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some(n) = v.iter().find(|n| n.name == name && n.creation == creation) {
+    let mut nodes = NODES.lock().unwrap_or_else(|e| e.into_inner());
+    let nodes = &mut *nodes;
+    let all = nodes.all.get_or_insert_default();
+    if let Some(&n) = all.get(&(name.raw(), creation)) {
+        n.refc.fetch_add(1, Ordering::Relaxed);
         return n;
     }
+    if all.len() >= nodes.sweep_at {
+        all.retain(|_, n| {
+            if n.refc.load(Ordering::Acquire) != 0 {
+                return true;
+            }
+            // SAFETY: from `Box::leak` below. No term and no `Held` names it, and a new one is only made from another, or
+            // under this lock.
+            drop(unsafe { Box::from_raw((*n as *const Node).cast_mut()) });
+            false
+        });
+        nodes.sweep_at = FEW.max(2 * all.len());
+    }
     let n: &'static Node = Box::leak(Box::new(Node {
-        refc: AtomicU64::new(0),
+        refc: AtomicU64::new(1),
         name,
         creation,
     }));
-    v.push(n);
+    all.insert((name.raw(), creation), n);
     n
+}
+
+/// Name, creation and count of each node that there is an entry of.
+pub fn all() -> Vec<(Term, u32, u64)> {
+    let nodes = NODES.lock().unwrap_or_else(|e| e.into_inner());
+    let all = nodes.all.iter().flat_map(|m| m.values());
+    all.map(|n| (n.name, n.creation, n.refc.load(Ordering::Relaxed)))
+        .collect()
+}
+
+/// A node that is counted by whoever has this.
+pub struct Held(&'static Node);
+
+impl Held {
+    /// The node that an external term names.
+    pub fn of(n: &Node) -> Held {
+        n.refc.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: entries live as long as they are counted, which this one now is once more.
+        Held(unsafe { &*(n as *const Node) })
+    }
+    /// The node with one added to its count, for a term that names it.
+    pub fn counted(&self) -> &'static Node {
+        self.0.refc.fetch_add(1, Ordering::Relaxed);
+        self.0
+    }
+}
+
+impl std::ops::Deref for Held {
+    type Target = Node;
+    #[inline]
+    fn deref(&self) -> &Node {
+        self.0
+    }
+}
+
+impl Clone for Held {
+    fn clone(&self) -> Held {
+        Held(self.counted())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.refc.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+impl Eq for Held {}
+impl std::hash::Hash for Held {
+    fn hash<H: std::hash::Hasher>(&self, h: &mut H) {
+        h.write_usize(std::ptr::from_ref(self.0).addr());
+    }
 }
 
 static THIS_NAME: AtomicU64 = AtomicU64::new(0);
 static THIS_CREATION: AtomicU64 = AtomicU64::new(0);
+
+/// Whether this node has a name.
+pub fn is_alive() -> bool {
+    this_name() != crate::am::NONODE_AT_NOHOST
+}
 
 /// The name of this node: `nonode@nohost` until distribution is started.
 #[inline]
@@ -51,4 +144,25 @@ pub fn set_this(name: Term, creation: u32) {
     debug_assert!(name.is_atom());
     THIS_NAME.store(name.raw(), Ordering::Relaxed);
     THIS_CREATION.store(creation as u64, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_nobody_names_are_given_up() {
+        let name = crate::atom::intern("swept@here");
+        let held = Held::of(intern(name, 1));
+        held.refc.fetch_sub(1, Ordering::Relaxed);
+        let at = std::ptr::from_ref(&*held).addr();
+        for creation in 2..5 * FEW as u32 {
+            let n = intern(name, creation);
+            n.refc.fetch_sub(1, Ordering::Relaxed);
+        }
+        assert!(all().len() <= 2 * FEW);
+        let again = intern(name, 1);
+        assert_eq!(std::ptr::from_ref(again).addr(), at);
+        again.refc.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -67,17 +67,6 @@ pub fn format_float_scientific(f: f64, decimals: usize) -> String {
     format!("{mant}e{sign}{digits:0>2}")
 }
 
-/// `d.ddd` with that many decimals; `compact` drops zeros at the end, down to one decimal.
-pub fn format_float_decimals(f: f64, decimals: usize, compact: bool) -> String {
-    let mut s = format!("{f:.decimals$}");
-    if compact && decimals > 0 {
-        while s.ends_with('0') && !s.ends_with(".0") {
-            s.pop();
-        }
-    }
-    s
-}
-
 const RESERVED: &[&str] = &[
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "end", "fun", "if", "let", "not", "of", "or", "orelse", "receive",

@@ -16,11 +16,10 @@
 //! slot for each), so what is behind its end is accessible to the end of the page while it is filled.
 
 use crate::alloc::Alloc;
-use crate::away;
+use crate::background_free;
 use crate::fence;
-use crate::frag::Fragment;
-use crate::heap::OffHeap;
-use crate::holders::Holders;
+use crate::off_heap::OffHeap;
+use crate::refcount::RefCount;
 use crate::word::Term;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -38,7 +37,7 @@ const FENCED: usize = COUNTED / 4 * 3;
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
     /// Who holds it.
-    pub holders: Holders,
+    pub holders: RefCount,
     /// First word.
     pub base: *mut Term,
     /// Words in use.
@@ -190,7 +189,7 @@ fn space() -> &'static Space {
     S.get_or_init(|| {
         let base = crate::sys::reserve(SPACE_BYTES);
         fence::init();
-        fence::watch_regions(base, SPACE_BYTES, CHUNK_SHIFT);
+        fence::watch_regions(base, SPACE_BYTES, CHUNK_SHIFT, COUNTED, FENCED);
         let plain = if fence::on() { FENCED } else { 0 };
         crate::sys::commit(base + COUNTED + plain, COUNTED - plain);
         let table = crate::sys::reserve_rw((SPACE_BYTES >> CHUNK_SHIFT) * 8);
@@ -275,7 +274,7 @@ impl Builder {
         Self::in_half(words, 1)
     }
     /// Room for twice `words` words in such a region, and memory behind half of it.
-    pub fn guessed(words: usize) -> Builder {
+    pub(crate) fn guessed(words: usize) -> Builder {
         Self::with_room(2 * words, words, 1)
     }
     fn in_half(words: usize, half: usize) -> Builder {
@@ -338,8 +337,8 @@ impl Builder {
     /// Gives it up with all that was put in it, whole or not.
     pub fn abandon(mut self) {
         // SAFETY: each object that is linked is whole; nobody uses them.
-        unsafe { crate::gc::release_off_heap(&mut self.region.off_heap) };
-        if is_fenced(self.region.first_chunk) {
+        unsafe { crate::off_heap::release_off_heap(&mut self.region.off_heap) };
+        if fence::is_region_fenced(self.region.first_chunk as usize) {
             fence::region_freed(self.region.first_chunk as usize);
         }
         self.shrink(0);
@@ -364,7 +363,7 @@ impl Builder {
             self.shrink(used);
         }
         // One that is finished empty is filled later, by whoever made it.
-        if is_fenced(self.region.first_chunk) && self.used > 0 {
+        if fence::is_region_fenced(self.region.first_chunk as usize) && self.used > 0 {
             self.seal();
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
@@ -375,7 +374,7 @@ impl Builder {
             COUNTED_COUNT.fetch_add(1, Ordering::Relaxed);
         }
         let r: &'static Region = Box::leak(self.region);
-        if crate::gc::stress() {
+        if crate::stress::stress() {
             // SAFETY: filled with whole objects.
             unsafe { crate::verify::check_region(r) };
         }
@@ -402,12 +401,6 @@ impl Builder {
         crate::sys::seal(base, used);
         fence::region_cut(r.first_chunk as usize, self.used * 8);
     }
-    /// Copies the terms of a fragment's root into a new region: a shorthand for literals.
-    pub fn from_term(t: Term) -> (Term, &'static Region) {
-        let mut b = Builder::new(crate::copy::size_of(t));
-        let t = crate::copy::copy(t, &mut b);
-        (t, b.finish())
-    }
 }
 
 impl Alloc for Builder {
@@ -426,11 +419,6 @@ impl Alloc for Builder {
     fn off_heap(&mut self) -> &mut OffHeap {
         &mut self.region.off_heap
     }
-}
-
-/// Whether a chunk is behind the fence.
-pub(crate) fn is_fenced(chunk: u32) -> bool {
-    fence::on() && ((chunk as usize) << CHUNK_SHIFT) % COUNTED < FENCED
 }
 
 /// A region of so many chunks behind the fence, of which the given number of bytes is wanted, if it can be had.
@@ -468,7 +456,7 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
 impl Region {
     fn head(base: usize, first_chunk: u32, chunks: u32) -> Box<Region> {
         Box::new(Region {
-            holders: Holders::one(),
+            holders: RefCount::one(),
             base: base as *mut Term,
             words: 0,
             chunks,
@@ -481,19 +469,19 @@ impl Region {
     }
     /// Counts one more holder.
     pub fn retain(&self) {
-        self.holders.add();
+        self.holders.retain();
     }
     /// One holder less; frees the region with the last.
     ///
     /// # Safety
     /// The caller held a count; none of its terms points into the region afterwards.
     pub unsafe fn release(&'static self) {
-        if !self.holders.leave() {
+        if !self.holders.release() {
             return;
         }
-        if (self.chunks as usize) << CHUNK_SHIFT > away::ABOVE_BYTES && !fence::on() {
+        if (self.chunks as usize) << CHUNK_SHIFT > background_free::ABOVE_BYTES && !fence::on() {
             // SAFETY: this was the last count.
-            return away::run(move || unsafe { self.free() });
+            return background_free::run(move || unsafe { self.free() });
         }
         self.free();
     }
@@ -512,11 +500,11 @@ impl Region {
             let mut b = Box::from_raw(r as *const Region as *mut Region);
             let held = std::mem::take(&mut b.off_heap.regions);
             for h in held.into_iter() {
-                if h.holders.leave() {
+                if h.holders.release() {
                     todo.push(h);
                 }
             }
-            crate::gc::release_off_heap(&mut b.off_heap);
+            crate::off_heap::release_off_heap(&mut b.off_heap);
             let n = (b.chunks as usize) << CHUNK_SHIFT;
             BYTES.fetch_sub(n, Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
@@ -524,7 +512,7 @@ impl Region {
                 COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);
                 COUNTED_COUNT.fetch_sub(1, Ordering::Relaxed);
             }
-            if is_fenced(b.first_chunk) {
+            if fence::is_region_fenced(b.first_chunk as usize) {
                 fence::region_freed(b.first_chunk as usize);
             }
             give_back(b.first_chunk, b.chunks, true);
@@ -540,7 +528,7 @@ impl Region {
     }
     /// Whether processes may point into it that don't hold it yet: somebody does so for them, until all of them have
     /// collected.
-    pub fn is_code(&self) -> bool {
+    pub(crate) fn is_code(&self) -> bool {
         self.code.load(Ordering::Relaxed)
     }
     /// Sets [`Region::is_code`].
@@ -581,7 +569,7 @@ impl Region {
 fn give_back(first: u32, chunks: u32, warm: bool) {
     let s = space();
     let half = usize::from((first as usize) << CHUNK_SHIFT >= COUNTED);
-    if is_fenced(first) {
+    if fence::is_region_fenced(first as usize) {
         crate::sys::protect(
             s.base + ((first as usize) << CHUNK_SHIFT),
             (chunks as usize) << CHUNK_SHIFT,
@@ -711,12 +699,4 @@ impl RegionSet {
 #[inline(always)]
 pub fn is_shared(t: Term) -> bool {
     t.is_immed() || is_region_ptr(t.ptr())
-}
-
-/// Moves everything a fragment holds into a region, given its root.
-pub fn from_fragment(root: Term, f: Fragment) -> (Term, &'static Region) {
-    let r = Builder::from_term(root);
-    // SAFETY: the copy counted everything it refers to; the fragment's own counts go.
-    unsafe { f.destroy() };
-    r
 }

@@ -12,16 +12,29 @@
 //! * each is minor or full, copies the old generation or collects it where it lies, promotes at once what is young, settles
 //!   the block as the old generation, gives the old generation no room, leaves regions of any size, finds too little and
 //!   grows, moves the heap another time, or comes after another one or a compaction;
-//! * what is left behind is poisoned, and heaps are verified before and after ([`crate::verify`]): small ones always, of
-//!   large ones a sample, so that a collection costs in proportion to what it copies.
+//! * a message is sent as a plain copy, by the way of small ones or of large ones, or through regions from any number of words
+//!   on; and so are the arguments of a new process, what is stored in tables, and the reasons of exits
+//!   (`signal::share::THRESHOLD` of the runtime);
+//! * a message is read where it lies, however small it is, and so becomes a fragment when it is received;
+//! * a process that begins to wait sweeps its heap as one does that has got much ([`crate::gc::rest`]), is compacted at once, or is
+//!   left to the upkeep thread, which hardly sleeps and compacts it while others send to it; the larger it is, the more
+//!   seldom;
+//! * a time slice is as short as a few reductions, as a rule, so that natives give way and are called again, or trap;
+//! * no register that a receive finds dead holds anything;
+//! * what is left behind is poisoned, and heaps are verified before and after each collection, and after each receive
+//!   ([`crate::verify`]): small ones always, of large ones a sample, so that a collection costs in proportion to what it
+//!   copies, and a receive as much as [`VERIFIED_WORDS`] in the long run.
 
-use crate::gc::{self, shrink_to_fit};
-use crate::heap::Heap;
-use crate::verify;
 use crate::word::Term;
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Whether the mode is on, as [`seed`] says: see [`stress`].
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
 
 /// The seed of this run; 0: the mode is off.
 pub fn seed() -> u64 {
@@ -42,9 +55,21 @@ pub fn seed() -> u64 {
 }
 
 /// Whether `PURLIN_GC_STRESS` is set to a number but 0 in the environment.
-#[inline]
+#[inline(always)]
 pub fn stress() -> bool {
-    seed() != 0
+    match STATE.load(Ordering::Relaxed) {
+        OFF => false,
+        state => state == ON || first(),
+    }
+}
+
+/// The first time that it is asked.
+#[cold]
+#[inline(never)]
+fn first() -> bool {
+    let on = seed() != 0;
+    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
+    on
 }
 
 /// How to have it again, for reports of faults; empty without the mode.
@@ -62,12 +87,12 @@ fn mixed(x: u64) -> u64 {
 }
 
 thread_local! {
-    static STATE: Cell<u64> = const { Cell::new(0) };
+    static NUMBERS: Cell<u64> = const { Cell::new(0) };
 }
 
 fn next() -> u64 {
     static THREADS: AtomicU64 = AtomicU64::new(0);
-    let mut x = STATE.get();
+    let mut x = NUMBERS.get();
     if x == 0 {
         let n = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
         x = mixed(seed().wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15))) | 1;
@@ -75,12 +100,12 @@ fn next() -> u64 {
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
-    STATE.set(x);
+    NUMBERS.set(x);
     x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32
 }
 
 /// A number below `n`, which is not 0.
-pub(crate) fn below(n: usize) -> usize {
+pub fn below(n: usize) -> usize {
     next() as usize % n
 }
 
@@ -93,70 +118,21 @@ pub fn roll(n: u32) -> bool {
 /// Heaps of at most so many words are verified at each collection, of larger ones as many words in the long run.
 const VERIFIED_WORDS: usize = 2048;
 
-/// Verifies a heap, or not: see [`VERIFIED_WORDS`]. `ran`: code ran since the last collection.
-pub(crate) unsafe fn look(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
-    let words = heap.all_words() + heap.stack_words();
-    if below(words / VERIFIED_WORDS + 1) == 0 {
-        verify::check(heap, roots, when, ran);
-    }
+/// True once in `n`, and for a heap of many words so much more seldom that what is done to all of it then costs the same in
+/// the long run.
+pub fn once_in(n: usize, words: usize) -> bool {
+    below(n * (words / VERIFIED_WORDS + 1)) == 0
 }
 
-/// As [`gc::collect`].
+/// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
+pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
+
+/// Fills `words` words at `p` with [`POISON`].
 ///
 /// # Safety
-/// As there.
-#[cold]
-#[inline(never)]
-pub(crate) unsafe fn collect(
-    heap: &mut Heap,
-    need: usize,
-    roots: &mut [&mut [Term]],
-    fullsweep: bool,
-) -> usize {
-    look(heap, roots, "before a collection", true);
-    let mut moved = 0;
-    while below(6) == 0 {
-        disturb(heap);
-        moved += match below(4) {
-            0 => shrink_to_fit(heap, roots),
-            n => gc::collect_once(heap, 0, roots, n == 1),
-        };
-        if below(2) == 0 {
-            moved += gc::trim(heap, heap.stack_reserve, roots);
-        }
-        look(heap, roots, "between two collections", false);
+/// They are in no use any more.
+pub(crate) unsafe fn poison(p: *mut Term, words: usize) {
+    for i in 0..words {
+        (p.add(i) as *mut u64).write(POISON);
     }
-    disturb(heap);
-    let full = fullsweep || below(4) == 0;
-    moved += gc::collect_once(heap, need, roots, full);
-    if let Some(spare) = spare(heap) {
-        moved += gc::trim(heap, need + heap.stack_reserve + spare, roots);
-    }
-    look(heap, roots, "after a collection", false);
-    heap.gc_wanted = below(8) == 0;
-    moved
-}
-
-/// Words to spare after a collection; None: as it comes. The next may look at all of the heap, not only at what is young.
-fn spare(heap: &Heap) -> Option<usize> {
-    let words = heap.all_words() + heap.stack_words();
-    match below(8) {
-        0 => None,
-        1 => Some(words / 16 + below(256)),
-        2 | 3 => Some(words / 16 + below(16)),
-        _ if words > LARGE_WORDS => Some(words / 16),
-        _ => Some(0),
-    }
-}
-
-/// Heaps of more words are left some room, in proportion to what a collection of them costs.
-const LARGE_WORDS: usize = 1024;
-
-/// Has the heap come from another past: one in which it grew, shrank, was swept often, or all of it lived.
-fn disturb(heap: &mut Heap) {
-    heap.all_survives |= below(3) == 0;
-    heap.small_sweeps = [0, gc::SMALL_SWEEPS][below(2)];
-    heap.grow_next = below(8) == 0;
-    heap.shrink_next = below(2) == 0;
-    heap.room = [0, below(12) as u8][usize::from(below(8) == 0)];
 }

@@ -1,7 +1,7 @@
 //! Memory from the operating system, for regions and process cells.
 
 /// What to do where memory can't be had: ends the runtime. Kind of allocator, bytes, what they are for.
-pub type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
+pub(crate) type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
 
 static OUT_OF_MEMORY: std::sync::OnceLock<OutOfMemory> = std::sync::OnceLock::new();
 
@@ -21,7 +21,7 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
 }
 
 /// Reserves `bytes` of addresses without memory behind them.
-pub fn reserve(bytes: usize) -> usize {
+pub(crate) fn reserve(bytes: usize) -> usize {
     map(bytes, libc::PROT_NONE).unwrap_or_else(|| refused(bytes))
 }
 /// Reserves `bytes` of zeroed memory that takes no room until it is touched.
@@ -36,7 +36,7 @@ pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
 /// As [`reserve_rw`], for what a program needs while it runs: without it the runtime ends as where memory is used up.
-pub fn heap_rw(bytes: usize) -> usize {
+pub(crate) fn heap_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
         .unwrap_or_else(|| out_of_memory("eheap_alloc", bytes, "heap"))
 }
@@ -102,7 +102,7 @@ pub(crate) fn protect(addr: usize, bytes: usize) {
 }
 /// Asks for the memory behind committed addresses that will be written now: one call costs less than a fault for each page.
 /// Where the system doesn't know the request, the faults come.
-pub fn populate(addr: usize, bytes: usize) {
+pub(crate) fn populate(addr: usize, bytes: usize) {
     #[cfg(target_os = "linux")]
     // SAFETY: inside a range made by `reserve` or `reserve_rw`; what is there already stays as it is.
     unsafe {

@@ -9,6 +9,7 @@ use crate::layout::{self, NEXT};
 use crate::magic::MagicRef;
 use crate::node::Node;
 use crate::region;
+use crate::stress;
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_arity, header_subtag};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -22,13 +23,14 @@ struct Found {
     owners: Vec<usize>,
     /// Words that are terms: (address, word).
     terms: Vec<(usize, Term)>,
-    /// Start and end addresses.
+    /// Start and end addresses, sorted once the walk is over.
     areas: Vec<(usize, usize)>,
 }
 
 impl Found {
     fn holds(&self, a: usize) -> bool {
-        self.areas.iter().any(|&(lo, hi)| a >= lo && a < hi)
+        let i = self.areas.partition_point(|&(lo, _)| lo <= a);
+        i > 0 && a < self.areas[i - 1].1
     }
 }
 
@@ -76,8 +78,10 @@ unsafe fn verify_all(
     }
     let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
     walk(heap.old_heap, old_words, &mut old)?;
-    young.starts.sort_unstable();
-    old.starts.sort_unstable();
+    for found in [&mut young, &mut old] {
+        found.starts.sort_unstable();
+        found.areas.sort_unstable();
+    }
     list_objects(heap.off_heap.first, &mut frag_owners)?;
     same_objects("young", &mut young.owners, frag_owners)?;
     let mut old_list = Vec::new();
@@ -165,9 +169,21 @@ unsafe fn verify_all(
             Some(_) => Err(format!("word {at:x} points nowhere known: {a:x}")),
         }
     };
+    // What was made while a message was looked at that was refused is dead, and may point into the message yet.
+    let mut live: Option<HashSet<usize>> = None;
     for g in [&young, &old] {
         for &(at, t) in &g.terms {
-            check(at, t)?;
+            if let Err(e) = check(at, t) {
+                let old = std::ptr::eq(g, &old);
+                if !ran
+                    || old
+                    || live
+                        .get_or_insert_with(|| reached(heap, roots, &young))
+                        .contains(&at)
+                {
+                    return Err(e);
+                }
+            }
         }
         for &p in &g.starts {
             check_object(p as *const Term)?;
@@ -189,6 +205,30 @@ unsafe fn verify_all(
         }
     }
     Ok(())
+}
+
+/// The addresses of those words of young objects that can be reached from the roots and the stack.
+unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usize> {
+    let stack = (0..heap.stack_words()).map(|i| *heap.stop.add(i));
+    let mut todo: Vec<Term> = stack.filter(|t| !t.is_header()).collect();
+    todo.extend(roots.iter().flat_map(|r| r.iter()));
+    let mut words = HashSet::new();
+    while let Some(t) = todo.pop() {
+        let p = t.ptr();
+        if t.is_immed() || !young.holds(p as usize) {
+            continue;
+        }
+        let (a, b) = match t.is_list_ptr() {
+            true => (0, 2),
+            false => layout::term_range(p),
+        };
+        for k in a..b {
+            if words.insert(p.add(k) as usize) {
+                todo.push(*p.add(k));
+            }
+        }
+    }
+    words
 }
 
 /// A region refers to regions only, and holds those of them that are counted. What owns something is on its list.
@@ -237,18 +277,27 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
     // Only in the window is there a message that may be pointed to.
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
     if let Err(e) = verify_all(heap, &roots, extra, ran) {
-        eprintln!(
-            "purlin: damaged heap {when}: {e}{}",
-            crate::gc::stress_told()
-        );
-        std::process::abort();
+        damaged(when, &e);
     }
+}
+
+/// As [`check`], after code ran.
+pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
+    let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
+    if let Err(e) = verify_all(heap, roots, extra, true) {
+        damaged(when, &e);
+    }
+}
+
+fn damaged(when: &str, e: &str) -> ! {
+    eprintln!("purlin: damaged heap {when}: {e}{}", stress::told());
+    std::process::abort();
 }
 
 /// Stress mode: as [`check`], for a region that was just filled.
 pub(crate) unsafe fn check_region(r: &region::Region) {
     if let Err(e) = verify_region(r) {
-        eprintln!("purlin: damaged region: {e}{}", crate::gc::stress_told());
+        eprintln!("purlin: damaged region: {e}{}", stress::told());
         std::process::abort();
     }
 }
@@ -286,7 +335,7 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
             if (*p).is_catch() {
                 return Err(format!("a catch mark on the heap, at {p:?}"));
             }
-            if w == crate::gc::POISON {
+            if w == stress::POISON {
                 return Err(format!("poison on the heap, at {p:?}"));
             }
             found.terms.push((p as usize, *p));
@@ -334,7 +383,7 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
         let (a, b) = layout::term_range(p);
         for k in a..b {
             let t = *p.add(k);
-            if t.is_header() || t.is_catch() || t.raw() == crate::gc::POISON {
+            if t.is_header() || t.is_catch() || t.raw() == stress::POISON {
                 return Err(format!(
                     "word {k} of object {w:x} at {p:?} is {:x}",
                     t.raw()
@@ -350,7 +399,13 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
 /// Bits of a binary that is the original of others: those that are there, for one that its writer may append to.
 unsafe fn bits_there(orig: *const Term) -> usize {
     match header_subtag((*orig).raw()) {
-        Subtag::RefcBin => (*((*orig.add(3)).raw() as *const RcBin)).capacity * 8,
+        Subtag::RefcBin => {
+            let b = (*orig.add(3)).raw() as *const RcBin;
+            match RcBin::is_foreign(b) {
+                true => (*orig.add(1)).raw() as usize * 8,
+                false => (*b).capacity * 8,
+            }
+        }
         _ => (*orig.add(1)).raw() as usize * 8,
     }
 }
@@ -400,6 +455,9 @@ unsafe fn check_object(p: *const Term) -> Result<(), String> {
             counted("the binary", (*b).refc.load(Ordering::Relaxed), p)?;
             let (size, at) = ((*p.add(1)).raw() as usize, (*p.add(4)).raw() as usize);
             let (first, room) = (RcBin::bytes(b) as usize, (*b).capacity);
+            if RcBin::is_foreign(b) {
+                return Ok(());
+            }
             if at < first || at - first > room || size > room - (at - first) {
                 return Err(format!("binary at {p:?} goes beyond its bytes"));
             }
@@ -443,7 +501,7 @@ unsafe fn check_object(p: *const Term) -> Result<(), String> {
 unsafe fn list_objects(first: *mut Term, into: &mut Vec<usize>) -> Result<(), String> {
     let mut p = first;
     while !p.is_null() {
-        if (p as usize) & 7 != 0 || (p as u64) == crate::gc::POISON {
+        if (p as usize) & 7 != 0 || (p as u64) == stress::POISON {
             return Err(format!("an off-heap list leads to {p:?}"));
         }
         into.push(p as usize);
@@ -466,4 +524,28 @@ fn same_objects(which: &str, found: &mut [usize], mut listed: Vec<usize>) -> Res
         ));
     }
     Ok(())
+}
+
+/// The mode, for code outside collections: verifies a heap after code ran, or not, as collections do. `when` tells what was
+/// done last. `roots`: as of a collection.
+///
+/// # Safety
+/// The heap's own pointers are right, and the roots are initialised.
+#[cold]
+#[inline(never)]
+pub unsafe fn look_after(heap: &Heap, roots: &[&[Term]], when: &str) {
+    if due(heap) {
+        check_after(heap, roots, when);
+    }
+}
+
+fn due(heap: &Heap) -> bool {
+    stress::once_in(1, heap.all_words() + heap.stack_words())
+}
+
+/// Verifies a heap, or not: as often as [`stress::once_in`] says. `ran`: code ran since the last collection.
+pub(crate) unsafe fn look(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
+    if due(heap) {
+        check(heap, roots, when, ran);
+    }
 }

@@ -21,20 +21,19 @@
 use std::fmt;
 
 /// Primary tags (two low bits).
-pub const TAG_HEADER: u64 = 0;
+pub(crate) const TAG_HEADER: u64 = 0;
 pub const TAG_LIST: u64 = 1;
-pub const TAG_BOXED: u64 = 2;
-pub const TAG_IMMED: u64 = 3;
+pub(crate) const TAG_BOXED: u64 = 2;
+pub(crate) const TAG_IMMED: u64 = 3;
 
 /// Four-bit tags of immediates.
-pub const TAG_PID: u64 = 0x3;
-pub const TAG_PORT: u64 = 0x7;
-pub const TAG_IMMED2: u64 = 0xB;
+pub(crate) const TAG_PID: u64 = 0x3;
+pub(crate) const TAG_PORT: u64 = 0x7;
 pub const TAG_SMALL: u64 = 0xF;
 
 /// Six-bit tags of immediates.
-pub const TAG_ATOM: u64 = 0x0B;
-pub const TAG_CATCH: u64 = 0x1B;
+pub(crate) const TAG_ATOM: u64 = 0x0B;
+pub(crate) const TAG_CATCH: u64 = 0x1B;
 pub const NIL_WORD: u64 = 0x3B;
 
 /// Classes of terms: see [`Term::type_class`].
@@ -50,7 +49,7 @@ pub const CLASS_SMALL: usize = 21;
 
 /// Least and greatest small integers (60 bits).
 pub const MIN_SMALL: i64 = -(1 << 59);
-pub const MAX_SMALL: i64 = (1 << 59) - 1;
+pub(crate) const MAX_SMALL: i64 = (1 << 59) - 1;
 
 /// Bits of data in a local pid or port.
 pub const PID_DATA_BITS: u32 = 28;

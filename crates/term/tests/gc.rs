@@ -1,7 +1,6 @@
 //! The collector against a shadow model: random graphs keep their structure through every kind of collection, the
 //! heap verifies before and after, and every count is given back at the end.
 
-use purlin_term::bin::RcBin;
 use purlin_term::fun::FunEntry;
 use purlin_term::gc;
 use purlin_term::heap::Heap;
@@ -459,39 +458,6 @@ fn a_large_generation_is_not_promoted_at_once_in_front_of_a_message() {
             verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{e}"));
         }
         assert!(s == show_all(&roots, &h));
-        gc::destroy(&mut h);
-    }
-}
-
-#[test]
-fn literals_are_copied_out_once() {
-    purlin_term::region::init();
-    let mut h = Heap::empty();
-    // SAFETY: the roots are all that is used; the region is held to the end.
-    unsafe {
-        let mut f = purlin_term::frag::Fragment::new();
-        let bin = f.refc_bin(RcBin::from_bytes(&[7; 100]), 100);
-        let l = f.list(&[bin, Term::small(1)]);
-        let t = f.tuple(&[l, Term::small(9)]);
-        let (t, region) = purlin_term::region::from_fragment(t, f);
-        let pair = h.tuple(&[t, t]);
-        let mut roots = [pair, t];
-        let (p, n) = region.area();
-        let mut s = String::new();
-        show(roots[0], &mut s);
-        gc::collect_literals_out(
-            &mut h,
-            &mut [&mut roots],
-            &[(p as usize, p as usize + n * 8)],
-        );
-        region.release();
-        verify(&h, &[&roots]).unwrap_or_else(|e| panic!("{e}"));
-        let mut s2 = String::new();
-        show(roots[0], &mut s2);
-        assert_eq!(s, s2);
-        let e = roots[0].as_tuple().unwrap_or(&[]);
-        assert!(e[0] == e[1] && e[0] == roots[1]);
-        assert!(!purlin_term::region::is_region_ptr(roots[1].ptr()));
         gc::destroy(&mut h);
     }
 }

@@ -10,7 +10,7 @@ main() ->
     Quiet = spawn(fun() -> process_flag(sensitive, true), echo() end),
     R0 = [catch seq_trace:get_token(I) || I <- [label, serial, send, 'receive', print, timestamp]],
     R1 = [tag(fun() -> erlang:seq_trace_info(sequential_trace_token) end),
-          tag(fun() -> erlang:seq_trace(send, maybe) end), tag(fun() -> erlang:seq_trace(foo, true) end),
+          tag(fun() -> erlang:seq_trace(send, 'maybe') end), tag(fun() -> erlang:seq_trace(foo, true) end),
           tag(fun() -> erlang:seq_trace(serial, 1) end),
           tag(fun() -> erlang:seq_trace(sequential_trace_token, 1) end),
           erlang:seq_trace_print(nothing), erlang:seq_trace_print(1, nothing),

@@ -58,7 +58,7 @@ main() ->
   d(m11, drain()),
   c(new, fun() -> erlang:trace(new,false,[procs]) end),
   
-  c(bad, fun() -> erlang:trace(all,true,[foo]) end), c(bad, fun() -> erlang:trace(foo,true,[call]) end),c(bad, fun() -> erlang:trace(all,maybe,[call]) end),
+  c(bad, fun() -> erlang:trace(all,true,[foo]) end), c(bad, fun() -> erlang:trace(foo,true,[call]) end),c(bad, fun() -> erlang:trace(all,'maybe',[call]) end),
   c(bad, fun() -> erlang:trace_pattern({s_trace,f},true,[]) end), c(bad, fun() -> erlang:trace_pattern({s_trace,f,1},foo,[]) end), c(bad, fun() -> erlang:trace_pattern({s_trace,f,1},true,[foo]) end), c(bad, fun() -> erlang:trace_pattern({s_trace,f,1},[{x}],[]) end),
   P2 = spawn(fun loop/0),
   c(sos, fun() -> erlang:trace(P2,true,[set_on_spawn,procs]) end),

@@ -7,10 +7,10 @@ use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
 
 /// Bits of the flags operand.
-pub const ALIGNED: u64 = 1;
+pub(crate) const ALIGNED: u64 = 1;
 pub const LITTLE: u64 = 2;
 pub const SIGNED: u64 = 4;
-pub const EXACT: u64 = 8;
+pub(crate) const EXACT: u64 = 8;
 pub const NATIVE: u64 = 16;
 
 /// Kinds of segments in the list of `bs_create_bin`: five words each (kind, unit, flags, value, size).
@@ -42,7 +42,7 @@ pub mod cmd {
     /// live, unit, destination
     pub const GET_TAIL: u64 = 5;
     /// bits, value (a term)
-    pub const EQ: u64 = 6;
+    pub(crate) const EQ: u64 = 6;
 }
 
 /// Lowers an instruction of the bit syntax; `false` if it is none.

@@ -6,6 +6,7 @@
 use super::{Arg, Lower};
 use crate::generic::{Instr, NO_INSTR, Operand};
 use purlin_isa::genops as g;
+use purlin_isa::ops::Op;
 use purlin_term::word::{
     CLASS_ATOM, CLASS_LIST, CLASS_NIL, CLASS_PID, CLASS_PORT, CLASS_SMALL, Subtag, TYPE_CLASSES,
 };
@@ -15,7 +16,7 @@ const LEAST: usize = 4;
 /// Tests that are looked at.
 const MOST: usize = 32;
 /// Words of the instruction before its list: what follows it lies behind both.
-const SWITCH_WORDS: usize = 1;
+const SWITCH_WORDS: usize = Op::TypeSwitch.row().words();
 
 impl Lower<'_> {
     /// The labels of the switch that is to stand before `ins`, by class, if it begins a chain of tests.

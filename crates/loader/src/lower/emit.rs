@@ -1,7 +1,7 @@
 //! Packing: operands into 16-bit units, units into words, labels into offsets.
 
 use super::fuse::{fuse, split};
-use purlin_isa::ops::{Form, Op, words};
+use purlin_isa::ops::{Form, Kind, Op, words};
 
 /// An operand about to be packed. Registers by number; lists take words, see [`Arg::source_raw`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl Arg {
         }
     }
     /// A source as the word that is told apart at run time.
-    pub fn source_raw(self) -> Arg {
+    pub(crate) fn source_raw(self) -> Arg {
         match self {
             Arg::X(n) => Arg::Q((u64::from(n) * 8) << 4),
             Arg::Y(n) => Arg::Q(((u64::from(n) + 1) * 8) << 4 | 4),
@@ -38,18 +38,13 @@ impl Arg {
             a => a,
         }
     }
-    fn form(self, row: purlin_isa::ops::Opnd) -> Form {
-        use purlin_isa::ops::Opnd;
-        match (row, self) {
-            (Opnd::S, _) => Form::S,
-            (Opnd::D, _) => Form::D,
+    /// The form that it takes as an operand of that kind.
+    fn form(self, kind: Kind) -> Form {
+        match (kind.forms(), self) {
+            (&[form], _) => form,
             (_, Arg::X(_)) => Form::X,
             (_, Arg::Y(_)) => Form::Y,
-            (_, Arg::C(_)) => Form::C,
-            (_, Arg::L(_)) => Form::L,
-            (_, Arg::H(_)) => Form::H,
-            (_, Arg::W(_)) => Form::W,
-            (_, Arg::Q(_)) => Form::Q,
+            _ => Form::C,
         }
     }
 }
@@ -64,7 +59,7 @@ struct Fixup {
 }
 
 /// Code under construction.
-pub struct Emitter {
+pub(crate) struct Emitter {
     pub words: Vec<u64>,
     /// Offset of each label in words.
     pub labels: Vec<u32>,
@@ -98,7 +93,7 @@ impl Emitter {
         self.words.len() as u32
     }
     /// The label stands here.
-    pub fn label(&mut self, label: usize) {
+    pub(crate) fn label(&mut self, label: usize) {
         self.labels[label] = self.here();
         self.last = None;
     }
@@ -165,11 +160,11 @@ impl Emitter {
     fn plain(&mut self, op: Op, args: &[Arg]) {
         self.last = Some((self.here(), op, args.to_vec()));
         let row = op.row();
-        assert_eq!(row.fixed(), args.len(), "operands of {}", row.name);
+        assert_eq!(row.operands.len(), args.len(), "operands of {}", row.name);
         let forms: Vec<Form> = args
             .iter()
             .zip(row.operands)
-            .map(|(a, &o)| a.form(o))
+            .map(|(a, o)| a.form(o.kind))
             .collect();
         let number = match op.variant(&forms) {
             Some(n) => n,
@@ -225,7 +220,7 @@ impl Emitter {
         self.units = u;
     }
     /// Appends an instruction with a list of whole words.
-    pub fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
+    pub(crate) fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
         if let Some((start, last, prev)) = self.last.take()
             && let Some((op, args)) = fuse((last, &prev), (op, args))
         {
@@ -255,7 +250,7 @@ impl Emitter {
         }
     }
     /// Fills in the offsets of all labels.
-    pub fn resolve(&mut self) {
+    pub(crate) fn resolve(&mut self) {
         for f in &self.fixups {
             let d = self.labels[f.label as usize] as i64 - i64::from(f.at);
             if f.whole {

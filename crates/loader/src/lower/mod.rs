@@ -48,6 +48,8 @@ pub trait Env {
     /// Address of the export of a function of this module that the runtime has got as a native; then its code in the
     /// file is not run.
     fn own_native(&mut self, function: u32, arity: u32) -> Option<u64>;
+    /// Address of the slot of the function with that index: see [`Op::Nif`].
+    fn nif_slot(&mut self, index: usize) -> u64;
     /// Names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
 }
@@ -63,6 +65,8 @@ pub struct LoweredFunction {
     /// Where calls go.
     pub entry: u32,
     pub end: u32,
+    /// Whether a native library may replace it.
+    pub nif: bool,
 }
 
 /// Code ready to be put at an 8-aligned address.
@@ -90,6 +94,8 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         clear_frames: false,
         guarded: Vec::new(),
         switched: Vec::new(),
+        nif: false,
+        all_nifs: loads_library(file) && !code.instrs.iter().any(|i| i.op == g::NIF_START),
     };
     let arities = code
         .functions
@@ -111,6 +117,15 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
     }
     Ok(l.out)
+}
+
+/// Whether it has a call of `erlang:load_nif/2`.
+fn loads_library(file: &BeamFile) -> bool {
+    let name = |n: u32| file.atoms.get((n as usize).wrapping_sub(1));
+    let is = |n: u32, text: &str| name(n).is_some_and(|a| *a == text);
+    file.imports
+        .iter()
+        .any(|i| i.arity == 2 && is(i.function, "load_nif") && is(i.module, "erlang"))
 }
 
 /// Arity of the function that starts at each entry label.
@@ -142,6 +157,10 @@ struct Lower<'a> {
     guarded: Vec<u32>,
     /// Labels of it whose tests a `type_switch` before them leads to.
     switched: Vec<u32>,
+    /// Whether a native library may replace it.
+    nif: bool,
+    /// The module loads a library, and its compiler was of a time when that could replace any function.
+    all_nifs: bool,
 }
 
 impl Lower<'_> {
@@ -162,6 +181,8 @@ impl Lower<'_> {
         self.clear_frames = flow.clear_frames;
         self.guarded = flow.guarded;
         self.switched.clear();
+        self.nif = false;
+        let is_nif = self.all_nifs || instrs.iter().any(|i| i.op == g::NIF_START);
         let native = self.env.own_native(f.name, f.arity);
         let mut i = 0;
         while i < instrs.len() {
@@ -172,6 +193,8 @@ impl Lower<'_> {
             if let (true, Some(export)) = (entry, native) {
                 self.e
                     .op(Op::CallExtOnly, &[Arg::Q(export), Arg::H(f.arity)]);
+            } else if entry && is_nif {
+                self.nif();
             }
         }
         if flow.falls_off {
@@ -183,8 +206,17 @@ impl Lower<'_> {
             start,
             entry: start,
             end: self.e.here(),
+            nif: self.nif,
         });
         Ok(())
+    }
+
+    /// A native library may replace the function that is lowered, from here on.
+    fn nif(&mut self) {
+        let slot = self.env.nif_slot(self.out.functions.len());
+        self.e.op(Op::Nif, &[Arg::Q(slot)]);
+        self.e.barrier();
+        self.nif = true;
     }
 
     /// A source as an operand.
@@ -329,7 +361,8 @@ impl Lower<'_> {
                 self.e.barrier();
                 self.out.on_load = Some(self.e.here());
             }
-            g::NIF_START => self.e.op(Op::Nif, &[]),
+            // The place is where calls arrive, wherever in the function this stands.
+            g::NIF_START => {}
             g::CALL => self.e.op(Op::Call, &[self.label(a[1]), self.h(a[0])]),
             g::CALL_LAST => self.e.op(
                 Op::CallLast,
@@ -637,10 +670,26 @@ impl Lower<'_> {
             g::HAS_MAP_FIELDS => self.map_list(Op::HasMapFields, a),
             g::GET_MAP_ELEMENTS => self.map_list(Op::GetMapElements, a),
             op if bits::lower(self, op, a) => {}
-            // Native records have no representation in this runtime yet.
+            // Native records have no representation in this runtime yet, so that nothing is one, and none can be made.
+            g::IS_ANY_NATIVE_RECORD | g::IS_NATIVE_RECORD | g::IS_RECORD_ACCESSIBLE => {
+                self.no_native_record(a[0], a[1])
+            }
+            g::GET_RECORD_ELEMENTS | g::GET_RECORD_FIELD => self.no_native_record(a[0], a[1]),
+            g::PUT_RECORD => {
+                let what = if a[2].is_reg() { a[2] } else { a[1] };
+                self.ss(Op::Badrecord, &[what]);
+            }
             op => return Err(Fault::UnknownOpcode(op).into()),
         }
         Ok(1)
+    }
+
+    /// What an op on a native record comes to where `value` is none: the jump to its label, or the error if it has none.
+    fn no_native_record(&mut self, fail: Operand, value: Operand) {
+        match fail {
+            Operand::Label(0) => self.ss(Op::Badrecord, &[value]),
+            _ => self.e.op(Op::Jump, &[self.label(fail)]),
+        }
     }
 
     /// The op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never returns: as an op of the caller

@@ -52,6 +52,7 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             .map_err(|error| damaged(&error))?;
     }
     if specific {
+        purlin_runtime::bif::install();
         text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
     }
     let mut out = std::io::stdout().lock();

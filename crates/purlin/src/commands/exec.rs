@@ -1,11 +1,11 @@
 //! `exec -- COMMAND`: any command, with Purlin as the `erl`, `erlc` and `escript` on its `PATH`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::become_program;
+use super::become_program_named;
 use crate::context::Context;
-use crate::failure::{Failure, NOT_FOUND, USAGE};
+use crate::failure::{Failure, NOT_FOUND, USAGE, say};
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let args = match args {
@@ -18,7 +18,8 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             "purlin: exec needs a command: purlin exec -- COMMAND [ARGS]",
         ));
     };
-    let environment = context.environment_for_children(&context.otp()?)?;
+    let otp = context.otp()?;
+    let environment = context.environment_for_children(&otp)?;
     let found = if program.as_encoded_bytes().contains(&b'/') {
         Some(PathBuf::from(program))
     } else {
@@ -28,7 +29,11 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             .find(|path| is_executable(path))
     };
     match found {
-        Some(path) => Err(become_program(&path, args, &environment.0)),
+        Some(path) => {
+            warn_of_release(&path);
+            let name = name_for(&path, program, &otp.root);
+            Err(become_program_named(&path, name, args, &environment.0))
+        }
         None => {
             let program = program.to_string_lossy();
             Err(Failure::new(
@@ -36,6 +41,43 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
                 format!("purlin: {program}: command not found"),
             ))
         }
+    }
+}
+
+/// The name that a program sees as its own: what was typed, as from a shell. OTP's launchers (`dialyzer`, `typer`, `ct_run`) look
+/// for `erl` in the directory of that name before they look on the `PATH`, so these see no directory.
+fn name_for<'a>(path: &'a Path, typed: &'a OsStr, root: &Path) -> &'a OsStr {
+    let real = std::fs::canonicalize(path).unwrap_or_default();
+    let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
+    match path.file_name() {
+        Some(name) if real.starts_with(root) => name,
+        _ => typed,
+    }
+}
+
+/// A release that has its own emulator runs that, whatever the `PATH` says.
+fn warn_of_release(path: &Path) {
+    let real = std::fs::canonicalize(path).unwrap_or_default();
+    let Some(root) = real.parent().and_then(Path::parent) else {
+        return;
+    };
+    let Ok(entries) = std::fs::read_dir(root) else {
+        return;
+    };
+    // Installations of OTP have an `erl` there, and are asked for by name.
+    if !root.join("releases").is_dir() || root.join("bin/erl").exists() {
+        return;
+    }
+    let own = entries.flatten().any(|entry| {
+        entry.file_name().as_encoded_bytes().starts_with(b"erts-")
+            && is_executable(&entry.path().join("bin/beam.smp"))
+    });
+    if own {
+        say(format_args!(
+            "purlin: {} has an emulator of its own, and runs on that: make it with include_erts: false, or with what \
+             'purlin erts' makes",
+            root.display()
+        ));
     }
 }
 

@@ -29,7 +29,10 @@ pub fn help(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 
 pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {
     let mut text = format!("purlin {}\n", env!("CARGO_PKG_VERSION"));
-    if let Ok(otp) = context.otp() {
+    let otp = context.otp();
+    if otp.is_err() && context.names_otp() {
+        otp?;
+    } else if let Ok(otp) = otp {
         let root = otp.root.display();
         let _ = writeln!(
             text,

@@ -3,14 +3,15 @@
 
 mod disasm;
 mod elixir;
-mod erl;
+pub mod erl;
 mod erlc;
+mod erts;
 mod escript;
 mod exec;
 mod help;
 mod run;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -93,6 +94,12 @@ pub static COMMANDS: &[CommandRow] = &[
         exec::run,
     ),
     own(
+        "erts",
+        "DIR",
+        "a folder for include_erts of mix release and relx",
+        erts::run,
+    ),
+    own(
         "disasm",
         "FILE.beam",
         "show the code in a module file",
@@ -132,14 +139,15 @@ fn distance(a: &str, b: &str) -> usize {
     row[a.len()]
 }
 
-/// Turns this process into `program`.
-pub fn become_program(
+/// Turns this process into `program`, which sees `name` as the one it was called by.
+pub fn become_program_named(
     program: &Path,
+    name: &OsStr,
     args: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Failure {
     let mut command = Command::new(program);
-    command.args(args).env_clear();
+    command.arg0(name).args(args).env_clear();
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound {
@@ -155,6 +163,15 @@ pub fn become_program(
             reason(&error)
         ),
     )
+}
+
+/// Turns this process into `program`.
+pub fn become_program(
+    program: &Path,
+    args: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Failure {
+    become_program_named(program, program.as_os_str(), args, environment)
 }
 
 #[cfg(test)]

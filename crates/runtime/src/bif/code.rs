@@ -1,41 +1,23 @@
 //! Natives of the code server: loading, versions of modules, purging, what a module tells about itself.
-//!
-//! Native libraries can't be loaded; the modules whose libraries are part of stock's emulator are told that theirs
-//! is there, since their functions are natives here.
 
-use super::native_state;
 use crate::code::{self, FinishFailure, LoadFailure, Module, Prepared};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, filename, lazy_atoms, report};
+use crate::{bifs, lazy_atoms, report};
 use purlin_loader::{BeamFile, Fault};
+use purlin_native::{modules, native_state};
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock};
 
 lazy_atoms! {
     abort = "abort";
-    bad_lib = "bad_lib";
     duplicated = "duplicated";
     erts_code_purger = "erts_code_purger";
-    load_failed = "load_failed";
     native_addresses = "native_addresses";
     not_purged = "not_purged";
     prepare = "prepare";
     prepare_on_load = "prepare_on_load";
 }
-
-/// Modules whose native library is part of stock's emulator, and those whose library this one has a part of or all.
-const STATIC_LIBRARIES: &[&str] = &[
-    "asn1rt_nif",
-    "crypto",
-    "erl_tracer",
-    "prim_buffer",
-    "prim_file",
-    "prim_net",
-    "prim_socket",
-    "zlib",
-];
 
 /// What `prepare_loading/2` gives a reference to; empty once the module has been loaded.
 struct Handle(Mutex<Option<Prepared>>);
@@ -71,7 +53,7 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
             return Ok(cx.err(am::BADFILE));
         }
     };
-    let release = crate::options().otp.release.to_string();
+    let release = crate::options::current().otp.release.to_string();
     let text = fault.log_text(atom::name(module), &release);
     log(cx, &text);
     Ok(cx.err(am::BADFILE))
@@ -188,8 +170,9 @@ fn check_old_code_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
 fn check_process_code_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
     let module = need_atom(module)?;
     cx.bump(1 + cx.heap.stack_words() / 64);
-    Ok(Term::bool(code::purge::is_lingering(
-        module, &cx.heap, cx.bif_pc,
+    let pc = cx.bif_pc;
+    Ok(Term::bool(code::purge::process_is_lingering(
+        cx, module, pc,
     )))
 }
 /// Whether the process that runs is the runtime's own code purger, which asks every process before code goes.
@@ -197,7 +180,7 @@ fn is_purger(cx: &mut Cx) -> bool {
     let p = cx.process();
     // SAFETY: exports are never freed.
     let began = unsafe { p.initial_call.as_ref() };
-    p.pid().pid_data() < crate::system_processes()
+    p.pid().pid_data() < crate::process::system_processes()
         && began.is_some_and(|e| e.module == erts_code_purger())
 }
 fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
@@ -234,30 +217,22 @@ fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
 }
 
 fn is_static(module: Term) -> bool {
-    STATIC_LIBRARIES.contains(&atom::name(module))
+    modules::of(module).is_some_and(|m| m.is_library())
 }
-/// Natives that a module's own file has a body for, which a library replaces in stock.
+/// Functions that a module's own file has a body for, and a library replaces; those of libraries that are part of stock's
+/// emulator are natives here.
 fn library_functions(m: &Module) -> Vec<(Term, u32)> {
     if !is_static(m.name) {
-        return Vec::new();
+        return m.replaced().collect();
     }
     m.function_names()
         .filter(|&(f, a)| code::native(m.name, f, a).is_some())
         .collect()
 }
 
-/// Natives in place of functions that are Erlang code in their module's file: nobody is told of them.
-const IN_PLACE: &[(&str, &str)] = &[
-    ("binary", "bin_to_list"),
-    ("erlang", "alias"),
-    ("erlang", "max"),
-    ("erlang", "min"),
-];
-
 /// Whether a function is native to whoever asks: it has no code in its module's file.
 pub(super) fn is_native(m: Term, f: Term, arity: u32) -> bool {
-    let name = (atom::name(m), atom::name(f));
-    let in_place = IN_PLACE.contains(&name) && (name.1 != "alias" || arity == 0);
+    let in_place = code::native(m, f, arity).is_some_and(|(_, row)| row.traits.in_place);
     !in_place && !is_static(m) && code::is_builtin(m, f, arity)
 }
 
@@ -385,46 +360,40 @@ fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
     }
 }
 
-fn load_nif_2(cx: &mut Cx, [path, extra]: [Term; 2]) -> BifResult {
-    let Some(m) = code::module_at(cx.bif_pc) else {
-        let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
-        return lib_error(cx, bad_lib(), text);
-    };
-    // A binary may have zeros in it.
-    let path = match path.as_binary() {
-        Some(b) => Some(b.to_vec()),
-        None => path.is_list().then(|| filename::to_native(path)).flatten(),
-    };
-    let mut path = path.ok_or(Fail::Badarg)?;
-    if is_static(m.name) {
-        if atom::name(m.name) == "prim_socket" {
-            super::socket::on_load(extra);
-        }
-        return Ok(am::OK);
-    }
-    // A string in C.
-    path.truncate(path.iter().position(|&b| b == 0).unwrap_or(path.len()));
-    path.extend_from_slice(b".so");
-    let why = match std::fs::metadata(std::ffi::OsStr::from_bytes(&path)) {
-        Err(e) => {
-            let e = e.to_string();
-            let e = e.split(" (os error").next().unwrap_or_default();
-            format!("cannot open shared object file: {e}")
-        }
-        Ok(_) => "this runtime loads no native libraries".into(),
-    };
-    // Of the name every byte is a character.
-    let file: String = path.iter().map(|&b| b as char).collect();
-    let text = format!("Failed to load NIF library: '{file}: {why}'");
-    lib_error(cx, load_failed(), &text)
+/// Code isn't instrumented: what follows answers as an emulator without machine code does.
+fn coverage_support_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(am::FALSE)
 }
-fn lib_error(cx: &mut Cx, tag: Term, text: &str) -> BifResult {
-    let s = cx.string(text);
-    let e = cx.tuple(&[tag, s]);
-    Ok(cx.err(e))
+fn no_coverage_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Err(Fail::Badarg)
+}
+fn no_coverage_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
+    Err(Fail::Badarg)
+}
+fn no_coverage_2(_: &mut Cx, [_, _]: [Term; 2]) -> BifResult {
+    Err(Fail::Badarg)
+}
+
+/// No module is loaded with what a debugger needs.
+fn get_debug_info_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    if !module.is_atom() || code::current(module).is_none() {
+        return Err(Fail::Badarg);
+    }
+    Ok(atom::intern("none"))
+}
+fn debugger_supported_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(am::FALSE)
 }
 
 bifs! {
+    Plain "code":"coverage_support"/0 = coverage_support_0;
+    Plain "code":"get_coverage"/2 = no_coverage_2;
+    Plain "code":"get_coverage_mode"/0 = no_coverage_0;
+    Plain "code":"get_coverage_mode"/1 = no_coverage_1;
+    Plain "code":"reset_coverage"/1 = no_coverage_1;
+    Plain "code":"set_coverage_mode"/1 = no_coverage_1;
+    Plain "code":"get_debug_info"/1 = get_debug_info_1;
+    Plain "erl_debugger":"supported"/0 = debugger_supported_0;
     Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;
     Plain "erlang":"has_prepared_code_on_load"/1 = has_prepared_code_on_load_1;
     Plain "erlang":"finish_loading"/1 = finish_loading_1;
@@ -445,5 +414,4 @@ bifs! {
     Plain "erlang":"get_module_info"/2 = get_module_info_2;
     Plain "erts_internal":"beamfile_chunk"/2 = beamfile_chunk_2;
     Plain "erts_internal":"beamfile_module_md5"/1 = beamfile_module_md5_1;
-    Plain "erlang":"load_nif"/2 = load_nif_2;
 }

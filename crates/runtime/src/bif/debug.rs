@@ -3,16 +3,17 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
-use super::long::{self, leave_large};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
+use crate::sched::multi_scheduling;
 use crate::signal::{self, handle};
+use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
 use purlin_term::layout;
 use purlin_term::word::Subtag;
-use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, hash, region};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash, region};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -47,6 +48,12 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "process_info_args" {
         return Ok(super::process_info::all_items(cx));
     }
+    if word(item) == "monitoring_nodes" {
+        return Ok(purlin_dist::observers::list(cx));
+    }
+    if word(item) == "max_atom_out_cache_index" {
+        return Ok(Term::small(etf::encode::ATOM_SLOTS as i64 - 1));
+    }
     // As in a crash dump.
     if word(item) == "memory" {
         let mut l = NIL;
@@ -60,6 +67,17 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         return native_stack_left().map(|n| cx.uint(n)).ok_or(Fail::Badarg);
     }
     match item.as_tuple() {
+        Some(&[k, name]) if word(k) == "dist_ctrl" => {
+            Ok(purlin_dist::natives::controller_of(name).unwrap_or(am::FALSE))
+        }
+        Some(&[k, t]) if word(k) == "atom_out_cache_index" && t.is_atom() => {
+            let slot = etf::encode::atom_slot(t);
+            Ok(Term::small(slot as i64))
+        }
+        Some(&[k, name]) if word(k) == "connection_id" => {
+            let id = purlin_dist::natives::connection_of(name);
+            Ok(id.map_or(am::FALSE, |id| Term::small(id.into())))
+        }
         Some(&[k, t]) if word(k) == "binary_info" && t.as_bits().is_some() => {
             Ok(binary_info(cx, t))
         }
@@ -138,12 +156,17 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
                 .ok_or(Fail::Badarg)?;
             Ok(am::TRUE)
         }
-        // Memory is given back at once, and no work is put off between threads.
-        ("wait", "deallocations" | "thread_progress" | "aux_work") => Ok(am::OK),
+        // Memory is given back at once; destructors of resources are called between time slices.
+        ("wait", "deallocations" | "thread_progress" | "aux_work") => {
+            match purlin_kernel::later::all_done() {
+                true => Ok(am::OK),
+                false => Err(Fail::Again),
+            }
+        }
         ("binary_loop_limit" | "unicode_loop_limit", _) => {
             let limit = match word(item) {
-                "binary_loop_limit" => &long::BINARY,
-                _ => &long::UNICODE,
+                "binary_loop_limit" => &reschedule::BINARY,
+                _ => &reschedule::UNICODE,
             };
             let n = match word(value) {
                 "default" => 0,
@@ -171,6 +194,22 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
+        // No process runs for so many milliseconds.
+        ("block", _) => {
+            let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
+            let before = multi_scheduling::blocked();
+            multi_scheduling::block(true);
+            // Who blocks has the turn already.
+            let turn = match before {
+                true => None,
+                false => multi_scheduling::turn(|_| {}),
+            };
+            std::thread::sleep(Duration::from_millis(ms));
+            drop(turn);
+            multi_scheduling::block(before);
+            Ok(am::TRUE)
+        }
+        ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
         // What others ask for waits; the process itself collects when it must.
         ("gc_state", _) => {
             let on = value.as_bool().ok_or(Fail::Badarg)?;
@@ -332,7 +371,7 @@ fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: T
     };
     r.map_err(|e| {
         cx.exc.native = Some((atom::intern("erts_debug"), atom::intern(call.0)));
-        super::errors::with_args(cx, e, call.1)
+        purlin_native::errors::with_args(cx, e, call.1)
     })
 }
 
@@ -393,9 +432,12 @@ fn instructions_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 /// # Safety
 /// `t` is a boxed term in hand.
 unsafe fn parts(t: Term) -> (usize, impl Iterator<Item = Term>) {
-    let p = t.ptr();
-    let (from, to) = layout::term_range(p);
-    (layout::object_words(p), (from..to).map(move |i| *p.add(i)))
+    // SAFETY: by the contract of this function.
+    unsafe {
+        let p = t.ptr();
+        let (from, to) = layout::term_range(p);
+        (layout::object_words(p), (from..to).map(move |i| *p.add(i)))
+    }
 }
 
 fn is_empty_tuple(t: Term) -> bool {
@@ -417,7 +459,7 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 
 /// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_large(cx, "erts_debug", "size_shared", &[t], t)?;
+    dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
     let mut seen = HashSet::new();
     let mut counts = |p: *mut Term| {
         let literal = region::is_region_ptr(p) && super::persistent::is_literal(p);
@@ -455,7 +497,7 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 /// A copy in which what was shared is shared. Literals are copied if asked for.
 fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
-    leave_large(
+    dirty_if_large(
         cx,
         "erts_debug",
         "copy_shared",
@@ -535,8 +577,8 @@ crate::bifs! {
     Plain "erts_debug":"disassemble"/1 = disassemble_1;
     DirtyCpu "erts_debug":"dirty_cpu"/2 = dirty_cpu_2;
     DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
-    Plain "erts_debug":"size_shared"/1 = size_shared_1;
-    Plain "erts_debug":"copy_shared"/2 = copy_shared_2;
+    Plain "erts_debug":"size_shared"/1 = size_shared_1 [long];
+    Plain "erts_debug":"copy_shared"/2 = copy_shared_2 [long];
     Plain "erlang":"dt_put_tag"/1 = dt_put_tag_1;
     Plain "erlang":"dt_get_tag"/0 = dt_no_tag_0;
     Plain "erlang":"dt_get_tag_data"/0 = dt_no_tag_0;

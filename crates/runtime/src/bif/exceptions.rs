@@ -96,11 +96,11 @@ fn raise_3(cx: &mut Cx, [class, value, trace]: [Term; 3]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"error"/1 = error_1;
-    Plain "erlang":"error"/2 = error_2;
-    Plain "erlang":"error"/3 = error_3;
-    Plain "erlang":"exit"/1 = exit_1;
-    Plain "erlang":"throw"/1 = throw_1;
+    Plain "erlang":"error"/1 = error_1 [raises];
+    Plain "erlang":"error"/2 = error_2 [raises];
+    Plain "erlang":"error"/3 = error_3 [raises];
+    Plain "erlang":"exit"/1 = exit_1 [raises];
+    Plain "erlang":"throw"/1 = throw_1 [raises];
     Plain "erlang":"raise"/3 = raise_3;
     Plain "erlang":"nif_error"/1 = nif_error_1;
     Plain "erlang":"nif_error"/2 = nif_error_2;

@@ -1,14 +1,16 @@
 //! Natives that look at terms as such: hashes, kinds of terms, the insides of maps, sizes, and printing for
 //! debugging.
 
-use super::errors::badmap;
-use super::long::leave_large;
 use crate::cx::{BifResult, Cx, Fail};
+use purlin_native::errors::badmap;
+use purlin_native::reschedule::dirty_if_large;
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
+use purlin_term::release::{self, ORDERED_ITERATORS};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, compare, hash, layout};
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 
 /// A range of hashes, up to 2^32.
 fn range(t: Term) -> Result<u64, Fail> {
@@ -19,18 +21,18 @@ fn range(t: Term) -> Result<u64, Fail> {
 }
 fn phash_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    leave_large(cx, "erlang", "phash", &[t, n], t)?;
+    dirty_if_large(cx, "erlang", "phash", &[t, n], t)?;
     let n = modulus;
     let h = u64::from(hash::phash(t));
     Ok(cx.uint(h % n + 1))
 }
 fn phash2_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_large(cx, "erlang", "phash2", &[t], t)?;
+    dirty_if_large(cx, "erlang", "phash2", &[t], t)?;
     Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
 }
 fn phash2_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
-    leave_large(cx, "erlang", "phash2", &[t, n], t)?;
+    dirty_if_large(cx, "erlang", "phash2", &[t, n], t)?;
     let n = modulus;
     Ok(Term::small((u64::from(hash::phash2(t)) % n) as i64))
 }
@@ -118,9 +120,38 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     };
     // As many pairs as the time slice has room for.
     let max = (cx.reds / 4).max(1) as usize;
+    if path.is_list() && release::has(ORDERED_ITERATORS) && matches!(kind, NextKind::Iterator) {
+        return next_of_keys(cx, path, m, max);
+    }
     let (t, taken) = map::next(cx, path, m, kind, max).ok_or(Fail::Badarg)?;
     cx.bump(4 * taken);
     Ok(t)
+}
+
+/// The pairs of the first `max` of `keys` in a map, each with what follows it, as `{Key, Value, Next}`: `none` at the end, else
+/// the iterator of the keys that are left.
+fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
+    if !m.is_map() {
+        return Err(Fail::Badarg);
+    }
+    let mut pairs = Vec::new();
+    let mut left = keys;
+    while let Some((k, rest)) = left.as_cons()
+        && pairs.len() < max
+    {
+        pairs.push((k, map::get(m, k).ok_or(Fail::Badarg)?));
+        left = rest;
+    }
+    let mut next = match left.is_nil() {
+        true => atom::intern("none"),
+        false if left.is_list() => cx.cons(left, m),
+        false => return Err(Fail::Badarg),
+    };
+    cx.bump(4 * pairs.len());
+    for (k, v) in pairs.into_iter().rev() {
+        next = cx.tuple(&[k, v, next]);
+    }
+    Ok(next)
 }
 
 /// Words that a copy of `t` would take if nothing in it were shared, with literals counted too.
@@ -180,17 +211,18 @@ fn sub_binary_words(t: Term) -> usize {
 }
 
 fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    leave_large(cx, "erts_debug", "flat_size", &[t], t)?;
+    dirty_if_large(cx, "erts_debug", "flat_size", &[t], t)?;
     let n = flat_words(t);
     cx.bump(n / 64);
     Ok(Term::small(n as i64))
 }
 
-/// Writes for people to see; nobody can be told where that fails. Lines end as on a terminal in raw mode, wherever
-/// the output goes. The descriptor may have been made non-blocking by a port on it.
+/// Writes for people to see. Lines end as on a terminal in raw mode, wherever the output goes.
 fn show(fd: i32, text: &str) {
-    let text = text.replace('\n', "\r\n");
-    let mut left = text.as_bytes();
+    put(fd, text.replace('\n', "\r\n").as_bytes());
+}
+/// Nobody can be told where that fails. The descriptor may have been made non-blocking by a port on it.
+fn put(fd: i32, mut left: &[u8]) {
     while !left.is_empty() {
         // SAFETY: a pointer to that many bytes.
         let n = unsafe { libc::write(fd, left.as_ptr().cast(), left.len()) };
@@ -225,7 +257,8 @@ fn debug_display_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     show(libc::STDOUT_FILENO, &s);
     Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
 }
-fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+/// The characters of a list, as UTF-8.
+fn characters(l: Term) -> Result<String, Fail> {
     let mut it = l.list_iter();
     let mut s = String::new();
     for x in it.by_ref() {
@@ -235,8 +268,50 @@ fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    show(libc::STDERR_FILENO, &s);
+    Ok(s)
+}
+fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    show(libc::STDERR_FILENO, &characters(l)?);
     Ok(am::TRUE)
+}
+/// `stdin` is the terminal, whatever standard input is.
+fn display_string_2(cx: &mut Cx, [device, text]: [Term; 2]) -> BifResult {
+    let bytes = match text.as_binary() {
+        Some(bytes) => bytes.to_vec(),
+        None => characters(text)?.into_bytes(),
+    };
+    let name = if device.is_atom() {
+        atom::name(device)
+    } else {
+        ""
+    };
+    match name {
+        "stdout" => put(libc::STDOUT_FILENO, &bytes),
+        "stderr" => put(libc::STDERR_FILENO, &bytes),
+        "stdin" => {
+            let terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty");
+            let terminal = match terminal {
+                Ok(t) => t,
+                Err(e) => {
+                    let reason = crate::posix::errno_atom(crate::posix::errno_of(&e));
+                    return Err(cx.badarg_cause(reason));
+                }
+            };
+            put(terminal.as_raw_fd(), &bytes);
+        }
+        _ => return Err(Fail::Badarg),
+    }
+    Ok(am::TRUE)
+}
+/// The text that `display/1` writes, of so many characters or a few more.
+fn term_to_string_2(cx: &mut Cx, [t, limit]: [Term; 2]) -> BifResult {
+    let limit = match limit.as_small() {
+        Some(n) if n > 0 => n as usize,
+        _ if limit == am::UNDEFINED => usize::MAX,
+        _ => return Err(Fail::Badarg),
+    };
+    let s = format_term(t, Style::Display, limit);
+    Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
 }
 fn display_nl_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
     show(libc::STDERR_FILENO, "\n");
@@ -244,9 +319,9 @@ fn display_nl_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 crate::bifs! {
-    Plain "erlang":"phash"/2 = phash_2;
-    Plain "erlang":"phash2"/1 = phash2_1;
-    Plain "erlang":"phash2"/2 = phash2_2;
+    Plain "erlang":"phash"/2 = phash_2 [long];
+    Plain "erlang":"phash2"/1 = phash2_1 [long];
+    Plain "erlang":"phash2"/2 = phash2_2 [long];
     Plain "erts_internal":"cmp_term"/2 = cmp_term_2;
     Plain "erts_internal":"term_type"/1 = term_type_1;
     Plain "erts_internal":"map_to_tuple_keys"/1 = map_to_tuple_keys_1;
@@ -254,9 +329,11 @@ crate::bifs! {
     Plain "erts_internal":"map_next"/3 = map_next_3;
     Plain "erts_debug":"map_info"/1 = map_info_1;
     Plain "erts_debug":"same"/2 = same_2;
-    Plain "erts_debug":"flat_size"/1 = flat_size_1;
+    Plain "erts_debug":"flat_size"/1 = flat_size_1 [long];
     Plain "erts_debug":"display"/1 = debug_display_1;
     Plain "erlang":"display"/1 = display_1;
     Plain "erlang":"display_string"/1 = display_string_1;
+    Plain "erlang":"display_string"/2 = display_string_2;
+    Plain "erts_internal":"term_to_string"/2 = term_to_string_2;
     Plain "erlang":"display_nl"/0 = display_nl_0;
 }

@@ -3,9 +3,9 @@
 //! `purlin:limit(Name)` tells one, `purlin:set_limit(Name, Value)` sets it and tells what it was, and `purlin:limits()` is
 //! all of them. The flags `+F…` set them at start. What is under way may still go by the value before.
 
-use super::gather;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};
+use purlin_term::iolist;
 use purlin_term::layout::{heap_bin_limit, set_heap_bin_limit};
 use purlin_term::{Alloc, Term, atom, gc};
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ type Row = (&'static str, fn() -> usize, fn(usize));
 /// All of them. 0 for `region` is never.
 const LIMITS: &[Row] = &[
     // Parts of an I/O list of fewer bytes are copied together with their neighbours when it is written.
-    ("merge", gather::small_limit, gather::set_small_limit),
+    ("merge", iolist::small_limit, iolist::set_small_limit),
     // Most parts that one system call is given.
-    ("iov", gather::max_parts, gather::set_max_parts),
+    ("iov", iolist::max_parts, iolist::set_max_parts),
     // Bytes that are copied together before they are written.
-    ("scratch", gather::scratch_bytes, gather::set_scratch_bytes),
+    ("scratch", iolist::scratch_bytes, iolist::set_scratch_bytes),
     // Binaries of more bytes are made off the heap, and counted.
     ("refc", heap_bin_limit, set_heap_bin_limit),
     // Words from which on a term is shared when it is sent.
@@ -37,14 +37,13 @@ fn set_leave(n: usize) {
 }
 
 fn region() -> usize {
-    match signal::share::THRESHOLD.load(Ordering::Relaxed) {
+    match signal::share::asked_threshold() {
         usize::MAX => 0,
         n => n,
     }
 }
 fn set_region(n: usize) {
-    let n = if n == 0 { usize::MAX } else { n };
-    signal::share::THRESHOLD.store(n, Ordering::Relaxed);
+    signal::share::set_threshold(n);
 }
 
 fn row(name: Term) -> Result<&'static Row, Fail> {

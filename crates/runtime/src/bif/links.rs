@@ -3,32 +3,73 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{AliasMode, Link, Monitor, Peer, RefKey, Target};
 use crate::process::registry;
-use crate::signal::handle::{ref_key, send_demonitor};
-use crate::signal::send::{self, push, push_or_free};
+use crate::signal::handle::ref_key;
+use crate::signal::send::{self, Destination, push, push_or_free};
 use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, ids, lazy_atoms};
+use purlin_dist::signals as remote;
+use purlin_native::errors::with_args;
+use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::release::{self, EXIT_BY_ALIAS};
 use purlin_term::{Alloc, NIL, Term, am, node};
 
 lazy_atoms! {
-    a_process = "process"; a_port = "port"; a_time_offset = "time_offset"; a_noproc = "noproc";
-    a_noconnection = "noconnection"; a_flush = "flush"; a_info = "info"; a_alias = "alias"; a_tag = "tag";
-    a_explicit_unalias = "explicit_unalias"; a_demonitor = "demonitor"; a_reply_demonitor = "reply_demonitor";
-    a_reply = "reply"; a_clock_service = "clock_service"; a_badtype = "badtype";
+    a_reply_demonitor = "reply_demonitor";
+    a_erts_internal = "erts_internal"; a_dynamic_node_name = "dynamic_node_name";
+    a_priority = "priority"; a_reply = "reply"; a_clock_service = "clock_service"; a_badtype = "badtype";
+}
+
+/// `exit(Port, Reason)`
+fn port_exit_2(cx: &mut Cx, port: Term, reason: Term) -> BifResult {
+    if let Some(p) = crate::port::find(port) {
+        let _ = crate::port::exit(&p, cx.self_pid(), reason);
+    }
+    Ok(am::TRUE)
+}
+/// `link(Port)`
+fn port_link(cx: &mut Cx, port: Term) -> BifResult {
+    let me = cx.self_pid();
+    if crate::port::link(port, me) {
+        let link = crate::process::ext::Link { unlinking: 0 };
+        cx.process()
+            .ext_mut()
+            .links
+            .insert(crate::process::ext::Peer::of(port), link);
+        crate::trace::tie(cx.process(), crate::trace::Tie::Link, port);
+        return Ok(am::TRUE);
+    }
+    if cx.process().has(crate::process::TRAP_EXIT) {
+        crate::signal::send_with(me, |b| b.tuple(&[am::EXIT_UC, port, am::NOPROC]));
+        return Ok(am::TRUE);
+    }
+    Err(cx.error(am::NOPROC))
+}
+/// `unlink(Port)`
+fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
+    let me = cx.self_pid();
+    crate::port::unlink(port, me);
+    let linked = cx.process().ext().is_some_and(|e| {
+        e.links
+            .remove(&crate::process::ext::Peer::of(port))
+            .is_some()
+    });
+    if linked {
+        crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
+    }
+    Ok(am::TRUE)
 }
 
 fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
-        return crate::port_link(cx, to);
+        return port_link(cx, to);
     }
     if !to.is_pid() {
         return Err(Fail::Badarg);
     }
     if !to.is_local_pid() {
-        // No node is connected.
-        let own = OwnedTerm::copy_of(to);
-        return exit_or_message(cx, own, a_noconnection());
+        return remote::link(cx, to);
     }
     if to == me {
         return Ok(am::TRUE);
@@ -46,29 +87,25 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
             e.links.remove(&Peer::of(to));
         }
         if cx.process().has(crate::process::TRAP_EXIT) {
-            let msg = cx.tuple(&[am::EXIT_UC, to, a_noproc()]);
+            let msg = cx.tuple(&[am::EXIT_UC, to, am::NOPROC]);
             send::send(me, msg);
             return Ok(am::TRUE);
         }
-        return Err(cx.error(a_noproc()));
+        return Err(cx.error(am::NOPROC));
     }
     crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     Ok(am::TRUE)
 }
 
-/// The exit signal of a link that can't be made.
-fn exit_or_message(cx: &mut Cx, from: OwnedTerm, reason: Term) -> BifResult {
-    let me = cx.self_pid();
-    send::exit_signal(from.term(), me, reason);
-    Ok(am::TRUE)
-}
-
 fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     if to.is_local_port() {
-        return crate::port_unlink(cx, to);
+        return port_unlink(cx, to);
     }
     if !to.is_pid() {
         return Err(Fail::Badarg);
+    }
+    if !to.is_local_pid() {
+        return remote::unlink(cx, to);
     }
     let me = cx.self_pid();
     // Told apart are the requests for one link: not all bits are needed. 0 is none.
@@ -100,16 +137,16 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     Ok(am::TRUE)
 }
 
-fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
+fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
-        return crate::port_exit_2(cx, to, reason);
+        return port_exit_2(cx, to, reason);
     }
     if !to.is_pid() {
         return Err(Fail::Badarg);
     }
     if !to.is_local_pid() {
-        return Ok(am::TRUE);
+        return remote::exit(cx, to, reason);
     }
     let (reason, _held) = crate::signal::share::share(cx, reason);
     send::exit_signal(me, to, reason);
@@ -121,6 +158,66 @@ fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
         }
     }
     Ok(am::TRUE)
+}
+
+/// Options of signals. Whether one has priority matters where it goes by an alias that gives it any; there are none here.
+fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<(), Fail> {
+    let mut it = args[args.len() - 1].list_iter();
+    let sound = it.by_ref().all(|o| o == a_priority());
+    if sound && it.tail().is_nil() {
+        return Ok(());
+    }
+    let f = cx.badarg_cause(am::BADOPT);
+    Err(with_args(cx, f, args))
+}
+/// Sends an exit signal to the process that made an alias, if the alias is active when the signal arrives.
+fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term) {
+    let me = cx.self_pid();
+    let Some(k) = ref_key(alias) else { return };
+    let reason = OwnedTerm::copy_of(reason);
+    send::run_in(
+        pid,
+        Box::new(move |cx| {
+            let active = cx.and_then(|cx| cx.process().ext()).is_some_and(|e| {
+                let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
+                if made == Some(true) {
+                    e.rare().map(|r| r.aliases.remove(&k));
+                }
+                let monitor = e.monitors.get_mut(&k);
+                made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None)
+            });
+            if active {
+                send::exit_signal(me, pid, reason.term());
+            }
+        }),
+    );
+}
+/// Since OTP 28 an alias may be named too: the signal affects the process as long as it is active.
+fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
+    if to.is_ref() && release::has(EXIT_BY_ALIAS) {
+        return Ok(match send::destination(to) {
+            Destination::Alias(pid) => {
+                exit_by_alias(cx, pid, to, reason);
+                am::TRUE
+            }
+            _ => am::TRUE,
+        });
+    }
+    exit_process(cx, [to, reason])
+}
+fn exit_3(cx: &mut Cx, [to, reason, options]: [Term; 3]) -> BifResult {
+    if !to.is_pid() && !to.is_port() && !to.is_ref() {
+        return Err(Fail::Badarg);
+    }
+    signal_options(cx, &[to, reason, options])?;
+    exit_2(cx, [to, reason])
+}
+fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
+    if !to.is_pid() && !to.is_port() {
+        return Err(Fail::Badarg);
+    }
+    signal_options(cx, &[to, options])?;
+    link_1(cx, [to])
 }
 
 struct MonitorOptions {
@@ -136,17 +233,17 @@ fn options(l: Term) -> Option<MonitorOptions> {
     let mut it = l.list_iter();
     for t in it.by_ref() {
         let &[k, v] = t.as_tuple()? else { return None };
-        if k == a_alias() {
-            o.alias = if v == a_explicit_unalias() {
+        if k == am::ALIAS {
+            o.alias = if v == am::EXPLICIT_UNALIAS {
                 AliasMode::Explicit
-            } else if v == a_demonitor() {
+            } else if v == am::DEMONITOR {
                 AliasMode::Demonitor
             } else if v == a_reply_demonitor() {
                 AliasMode::ReplyDemonitor
             } else {
                 return None;
             };
-        } else if k == a_tag() {
+        } else if k == am::TAG {
             o.tag = Some(Box::new(OwnedTerm::copy_of(v)));
         } else {
             return None;
@@ -157,7 +254,7 @@ fn options(l: Term) -> Option<MonitorOptions> {
 
 fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult {
     let me = cx.self_pid();
-    if kind == a_time_offset() {
+    if kind == am::TIME_OFFSET {
         if what != a_clock_service() {
             return Err(Fail::Badarg);
         }
@@ -165,8 +262,8 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         add(cx, k, Target::Clock, o);
         return Ok(t);
     }
-    let port = kind == a_port();
-    if !port && kind != a_process() {
+    let port = kind == am::PORT;
+    if !port && kind != am::PROCESS {
         return Err(cx.badarg_cause(a_badtype()));
     }
     // Name and local identifier.
@@ -180,13 +277,13 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         }
         if nd != node::this_name() {
             if !port {
-                return remote(cx, what, o);
+                return monitor_remote(cx, what, o);
             }
             return Err(Fail::Badarg);
         }
         (registry::whereis(n), Some((n, nd)))
     } else if !port && what.is_pid() {
-        return remote(cx, what, o);
+        return monitor_remote(cx, what, o);
     } else {
         return Err(Fail::Badarg);
     };
@@ -204,7 +301,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     };
     let Some(to) = target else {
         add(cx, k, Target::Clock, o);
-        send::monitor_down(me, r, kind, object, a_noproc());
+        send::monitor_down(me, r, kind, object, am::NOPROC);
         return Ok(r);
     };
     // Nobody watches itself, and such a reference is no alias either.
@@ -217,8 +314,8 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     };
     add(cx, k, stored, o);
     if port {
-        if !crate::port_monitor(to, r, me, name.map_or(NIL, |n| n.0)) {
-            send::monitor_down(me, r, kind, object, a_noproc());
+        if !crate::port::monitor(to, me, r, name.map_or(NIL, |n| n.0)) {
+            send::monitor_down(me, r, kind, object, am::NOPROC);
         }
         return Ok(r);
     }
@@ -227,7 +324,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     unsafe {
         if !push(to, s) {
             Signal::free(s);
-            send::monitor_down(me, r, kind, object, a_noproc());
+            send::monitor_down(me, r, kind, object, am::NOPROC);
         }
     }
     Ok(r)
@@ -251,13 +348,22 @@ fn add(cx: &mut Cx, k: RefKey, target: Target, o: MonitorOptions) {
         .insert(k, Monitor::new(target, o.alias, o.tag));
 }
 
-/// What is on a node that isn't connected is down at once.
-fn remote(cx: &mut Cx, what: Term, o: MonitorOptions) -> BifResult {
-    let me = cx.self_pid();
-    let (k, r) = new_ref(cx, o.alias);
-    add(cx, k, Target::Clock, o);
-    send::monitor_down(me, r, a_process(), what, a_noconnection());
-    Ok(r)
+fn monitor_remote(cx: &mut Cx, what: Term, o: MonitorOptions) -> BifResult {
+    let of_none = remote::node_of(what) == Some(am::NONODE_AT_NOHOST);
+    if what.is_tuple() && !of_none && !is_alive(cx) {
+        return Err(Fail::Badarg);
+    }
+    let r = new_ref(cx, o.alias);
+    remote::monitor(cx, what, r, o.alias, o.tag)
+}
+
+/// Whether this node has a name, or waits for another node to give it one.
+pub fn is_alive(cx: &mut Cx) -> bool {
+    if node::is_alive() {
+        return true;
+    }
+    let key = cx.tuple(&[a_erts_internal(), a_dynamic_node_name()]);
+    super::persistent::get(cx, key).is_some()
 }
 
 fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
@@ -291,10 +397,10 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     };
     if m.alias() == AliasMode::Explicit {
         e.aliases.insert(k, false);
+    } else {
+        aliases::ended(|| k.numbers());
     }
-    if let Target::Local(to) | Target::Named(to, _) = m.target() {
-        send_demonitor(me, to, r);
-    }
+    handle::end_monitor(me, &m, r);
     Ok(true)
 }
 
@@ -306,9 +412,9 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     let (mut do_flush, mut info) = (false, false);
     let mut it = opts.list_iter();
     for o in it.by_ref() {
-        if o == a_flush() {
+        if o == am::FLUSH {
             do_flush = true;
-        } else if o == a_info() {
+        } else if o == am::INFO {
             info = true;
         } else {
             return Err(Fail::Badarg);
@@ -348,7 +454,7 @@ fn alias_1(cx: &mut Cx, [opts]: [Term; 1]) -> BifResult {
     for o in it.by_ref() {
         if o == a_reply() {
             once = true;
-        } else if o == a_explicit_unalias() {
+        } else if o == am::EXPLICIT_UNALIAS {
             once = false;
         } else {
             return Err(Fail::Badarg);
@@ -372,11 +478,13 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
         return Ok(am::FALSE);
     };
     if e.rare().is_some_and(|r| r.aliases.remove(&k).is_some()) {
+        aliases::ended(|| k.numbers());
         return Ok(am::TRUE);
     }
     Ok(match e.monitors.get_mut(&k) {
         Some(m) if m.alias() != AliasMode::None => {
             m.set_alias(AliasMode::None);
+            aliases::ended(|| k.numbers());
             am::TRUE
         }
         _ => am::FALSE,
@@ -388,11 +496,14 @@ bifs! {
     Plain "erlang":"unlink"/1 = unlink_1;
     Plain "erlang":"exit"/2 = exit_2;
     Plain "erlang":"exit_signal"/2 = exit_2;
+    Plain "erlang":"exit_signal"/3 = exit_3;
+    Plain "erlang":"exit"/3 = exit_3;
+    Plain "erlang":"link"/2 = link_2;
     Plain "erlang":"monitor"/2 = monitor_2;
     Plain "erlang":"monitor"/3 = monitor_3;
     Plain "erlang":"demonitor"/1 = demonitor_1;
     Plain "erlang":"demonitor"/2 = demonitor_2;
-    Plain "erlang":"alias"/0 = alias_0;
+    Plain "erlang":"alias"/0 = alias_0 [in_place];
     Plain "erlang":"alias"/1 = alias_1;
     Plain "erlang":"unalias"/1 = unalias_1;
 }

@@ -6,14 +6,14 @@
 //! that has allocators of its own; here one message comes, with everything.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, code, hooks, lazy_atoms, process, signal, timer};
-use purlin_term::{Alloc, NIL, Term, am, atom, bin, gc, region};
+use crate::{bifs, code, lazy_atoms, process, signal, timer};
+use purlin_term::{Alloc, NIL, Term, am, atom, bin, blocks, gc, region};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 lazy_atoms! {
     mbcs = "mbcs";
     sbcs = "sbcs";
-    blocks = "blocks";
+    blocks_ = "blocks";
     carriers_size = "carriers_size";
     fix_types = "fix_types";
     proc_ = "proc";
@@ -34,11 +34,23 @@ const KINDS: &[&str] = &[
     "driver_alloc",
 ];
 
+/// The allocator beneath those.
+const SEGMENTS: &str = "mseg_alloc";
+
+/// An allocator that is asked for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Place in [`KINDS`].
+    Kind(usize),
+    System,
+    Segments,
+}
+
 /// The most that was seen of each kind when somebody asked.
 static PEAKS: [AtomicUsize; KINDS.len()] = [const { AtomicUsize::new(0) }; KINDS.len()];
 
 /// What memory is used for, in bytes.
-pub struct Usage {
+pub(crate) struct Usage {
     pub total: usize,
     /// Heaps and control blocks of processes.
     pub processes: usize,
@@ -103,7 +115,7 @@ fn allocated() -> usize {
 }
 
 /// What memory is used for now.
-pub fn usage() -> Usage {
+pub(crate) fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
     // Processes come to be between the two looks at the table.
     let live = (process::table().live() * process::table::CELL_BYTES).min(cells);
@@ -118,7 +130,7 @@ pub fn usage() -> Usage {
         atom: names + table,
         binary: bin::total_bytes(),
         code: code_bytes(),
-        ets: hooks::ets_totals().1,
+        ets: crate::ets::totals().1,
         regions,
     }
 }
@@ -141,6 +153,53 @@ fn kind_bytes(u: &Usage, kind: &str) -> usize {
 fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term {
     let n = [x, y, z].map(|n| Term::small(n as i64));
     a.tuple(&[key, n[0], n[1], n[2]])
+}
+
+/// What the mapped blocks of heaps come to, as stock tells of its allocator of segments: one instance, which keeps freed
+/// blocks for a while.
+fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
+    let s = &blocks::SEGMENTS;
+    let get = |n: &AtomicUsize| n.load(Ordering::Relaxed);
+    let bytes = blocks::mapped_bytes();
+    let most_bytes = get(&s.most_bytes).max(bytes);
+    let size = three(
+        a,
+        atom::intern("segments_size"),
+        [bytes, most_bytes, most_bytes],
+    );
+    if detail != Detail::All {
+        return a.list(&[size]);
+    }
+    let none = a.tuple(&[options(), NIL]);
+    let pair = |a: &mut A, k: &str, v: Term| a.tuple(&[atom::intern(k), v]);
+    let number = |n: usize| Term::small(n as i64);
+    let name = b"all memory".map(|c| number(c.into()));
+    let name = a.list(&name);
+    let name = pair(a, "name", name);
+    let cached = pair(a, "cached_segments", number(blocks::kept_blocks()));
+    let hits = pair(a, "cache_hits", number(get(&s.hits)));
+    let most = get(&s.most);
+    let in_use = three(a, atom::intern("segments"), [s.in_use(), most, most]);
+    let mark = pair(a, "segments_watermark", number(most));
+    let status = a.list(&[cached, hits, in_use, mark, size]);
+    let status = pair(a, "status", status);
+    let calls = [
+        ("mseg_alloc", get(&s.taken)),
+        ("mseg_dealloc", get(&s.freed)),
+        ("mseg_create", get(&s.created)),
+        ("mseg_destroy", get(&s.destroyed)),
+        ("mseg_recreate", get(&s.resized)),
+    ];
+    // Billions, and what is above those.
+    let calls = calls.map(|(k, n)| {
+        let (giga, rest) = (n / 1_000_000_000, n % 1_000_000_000);
+        a.tuple(&[atom::intern(k), number(giga), number(rest)])
+    });
+    let calls = a.list(&calls);
+    let calls = pair(a, "calls", calls);
+    let kind = a.list(&[name, status, calls]);
+    let kind = pair(a, "memkind", kind);
+    a.list(&[none, kind])
 }
 
 /// How much to tell.
@@ -168,7 +227,7 @@ fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, bytes: usize, detail: Detail) 
         parts.push(a.tuple(&[fix_types(), cells]));
     }
     let pool = |a: &mut A, list: Term, n: [usize; 3]| {
-        let b = a.tuple(&[blocks(), list]);
+        let b = a.tuple(&[blocks_(), list]);
         let s = three(a, carriers_size(), n);
         a.list(&[b, s])
     };
@@ -196,7 +255,9 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
     let known = |k: Term| k.is_atom().then(|| atom::name(k));
     if t.len() == 2 && detail != Detail::Memory {
         let mut all = t[1].list_iter();
-        let valid = |k: Term| known(k).is_some_and(|k| KINDS.contains(&k) || k == "sys_alloc");
+        let valid = |k: Term| {
+            known(k).is_some_and(|k| KINDS.contains(&k) || k == "sys_alloc" || k == SEGMENTS)
+        };
         let ok = if t[1].is_atom() {
             valid(t[1])
         } else {
@@ -220,8 +281,9 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
     for k in it.by_ref() {
         let k = known(k).ok_or(Fail::Badarg)?;
         match KINDS.iter().position(|n| *n == k) {
-            Some(i) => wanted.push(Some(i)),
-            None if k == "sys_alloc" => wanted.push(None),
+            Some(i) => wanted.push(Wanted::Kind(i)),
+            None if k == "sys_alloc" => wanted.push(Wanted::System),
+            None if k == SEGMENTS => wanted.push(Wanted::Segments),
             None => return Err(Fail::Badarg),
         }
     }
@@ -234,12 +296,19 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
         let mut list = Vec::new();
         for w in &wanted {
             list.push(match *w {
-                Some(i) => {
+                Wanted::Segments => {
+                    let parts = segments(a, detail);
+                    a.tuple(&[atom::intern(SEGMENTS), Term::small(0), parts])
+                }
+                Wanted::Kind(i) => {
                     let bytes = kind_bytes(&u, KINDS[i]);
                     let parts = answer(a, i, bytes, detail);
                     a.tuple(&[atom::intern(KINDS[i]), Term::small(0), parts])
                 }
-                None => {
+                Wanted::System if detail != Detail::All => {
+                    a.tuple(&[atom::intern("sys_alloc"), Term::small(0), NIL])
+                }
+                Wanted::System => {
                     let m = a.tuple(&[atom::intern("m"), atom::intern("libc")]);
                     let e = a.tuple(&[atom::intern("e"), am::TRUE]);
                     let l = a.list(&[e, m]);
@@ -263,10 +332,11 @@ pub fn names(cx: &mut Cx) -> Term {
 }
 
 /// `allocator`: which library allocates, its version, and the kinds that are told apart.
-pub fn allocator(cx: &mut Cx) -> Term {
+pub(crate) fn allocator(cx: &mut Cx) -> Term {
     let (library, version) = library(cx);
     let mut kinds: Vec<Term> = vec![atom::intern("sys_alloc")];
     kinds.extend(KINDS.iter().map(|n| atom::intern(n)));
+    kinds.push(atom::intern(SEGMENTS));
     let kinds = cx.list(&kinds);
     let e = cx.tuple(&[atom::intern("e"), am::TRUE]);
     let m = cx.tuple(&[atom::intern("m"), atom::intern("libc")]);
@@ -293,7 +363,7 @@ fn library(_: &mut Cx) -> (Term, Term) {
 }
 
 /// `allocated_areas`: parts that are counted under other names.
-pub fn areas(cx: &mut Cx) -> Term {
+pub(crate) fn areas(cx: &mut Cx) -> Term {
     let (names, table) = atom::bytes();
     let (_, slots) = process::table().bytes();
     let (_, timers) = timer::message::usage();

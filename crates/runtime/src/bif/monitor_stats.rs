@@ -14,6 +14,7 @@ lazy_atoms! {
     large_heap = "large_heap";
     long_schedule = "long_schedule";
     long_gc = "long_gc";
+    legacy = "legacy";
 }
 
 /// The least heap that is called large, in words.
@@ -105,6 +106,20 @@ fn system_monitor_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
     set(cx, pid, list)
 }
 
+/// Since OTP 28 it belongs to a session: `legacy` is the one of the functions above.
+fn session_system_monitor_1(cx: &mut Cx, [session]: [Term; 1]) -> BifResult {
+    if session != legacy() {
+        return Err(Fail::Badarg);
+    }
+    system_monitor_0(cx, [])
+}
+fn session_system_monitor_3(cx: &mut Cx, [session, pid, list]: [Term; 3]) -> BifResult {
+    if session != legacy() {
+        return Err(Fail::Badarg);
+    }
+    set(cx, pid, list)
+}
+
 /// `{Pid, Options}`, or `undefined`.
 fn profile_term(cx: &mut Cx, p: Profile) -> Term {
     if p.to == 0 {
@@ -164,6 +179,8 @@ bifs! {
     Plain "erlang":"system_monitor"/0 = system_monitor_0;
     Plain "erlang":"system_monitor"/1 = system_monitor_1;
     Plain "erlang":"system_monitor"/2 = system_monitor_2;
+    Plain "erts_internal":"system_monitor"/1 = session_system_monitor_1;
+    Plain "erts_internal":"system_monitor"/3 = session_system_monitor_3;
     Plain "erlang":"system_profile"/0 = system_profile_0;
     Plain "erlang":"system_profile"/2 = system_profile_2;
 }

@@ -19,7 +19,8 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::graph::Graph;
-use purlin_term::heap::{Heap, OffHeap};
+use purlin_term::heap::Heap;
+use purlin_term::off_heap::OffHeap;
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
 use purlin_term::{Alloc, Term, am, compare, etf, hash, map};
 use std::collections::BTreeMap;
@@ -291,7 +292,7 @@ impl Entry {
 }
 
 /// Whether `p`, which points into a region, points into a literal: of a module, or a value that is in the table.
-pub fn is_literal(p: *const Term) -> bool {
+pub(crate) fn is_literal(p: *const Term) -> bool {
     if is_counted_ptr(p) {
         return region_of(p).is_some_and(|r| r.is_literal());
     }
@@ -379,6 +380,20 @@ fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
+/// As [`put_2`], but a key that has another value keeps it.
+fn put_new_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
+    let t = table();
+    let mut w = t.lock();
+    match t.find(key) {
+        Some((_, old)) if compare::eq_exact(old, value) => Ok(am::OK),
+        Some(_) => Err(Fail::Badarg),
+        None => {
+            put(cx, &mut w, key, value);
+            Ok(am::OK)
+        }
+    }
+}
+
 /// How a term looks.
 fn external(t: Term) -> Vec<u8> {
     etf::encode(t, etf::encode::Options::default())
@@ -428,7 +443,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
     w.live += 1;
 }
 
-fn get(cx: &mut Cx, key: Term) -> Option<Term> {
+pub fn get(cx: &mut Cx, key: Term) -> Option<Term> {
     let (e, v) = table().find(key)?;
     // Erased meanwhile: the key may have another value, or another entry, by now.
     e.hold(cx, v).or_else(|| get(cx, key))
@@ -497,6 +512,7 @@ fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
 
 crate::bifs! {
     Plain "persistent_term":"put"/2 = put_2;
+    Plain "persistent_term":"put_new"/2 = put_new_2;
     Plain "persistent_term":"get"/0 = get_0;
     Plain "persistent_term":"get"/1 = get_1;
     Plain "persistent_term":"get"/2 = get_2;

@@ -1,13 +1,13 @@
 //! Natives on ports, of modules `erlang` and `erts_internal`. Those of `erts_internal` answer with an atom where
 //! `erlang` raises an error by that name.
 
-use crate::bif::iolist::{self, IoWalk, Piece};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::{self, How, Outcome, Port};
 use crate::process::ext::{Link, Peer};
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Signal};
 use crate::{bifs, code, lazy_atoms};
+use purlin_natives::iolist::{self, IoWalk, Piece};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::sync::Arc;
 
@@ -102,12 +102,12 @@ fn measure_output_4(cx: &mut Cx, [p, rest, size, all]: [Term; 4]) -> BifResult {
 /// `purlin:begin_output(Port, List, Size)`: what `port_command` becomes for a long list.
 fn begin_output_3(cx: &mut Cx, [p, all, size]: [Term; 3]) -> BifResult {
     let size = size.as_small().ok_or(Fail::Badarg)? as usize;
-    match port::begin_parts(cx, p, size)? {
-        Outcome::Done => {
+    match port::begin_parts(cx, p, all, size)? {
+        Some(rest) => {
             let target = code::export(purlin(), continue_output(), 2);
-            Err(cx.trap(target, &[p, all]))
+            Err(cx.trap(target, &[p, rest]))
         }
-        _ => Ok(am::BADARG),
+        None => Ok(am::BADARG),
     }
 }
 

@@ -1,38 +1,35 @@
 //! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
 
+use crate::collect::Collect;
+use crate::collect::{Also, Sweep};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-use crate::process::collect::{Also, Sweep};
+use crate::lifecycle::spawn::{self, Reply, SpawnError};
 use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
-use crate::process::spawn::{self, Reply, SpawnError};
-use crate::process::state::{Priority, QUIET, SUSPENDED};
+use crate::process::saved;
+use crate::process::state::Priority;
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
 use crate::signal::send::{self, Destination};
-use crate::signal::{handle, mailbox};
-use crate::trace::saved;
+use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
+use purlin_dist::{input, signals};
 use purlin_term::frag::OwnedTerm;
+use purlin_term::release::{self, SHARED_BINARIES_IN_LIMIT};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 lazy_atoms! {
-    a_link = "link"; a_monitor = "monitor"; a_priority = "priority";
-    a_fullsweep_after = "fullsweep_after"; a_min_heap_size = "min_heap_size";
-    a_min_bin_vheap_size = "min_bin_vheap_size"; a_max_heap_size = "max_heap_size";
-    a_message_queue_data = "message_queue_data"; a_on_heap = "on_heap"; a_off_heap = "off_heap";
-    a_low = "low"; a_normal = "normal"; a_high = "high"; a_max = "max"; a_size = "size"; a_kill = "kill";
-    a_error_logger = "error_logger"; a_include_shared_binaries = "include_shared_binaries"; a_badopt = "badopt";
-    a_alias = "alias"; a_tag = "tag"; a_explicit_unalias = "explicit_unalias"; a_demonitor = "demonitor";
-    a_reply_demonitor = "reply_demonitor"; a_nosuspend = "nosuspend"; a_noconnect = "noconnect";
+    a_include_shared_binaries = "include_shared_binaries";
+    a_reply_demonitor = "reply_demonitor"; a_noconnect = "noconnect";
     a_major = "major"; a_garbage_collect = "garbage_collect";
-    a_check_process_code = "check_process_code"; a_copy_literals = "copy_literals"; a_trap_exit = "trap_exit";
-    a_error_handler = "error_handler"; a_sensitive = "sensitive"; a_save_calls = "save_calls";
+    a_check_process_code = "check_process_code"; a_copy_literals = "copy_literals";
+    a_sensitive = "sensitive"; a_save_calls = "save_calls";
     a_monitor_nodes = "monitor_nodes"; a_async_dist = "async_dist"; a_scheduler = "scheduler"; a_thread = "thread"; a_own = "own";
-    a_spawn_reply = "spawn_reply"; a_reply = "reply";
+    a_reply = "reply";
     a_reply_tag = "reply_tag"; a_yes = "yes"; a_no = "no"; a_error_only = "error_only";
     a_success_only = "success_only"; a_unless_suspending = "unless_suspending"; a_asynchronous = "asynchronous";
-    a_registered_name = "registered_name"; a_none = "none"; a_notalive = "notalive"; a_badtype = "badtype";
+    a_notalive = "notalive"; a_badtype = "badtype";
 }
 
 fn erl_flag(t: Term) -> Option<bool> {
@@ -46,24 +43,24 @@ fn erl_flag(t: Term) -> Option<bool> {
 }
 
 /// The priority that an atom names.
-pub fn priority_of(t: Term) -> Option<Priority> {
+pub(crate) fn priority_of(t: Term) -> Option<Priority> {
     [
-        (a_low(), Priority::Low),
-        (a_normal(), Priority::Normal),
-        (a_high(), Priority::High),
-        (a_max(), Priority::Max),
+        (am::LOW, Priority::Low),
+        (am::NORMAL, Priority::Normal),
+        (am::HIGH, Priority::High),
+        (am::MAX, Priority::Max),
     ]
     .into_iter()
     .find(|p| p.0 == t)
     .map(|p| p.1)
 }
 /// The atom of a priority.
-pub fn priority_atom(p: Priority) -> Term {
+pub(crate) fn priority_atom(p: Priority) -> Term {
     match p {
-        Priority::Low => a_low(),
-        Priority::Normal => a_normal(),
-        Priority::High => a_high(),
-        Priority::Max => a_max(),
+        Priority::Low => am::LOW,
+        Priority::Normal => am::NORMAL,
+        Priority::High => am::HIGH,
+        Priority::Max => am::MAX,
     }
 }
 
@@ -75,6 +72,8 @@ fn self_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 
 struct Parsed {
     o: spawn::Options,
+    /// How the new process is to be watched.
+    monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
     monitor_ref: Option<Term>,
     reply_tag: Term,
     reply: Term,
@@ -87,7 +86,7 @@ fn is_proper(l: Term) -> bool {
 }
 
 /// A limit of the heap: an integer, or a map.
-pub fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
+pub(crate) fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
     let mut m = old.unwrap_or_else(process::max_heap_flags);
     if let Some(n) = t.as_small() {
         m.words = usize::try_from(n).ok()?;
@@ -97,11 +96,11 @@ pub fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
         return None;
     }
     let get = |k| purlin_term::map::get(t, k);
-    m.words = usize::try_from(get(a_size())?.as_small()?).ok()?;
-    if let Some(v) = get(a_kill()) {
+    m.words = usize::try_from(get(am::SIZE)?.as_small()?).ok()?;
+    if let Some(v) = get(am::KILL) {
         m.kill = erl_flag(v)?;
     }
-    if let Some(v) = get(a_error_logger()) {
+    if let Some(v) = get(am::ERROR_LOGGER) {
         m.error_logger = erl_flag(v)?;
     }
     if let Some(v) = get(a_include_shared_binaries()) {
@@ -110,24 +109,23 @@ pub fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
     Some(m)
 }
 
-fn monitor_options(cx: &mut Cx, l: Term) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
-    let _ = cx;
+fn monitor_options(l: Term) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
     let mut alias = AliasMode::None;
     let mut tag = None;
     let mut it = l.list_iter();
     for o in it.by_ref() {
         let &[k, v] = o.as_tuple()? else { return None };
-        if k == a_alias() {
-            alias = if v == a_explicit_unalias() {
+        if k == am::ALIAS {
+            alias = if v == am::EXPLICIT_UNALIAS {
                 AliasMode::Explicit
-            } else if v == a_demonitor() {
+            } else if v == am::DEMONITOR {
                 AliasMode::Demonitor
             } else if v == a_reply_demonitor() {
                 AliasMode::ReplyDemonitor
             } else {
                 return None;
             };
-        } else if k == a_tag() {
+        } else if k == am::TAG {
             tag = Some(Box::new(OwnedTerm::copy_of(v)));
         } else {
             return None;
@@ -149,10 +147,31 @@ fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
 
 /// `None`: an option is wrong.
 fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
+    let mut p = parse_options(l, request)?;
+    if let Some((alias, tag)) = p.monitor.take() {
+        let (k, t) = new_monitor_ref(cx, alias);
+        p.o.monitor = Some((k, alias, tag));
+        p.monitor_ref = Some(t);
+    }
+    Some(p)
+}
+
+/// How a process is to be made that another node asks for. `None`: an option is wrong.
+pub fn wanted_elsewhere(l: Term) -> Option<input::Wanted> {
+    let p = parse_options(l, false)?;
+    Some(input::Wanted {
+        link: p.o.link,
+        monitor: p.monitor.is_some(),
+        options: p.o,
+    })
+}
+
+fn parse_options(l: Term, request: bool) -> Option<Parsed> {
     let mut p = Parsed {
         o: spawn::Options::default(),
+        monitor: None,
         monitor_ref: None,
-        reply_tag: a_spawn_reply(),
+        reply_tag: am::SPAWN_REPLY,
         reply: a_yes(),
     };
     p.o.off_heap_queue = process::default_off_heap_queue();
@@ -160,35 +179,30 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     let mut set = Settings::default();
     let mut it = l.list_iter();
     for o in it.by_ref() {
-        if o == a_link() {
+        if o == am::LINK {
             p.o.link = true;
-        } else if o == a_monitor() {
-            let (k, t) = new_monitor_ref(cx, AliasMode::None);
-            p.o.monitor = Some((k, AliasMode::None, None));
-            p.monitor_ref = Some(t);
+        } else if o == am::MONITOR {
+            p.monitor = Some((AliasMode::None, None));
         } else if let Some(&[k, v]) = o.as_tuple() {
             let n = v.as_small();
-            if k == a_monitor() {
-                let (alias, tag) = monitor_options(cx, v)?;
-                let (key, t) = new_monitor_ref(cx, alias);
-                p.o.monitor = Some((key, alias, tag));
-                p.monitor_ref = Some(t);
-            } else if k == a_priority() {
+            if k == am::MONITOR {
+                p.monitor = Some(monitor_options(v)?);
+            } else if k == am::PRIORITY {
                 p.o.priority = Some(priority_of(v)?);
-            } else if k == a_fullsweep_after() {
+            } else if k == am::FULLSWEEP_AFTER {
                 set.fullsweep_after = Some(n.filter(|&n| n >= 0)?.min(65535) as u32);
-            } else if k == a_min_heap_size() {
+            } else if k == am::MIN_HEAP_SIZE {
                 let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
                 set.min_heap_words = asked_heap(n as usize);
-            } else if k == a_min_bin_vheap_size() {
+            } else if k == am::MIN_BIN_VHEAP_SIZE {
                 let n = n.filter(|&n| (0..1 << 31).contains(&n))?;
                 set.min_vheap_words = Some(asked_vheap(n as usize));
-            } else if k == a_max_heap_size() {
+            } else if k == am::MAX_HEAP_SIZE {
                 p.o.max_heap = Some(max_heap(v, p.o.max_heap)?);
-            } else if k == a_message_queue_data() {
+            } else if k == am::MESSAGE_QUEUE_DATA {
                 p.o.off_heap_queue = match v {
-                    v if v == a_on_heap() => false,
-                    v if v == a_off_heap() => true,
+                    v if v == am::ON_HEAP => false,
+                    v if v == am::OFF_HEAP => true,
                     _ => return None,
                 };
             } else if k == a_scheduler() {
@@ -244,7 +258,7 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) 
             None
         };
         let reference = ids::make_ref(cx);
-        o.request = Some(request(reference, a_spawn_reply(), options, Reply::Call));
+        o.request = Some(request(reference, am::SPAWN_REPLY, options, Reply::Call));
     }
     let (args, _held) = crate::signal::share::share(cx, args);
     // SAFETY: the running process is owned by this thread.
@@ -307,7 +321,7 @@ fn spawn_link_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
 }
 fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     let Some(mut p) = spawn_options(cx, opts, false) else {
-        return Err(cx.badarg_cause(a_badopt()));
+        return Err(cx.badarg_cause(am::BADOPT));
     };
     if !m.is_atom() || !f.is_atom() || !is_proper(a) {
         return Err(Fail::Badarg);
@@ -317,7 +331,7 @@ fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     if cx.process().has(process::SEQUENTIAL) {
         let reference = r.unwrap_or_else(|| ids::make_ref(cx));
         let options = Some(OwnedTerm::copy_of(opts));
-        p.o.request = Some(request(reference, a_spawn_reply(), options, Reply::Call));
+        p.o.request = Some(request(reference, am::SPAWN_REPLY, options, Reply::Call));
     }
     let pid = spawn_with(cx, m, f, a, p.o)?;
     Ok(match r {
@@ -337,7 +351,7 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         return Ok(am::BADARG);
     }
     if !is_proper(opts) {
-        return Ok(a_badopt());
+        return Ok(am::BADOPT);
     }
     let Some(mut p) = spawn_options(cx, opts, true) else {
         return Ok(refuse_spawn(cx, opts));
@@ -365,7 +379,7 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
 }
 /// The answer to a request with options that can't be taken: a message, if the options that say how ask for one.
 fn refuse_spawn(cx: &mut Cx, opts: Term) -> Term {
-    let (mut tag, mut reply) = (a_spawn_reply(), a_yes());
+    let (mut tag, mut reply) = (am::SPAWN_REPLY, a_yes());
     for o in opts.list_iter() {
         match o.as_tuple() {
             Some(&[k, v]) if k == a_reply_tag() => tag = v,
@@ -381,16 +395,9 @@ fn refuse_spawn(cx: &mut Cx, opts: Term) -> Term {
     let r = ids::make_ref(cx);
     if reply == a_yes() || reply == a_error_only() {
         let me = cx.self_pid();
-        reply_spawn(me, &OwnedTerm::copy_of(tag), r, am::ERROR, a_badopt());
+        reply_spawn(me, &OwnedTerm::copy_of(tag), r, am::ERROR, am::BADOPT);
     }
     r
-}
-/// Requests to this node are answered at once: there is never one to abandon.
-fn spawn_request_abandon_1(_: &mut Cx, [r]: [Term; 1]) -> BifResult {
-    if r.as_ref_view().is_none() {
-        return Err(Fail::Badarg);
-    }
-    Ok(am::FALSE)
 }
 fn spawn_system_process_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     if !m.is_atom() || !f.is_atom() || !is_proper(a) {
@@ -412,29 +419,35 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
     }
 }
 
+/// Whether the process that runs refers to the old code of a module.
+fn check_process_code(cx: &mut Cx, module: Term) -> bool {
+    let pc = cx.process().pc;
+    crate::code::purge::process_is_lingering(cx, module, pc)
+}
+
 /// `true`, or the cause that the error tells.
 fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     if !name.is_atom() || name == am::UNDEFINED {
-        return Ok(a_none());
+        return Ok(am::NONE);
     }
     if who.is_local_port() {
-        return Ok(if crate::port_register(who, name) {
+        return Ok(if crate::port::register(who, name) {
             am::TRUE
         } else if registry::whereis(name).is_none() && crate::port::find(who).is_some() {
-            a_registered_name()
+            am::REGISTERED_NAME
         } else {
-            a_none()
+            am::NONE
         });
     }
     if !who.is_local_pid() {
-        return Ok(a_none());
+        return Ok(am::NONE);
     }
     if who == cx.self_pid() {
         if has_name(cx.process()) {
-            return Ok(a_registered_name());
+            return Ok(am::REGISTERED_NAME);
         }
         if !registry::register(name, who) {
-            return Ok(a_none());
+            return Ok(am::NONE);
         }
         cx.process().ext_mut().name = name;
         crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
@@ -444,10 +457,10 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     ask(cx, who, move |p| {
         let Some(p) = p else { return a_notalive() };
         if has_name(p) {
-            return a_registered_name();
+            return am::REGISTERED_NAME;
         }
         if !registry::register(name, p.pid()) {
-            return a_none();
+            return am::NONE;
         }
         p.ext_mut().name = name;
         crate::trace::tie(p, crate::trace::Tie::Register, name);
@@ -477,7 +490,7 @@ fn ask(
 type Answer = Arc<Mutex<Option<OwnedTerm>>>;
 
 /// As `ask`, for terms of any kind.
-pub fn ask_term(
+pub(crate) fn ask_term(
     cx: &mut Cx,
     who: Term,
     f: impl FnOnce(Option<&mut Cx>) -> OwnedTerm + Send + 'static,
@@ -539,7 +552,7 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
         return Ok(am::TRUE);
     }
     if who.is_local_port() {
-        crate::port_unregister(who, name);
+        crate::port::unregister(who, name);
         return Ok(am::TRUE);
     }
     if !registry::unregister_of(name, who) {
@@ -586,27 +599,36 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     for o in it.by_ref() {
         if o == a_noconnect() {
             noconnect = true;
-        } else if o == a_nosuspend() {
+        } else if o == am::NOSUSPEND {
             how.no_suspend = true;
         } else {
-            return Err(cx.badarg_cause(a_badopt()));
+            return Err(cx.badarg_cause(am::BADOPT));
         }
     }
     if !it.tail().is_nil() {
-        return Err(cx.badarg_cause(a_badopt()));
+        return Err(cx.badarg_cause(am::BADOPT));
     }
     match send::destination(to) {
         Destination::Process(p) => send::to_process(cx, p, None, msg),
         Destination::Alias(p) => send::to_process(cx, p, Some(to), msg),
         Destination::Port(p) => {
             if !crate::port::send_with(cx, p, msg, how)? {
-                return Ok(a_nosuspend());
+                return Ok(am::NOSUSPEND);
             }
         }
         Destination::Nobody => {}
         Destination::BadArg => return Err(Fail::Badarg),
-        Destination::Remote(_) if noconnect => return Ok(a_noconnect()),
-        Destination::Remote(_) => {}
+        Destination::Remote(_) => {
+            let how = signals::How {
+                no_connect: noconnect,
+                no_suspend: how.no_suspend,
+            };
+            match signals::message(cx, to, msg, how)? {
+                signals::Sent::Done => {}
+                signals::Sent::NotConnected => return Ok(a_noconnect()),
+                signals::Sent::Busy => return Ok(am::NOSUSPEND),
+            }
+        }
     }
     Ok(am::OK)
 }
@@ -650,6 +672,23 @@ fn processes_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     v.sort_unstable_by_key(|p| p.raw());
     cx.bump(v.len() / 8);
     Ok(cx.list(&v))
+}
+
+/// Cells of the process table that are looked at in one call.
+const CELLS_AT_ONCE: u32 = 1000;
+
+/// What `processes_next/1` is written on: some pids, and where the next are; `none` behind the last.
+fn processes_next_1(cx: &mut Cx, [from]: [Term; 1]) -> BifResult {
+    let from = from.as_small().and_then(|n| u32::try_from(n).ok());
+    let from = from.filter(|&n| (n as usize) <= table().limit());
+    match table().range(from.ok_or(Fail::Badarg)?, CELLS_AT_ONCE) {
+        Some((pids, next)) => {
+            cx.bump(pids.len() / 8 + 1);
+            let list = cx.list(&pids);
+            Ok(cx.tuple(&[Term::small(next.into()), list]))
+        }
+        None => Ok(atom::intern("none")),
+    }
 }
 
 // The dictionary.
@@ -702,41 +741,19 @@ fn erase_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
 
 // Group leaders.
 
-/// The group leader of the process that runs.
-pub fn group_leader_of(cx: &mut Cx) -> Term {
-    let gl = cx.process().group_leader;
-    if gl != am::UNDEFINED {
-        return gl;
-    }
-    let t = cx
-        .process()
-        .ext()
-        .and_then(|e| e.group_leader.as_ref())
-        .map(|o| o.term());
-    t.map_or(am::UNDEFINED, |t| copy::copy(t, cx))
-}
+pub use crate::process::group_leader_of;
 fn group_leader_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Ok(group_leader_of(cx))
 }
-/// Sets the group leader of a process that the caller owns.
-fn set_group_leader(p: &mut Process, gl: &OwnedTerm) {
-    let t = gl.term();
-    if t.is_local_pid() {
-        p.group_leader = t;
-        if let Some(e) = p.ext() {
-            e.group_leader = None;
-        }
-    } else {
-        p.group_leader = am::UNDEFINED;
-        p.ext_mut().group_leader = Some(Box::new(OwnedTerm::copy_of(t)));
-    }
-}
 fn group_leader_2(cx: &mut Cx, [gl, pid]: [Term; 2]) -> BifResult {
-    if !gl.is_pid() || !pid.is_local_pid() {
+    if !gl.is_pid() || !pid.is_pid() {
         return Ok(am::BADARG);
     }
+    if !pid.is_local_pid() {
+        return purlin_dist::signals::group_leader(cx, gl, pid);
+    }
     if pid == cx.self_pid() {
-        set_group_leader(cx.process(), &OwnedTerm::copy_of(gl));
+        process::set_group_leader(cx.process(), gl);
         return Ok(am::TRUE);
     }
     Ok(am::FALSE)
@@ -752,7 +769,7 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
         Box::new(move |cx| {
             let res = match cx {
                 Some(c) => {
-                    set_group_leader(c.process(), &gl);
+                    process::set_group_leader(c.process(), gl.term());
                     am::TRUE
                 }
                 None => am::BADARG,
@@ -767,6 +784,17 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 }
 
 // Garbage collection and other work that one process asks another to do.
+
+/// Waits for a message, with a small heap, and goes on; a call of it is never a call of Erlang code, which would call it again.
+fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    cx.interp.live = 0;
+    if receive::has_current(cx) {
+        return Ok(am::OK);
+    }
+    cx.heap.gc_wanted = true;
+    cx.heap.need_fullsweep = true;
+    Err(Fail::Wait)
+}
 
 fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
     cx.heap.gc_wanted = true;
@@ -824,7 +852,7 @@ pub(super) fn system_task(
             // The native of a dirty thread may be long about it. Its caller's frame is where it was called.
             if cx.dirty && kind == a_check_process_code() {
                 let pc = cx.bif_pc;
-                let uses = crate::code::purge::is_lingering(arg, &cx.heap, pc);
+                let uses = crate::code::purge::process_is_lingering(cx, arg, pc);
                 answer(Term::bool(uses));
                 return;
             }
@@ -850,7 +878,7 @@ pub(super) fn system_task(
                     unsafe { cx.collect(0, live, Also::NONE, sweep) };
                     answer(am::TRUE);
                 } else if kind == a_check_process_code() {
-                    answer(if crate::check_process_code(cx, arg) {
+                    answer(if check_process_code(cx, arg) {
                         am::TRUE
                     } else {
                         am::FALSE
@@ -883,16 +911,16 @@ fn request_system_task_4(cx: &mut Cx, [by, target, prio, request]: [Term; 4]) ->
 // Flags.
 
 /// The term of a `max_heap_size`.
-pub fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
+pub(crate) fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     let m = m.unwrap_or_else(process::max_heap_flags);
     let b = |v| if v { am::TRUE } else { am::FALSE };
     let mut t = cx.flatmap(&[], &[]);
     let mut items = vec![
-        (a_error_logger(), b(m.error_logger)),
-        (a_kill(), b(m.kill)),
-        (a_size(), Term::small(m.words as i64)),
+        (am::ERROR_LOGGER, b(m.error_logger)),
+        (am::KILL, b(m.kill)),
+        (am::SIZE, Term::small(m.words as i64)),
     ];
-    if crate::options().otp.release >= 27 {
+    if release::has(SHARED_BINARIES_IN_LIMIT) {
         items.push((a_include_shared_binaries(), b(m.include_shared_binaries)));
     }
     for (k, v) in items {
@@ -900,14 +928,9 @@ pub fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     }
     t
 }
-/// The value of `max_heap_size` of the running process.
-pub fn max_heap_of(cx: &mut Cx) -> Term {
-    let m = cx.process().ext().and_then(|e| e.max_heap);
-    max_heap_term(cx, m)
-}
 
 fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
-    if flag == a_trap_exit() {
+    if flag == am::TRAP_EXIT {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         // Signals that have arrived are judged by the old setting.
         handle::fetch(cx);
@@ -919,7 +942,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         p.set_flag(TRAP_EXIT, on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
-    if flag == a_error_handler() {
+    if flag == am::ERROR_HANDLER {
         if !value.is_atom() {
             return Err(Fail::Badarg);
         }
@@ -927,18 +950,18 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let old = std::mem::replace(&mut e.error_handler, value);
         return Ok(if old == NIL { am::ERROR_HANDLER } else { old });
     }
-    if flag == a_priority() {
+    if flag == am::PRIORITY {
         let new = priority_of(value).ok_or(Fail::Badarg)?;
         let old = cx.process().state.priority();
         cx.process().state.set_priority(new);
         return Ok(priority_atom(old));
     }
-    if flag == a_min_heap_size() || flag == a_min_bin_vheap_size() {
+    if flag == am::MIN_HEAP_SIZE || flag == am::MIN_BIN_VHEAP_SIZE {
         let n = value
             .as_small()
             .filter(|&n| (0..1 << 31).contains(&n))
             .ok_or(Fail::Badarg)?;
-        return Ok(if flag == a_min_heap_size() {
+        return Ok(if flag == am::MIN_HEAP_SIZE {
             let old = process::reported_min_heap(cx.process());
             let asked = asked_heap(n as usize);
             cx.process().ext_mut().settings.min_heap_words = asked;
@@ -952,7 +975,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             Term::small(old as i64)
         });
     }
-    if flag == a_fullsweep_after() {
+    if flag == am::FULLSWEEP_AFTER {
         let n = value.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
         let old = cx.heap.fullsweep_after;
         let n = n.min(65535) as u32;
@@ -960,7 +983,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         cx.heap.fullsweep_after = n;
         return Ok(Term::small(i64::from(old)));
     }
-    if flag == a_max_heap_size() {
+    if flag == am::MAX_HEAP_SIZE {
         let old = cx.process().ext().and_then(|e| e.max_heap);
         let new = max_heap(value, old).ok_or(Fail::Badarg)?;
         if new.words != 0 && new.words < process::reported_min_heap(cx.process()) {
@@ -970,24 +993,21 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         cx.process().ext_mut().max_heap = Some(new);
         return Ok(t);
     }
-    if flag == a_message_queue_data() {
+    if flag == am::MESSAGE_QUEUE_DATA {
         let on = match value {
-            v if v == a_on_heap() => false,
-            v if v == a_off_heap() => true,
+            v if v == am::ON_HEAP => false,
+            v if v == am::OFF_HEAP => true,
             _ => return Err(Fail::Badarg),
         };
         let old = cx.process().has(OFF_HEAP_QUEUE);
         cx.process().set_flag(OFF_HEAP_QUEUE, on);
-        return Ok(if old { a_off_heap() } else { a_on_heap() });
+        return Ok(if old { am::OFF_HEAP } else { am::ON_HEAP });
     }
     if flag == a_sensitive() {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
-        match on {
-            true => cx.process().state.set(QUIET),
-            false => _ = cx.process().state.take(QUIET),
-        }
+        cx.process().state.set_quiet(on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {
@@ -998,7 +1018,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     }
     if flag == a_save_calls() {
         let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {
-            return Err(cx.badarg_cause(a_none()));
+            return Err(cx.badarg_cause(am::NONE));
         };
         let old = saved::set(cx.process(), n as usize);
         if n != 0 {
@@ -1022,9 +1042,9 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .as_tuple()
             .is_some_and(|t| t.len() == 2 && t[0] == a_monitor_nodes())
     {
-        return crate::monitor_nodes(cx, flag, value);
+        return purlin_dist::natives::monitor_nodes(cx, flag, value);
     }
-    Err(cx.badarg_cause(a_badopt()))
+    Err(cx.badarg_cause(am::BADOPT))
 }
 fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
     if !pid.is_local_pid() {
@@ -1082,12 +1102,12 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
                     asynchronous = true;
                     reply = Some(OwnedTerm::copy_of(v));
                 }
-                _ => return Ok(a_badopt()),
+                _ => return Ok(am::BADOPT),
             }
         }
     }
     if !it.tail().is_nil() {
-        return Ok(a_badopt());
+        return Ok(am::BADOPT);
     }
     let me = cx.self_pid();
     if pid == me || table().find(pid).is_none() {
@@ -1139,7 +1159,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
                     Some(s) => s.1 += 1,
                     None => v.push((me, 1)),
                 }
-                p.state.set(SUSPENDED);
+                p.state.suspend();
                 // What runs on until the end of its slice is made to stop soon.
                 c.reds = 0;
             }
@@ -1173,7 +1193,7 @@ fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if mine[i].1 == 0 {
         mine.remove(i);
     }
-    spawn::resume(me, pid);
+    suspend::resume(me, pid);
     Ok(am::TRUE)
 }
 
@@ -1183,7 +1203,7 @@ fn is_system_process_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     }
     // The runtime's own processes are the first ones, and live as long as it does.
     let d = pid.pid_data();
-    Ok(if d != 0 && d < crate::system_processes() {
+    Ok(if d != 0 && d < crate::process::system_processes() {
         am::TRUE
     } else {
         am::FALSE
@@ -1205,7 +1225,6 @@ bifs! {
     Plain "erlang":"spawn"/3 = spawn_3;
     Plain "erlang":"spawn_link"/3 = spawn_link_3;
     Plain "erlang":"spawn_opt"/4 = spawn_opt_4;
-    Plain "erlang":"spawn_request_abandon"/1 = spawn_request_abandon_1;
     Plain "erts_internal":"spawn_request"/4 = spawn_request_4;
     Plain "erts_internal":"spawn_system_process"/3 = spawn_system_process_3;
     Plain "erlang":"register"/2 = register_2;
@@ -1228,6 +1247,8 @@ bifs! {
     Plain "erlang":"group_leader"/0 = group_leader_0;
     Plain "erts_internal":"group_leader"/2 = group_leader_2;
     Plain "erts_internal":"group_leader"/3 = group_leader_3;
+    Plain "erts_internal":"processes_next"/1 = processes_next_1;
+    Plain "erlang":"hibernate"/0 = hibernate_0 [in_place];
     Plain "erts_internal":"garbage_collect"/1 = garbage_collect_1;
     Plain "erts_internal":"request_system_task"/3 = request_system_task_3;
     Plain "erts_internal":"request_system_task"/4 = request_system_task_4;
@@ -1242,5 +1263,5 @@ bifs! {
 pub fn messages(cx: &mut Cx) -> Term {
     let p: *const Process = cx.proc;
     // SAFETY: the running process is owned by this thread.
-    mailbox::messages_list(unsafe { &*p }, cx)
+    receive::messages_list(unsafe { &*p }, cx)
 }

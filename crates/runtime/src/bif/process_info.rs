@@ -4,43 +4,24 @@
 use super::process::{ask_term, priority_atom};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::ext::{MaxHeap, Target};
-use crate::process::state::{EXITING, SUSPENDED};
-use crate::process::{self, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
+use crate::outside::outside;
+use crate::process::ext::{MaxHeap, RefKey, Target, Watcher};
+use crate::process::{self, BUSY, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
 use purlin_term::layout::NEXT;
+use purlin_term::release::{self, DICTIONARY_KEYS, PROCESS_LABELS, SHARED_BINARIES_IN_LIMIT};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
-    a_size = "size"; a_kill = "kill"; a_error_logger = "error_logger";
+    registered_name = "registered_name";
+    a_process_label = "$process_label";
     a_include_shared_binaries = "include_shared_binaries";
 }
-
-/// The items of `process_info/1`, in its order.
-const DEFAULT: &[&str] = &[
-    "registered_name",
-    "current_function",
-    "initial_call",
-    "status",
-    "message_queue_len",
-    "links",
-    "dictionary",
-    "trap_exit",
-    "error_handler",
-    "priority",
-    "group_leader",
-    "total_heap_size",
-    "heap_size",
-    "stack_size",
-    "reductions",
-    "garbage_collection",
-    "suspending",
-];
 
 fn bool_term(b: bool) -> Term {
     if b { am::TRUE } else { am::FALSE }
@@ -91,16 +72,13 @@ fn current(cx: &Cx) -> Option<code::Place> {
 
 /// Whether the process is in a native of a dirty pool, or waits there for a call that another thread makes.
 fn in_dirty_native(cx: &mut Cx) -> bool {
-    cx.dirty || super::apart::waits(cx)
+    cx.dirty || purlin_io::blocking::waits(cx)
 }
 
 /// The native that such a process is in.
 fn dirty_native(cx: &Cx) -> Option<&'static Export> {
-    // SAFETY: it is at the call of a native, whose first operand is an export; these are never freed.
-    unsafe {
-        let operand = (cx.bif_pc as *const u16).add(1) as *const *const Export;
-        operand.read_unaligned().as_ref()
-    }
+    // SAFETY: it is at the call of a native.
+    unsafe { Some(crate::interp::called_native(cx.bif_pc)) }
 }
 
 /// Whether the process waits in `hibernate/3`.
@@ -121,11 +99,11 @@ fn max_heap(to: &mut Fragment, m: Option<MaxHeap>) -> Term {
     let m = m.unwrap_or_else(process::max_heap_flags);
     let mut t = to.flatmap(&[], &[]);
     let mut items = vec![
-        (a_error_logger(), bool_term(m.error_logger)),
-        (a_kill(), bool_term(m.kill)),
-        (a_size(), int(m.words)),
+        (am::ERROR_LOGGER, bool_term(m.error_logger)),
+        (am::KILL, bool_term(m.kill)),
+        (am::SIZE, int(m.words)),
     ];
-    if crate::options().otp.release >= 27 {
+    if release::has(SHARED_BINARIES_IN_LIMIT) {
         items.push((
             a_include_shared_binaries(),
             bool_term(m.include_shared_binaries),
@@ -196,7 +174,7 @@ pub fn memory(cx: &mut Cx) -> usize {
     }
     // SAFETY: owned by this thread.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
-        n += size_of::<crate::signal::mailbox::Mailbox>() + m.bytes();
+        n += size_of::<crate::message::mailbox::Mailbox>() + m.bytes();
     }
     if let Some(e) = p.ext() {
         n += in_block(e.bytes());
@@ -204,35 +182,61 @@ pub fn memory(cx: &mut Cx) -> usize {
     n
 }
 
-/// One item of the process in `cx`; `None` if there is no such item.
-pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
-    let state = cx.process().state.load();
-    Some(match what {
-        "registered_name" => match cx.process().ext().map(|e| e.name) {
+/// An item of `process_info/1,2`.
+pub struct Item {
+    pub name: &'static str,
+    pub doc: &'static str,
+    /// `process_info/1` tells it too.
+    pub default: bool,
+    /// A process that is sensitive doesn't tell it: it shows what it is, not what it holds.
+    pub private: bool,
+    /// It is about the queue: signals that are in transit are fetched before.
+    pub queue: bool,
+    /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
+    get: fn(&mut Cx, &mut Fragment) -> Term,
+}
+
+macro_rules! items {
+    ($($name:literal [$($flag:ident)*] $doc:literal => $get:expr;)*) => {
+        /// All items; those that `process_info/1` tells are in its order.
+        pub static ITEMS: &[Item] = &[$({
+            #[allow(unused_mut)]
+            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, get: $get };
+            $(item.$flag = true;)*
+            item
+        }),*];
+    };
+}
+items! {
+    "registered_name" [default] "Its name, if it has one." => |cx, _| match cx.process().ext().map(|e| e.name) {
             Some(n) if n != NIL => n,
             _ => NIL,
-        },
-        "current_function" if hibernates(cx) => {
+        };
+    "current_function" [default] "The function that it is in." => |cx, to| {
+            if hibernates(cx) { return {
             let f = atom::intern("hibernate");
             to.tuple(&[am::ERLANG, f, Term::small(3)])
-        }
-        "current_function" if in_dirty_native(cx) => match dirty_native(cx) {
+        }; }
+            if in_dirty_native(cx) { return match dirty_native(cx) {
             Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
             None => am::UNDEFINED,
-        },
-        "current_function" => match current(cx) {
+        }; }
+            match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
             None => am::UNDEFINED,
-        },
-        "current_location" if in_dirty_native(cx) => match dirty_native(cx) {
+        }
+        };
+    "current_location" [] "The same, with file and line." => |cx, to| {
+            if in_dirty_native(cx) { return match dirty_native(cx) {
             Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]),
             None => am::UNDEFINED,
-        },
-        "current_location" => match current(cx) {
+        }; }
+            match current(cx) {
             Some(p) => location(to, &p),
             None => am::UNDEFINED,
-        },
-        "current_stacktrace" => {
+        }
+        };
+    "current_stacktrace" [] "Its stack, as of an exception." => |cx, to| {
             let depth = crate::interp::exc::DEPTH.load(Ordering::Relaxed);
             let v: Vec<Term> = addresses(cx, cx.bif_pc, depth + 2)
                 .into_iter()
@@ -242,36 +246,36 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                 .map(|p| location(to, &p))
                 .collect();
             to.list(&v)
-        }
-        "initial_call" => {
+        };
+    "initial_call" [default] "What it was started with." => |cx, to| {
             // SAFETY: exports live for ever.
             match unsafe { cx.process().initial_call.as_ref() } {
                 Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
                 None => am::UNDEFINED,
             }
-        }
-        "status" => atom::intern(if state & EXITING != 0 {
+        };
+    "status" [default] "Whether it runs, waits, is suspended or ends." => |cx, _| {
+            let state = cx.process().state.load();
+            atom::intern(if state.is_exiting() {
             "exiting"
         } else if in_dirty_native(cx) {
             // It is suspended as soon as the native has returned.
             "running"
-        } else if state & SUSPENDED != 0 {
+        } else if state.is_suspended() || cx.process().has(BUSY) {
             "suspended"
         } else if cx.process().has(WAITING) {
             "waiting"
         } else {
             "running"
-        }),
-        "message_queue_len" => int(cx.process().queued_messages()),
-        // A sensitive process shows what it is, not what it holds.
-        "messages" | "dictionary" if cx.process().has(process::SENSITIVE) => NIL,
-        "backtrace" if cx.process().has(process::SENSITIVE) => to.binary(&[]),
-        "messages" => {
+        })
+        };
+    "message_queue_len" [default queue] "Messages in its queue." => |cx, _| int(cx.process().queued_messages());
+    "messages" [private queue] "The messages." => |cx, to| {
             let p: *const process::Process = cx.process();
             // SAFETY: owned by this thread.
-            crate::signal::mailbox::messages_list(unsafe { &*p }, to)
-        }
-        "links" => {
+            crate::signal::receive::messages_list(unsafe { &*p }, to)
+        };
+    "links" [default] "Those it is linked with." => |cx, to| {
             let v: Vec<Term> = match cx.process().ext() {
                 Some(e) => e
                     .links
@@ -281,16 +285,24 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                     .collect(),
                 None => Vec::new(),
             };
+            let mut v = v;
+            if let Some(r) = cx.process().ext().and_then(|e| e.remote.as_ref()) {
+                let active = r.links.iter().filter(|l| l.1.unlinking == 0);
+                v.extend(active.map(|l| l.0.term(to)));
+            }
             to.list(&v)
-        }
-        "monitors" => {
-            let v: Vec<Target> = match cx.process().ext() {
-                Some(e) => e.monitors.iter().map(|m| m.1.target()).collect(),
-                None => Vec::new(),
-            };
+        };
+    "monitors" [] "Those it watches." => |cx, to| {
+            let mut v: Vec<(Target, Term)> = Vec::new();
+            if let Some(e) = cx.process().ext() {
+                for (_, m) in e.monitors.iter() {
+                    let object = m.watched().map(|w| copy::copy(w.object.term(), to));
+                    v.push((m.target(), object.unwrap_or(NIL)));
+                }
+            }
             let node = purlin_term::node::this_name();
             let mut out = Vec::new();
-            for t in v {
+            for (t, object) in v {
                 let kind =
                     |t: Term| atom::intern(if t.is_local_port() { "port" } else { "process" });
                 out.push(match t {
@@ -299,19 +311,32 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                         let n = to.tuple(&[n, node]);
                         to.tuple(&[kind(p), n])
                     }
+                    Target::Remote => to.tuple(&[kind(object), object]),
                     Target::Clock => continue,
                 });
             }
             to.list(&out)
-        }
-        "monitored_by" => {
+        };
+    "monitored_by" [] "Those that watch it." => |cx, to| {
+            let by = |(r, w): (&RefKey, &Watcher), to: &mut Fragment| match w.by() {
+                NIL => outside().watched_by(r.numbers(), to),
+                pid => Some(pid),
+            };
             let v: Vec<Term> = match cx.process().ext() {
-                Some(e) => e.watchers.iter().map(|w| w.1.by()).collect(),
+                Some(e) => e.watchers.iter().filter_map(|w| by(w, to)).collect(),
                 None => Vec::new(),
             };
+            let mut v = v;
+            if let Some(r) = cx.process().ext().and_then(|e| e.remote.as_ref()) {
+                v.extend(r.watchers.values().map(|w| w.by.term(to)));
+            }
             to.list(&v)
-        }
-        "dictionary" => {
+        };
+    "label" [private] "What the program calls it." => |cx, to| {
+            let label = cx.process().ext().and_then(|e| e.dict.get(a_process_label()));
+            copy::copy(label.unwrap_or(am::UNDEFINED), to)
+        };
+    "dictionary" [default private] "Its dictionary." => |cx, to| {
             let v: Vec<(Term, Term)> = match cx.process().ext().map(|e| &e.dict) {
                 Some(d) => d.iter().collect(),
                 None => Vec::new(),
@@ -325,14 +350,14 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                 l = to.cons(p, l);
             }
             l
-        }
-        "trap_exit" => bool_term(cx.process().has(TRAP_EXIT)),
-        "error_handler" => match cx.process().ext().map(|e| e.error_handler) {
+        };
+    "trap_exit" [default] "Whether exit signals become messages." => |cx, _| bool_term(cx.process().has(TRAP_EXIT));
+    "error_handler" [default] "The module that is asked for functions that aren't there." => |cx, _| match cx.process().ext().map(|e| e.error_handler) {
             Some(t) if t != NIL => t,
             _ => am::ERROR_HANDLER,
-        },
-        "priority" => priority_atom(cx.process().state.priority()),
-        "group_leader" => {
+        };
+    "priority" [default] "Its priority." => |cx, _| priority_atom(cx.process().state.priority());
+    "group_leader" [default] "Its group leader." => |cx, to| {
             let gl = cx.process().group_leader;
             if gl == am::UNDEFINED {
                 let t = cx.process().ext().and_then(|e| e.group_leader.as_ref());
@@ -340,39 +365,39 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
             } else {
                 gl
             }
-        }
-        "parent" => {
+        };
+    "parent" [] "Who started it." => |cx, _| {
             let (me, parent) = (cx.self_pid(), cx.process().parent);
             if me.pid_data() == 0 {
                 am::UNDEFINED
             } else {
                 Term::pid(parent)
             }
-        }
-        "total_heap_size" => {
+        };
+    "total_heap_size" [default] "Words of all its heap." => |cx, _| {
             // Messages in the queue are part of the heap, where they aren't to be kept apart.
             let queued = match cx.process().has(OFF_HEAP_QUEUE) {
                 true => 0,
                 false => cx.process().queued_words(),
             };
             int(cx.heap.block_words() + cx.heap.old_block_words() + cx.heap.frag_words + queued)
-        }
-        "heap_size" => int(cx.heap.block_words()),
-        "stack_size" => int(cx.heap.stack_words()),
-        "memory" => int(memory(cx)),
-        "reductions" => {
+        };
+    "heap_size" [default] "Words of the youngest part of the heap." => |cx, _| int(cx.heap.block_words());
+    "stack_size" [default] "Words of the stack." => |cx, _| int(cx.heap.stack_words());
+    "memory" [] "Bytes that it takes." => |cx, _| int(memory(cx));
+    "reductions" [default] "Reductions that it has used." => |cx, _| {
             let n = cx.process().reductions;
             let now = (cx.charged - cx.reds).max(0) as u64;
             int((n + now) as usize)
-        }
-        "min_heap_size" => int(process::reported_min_heap(cx.process())),
-        "min_bin_vheap_size" => int(cx.heap.min_vheap_words),
-        "fullsweep_after" => int(cx.heap.fullsweep_after as usize),
-        "max_heap_size" => {
+        };
+    "min_heap_size" [] "Least words of its heap." => |cx, _| int(process::reported_min_heap(cx.process()));
+    "min_bin_vheap_size" [] "Least size of its virtual heap of binaries." => |cx, _| int(cx.heap.min_vheap_words);
+    "fullsweep_after" [] "Minor collections before a full sweep." => |cx, _| int(cx.heap.fullsweep_after as usize);
+    "max_heap_size" [] "Limit of its heap." => |cx, to| {
             let m = cx.process().ext().and_then(|e| e.max_heap);
             max_heap(to, m)
-        }
-        "garbage_collection" => {
+        };
+    "garbage_collection" [default] "Settings of its heap." => |cx, to| {
             let m = cx.process().ext().and_then(|e| e.max_heap);
             let m = max_heap(to, m);
             let least = process::reported_min_heap(cx.process());
@@ -384,9 +409,9 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                 ("minor_gcs", int(cx.heap.minor_gcs as usize)),
             ];
             pairs(to, &items)
-        }
-        "garbage_collection_info" => gc_info(to, &cx.heap),
-        "suspending" => {
+        };
+    "garbage_collection_info" [] "Sizes of the parts of its heap." => |cx, to| crate::process::heap_info::gc_info(to, &cx.heap);
+    "suspending" [default] "Those it suspends." => |cx, to| {
             let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
             let v: Vec<Term> = all
                 .iter()
@@ -400,9 +425,9 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                 })
                 .collect();
             to.list(&v)
-        }
-        "binary" => binaries(cx, to),
-        "catchlevel" => {
+        };
+    "binary" [] "Binaries that it refers to." => |cx, to| binaries(cx, to);
+    "catchlevel" [] "Catches that are open." => |cx, _| {
             let mut n = 0;
             let mut p = cx.heap.stop;
             while p < cx.heap.hend {
@@ -413,29 +438,54 @@ pub fn item(cx: &mut Cx, to: &mut Fragment, what: &str) -> Option<Term> {
                 }
             }
             int(n)
-        }
-        "backtrace" => {
+        };
+    "backtrace" [private] "Its stack as text." => |cx, to| {
             let text = backtrace(cx);
             to.binary(text.as_bytes())
-        }
-        "last_calls" => crate::trace::saved::shown(cx.process(), to),
-        "message_queue_data" => atom::intern(if cx.process().has(OFF_HEAP_QUEUE) {
+        };
+    "last_calls" [] "Calls that are remembered." => |cx, to| crate::process::saved::shown(cx.process(), to);
+    "message_queue_data" [] "Where its messages are kept." => |cx, _| atom::intern(if cx.process().has(OFF_HEAP_QUEUE) {
             "off_heap"
         } else {
             "on_heap"
-        }),
-        "sequential_trace_token" => match sequential::token(cx.process()) {
+        });
+    "sequential_trace_token" [] "Its token of sequential traces." => |cx, to| match sequential::token(cx.process()) {
             Some(t) => t.term(to),
             None => NIL,
-        },
-        "magic_ref" => NIL,
-        "trace" => Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags))),
-        _ => return None,
-    })
+        };
+    "magic_ref" [] "References that hold something of the emulator: none are shown." => |_, _| NIL;
+    "trace" [] "Its trace flags." => |cx, _| Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags)));
+}
+
+/// The item that an atom names.
+pub fn named(k: Term) -> Option<&'static Item> {
+    let name = k.is_atom().then(|| atom::name(k))?;
+    let item = ITEMS.iter().find(|i| i.name == name);
+    item.filter(|i| i.name != "label" || release::has(PROCESS_LABELS))
+}
+
+/// What the process in the context tells under that name.
+pub(crate) fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
+    let item = ITEMS.iter().find(|i| i.name == name)?;
+    Some(item.of(cx, to))
+}
+
+impl Item {
+    /// What the process in the context tells of itself.
+    pub fn of(&self, cx: &mut Cx, to: &mut Fragment) -> Term {
+        match self.private && cx.process().has(process::SENSITIVE) {
+            true if self.name == "backtrace" => to.binary(&[]),
+            true => NIL,
+            false => (self.get)(cx, to),
+        }
+    }
+    fn key(&self) -> Term {
+        atom::intern(self.name)
+    }
 }
 
 /// The stack as text: addresses, functions, and what the slots hold.
-pub fn backtrace(cx: &mut Cx) -> String {
+pub(crate) fn backtrace(cx: &mut Cx) -> String {
     use std::fmt::Write;
     let mut s = String::new();
     let name = |i: usize, a: u64| match place(i, a) {
@@ -487,35 +537,81 @@ fn print(t: Term) -> String {
     purlin_term::print::format_term(t, purlin_term::print::Style::Write, 10_000)
 }
 
+/// What is asked for: an item, or what the dictionary has for a key (of which the item is the dictionary).
+struct Asked {
+    item: &'static Item,
+    key: Option<OwnedTerm>,
+}
+
+impl Asked {
+    /// By a name, or since OTP 26 by `{dictionary, Key}`.
+    fn of(what: Term) -> Option<Asked> {
+        if let Some(&[name, key]) = what.as_tuple() {
+            let item = named(name).filter(|i| i.name == "dictionary")?;
+            let key = Some(OwnedTerm::copy_of(key));
+            return release::has(DICTIONARY_KEYS).then_some(Asked { item, key });
+        }
+        let item = named(what)?;
+        Some(Asked { item, key: None })
+    }
+    /// What it is called in the answer, and what the process in the context tells.
+    fn answer(&self, cx: &mut Cx, to: &mut Fragment) -> (Term, Term) {
+        let Some(key) = &self.key else {
+            return (self.item.key(), self.item.of(cx, to));
+        };
+        let k = copy::copy(key.term(), to);
+        let name = to.tuple(&[self.item.key(), k]);
+        if self.item.private && cx.process().has(process::SENSITIVE) {
+            return (name, am::UNDEFINED);
+        }
+        let value = cx.process().ext().and_then(|e| e.dict.get(key.term()));
+        let (value, _held) = crate::signal::share::share(cx, value.unwrap_or(am::UNDEFINED));
+        (name, copy::copy(value, to))
+    }
+}
+
 /// What to answer.
-#[derive(Clone)]
 enum Wanted {
     /// The items of `process_info/1`.
     All,
-    One(Term),
-    Some(Vec<Term>),
+    One(Asked),
+    Some(Vec<Asked>),
+}
+
+impl Wanted {
+    fn items(&self) -> Vec<&'static Item> {
+        match self {
+            Wanted::All => ITEMS.iter().filter(|i| i.default).collect(),
+            Wanted::One(a) => vec![a.item],
+            Wanted::Some(v) => v.iter().map(|a| a.item).collect(),
+        }
+    }
+    fn answers(&self, cx: &mut Cx, to: &mut Fragment) -> Vec<(Term, Term)> {
+        match self {
+            Wanted::All => self
+                .items()
+                .iter()
+                .map(|i| (i.key(), i.of(cx, to)))
+                .collect(),
+            Wanted::One(a) => vec![a.answer(cx, to)],
+            Wanted::Some(v) => v.iter().map(|a| a.answer(cx, to)).collect(),
+        }
+    }
 }
 
 fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
     let mut to = Fragment::new();
-    let mut named = |cx: &mut Cx, k: Term| {
-        let v = item(cx, &mut to, atom::name(k)).unwrap_or(am::UNDEFINED);
-        (k, v)
-    };
-    let made: Vec<(Term, Term)> = match w {
-        Wanted::All => DEFAULT.iter().map(|k| named(cx, atom::intern(k))).collect(),
-        Wanted::One(k) => vec![named(cx, *k)],
-        Wanted::Some(v) => v.iter().map(|&k| named(cx, k)).collect(),
-    };
-    let registered = atom::intern("registered_name");
+    let made = w.answers(cx, &mut to);
+    // A name that isn't there is not told by itself.
+    let nameless = |m: &(Term, Term)| m.1 == NIL && m.0 == registered_name();
     let t = match w {
-        Wanted::One(_) if made[0].0 == registered && made[0].1 == NIL => NIL,
+        Wanted::One(_) if nameless(&made[0]) => NIL,
         Wanted::One(_) => to.tuple(&[made[0].0, made[0].1]),
         _ => {
             let all = matches!(w, Wanted::All);
             let v: Vec<Term> = made
                 .iter()
-                .filter(|m| !(all && m.0 == registered && m.1 == NIL))
+                .filter(|m| !(all && nameless(m)))
                 .map(|m| to.tuple(&[m.0, m.1]))
                 .collect();
             to.list(&v)
@@ -524,73 +620,10 @@ fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
     OwnedTerm::from_parts(t, to)
 }
 
-const ITEMS: &[&str] = &[
-    "registered_name",
-    "current_function",
-    "current_location",
-    "current_stacktrace",
-    "initial_call",
-    "status",
-    "message_queue_len",
-    "messages",
-    "links",
-    "monitors",
-    "monitored_by",
-    "dictionary",
-    "trap_exit",
-    "error_handler",
-    "priority",
-    "group_leader",
-    "parent",
-    "total_heap_size",
-    "heap_size",
-    "stack_size",
-    "memory",
-    "reductions",
-    "min_heap_size",
-    "min_bin_vheap_size",
-    "fullsweep_after",
-    "max_heap_size",
-    "garbage_collection",
-    "garbage_collection_info",
-    "suspending",
-    "binary",
-    "catchlevel",
-    "backtrace",
-    "last_calls",
-    "message_queue_data",
-    "sequential_trace_token",
-    "magic_ref",
-    "trace",
-];
-
-/// `garbage_collection_info` of a heap.
-pub fn gc_info(to: &mut Fragment, h: &purlin_term::heap::Heap) -> Term {
-    let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
-    let items = [
-        ("old_heap_block_size", int(h.old_block_words())),
-        ("heap_block_size", int(h.block_words())),
-        ("mbuf_size", int(h.frag_words)),
-        ("recent_size", int(used(h.heap, h.high_water))),
-        ("stack_size", int(h.stack_words())),
-        ("old_heap_size", int(used(h.old_heap, h.old_htop))),
-        ("heap_size", int(h.used_words())),
-        ("bin_vheap_size", int(h.off_heap.bytes / 8)),
-        ("bin_vheap_block_size", int(h.vheap_bytes / 8)),
-        ("bin_old_vheap_size", int(h.old_off_heap.bytes / 8)),
-        ("bin_old_vheap_block_size", int(h.old_vheap_bytes / 8)),
-    ];
-    pairs(to, &items)
-}
-
 /// The names of all items.
-pub fn all_items(cx: &mut Cx) -> Term {
-    let names: Vec<Term> = ITEMS.iter().map(|n| atom::intern(n)).collect();
+pub(crate) fn all_items(cx: &mut Cx) -> Term {
+    let names: Vec<Term> = ITEMS.iter().map(Item::key).collect();
     cx.list(&names)
-}
-
-fn known(k: Term) -> bool {
-    k.is_atom() && ITEMS.contains(&atom::name(k))
 }
 
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
@@ -598,15 +631,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        let queue = |k: &Term| {
-            let n = atom::name(*k);
-            n == "message_queue_len" || n == "messages"
-        };
-        let wants_queue = match &w {
-            Wanted::All => true,
-            Wanted::One(k) => queue(k),
-            Wanted::Some(v) => v.iter().any(queue),
-        };
+        let wants_queue = w.items().iter().any(|i| i.queue);
         if wants_queue {
             crate::signal::handle::fetch(cx);
         }
@@ -627,19 +652,14 @@ fn process_info_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     info(cx, pid, Wanted::All)
 }
 fn process_info_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
-    if what.is_atom() {
-        if !known(what) {
-            return Err(Fail::Badarg);
-        }
-        return info(cx, pid, Wanted::One(what));
+    if !what.is_list() {
+        let asked = Asked::of(what).ok_or(Fail::Badarg)?;
+        return info(cx, pid, Wanted::One(asked));
     }
     let mut v = Vec::new();
     let mut it = what.list_iter();
     for k in it.by_ref() {
-        if !known(k) {
-            return Err(Fail::Badarg);
-        }
-        v.push(k);
+        v.push(Asked::of(k).ok_or(Fail::Badarg)?);
     }
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);

@@ -2,17 +2,16 @@
 
 use crate::cx::{BifResult, Cx};
 use crate::options::{PrintableChars, WarningMap};
-use crate::start;
 use purlin_term::{Term, am};
 
 fn printable_range_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(match start::options().flags.printable_chars {
+    Ok(match crate::options::current().flags.printable_chars {
         PrintableChars::Latin1 => am::LATIN1,
         PrintableChars::Unicode => am::UNICODE,
     })
 }
 fn warning_map_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(match start::options().flags.warnings {
+    Ok(match crate::options::current().flags.warnings {
         WarningMap::Info => am::INFO,
         WarningMap::Warning => am::WARNING,
         WarningMap::Error => am::ERROR,

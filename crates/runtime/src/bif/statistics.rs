@@ -1,7 +1,7 @@
 //! `erlang:statistics/1`, and what switches its counters on.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, clock, hooks, lazy_atoms, msacc, sched};
+use crate::{bifs, clock, lazy_atoms, msacc, sched};
 use purlin_term::{Alloc, NIL, Term, am, atom, gc};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,13 +137,13 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         }
         "reductions" => with_change(cx, sched::reductions(), &REDUCTIONS),
         "exact_reductions" => {
-            let slice = (sched::run::SLICE - cx.reds).max(0) as u64;
+            let slice = (crate::threads::slice::SLICE - cx.reds).max(0) as u64;
             with_change(cx, sched::reductions() + slice, &EXACT_REDUCTIONS)
         }
         "runtime" => with_change(cx, clock::cpu_time() as u64 / 1_000_000, &RUNTIME),
         "wall_clock" => with_change(cx, clock::elapsed() as u64 / 1_000_000, &WALL_CLOCK),
         "io" => {
-            let (read, written) = hooks::port_bytes();
+            let (read, written) = crate::port::total_bytes();
             let (read, written) = (cx.uint(read), cx.uint(written));
             let (i, o) = (cx.tuple(&[input(), read]), cx.tuple(&[output(), written]));
             cx.tuple(&[i, o])

@@ -3,12 +3,12 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::MaxHeap;
+use crate::sched::multi_scheduling;
 use crate::signal::share;
 use crate::{bifs, code, lazy_atoms, msacc, process, report, sched};
 use purlin_term::sync::Ordering as TableOrdering;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, gc};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 lazy_atoms! {
     blocked = "blocked";
@@ -30,122 +30,27 @@ lazy_atoms! {
 /// Most entries of a stack trace.
 const MAX_BACKTRACE: i64 = 64;
 
-/// `trace_control_word`
-pub static TRACE_CONTROL_WORD: AtomicU32 = AtomicU32::new(0);
 /// `outstanding_system_requests_limit`; 0: as the command line says.
 static OUTSTANDING_REQUESTS: AtomicU64 = AtomicU64::new(0);
 
-/// Who blocks multi-scheduling, in order, once for each time; and how many schedulers run when nobody does.
-#[derive(Default)]
-pub struct Blockers {
-    pub all: Vec<Term>,
-    pub normal: Vec<Term>,
-    online: usize,
-}
-
-static BLOCKERS: Mutex<Blockers> = Mutex::new(Blockers {
-    all: Vec::new(),
-    normal: Vec::new(),
-    online: 0,
-});
-
-fn blockers() -> std::sync::MutexGuard<'static, Blockers> {
-    BLOCKERS.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// Those who block all schedulers but one, and those who block normal schedulers: pids.
-pub fn multi_scheduling_blockers() -> (Vec<Term>, Vec<Term>) {
-    let b = blockers();
-    (b.all.clone(), b.normal.clone())
-}
-
-/// Schedulers that run processes when nobody blocks multi-scheduling.
-pub fn schedulers_online() -> usize {
-    let b = blockers();
-    if b.all.is_empty() && b.normal.is_empty() {
-        sched::online()
-    } else {
-        b.online
-    }
-}
-
 /// `multi_scheduling`
-pub fn multi_scheduling() -> Term {
-    let b = blockers();
-    match (b.all.is_empty(), b.normal.is_empty()) {
-        (false, _) => blocked(),
-        (true, false) => blocked_normal(),
-        (true, true) => enabled(),
+pub(crate) fn multi_scheduling() -> Term {
+    match multi_scheduling::blocked_by() {
+        (true, _) => blocked(),
+        (false, true) => blocked_normal(),
+        (false, false) => enabled(),
     }
 }
 
-/// A process that has ended blocks nothing any more.
-pub fn owner_exit(pid: Term) {
-    // Reading one word is all that nearly every process costs here.
-    if ANY_BLOCKER.load(Ordering::Acquire) {
-        unblock_where(|p| p == pid);
-    }
-}
-
-static ANY_BLOCKER: AtomicBool = AtomicBool::new(false);
-
-fn unblock_where(gone: impl Fn(Term) -> bool) {
-    let mut b = blockers();
-    if b.all.is_empty() && b.normal.is_empty() {
-        return;
-    }
-    b.all.retain(|&p| !gone(p));
-    b.normal.retain(|&p| !gone(p));
-    settle(&mut b);
-}
-
-/// The processors that may be used have become `n`: as many schedulers run from now on, or as soon as nobody blocks
-/// multi-scheduling.
-pub fn follow(n: usize) {
-    let mut b = blockers();
-    if b.online != 0 {
-        b.online = n;
-    } else {
-        sched::set_online(n);
-    }
-}
-
-fn settle(b: &mut Blockers) {
-    sched::alone::block(!b.all.is_empty());
-    let any = !b.all.is_empty() || !b.normal.is_empty();
-    ANY_BLOCKER.store(any, Ordering::Release);
-    if !any && b.online != 0 {
-        sched::set_online(b.online);
-        b.online = 0;
-    }
-}
-
-/// Blocks or unblocks. Other schedulers finish the time slice that they are in, and threads of the dirty pools the native.
 fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
-    let me = cx.self_pid();
-    let mut b = blockers();
-    let list = if normal { &mut b.normal } else { &mut b.all };
-    if on {
-        list.push(me);
-        if b.online == 0 {
-            b.online = sched::set_online(1);
-        }
-        ANY_BLOCKER.store(true, Ordering::Release);
-        sched::alone::block(!b.all.is_empty());
-    } else {
-        if let Some(i) = list.iter().rposition(|&p| p == me) {
-            list.remove(i);
-        }
-        settle(&mut b);
-    }
-    drop(b);
+    multi_scheduling::set_blocker(cx.self_pid(), on, normal);
     multi_scheduling()
 }
 
 /// The value of `outstanding_system_requests_limit`.
-pub fn outstanding_requests() -> u64 {
+pub(crate) fn outstanding_requests() -> u64 {
     match OUTSTANDING_REQUESTS.load(Ordering::Relaxed) {
-        0 => crate::options()
+        0 => crate::options::current()
             .flags
             .dist
             .outstanding_requests_limit
@@ -155,12 +60,12 @@ pub fn outstanding_requests() -> u64 {
 }
 
 /// The term of a `max_heap_size`.
-pub fn max_heap(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
+pub(crate) fn max_heap(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     super::process::max_heap_term(cx, m)
 }
 
 /// The least heap size that is reported for new processes.
-pub fn min_heap_size() -> i64 {
+pub(crate) fn min_heap_size() -> i64 {
     match process::DEFAULTS
         .min_heap_words
         .load(TableOrdering::Relaxed)
@@ -197,34 +102,38 @@ fn warn(cx: &mut Cx, text: &str) {
     );
 }
 
-fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
-    if !flag.is_atom() {
-        return Err(cx.badarg_cause(am::BADOPT));
-    }
-    let d = &process::DEFAULTS;
-    let bad = Err(Fail::Badarg);
-    match atom::name(flag) {
-        "multi_scheduling" => match value {
+/// A flag, by its name.
+pub struct Flag {
+    /// Its name, or several that mean the same.
+    pub names: &'static [&'static str],
+    pub doc: &'static str,
+    /// Sets it, and gives what it was.
+    set: fn(&mut Cx, Term) -> BifResult,
+}
+
+macro_rules! flags {
+    ($($($name:literal)|+: $doc:literal => $set:expr;)*) => {
+        /// The flags that `system_flag/2` sets.
+        pub static FLAGS: &[Flag] = &[$(Flag { names: &[$($name),+], doc: $doc, set: $set }),*];
+    };
+}
+flags! {
+    "multi_scheduling": "Blocks all schedulers but one, or normal ones, or lets them run again." => |cx, value| match value {
             v if v == am::BLOCK => Ok(block(cx, true, false)),
             v if v == unblock() => Ok(block(cx, false, false)),
             v if v == block_normal() => Ok(block(cx, true, true)),
             v if v == unblock_normal() => Ok(block(cx, false, true)),
-            _ => bad,
-        },
-        "schedulers_online" => {
+            _ => Err(Fail::Badarg),
+        };
+    "schedulers_online": "How many normal schedulers take part." => |_, value| {
             let n = value.as_small().ok_or(Fail::Badarg)?;
             // Beyond what the runtime started with, too: threads are made as they are asked for.
             if n < 1 || n as usize > sched::MAX_SCHEDULERS {
-                return bad;
+                return Err(Fail::Badarg);
             }
-            sched::upkeep::count_chosen();
-            let mut b = blockers();
+            crate::threads::upkeep::count_chosen();
             let n = n as usize;
-            let before = if b.online != 0 {
-                std::mem::replace(&mut b.online, n)
-            } else {
-                sched::set_online(n)
-            };
+            let before = multi_scheduling::set_online(n);
             // The dirty pool for the processor keeps its proportion.
             if n != before {
                 let most = sched::dirty_counts().0;
@@ -232,20 +141,20 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
                 sched::set_dirty_cpu_online(dirty.clamp(1, most.max(1)));
             }
             Ok(Term::small(before as i64))
-        }
-        "dirty_cpu_schedulers_online" => {
+        };
+    "dirty_cpu_schedulers_online": "How many dirty CPU schedulers take part." => |_, value| {
             let n = value.as_small().ok_or(Fail::Badarg)?;
             if n < 1 || n as usize > sched::dirty_counts().0 {
-                return bad;
+                return Err(Fail::Badarg);
             }
             Ok(Term::small(sched::set_dirty_cpu_online(n as usize) as i64))
-        }
-        "fullsweep_after" => {
+        };
+    "fullsweep_after": "Default of minor collections before a full sweep." => |_, value| {
             let n = natural(value)?.min(u16::MAX.into()) as u32;
-            let before = d.fullsweep_after.swap(n, TableOrdering::Relaxed);
+            let before = process::DEFAULTS.fullsweep_after.swap(n, TableOrdering::Relaxed);
             Ok(Term::small(before.into()))
-        }
-        "min_heap_size" => {
+        };
+    "min_heap_size": "Default of words of a heap." => |_, value| {
             let n = natural(value)?;
             let before = min_heap_size();
             // What stock starts with means here: no more than what is needed.
@@ -253,91 +162,101 @@ fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
                 233 => 0,
                 n => n,
             };
-            d.min_heap_words.store(n, TableOrdering::Relaxed);
+            process::DEFAULTS.min_heap_words.store(n, TableOrdering::Relaxed);
             Ok(Term::small(before))
-        }
-        "min_bin_vheap_size" => {
+        };
+    "min_bin_vheap_size": "Default of the virtual heap of binaries." => |_, value| {
             let n = heap_size(natural(value)?);
-            let before = d.min_vheap_words.swap(n, TableOrdering::Relaxed);
+            let before = process::DEFAULTS.min_vheap_words.swap(n, TableOrdering::Relaxed);
             Ok(Term::small(before.into()))
-        }
-        "max_heap_size" => {
+        };
+    "max_heap_size": "Default of the limit of heaps." => |cx, value| {
             let before = Some(process::max_heap_flags());
             let new = super::process::max_heap(value, before).ok_or(Fail::Badarg)?;
             if new.words != 0 && (new.words as i64) < min_heap_size() {
-                return bad;
+                return Err(Fail::Badarg);
             }
             process::set_default_max_heap(Some(new));
             Ok(max_heap(cx, before))
-        }
-        "sharing_threshold" => {
+        };
+    "sharing_threshold": "Words from which a message is shared." => |_, value| {
             let words = match value {
                 v if v == am::INFINITY => usize::MAX,
                 v => v.as_small().filter(|&n| n > 0).ok_or(Fail::Badarg)? as usize,
             };
             Ok(share::threshold_term(share::set_threshold(words)))
-        }
-        "debug_flags" => Ok(am::TRUE),
-        "backtrace_depth" => {
+        };
+    "debug_flags": "Nothing." => |_, _| Ok(am::TRUE);
+    "backtrace_depth": "Most entries of a stack trace." => |_, value| {
             let n = natural(value)?.min(MAX_BACKTRACE) as usize;
             let before = crate::interp::exc::DEPTH.swap(n, Ordering::Relaxed);
             Ok(Term::small(before as i64))
-        }
-        "trace_control_word" => {
+        };
+    "trace_control_word": "Word that match specifications of traces read." => |_, value| {
             let n = arith::to_u64(value)
                 .and_then(|n| u32::try_from(n).ok())
                 .ok_or(Fail::Badarg)?;
-            let before = TRACE_CONTROL_WORD.swap(n, Ordering::Relaxed);
+            let before = crate::ets::matchspec::TRACE_CONTROL_WORD.swap(n, Ordering::Relaxed);
             Ok(Term::small(before.into()))
-        }
-        "sequential_tracer" => super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg),
-        "reset_seq_trace" => {
+        };
+    "sequential_tracer": "Who is told of sequential traces." => |_, value| super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg);
+    "reset_seq_trace": "Drops the tokens of all processes." => |cx, _| {
             super::trace::reset_tokens(cx);
             Ok(am::TRUE)
-        }
-        "microstate_accounting" => match value {
+        };
+    "microstate_accounting": "Measures what threads do, or forgets it." => |_, value| match value {
             am::TRUE | am::FALSE => Ok(Term::bool(msacc::set(value == am::TRUE))),
             v if v.is_atom() && atom::name(v) == "reset" => Ok(Term::bool(msacc::reset())),
-            _ => bad,
-        },
-        "scheduler_wall_time" => {
+            _ => Err(Fail::Badarg),
+        };
+    "scheduler_wall_time": "Measures how busy schedulers are." => |cx, value| {
             if value.as_bool().is_none() {
-                return bad;
+                return Err(Fail::Badarg);
             }
             let e = code::export(erts_internal(), system_flag_scheduler_wall_time(), 1);
             Err(cx.trap(e, &[value]))
-        }
-        "time_offset" if value == finalize() => Ok(final_()),
-        "outstanding_system_requests_limit" => {
+        };
+    "time_offset": "Ends the preliminary time offset." => |cx, value| {
+            if value == finalize() { return Ok(final_()); }
+            Err(cx.badarg_cause(am::BADOPT))
+        };
+    "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, value| {
             let n = arith::to_u64(value)
                 .filter(|n| (1..1 << 27).contains(n))
                 .ok_or(Fail::Badarg)?;
             let before = outstanding_requests();
             OUTSTANDING_REQUESTS.store(n, Ordering::Relaxed);
             Ok(cx.uint(before))
-        }
-        "scheduling_statistics" => {
+        };
+    "scheduling_statistics": "Nothing is counted." => |_, value| {
             if [enable(), disable(), clear()].contains(&value) {
                 Ok(am::TRUE)
             } else {
-                bad
+                Err(Fail::Badarg)
             }
-        }
-        "cpu_topology" => {
+        };
+    "cpu_topology": "Not to be set while it runs." => |cx, _| {
             warn(cx, CPU_TOPOLOGY);
-            bad
-        }
-        "internal_cpu_topology" | "erts_alloc" => bad,
-        "scheduler_bind_type" => {
+            Err(Fail::Badarg)
+        };
+    "internal_cpu_topology" | "erts_alloc": "Not to be set." => |_, _| Err(Fail::Badarg);
+    "scheduler_bind_type": "Schedulers are not bound." => |cx, value| {
             warn(cx, BIND_TYPE);
             if value == unbound() || value == am::DEFAULT {
                 Ok(unbound())
             } else {
-                bad
+                Err(Fail::Badarg)
             }
-        }
-        "system_logger" => report::set_system_logger(value).ok_or(Fail::Badarg),
-        _ => Err(cx.badarg_cause(am::BADOPT)),
+        };
+    "system_logger": "Who is told of what the emulator logs." => |_, value| report::set_system_logger(value).ok_or(Fail::Badarg);
+}
+
+fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
+    let name = flag.is_atom().then(|| atom::name(flag));
+    let row = name.and_then(|n| FLAGS.iter().find(|f| f.names.contains(&n)));
+    match row {
+        Some(row) => (row.set)(cx, value),
+        None => Err(cx.badarg_cause(am::BADOPT)),
     }
 }
 
@@ -351,7 +270,10 @@ fn system_check_1(_: &mut Cx, [what]: [Term; 1]) -> BifResult {
 
 fn bump_reductions_1(cx: &mut Cx, [n]: [Term; 1]) -> BifResult {
     let n = n.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
-    cx.reds = cx.reds.saturating_sub(n.min(sched::run::SLICE)).max(0);
+    cx.reds = cx
+        .reds
+        .saturating_sub(n.min(crate::threads::slice::SLICE))
+        .max(0);
     Ok(am::TRUE)
 }
 
@@ -362,7 +284,7 @@ bifs! {
 }
 
 /// The list of pids, for `multi_scheduling_blockers`: each once.
-pub fn pids_once(cx: &mut Cx, pids: &[Term]) -> Term {
+pub(crate) fn pids_once(cx: &mut Cx, pids: &[Term]) -> Term {
     let mut seen: Vec<Term> = Vec::new();
     for &p in pids {
         if !seen.contains(&p) {

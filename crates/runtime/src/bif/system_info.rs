@@ -5,11 +5,10 @@ use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions};
 use crate::signal::share;
-use crate::{bifs, clock, code, hooks, lazy_atoms, process, sched};
+use crate::{bifs, clock, code, lazy_atoms, process, sched};
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, am, atom, gc, node};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::Ordering::Relaxed;
 
 lazy_atoms! {
     enabled = "enabled";
@@ -18,7 +17,6 @@ lazy_atoms! {
     emu = "emu";
     opt = "opt";
     debug = "debug";
-    normal = "normal";
     dirty_cpu = "dirty_cpu";
     dirty_io = "dirty_io";
     unbound = "unbound";
@@ -27,18 +25,12 @@ lazy_atoms! {
     thread = "thread";
     core = "core";
     processor = "processor";
-    node_ = "node";
     cpu = "cpu";
     unchanged = "unchanged";
     changed = "changed";
-    big = "big";
 }
 
-/// Schedulers that there are: those of the command line, or more where the program has asked for more.
-pub fn schedulers() -> usize {
-    let asked = crate::start::try_options().map_or(1, |o| o.flags.schedulers.total as usize);
-    sched::count().max(asked)
-}
+use purlin_native::bif::schedulers;
 
 fn boolean(b: bool) -> Term {
     if b { am::TRUE } else { am::FALSE }
@@ -53,8 +45,8 @@ fn count(n: usize) -> Term {
 }
 
 /// `name - version`, as in the greeting of the shell.
-pub fn system_version() -> String {
-    let o = crate::options();
+pub(crate) fn system_version() -> String {
+    let o = crate::options::current();
     let s = &o.flags.schedulers;
     let (dirty_cpu, dirty_io) = sched::dirty_counts();
     let dirty_online = sched::dirty_cpu_online();
@@ -64,7 +56,7 @@ pub fn system_version() -> String {
         o.otp.erts_version,
         usize::BITS,
         schedulers(),
-        system_flag::schedulers_online(),
+        sched::multi_scheduling::schedulers_online(),
         dirty_cpu,
         dirty_online,
         dirty_io,
@@ -79,7 +71,7 @@ pub fn system_version() -> String {
 }
 
 /// The triplet that stock is configured with on such a machine.
-pub fn architecture() -> String {
+pub(crate) fn architecture() -> String {
     let machine = std::env::consts::ARCH;
     let vendor = match machine {
         "x86_64" | "x86" => "pc",
@@ -218,7 +210,11 @@ fn detected() -> Vec<CpuTopologyEntry> {
 }
 
 fn topology(which: Term) -> Option<Vec<CpuTopologyEntry>> {
-    let given = crate::options().flags.schedulers.cpu_topology.clone();
+    let given = crate::options::current()
+        .flags
+        .schedulers
+        .cpu_topology
+        .clone();
     match atom::name(which) {
         "defined" => Some(given.unwrap_or_default()),
         "detected" => Some(detected()),
@@ -239,9 +235,9 @@ fn topology_term(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
 fn level(cx: &mut Cx, all: &[CpuTopologyEntry], depth: usize) -> Term {
     type Key = fn(&CpuTopologyEntry) -> i32;
     let levels: [(Key, Term); 5] = [
-        (|e| e.node, node_()),
+        (|e| e.node, am::NODE),
         (|e| e.processor, processor()),
-        (|e| e.processor_node, node_()),
+        (|e| e.processor_node, am::NODE),
         (|e| e.core, core()),
         (|e| e.thread, thread()),
     ];
@@ -329,7 +325,7 @@ fn loaded(cx: &mut Cx) -> Term {
 fn dist(cx: &mut Cx) -> Term {
     let style = purlin_term::print::Style::Display;
     let name = purlin_term::print::format_atom(node::this_name(), style);
-    let text = if super::node::is_alive() {
+    let text = if purlin_term::node::is_alive() {
         format!("=node:{name}\n")
     } else {
         format!("=node:{name}\n=no_distribution\n")
@@ -344,52 +340,64 @@ fn dump_text(cx: &mut Cx, f: fn(&mut Vec<u8>) -> std::io::Result<()>) -> Term {
     cx.binary(&v)
 }
 
-/// Items with one answer for the whole life of the runtime, and those that only read a counter.
-fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
-    let f = &o.flags;
-    let s = &f.schedulers;
-    let t = match name {
-        "scheduler_id" => count(sched::current().max(1)),
-        "compat_rel" => Term::small(f.compat_release.into()),
-        "multi_scheduling" => system_flag::multi_scheduling(),
-        "multi_scheduling_blockers" => {
-            let pids = system_flag::multi_scheduling_blockers().0;
+/// An item that is asked for by its name.
+pub struct Item {
+    /// Its name, or several that mean the same.
+    pub names: &'static [&'static str],
+    pub doc: &'static str,
+    get: fn(&mut Cx, &EmulatorOptions) -> Term,
+}
+
+macro_rules! items {
+    ($($($name:literal)|+: $doc:literal => $get:expr;)*) => {
+        /// What `system_info/1` tells of itself; a tuple tells more about what is asked, see `tuple_item`.
+        pub static ITEMS: &[Item] = &[$(Item { names: &[$($name),+], doc: $doc, get: $get }),*];
+    };
+}
+items! {
+    "scheduler_id": "The scheduler that the caller runs on." => |_, _| count(sched::current().max(1));
+    "compat_rel": "Release whose behaviour was asked for (+R)." => |_, o| Term::small(o.flags.compat_release.into());
+    "multi_scheduling": "Whether schedulers run, are disabled or blocked." => |_, _| system_flag::multi_scheduling();
+    "multi_scheduling_blockers": "Pids that block all schedulers but one." => |cx, _| {
+            let pids = sched::multi_scheduling::blockers().0;
             system_flag::pids_once(cx, &pids)
-        }
-        "normal_multi_scheduling_blockers" => {
-            let (all, normal) = system_flag::multi_scheduling_blockers();
+        };
+    "normal_multi_scheduling_blockers": "Pids that block normal schedulers, in any way." => |cx, _| {
+            let (all, normal) = sched::multi_scheduling::blockers();
             let pids: Vec<Term> = all.into_iter().chain(normal).collect();
             system_flag::pids_once(cx, &pids)
-        }
-        "build_type" | "emu_type" => {
+        };
+    "build_type" | "emu_type": "What the emulator was built as." => |_, _| {
             if cfg!(debug_assertions) {
                 debug()
             } else {
                 opt()
             }
-        }
-        "emu_flavor" => emu(),
-        "machine" => cx.string("BEAM"),
-        "otp_release" => cx.string(&o.otp.release.to_string()),
-        "version" => cx.string(&o.otp.erts_version),
-        "system_version" => cx.string(&system_version()),
-        "system_architecture" => cx.string(&architecture()),
-        "driver_version" => cx.string("3.3"),
-        "nif_version" => cx.string("2.16"),
-        "os_type" => cx.tuple(&[symbol("unix"), symbol(std::env::consts::OS)]),
-        "os_version" => os_version(cx),
-        "endian" => {
+        };
+    "emu_flavor": "How code is run." => |_, _| emu();
+    "machine": "Name of the abstract machine." => |cx, _| cx.string("BEAM");
+    "otp_release": "Release of OTP that is stood in for." => |cx, o| cx.string(&o.otp.release.to_string());
+    "version": "Version of ERTS that is stood in for." => |cx, o| cx.string(&o.otp.erts_version);
+    "system_version": "What the shell says first." => |cx, _| cx.string(&system_version());
+    "system_architecture": "Triple of processor, vendor and system." => |cx, _| cx.string(&architecture());
+    "driver_version": "Version of the interface of drivers." => |cx, _| cx.string("3.3");
+    "nif_version": "Version of the interface of NIFs." => |cx, o| {
+        let release = o.otp.release;
+        cx.string(&format!("2.{}", purlin_nif::minor_of(release)))
+    };
+    "os_type": "Family and name of the operating system." => |cx, _| cx.tuple(&[symbol("unix"), symbol(std::env::consts::OS)]);
+    "os_version": "Version of the operating system's kernel." => |cx, _| os_version(cx);
+    "endian": "Order of bytes in a word." => |_, _| {
             if cfg!(target_endian = "big") {
-                big()
+                am::BIG
             } else {
                 am::LITTLE
             }
-        }
-        "sharing_threshold" => share::threshold_term(share::THRESHOLD.load(Relaxed)),
-        "sharing" => share::info(cx),
-        "wordsize" => Term::small(8),
-        // What the atomics of modules `atomics` and `counters` are made of.
-        "ethread_info" => {
+        };
+    "sharing_threshold": "Words from which a message is shared." => |_, _| share::threshold_term(share::asked_threshold());
+    "sharing": "Counts of shared regions." => |cx, _| share::info(cx);
+    "wordsize": "Bytes of a word." => |_, _| Term::small(8);
+    "ethread_info": "Atomic operations in use." => |cx, _| {
             // What the runtime uses, of what processors have.
             let rows = [
                 ("32-bit native atomics", "yes"),
@@ -401,29 +409,29 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
                 cx.tuple(&[what, used, NIL])
             });
             cx.list(&rows)
-        }
-        "c_compiler_used" => cx.tuple(&[am::UNDEFINED, am::UNDEFINED]),
-        "compile_info" => NIL,
-        "time_offset" => final_(),
-        "time_correction" => boolean(f.time.correction),
-        "time_warp_mode" => atom::intern(f.time.warp.word()),
-        "tolerant_timeofday" => boolean_state(f.time.correction),
-        "os_monotonic_time_source" => time_source(cx, true),
-        "os_system_time_source" => time_source(cx, false),
-        "start_time" => cx.int(clock::START),
-        "end_time" => cx.int(crate::timer::LAST_TICK as i64 * 1_000_000 + clock::START),
-        "outstanding_system_requests_limit" => cx.uint(system_flag::outstanding_requests()),
-        "hipe_architecture" => am::UNDEFINED,
-        "trace_control_word" => {
-            let w = system_flag::TRACE_CONTROL_WORD.load(std::sync::atomic::Ordering::Relaxed);
+        };
+    "c_compiler_used": "What C compiler built it: none." => |cx, _| cx.tuple(&[am::UNDEFINED, am::UNDEFINED]);
+    "compile_info": "How it was compiled: nothing is told." => |_, _| NIL;
+    "time_offset": "Whether the time offset may change." => |_, _| final_();
+    "time_correction": "Whether monotonic time is corrected." => |_, o| boolean(o.flags.time.correction);
+    "time_warp_mode": "Mode of time warp." => |_, o| atom::intern(o.flags.time.warp.word());
+    "tolerant_timeofday": "As time_correction, by its old name." => |_, o| boolean_state(o.flags.time.correction);
+    "os_monotonic_time_source": "Clock that monotonic time is read from." => |cx, _| time_source(cx, true);
+    "os_system_time_source": "Clock that system time is read from." => |cx, _| time_source(cx, false);
+    "start_time": "Native monotonic time at the start." => |cx, _| cx.int(clock::START);
+    "end_time": "Last native monotonic time." => |cx, _| cx.int(crate::timer::LAST_TICK as i64 * 1_000_000 + clock::START);
+    "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, _| cx.uint(system_flag::outstanding_requests());
+    "hipe_architecture": "No native code of HiPE." => |_, _| am::UNDEFINED;
+    "trace_control_word": "Word that match specifications of traces read." => |_, _| {
+            let w = crate::ets::matchspec::TRACE_CONTROL_WORD.load(std::sync::atomic::Ordering::Relaxed);
             Term::small(w.into())
-        }
-        "ets_realloc_moves" => boolean(f.ets.realloc_moves),
-        "ets_always_compress" => boolean(f.ets.always_compress),
-        "taints" => NIL,
-        "snifs" => {
+        };
+    "ets_realloc_moves": "Flag +Mrmcbf of tables." => |_, o| boolean(o.flags.ets.realloc_moves);
+    "ets_always_compress": "Whether each table is compressed." => |_, o| boolean(o.flags.ets.always_compress);
+    "taints": "Modules that have loaded native libraries." => |cx, _| cx.list(&purlin_nif::taints());
+    "snifs": "Functions that are native from the start." => |cx, _| {
             let mut list = NIL;
-            for b in super::TABLES.iter().copied().flatten() {
+            for b in super::tables().into_iter().flatten() {
                 // Continuations of natives are no functions of anybody's; `yield/0` is an instruction.
                 let (m, f) = (atom::intern(b.module), atom::intern(b.name));
                 let own = b.module == "purlin" || b.name == "yield";
@@ -434,12 +442,12 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
             }
             let hibernate = cx.tuple(&[am::ERLANG, atom::intern("hibernate"), Term::small(3)]);
             cx.cons(hibernate, list)
-        }
-        "sequential_tracer" => {
+        };
+    "sequential_tracer": "Who is told of sequential traces." => |cx, _| {
             let t = super::trace::sequential_tracer();
             cx.tuple(&[symbol("sequential_tracer"), t])
-        }
-        "garbage_collection" => {
+        };
+    "garbage_collection": "Defaults of the heaps of processes." => |cx, _| {
             let size = process::max_heap_flags().words;
             let d = &process::DEFAULTS;
             let items = [
@@ -455,97 +463,97 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
                 ),
             ];
             pairs(cx, &items)
-        }
-        "fullsweep_after" => {
+        };
+    "fullsweep_after": "Default of minor collections before a full sweep." => |cx, _| {
             let n = process::DEFAULTS.fullsweep_after.load(Ordering::Relaxed);
             cx.tuple(&[am::FULLSWEEP_AFTER, Term::small(n.into())])
-        }
-        "min_heap_size" => {
+        };
+    "min_heap_size": "Default of words of a heap." => |cx, _| {
             let n = system_flag::min_heap_size();
             cx.tuple(&[am::MIN_HEAP_SIZE, Term::small(n)])
-        }
-        "min_bin_vheap_size" => {
+        };
+    "min_bin_vheap_size": "Default of the virtual heap of binaries." => |cx, _| {
             let n = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
             cx.tuple(&[am::MIN_BIN_VHEAP_SIZE, Term::small(n.into())])
-        }
-        "max_heap_size" => system_flag::max_heap(cx, Some(process::max_heap_flags())),
-        "message_queue_data" => {
+        };
+    "max_heap_size": "Default of the limit of heaps." => |cx, _| system_flag::max_heap(cx, Some(process::max_heap_flags()));
+    "message_queue_data": "Default of where messages are kept." => |_, _| {
             if process::default_off_heap_queue() {
                 am::OFF_HEAP
             } else {
                 am::ON_HEAP
             }
-        }
-        "process_count" => count(process::table().live()),
-        "process_limit" => count(f.tables.process_limit() as usize),
-        "port_count" => count(hooks::port_count()),
-        "port_limit" => {
+        };
+    "process_count": "Processes that exist." => |_, _| count(process::table().live());
+    "process_limit": "Most processes." => |_, o| count(o.flags.tables.process_limit() as usize);
+    "port_count": "Ports that are open." => |_, _| count(crate::port::count());
+    "port_limit": "Most ports." => |_, o| {
             let files = u32::try_from(max_files()).unwrap_or(u32::MAX);
-            Term::small(f.tables.port_limit(files).into())
-        }
-        "atom_count" => Term::small(atom::count().into()),
-        "atom_limit" => Term::small(f.tables.atoms.into()),
-        "ets_count" => count(hooks::ets_totals().0),
-        "ets_limit" => Term::small(f.ets.requested_tables.max(8192).into()),
-        "info" => dump_text(cx, crate::crash_dump::info),
-        "procs" => dump_text(cx, crate::crash_dump::processes),
-        "loaded" => loaded(cx),
-        "dist" => dist(cx),
-        "dist_ctrl" => NIL,
-        "allocator" => memory::allocator(cx),
-        "alloc_util_allocators" => memory::names(cx),
-        "allocated_areas" => memory::areas(cx),
-        "thread_pool_size" => Term::small(s.async_threads.into()),
-        "heap_sizes" => {
+            Term::small(o.flags.tables.port_limit(files).into())
+        };
+    "atom_count": "Atoms that exist." => |_, _| Term::small(atom::count().into());
+    "atom_limit": "Most atoms." => |_, o| Term::small(o.flags.tables.atoms.into());
+    "ets_count": "Tables that exist." => |_, _| count(crate::ets::totals().0);
+    "ets_limit": "Tables that are planned for." => |_, o| Term::small(o.flags.ets.requested_tables.max(8192).into());
+    "info": "The general part of a crash dump." => |cx, _| dump_text(cx, crate::crash_dump::info);
+    "procs": "The processes of a crash dump." => |cx, _| dump_text(cx, crate::crash_dump::processes);
+    "loaded": "Modules and bytes of their code, as text." => |cx, _| loaded(cx);
+    "dist": "Connections, as text." => |cx, _| dist(cx);
+    "dist_ctrl": "Controllers of connections." => |cx, _| purlin_dist::natives::controllers(cx);
+    "allocator": "Allocators and their settings." => |cx, _| memory::allocator(cx);
+    "alloc_util_allocators": "Names of allocators." => |cx, _| memory::names(cx);
+    "allocated_areas": "Bytes of areas of memory." => |cx, _| memory::areas(cx);
+    "thread_pool_size": "Asynchronous threads that were asked for." => |_, o| Term::small(o.flags.schedulers.async_threads.into());
+    "heap_sizes": "Sizes that heaps grow by." => |cx, _| {
             let v: Vec<Term> = gc::heap_sizes().iter().map(|&n| count(n)).collect();
             cx.list(&v)
-        }
-        "heap_type" => am::PRIVATE,
-        "cpu_topology" => {
+        };
+    "heap_type": "Each process has its own heap." => |_, _| am::PRIVATE;
+    "cpu_topology": "Processors in use, nested." => |cx, _| {
             let all = topology(symbol("used")).unwrap_or_default();
             topology_term(cx, &all)
-        }
-        "update_cpu_info" => {
+        };
+    "update_cpu_info": "Reads the processors again; whether they changed." => |_, o| {
             let now = CpuCounts::detect();
             let mut known = CPUS.lock().unwrap_or_else(|e| e.into_inner());
-            if known.replace(now).unwrap_or(s.cpus) == now {
+            if known.replace(now).unwrap_or(o.flags.schedulers.cpus) == now {
                 unchanged()
             } else {
                 changed()
             }
-        }
-        "threads" | "smp_support" | "constant_pool_support" | "port_tasks" => am::TRUE,
-        "io_thread" | "break_ignored" | "lock_checking" | "lock_counting" => am::FALSE,
-        "dynamic_trace" => am::NONE,
-        "dynamic_trace_probes" => am::FALSE,
-        "debug_compiled" => boolean(cfg!(debug_assertions)),
-        "creation" => Term::small(node::this_creation().into()),
-        "logical_processors" => processors(cpus(s.cpus).configured),
-        "logical_processors_online" => processors(cpus(s.cpus).online),
-        "logical_processors_available" => processors(cpus(s.cpus).available),
-        "cpu_quota" => s.cpus.quota.map_or(unknown(), |q| Term::small(q.into())),
-        "scheduler_bind_type" => unbound(),
-        "scheduler_bindings" => cx.tuple(&vec![unbound(); schedulers()]),
-        "schedulers" | "schedulers_total" => count(schedulers()),
-        "schedulers_online" => count(system_flag::schedulers_online()),
-        "schedulers_active" => count(sched::online()),
-        "schedulers_state" => {
+        };
+    "threads" | "smp_support" | "constant_pool_support" | "port_tasks": "What every build has." => |_, _| am::TRUE;
+    "io_thread" | "break_ignored" | "lock_checking" | "lock_counting": "What no build has." => |_, _| am::FALSE;
+    "dynamic_trace": "Probes of dynamic tracing: none." => |_, _| am::NONE;
+    "dynamic_trace_probes": "Whether there are such probes." => |_, _| am::FALSE;
+    "debug_compiled": "Whether it is a debug build." => |_, _| boolean(cfg!(debug_assertions));
+    "creation": "Which start of the node this is." => |_, _| Term::small(node::this_creation().into());
+    "logical_processors": "Processors that are configured." => |_, o| processors(cpus(o.flags.schedulers.cpus).configured);
+    "logical_processors_online": "Processors that are online." => |_, o| processors(cpus(o.flags.schedulers.cpus).online);
+    "logical_processors_available": "Processors that this may run on." => |_, o| processors(cpus(o.flags.schedulers.cpus).available);
+    "cpu_quota": "Processors' worth of time that this may use." => |_, o| o.flags.schedulers.cpus.quota.map_or(unknown(), |q| Term::small(q.into()));
+    "scheduler_bind_type": "Schedulers are not bound." => |_, _| unbound();
+    "scheduler_bindings": "Processor of each scheduler: none." => |cx, _| cx.tuple(&vec![unbound(); schedulers()]);
+    "schedulers" | "schedulers_total": "Normal schedulers." => |_, _| count(schedulers());
+    "schedulers_online": "Normal schedulers that are online." => |_, _| count(sched::multi_scheduling::schedulers_online());
+    "schedulers_active": "Normal schedulers that run." => |_, _| count(sched::online());
+    "schedulers_state": "Total, online and active." => |cx, _| {
             let v = [
                 schedulers(),
-                system_flag::schedulers_online(),
+                sched::multi_scheduling::schedulers_online(),
                 sched::online(),
             ];
             cx.tuple(&v.map(count))
-        }
-        "all_schedulers_state" => {
+        };
+    "all_schedulers_state": "The same of each kind." => |cx, _| {
             let (c, i) = sched::dirty_counts();
-            let works = |n: usize| if sched::alone::blocked() { 0 } else { n };
+            let works = |n: usize| if sched::multi_scheduling::blocked() { 0 } else { n };
             let v = [
                 (
-                    normal(),
+                    am::NORMAL,
                     [
                         schedulers(),
-                        system_flag::schedulers_online(),
+                        sched::multi_scheduling::schedulers_online(),
                         sched::online(),
                     ],
                 ),
@@ -561,39 +569,40 @@ fn item(cx: &mut Cx, name: &str, o: &EmulatorOptions) -> Option<BifResult> {
             ];
             let v = v.map(|(k, [a, b, c])| cx.tuple(&[k, count(a), count(b), count(c)]));
             cx.list(&v)
-        }
-        "dirty_cpu_schedulers" => count(sched::dirty_counts().0),
-        "dirty_cpu_schedulers_online" => count(sched::dirty_cpu_online()),
-        "dirty_io_schedulers" => count(sched::dirty_counts().1),
-        "run_queues" => count(schedulers()),
-        "port_parallelism" => boolean(s.port_parallelism),
-        "context_reductions" => Term::small(sched::run::SLICE),
-        "kernel_poll" => am::TRUE,
-        "eager_check_io" => am::TRUE,
-        "check_io" => check_io(cx),
-        "modified_timing_level" => s
+        };
+    "dirty_cpu_schedulers": "Dirty CPU schedulers." => |_, _| count(sched::dirty_counts().0);
+    "dirty_cpu_schedulers_online": "Those online." => |_, _| count(sched::dirty_cpu_online());
+    "dirty_io_schedulers": "Dirty I/O schedulers." => |_, _| count(sched::dirty_counts().1);
+    "run_queues": "Run queues." => |_, _| count(schedulers());
+    "port_parallelism": "Default of ports." => |_, o| boolean(o.flags.schedulers.port_parallelism);
+    "context_reductions": "Reductions of a time slice." => |_, _| Term::small(crate::threads::slice::SLICE);
+    "kernel_poll": "Whether the system tells which files are ready." => |_, _| am::TRUE;
+    "eager_check_io": "Files are polled at once." => |_, _| am::TRUE;
+    "check_io": "The poll set." => |cx, _| check_io(cx);
+    "modified_timing_level": "Flag +T." => |_, o| o.flags.schedulers
             .modified_timing
-            .map_or(am::UNDEFINED, |n| Term::small(n.into())),
-        "scheduling_statistics" | "total_scheduling_statistics" => NIL,
-        "reader_groups_map" | "decentralized_counter_groups_map" => NIL,
-        "dist_buf_busy_limit" => Term::small(f.dist.buffer_busy_limit_bytes.into()),
-        "delayed_node_table_gc" => f
+            .map_or(am::UNDEFINED, |n| Term::small(n.into()));
+    "scheduling_statistics" | "total_scheduling_statistics": "Not counted." => |_, _| NIL;
+    "reader_groups_map" | "decentralized_counter_groups_map": "No groups of readers." => |_, _| NIL;
+    "dist_buf_busy_limit": "Bytes from which a connection is busy." => |_, o| Term::small(o.flags.dist.buffer_busy_limit_bytes.into());
+    "delayed_node_table_gc": "Seconds that unused nodes are kept." => |_, o| o.flags
             .dist
             .node_table_gc_seconds
-            .map_or(am::INFINITY, |n| Term::small(n.into())),
-        "emu_args" => {
+            .map_or(am::INFINITY, |n| Term::small(n.into()));
+    "emu_args": "Arguments of the command line." => |cx, o| {
             let v: Vec<Term> = o
                 .emu_args
                 .iter()
                 .map(|a| cx.string(&String::from_utf8_lossy(a.as_bytes())))
                 .collect();
             cx.list(&v)
-        }
-        "beam_jump_table" => am::TRUE,
-        "system_logger" => crate::report::system_logger(),
-        _ => return None,
-    };
-    Some(Ok(t))
+        };
+    "beam_jump_table": "Select instructions have tables." => |_, _| am::TRUE;
+    "system_logger": "Who is told of what the emulator logs." => |_, _| crate::report::system_logger();
+}
+
+fn item(name: &str) -> Option<&'static Item> {
+    ITEMS.iter().find(|i| i.names.contains(&name))
 }
 
 fn boolean_state(on: bool) -> Term {
@@ -662,7 +671,8 @@ fn system_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     if !what.is_atom() {
         return Err(Fail::Badarg);
     }
-    item(cx, atom::name(what), crate::options()).unwrap_or(Err(Fail::Badarg))
+    let item = item(atom::name(what)).ok_or(Fail::Badarg)?;
+    Ok((item.get)(cx, crate::options::current()))
 }
 
 bifs! {

@@ -1,11 +1,9 @@
 //! Natives of timers that send messages, on the service in [`crate::timer`].
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::registry;
 use crate::timer::message::{self, Fired, Message, RefNumbers};
 use crate::timer::{LAST_TICK, tick_in};
 use crate::{bifs, clock, ids, lazy_atoms, signal};
-use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, Term, am, arith};
 
 lazy_atoms! {
@@ -14,27 +12,6 @@ lazy_atoms! {
     time = "time";
     cancel_timer = "cancel_timer";
     read_timer = "read_timer";
-}
-
-/// Sends the message of a timer that has fired.
-pub fn deliver(f: &Fired) {
-    let to = if f.to.is_local_pid() {
-        f.to
-    } else {
-        match registry::whereis(f.to) {
-            Some(t) if t.is_local_pid() => t,
-            _ => return,
-        }
-    };
-    let wrapped = f.wrapped.then(|| {
-        let mut frag = Fragment::new();
-        let msg = purlin_term::copy::copy(f.message.term(), &mut frag);
-        let r = frag.local_ref(f.numbers);
-        let t = frag.tuple(&[am::TIMEOUT, r, msg]);
-        OwnedTerm::from_parts(t, frag)
-    });
-    let msg = wrapped.as_ref().map_or(f.message.term(), OwnedTerm::term);
-    signal::send_from(clock_service(), to, msg);
 }
 
 struct Options {

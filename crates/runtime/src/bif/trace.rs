@@ -14,7 +14,7 @@ lazy_atoms! {
     tracer_ = "tracer";
     erl_tracer = "erl_tracer";
     global = "global";
-    trace_delivered = "trace_delivered"; a_none = "none"; a_match_spec = "match_spec"; a_call_count = "call_count";
+    trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
     sequential_trace_token = "sequential_trace_token";
     label = "label";
     serial = "serial";
@@ -24,7 +24,7 @@ lazy_atoms! {
 static SEQUENTIAL_TRACER: AtomicU64 = AtomicU64::new(0);
 
 /// Pid or port of the sequential tracer, or `false`.
-pub fn sequential_tracer() -> Term {
+pub(crate) fn sequential_tracer() -> Term {
     match SEQUENTIAL_TRACER.load(Ordering::Relaxed) {
         0 => am::FALSE,
         // SAFETY: only immediates are stored.
@@ -33,7 +33,7 @@ pub fn sequential_tracer() -> Term {
 }
 
 /// Makes a local pid or port the sequential tracer, or nobody (`false`); who it was before. None for anything else.
-pub fn set_sequential_tracer(t: Term) -> Option<Term> {
+pub(crate) fn set_sequential_tracer(t: Term) -> Option<Term> {
     let before = sequential_tracer();
     let word = if t == am::FALSE {
         0
@@ -47,7 +47,7 @@ pub fn set_sequential_tracer(t: Term) -> Option<Term> {
 }
 
 /// Clears the trace tokens of all processes, and what they have counted.
-pub fn reset_tokens(cx: &mut Cx) {
+pub(crate) fn reset_tokens(cx: &mut Cx) {
     let me = cx.self_pid();
     sequential::reset(cx.process());
     for pid in process::table().pids() {
@@ -106,7 +106,7 @@ fn seq_trace_2(cx: &mut Cx, [what, value]: [Term; 2]) -> BifResult {
         cx.tuple(&before)
     };
     let me = cx.self_pid();
-    t.from = me;
+    t.from = OwnedTerm::copy_of(me);
     sequential::set_token(cx.process(), Some(t));
     Ok(old)
 }
@@ -412,7 +412,7 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
     if word.is_none() && spec != NIL && counts_only {
         return Err(cx.badarg_cause(a_call_count()));
     }
-    let refused = |cx: &mut Cx| Err(cx.badarg_cause(a_none()));
+    let refused = |cx: &mut Cx| Err(cx.badarg_cause(am::NONE));
     let on_load = what.is_atom() && atom::name(what) == "on_load";
     if what.is_atom() && !on_load {
         let receive = match atom::name(what) {

@@ -3,12 +3,12 @@
 //! A stream belongs to one process (its controller); every native checks that. The mutex around the state makes the
 //! check and the use one step.
 
-use super::iolist::{self, IoSlice, IoVec};
-use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use libz_sys as z;
+use purlin_native::native_state;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::iolist::{self, IoSlice, IoVec};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard};

@@ -9,7 +9,7 @@
 mod terms;
 
 use crate::cx::Cx;
-use crate::process::state::{ALIVE, EXITING, QUEUED, RUNNING, SUSPENDED};
+use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{bif, code, sched};
@@ -56,8 +56,8 @@ static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 const ROOM_BYTES: usize = 16 << 20;
 
 /// Sets aside what the dump needs, unless there is to be none. Before programs run.
-pub fn reserve() {
-    let flags = crate::start::try_options().map(|o| &o.flags.crash_dump);
+pub(crate) fn reserve() {
+    let flags = crate::options::try_current().map(|o| &o.flags.crash_dump);
     if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
         return;
     }
@@ -79,7 +79,7 @@ fn create(path: &std::ffi::OsStr) -> io::Result<File> {
 
 /// Writes the dump, if the environment allows one, and says so on standard error.
 pub fn write(slogan: &str) {
-    let Some(o) = crate::start::try_options() else {
+    let Some(o) = crate::options::try_current() else {
         return;
     };
     let flags = &o.flags.crash_dump;
@@ -197,16 +197,18 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
         // SAFETY: cells are never unmapped; the state word is an atomic.
         let state = unsafe { (*p).state.load() };
         let name = match state {
-            s if s & ALIVE == 0 => "Non Existing",
-            s if s & EXITING != 0 => "Exiting",
-            s if s & RUNNING != 0 => "Running",
-            s if s & SUSPENDED != 0 => "Suspended",
-            s if s & QUEUED != 0 => "Scheduled",
+            s if !s.is_alive() => "Non Existing",
+            s if s.is_exiting() => "Exiting",
+            s if s.is_running() => "Running",
+            s if s.is_suspended() => "Suspended",
+            s if s.is_queued() => "Scheduled",
             _ => "Waiting",
         };
         writeln!(w, "State: {name}")?;
         if let Some(heaps) = heaps.as_deref_mut()
-            && state & (RUNNING | EXITING | ALIVE) == ALIVE
+            && state.is_alive()
+            && !state.is_running()
+            && !state.is_exiting()
         {
             // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
             unsafe { owned_process(w, heaps, &mut cx, p)? };
@@ -216,68 +218,74 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
 }
 
 /// What only the owner of a process may look at.
+///
+/// # Safety
+/// The caller owns `p`, which is packed, and `cx` runs no process.
 unsafe fn owned_process(
     w: &mut dyn Write,
     heaps: &mut Vec<u8>,
     cx: &mut Cx,
     p: *mut Process,
 ) -> io::Result<()> {
-    let pid = (*p).pid();
-    let system = (*p).has(SYSTEM);
-    if let Some(e) = (*p).ext()
-        && e.name != NIL
-    {
-        writeln!(w, "Name: {}", show(e.name))?;
-    }
-    if let Some(e) = (*p).initial_call.as_ref() {
-        let (m, f) = (show(e.module), show(e.function));
-        writeln!(w, "Spawned as: {m}:{f}/{}", e.arity)?;
-    }
-    let parent = (*p).parent;
-    let parent = if parent == pid.pid_data() {
-        "[]".to_string()
-    } else {
-        show(Term::pid(parent))
-    };
-    writeln!(w, "Spawned by: {parent}")?;
-    writeln!(w, "Message queue length: {}", (*p).queued_messages())?;
-    cx.enter(p);
-    let h = &cx.heap;
-    writeln!(w, "Number of heap fragments: {}", h.frags.len())?;
-    writeln!(w, "Heap fragment data: {}", h.frag_words)?;
-    if let Some(e) = (*p).ext() {
-        let mut links: Vec<String> = e.links.iter().map(|(k, _)| show(k.term())).collect();
-        links.sort();
-        if !links.is_empty() {
-            writeln!(w, "Link list: [{}]", links.join(", "))?;
+    // SAFETY: by the contract of this function.
+    unsafe {
+        let pid = (*p).pid();
+        let system = (*p).has(SYSTEM);
+        if let Some(e) = (*p).ext()
+            && e.name != NIL
+        {
+            writeln!(w, "Name: {}", show(e.name))?;
         }
+        if let Some(e) = (*p).initial_call.as_ref() {
+            let (m, f) = (show(e.module), show(e.function));
+            writeln!(w, "Spawned as: {m}:{f}/{}", e.arity)?;
+        }
+        let parent = (*p).parent;
+        let parent = if parent == pid.pid_data() {
+            "[]".to_string()
+        } else {
+            show(Term::pid(parent))
+        };
+        writeln!(w, "Spawned by: {parent}")?;
+        writeln!(w, "Message queue length: {}", (*p).queued_messages())?;
+        cx.enter(p);
+        let h = &cx.heap;
+        writeln!(w, "Number of heap fragments: {}", h.frags.len())?;
+        writeln!(w, "Heap fragment data: {}", h.frag_words)?;
+        if let Some(e) = (*p).ext() {
+            let mut links: Vec<String> = e.links.iter().map(|(k, _)| show(k.term())).collect();
+            links.sort();
+            if !links.is_empty() {
+                writeln!(w, "Link list: [{}]", links.join(", "))?;
+            }
+        }
+        writeln!(w, "Reductions: {}", (*p).reductions)?;
+        let old = h.old_block_words();
+        let old_used = (h.old_htop as usize - h.old_heap as usize) / 8;
+        writeln!(w, "Stack+heap: {}", h.block_words())?;
+        writeln!(w, "OldHeap: {old}")?;
+        writeln!(w, "Heap unused: {}", h.free_words())?;
+        writeln!(w, "OldHeap unused: {}", old - old_used)?;
+        writeln!(w, "BinVHeap: {}", h.off_heap.bytes / 8)?;
+        writeln!(w, "OldBinVHeap: {}", h.old_off_heap.bytes / 8)?;
+        let unused = h.vheap_bytes.saturating_sub(h.off_heap.bytes) / 8;
+        writeln!(w, "BinVHeap unused: {unused}")?;
+        let unused = h.old_vheap_bytes.saturating_sub(h.old_off_heap.bytes) / 8;
+        writeln!(w, "OldBinVHeap unused: {unused}")?;
+        let outside = if h.inline_block { 0 } else { h.block_words() };
+        let bytes = process::table::CELL_BYTES + (outside + old + h.frag_words) * 8;
+        writeln!(w, "Memory: {bytes}")?;
+        let pc = (*p).pc;
+        writeln!(w, "Program counter: 0x{:016x} ({})", pc as usize, place(pc))?;
+        let live = (*p).live as usize;
+        writeln!(w, "arity = {live}")?;
+        if !system {
+            write_heap(heaps, cx, p, &show(pid))?;
+        }
+        // What a process owns is given back as it was found, though nobody will run it any more.
+        cx.leave(pc, live);
+        Ok(())
     }
-    writeln!(w, "Reductions: {}", (*p).reductions)?;
-    let old = h.old_block_words();
-    let old_used = (h.old_htop as usize - h.old_heap as usize) / 8;
-    writeln!(w, "Stack+heap: {}", h.block_words())?;
-    writeln!(w, "OldHeap: {old}")?;
-    writeln!(w, "Heap unused: {}", h.free_words())?;
-    writeln!(w, "OldHeap unused: {}", old - old_used)?;
-    writeln!(w, "BinVHeap: {}", h.off_heap.bytes / 8)?;
-    writeln!(w, "OldBinVHeap: {}", h.old_off_heap.bytes / 8)?;
-    let unused = h.vheap_bytes.saturating_sub(h.off_heap.bytes) / 8;
-    writeln!(w, "BinVHeap unused: {unused}")?;
-    let unused = h.old_vheap_bytes.saturating_sub(h.old_off_heap.bytes) / 8;
-    writeln!(w, "OldBinVHeap unused: {unused}")?;
-    let outside = if h.inline_block { 0 } else { h.block_words() };
-    let bytes = process::table::CELL_BYTES + (outside + old + h.frag_words) * 8;
-    writeln!(w, "Memory: {bytes}")?;
-    let pc = (*p).pc;
-    writeln!(w, "Program counter: 0x{:016x} ({})", pc as usize, place(pc))?;
-    let live = (*p).live as usize;
-    writeln!(w, "arity = {live}")?;
-    if !system {
-        write_heap(heaps, cx, p, &show(pid))?;
-    }
-    // What a process owns is given back as it was found, though nobody will run it any more.
-    cx.leave(pc, live);
-    Ok(())
 }
 
 /// The function at an address.
@@ -289,54 +297,60 @@ fn place(pc: *const u64) -> String {
 }
 
 /// Messages, dictionary, stack and heap of the process in the context.
+///
+/// # Safety
+/// `p` is that process, and the caller owns it.
 unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -> io::Result<()> {
-    let mut objects = Objects::default();
-    if let Some(m) = (*p).mailbox.as_ref().filter(|m| !m.is_empty()) {
-        writeln!(w, "=proc_messages:{pid}")?;
-        for s in m.iter() {
-            objects.element(w, s.term)?;
-            writeln!(w, ":N")?;
+    // SAFETY: by the contract of this function.
+    unsafe {
+        let mut objects = Objects::default();
+        if let Some(m) = (*p).mailbox.as_ref().filter(|m| !m.is_empty()) {
+            writeln!(w, "=proc_messages:{pid}")?;
+            for s in m.iter() {
+                objects.element(w, s.term)?;
+                writeln!(w, ":N")?;
+            }
         }
-    }
-    if let Some(d) = (*p).ext().map(|e| &e.dict).filter(|d| !d.is_empty()) {
-        writeln!(w, "=proc_dictionary:{pid}")?;
-        // Pairs are made for the dump: they are where the process would have them.
-        let pairs: Vec<(Term, Term)> = d.iter().collect();
-        for (k, v) in pairs {
-            let t = purlin_term::Alloc::tuple(cx, &[k, v]);
-            objects.element(w, t)?;
-            writeln!(w)?;
+        if let Some(d) = (*p).ext().map(|e| &e.dict).filter(|d| !d.is_empty()) {
+            writeln!(w, "=proc_dictionary:{pid}")?;
+            // Pairs are made for the dump: they are where the process would have them.
+            let pairs: Vec<(Term, Term)> = d.iter().collect();
+            for (k, v) in pairs {
+                let t = purlin_term::Alloc::tuple(cx, &[k, v]);
+                objects.element(w, t)?;
+                writeln!(w)?;
+            }
         }
-    }
-    writeln!(w, "=proc_stack:{pid}")?;
-    let mut at = cx.heap.stop;
-    let mut y = 0;
-    while at < cx.heap.hend {
-        let t = *at;
-        if t.is_header() && t.raw() != 0 {
-            let pc = t.raw() as usize;
-            let what = if std::ptr::eq(pc as *const u64, code::stubs().exit.as_ptr()) {
-                "<terminate process normally>".into()
-            } else {
-                place((pc - 8) as *const u64)
-            };
-            writeln!(w, "0x{:016x}:SReturn addr 0x{pc:X} ({what})", at as usize)?;
-            y = 0;
-        } else if t.is_catch() {
-            let pc = t.catch_addr() as usize;
-            let what = place(pc as *const u64);
-            writeln!(w, "y{y}:SCatch 0x{pc:X} ({what})")?;
-            y += 1;
-        } else if !t.is_header() {
-            write!(w, "y{y}:")?;
-            objects.element(w, t)?;
-            writeln!(w)?;
-            y += 1;
+        writeln!(w, "=proc_stack:{pid}")?;
+        let mut at = cx.heap.stop;
+        let mut y = 0;
+        while at < cx.heap.hend {
+            let t = *at;
+            if t.is_header() && t.raw() != 0 {
+                let pc = t.raw() as usize;
+                let what = if std::ptr::eq(pc as *const u64, code::stubs().exit.as_ptr()) {
+                    "<terminate process normally>".into()
+                } else {
+                    place((pc - 8) as *const u64)
+                };
+                writeln!(w, "0x{:016x}:SReturn addr 0x{pc:X} ({what})", at as usize)?;
+                y = 0;
+            } else if t.is_catch() {
+                let pc = t.catch_addr() as usize;
+                let what = place(pc as *const u64);
+                writeln!(w, "y{y}:SCatch 0x{pc:X} ({what})")?;
+                y += 1;
+            } else if !t.is_header() {
+                write!(w, "y{y}:")?;
+                objects.element(w, t)?;
+                writeln!(w)?;
+                y += 1;
+            }
+            at = at.add(1);
         }
-        at = at.add(1);
+        writeln!(w, "=proc_heap:{pid}")?;
+        objects.write(w)
     }
-    writeln!(w, "=proc_heap:{pid}")?;
-    objects.write(w)
 }
 
 fn ports(w: &mut dyn Write) -> io::Result<()> {
@@ -373,7 +387,7 @@ fn timers(w: &mut dyn Write) -> io::Result<()> {
 fn nodes(w: &mut dyn Write) -> io::Result<()> {
     let name = format_atom(purlin_term::node::this_name(), Style::Display);
     writeln!(w, "=node:{name}")?;
-    if !bif::node::is_alive() {
+    if !purlin_term::node::is_alive() {
         writeln!(w, "=no_distribution")?;
     }
     Ok(())

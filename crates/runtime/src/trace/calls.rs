@@ -13,18 +13,18 @@
 //! them directly go there while [`natives`] says that any of them has one.
 
 use super::{emit, flag, state};
-use crate::code::{self, Module};
+pub use crate::code::breakpoint::*;
+use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run};
 use crate::process::{self, TRACED};
 use crate::{clock, lazy_atoms, signal};
-use purlin_isa::ops::Op;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 lazy_atoms! {
@@ -34,68 +34,9 @@ lazy_atoms! {
     exception_from = "exception_from";
 }
 
-/// Words of the frame of a call whose return is told.
-pub const FRAME_WORDS: usize = 6;
-/// Words of the frame of a call whose time is measured: the address that it returns to, and the entry of the function whose
-/// time was, in words. Functions that recurse deeply have one for each level.
-pub const TIME_WORDS: usize = 2;
-
-/// The words of the frame that begins with `word`, if tracing has put it there.
-#[inline]
-pub fn frame_words(word: u64) -> Option<usize> {
-    let stubs = code::stubs();
-    if word == stubs.return_trace.as_ptr() as u64 {
-        Some(FRAME_WORDS)
-    } else if word == stubs.return_time.as_ptr() as u64 {
-        Some(TIME_WORDS)
-    } else {
-        None
-    }
-}
-
-/// What the frame of a call is for.
-pub mod kind {
-    /// Its return is told.
-    pub const RETURN: i64 = 1;
-    /// Its return is told, and the exception that ends it.
-    pub const EXCEPTION: i64 = 2;
-    /// Where it returns to is told.
-    pub const RETURN_TO: i64 = 3;
-}
-
-/// Calls of natives by instructions of their own may have to go by breakpoints.
-static NATIVES: AtomicBool = AtomicBool::new(false);
-
-/// Whether any native has ever been traced.
-#[inline(always)]
-pub fn natives() -> bool {
-    NATIVES.load(Ordering::Relaxed)
-}
-
-/// Whether any function has ever been traced.
-#[inline]
-pub fn any() -> bool {
-    COUNT.load(Ordering::Relaxed) != 0
-}
-
-/// Whether the code at `pc` begins with a breakpoint.
-///
-/// # Safety
-/// `pc` is an instruction of loaded code.
-#[inline]
-pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
-    (*(pc as *const AtomicU16)).load(Ordering::Acquire) == number()
-}
-
-/// Where a process that starts with `erlang:apply/2` arrives if calls of it are told or counted: at the function's own code,
-/// which is not what is called by that name.
-#[inline]
-pub fn traced_apply() -> Option<*const u64> {
-    if any() { find_traced_apply() } else { None }
-}
-
+/// See [`Breakpoints::traced_apply`](crate::code::breakpoint::Breakpoints::traced_apply).
 #[cold]
-fn find_traced_apply() -> Option<*const u64> {
+pub(crate) fn find_traced_apply() -> Option<*const u64> {
     let t = table().read().unwrap_or_else(|e| e.into_inner());
     let key = (am::ERLANG.atom_index(), am::APPLY.atom_index(), 2);
     let entry = t.by_name.get(&key)?.entry as *const u64;
@@ -112,7 +53,8 @@ pub unsafe fn original(pc: *const u64) -> u16 {
     let t = table().read().unwrap_or_else(|e| e.into_inner());
     match t.at.get(&(pc as usize)) {
         Some(b) => b.original,
-        None => (*(pc as *const AtomicU16)).load(Ordering::Acquire),
+        // SAFETY: by the contract of this function.
+        None => unsafe { (*(pc as *const AtomicU16)).load(Ordering::Acquire) },
     }
 }
 
@@ -146,7 +88,7 @@ impl Spec {
 impl Spec {
     /// Compiles a specification for messages, which allow less: what is about a call isn't there, and what changes the
     /// process only where it sends. None if it is none.
-    pub fn of_messages(t: Term, receive: bool) -> Option<Arc<Spec>> {
+    pub(crate) fn of_messages(t: Term, receive: bool) -> Option<Arc<Spec>> {
         let program = compile(t, Dialect::Trace)?.program;
         let refused = |a: Action| match a {
             Action::Caller | Action::CallerLine => true,
@@ -181,7 +123,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// All that tracing wants is forgotten.
-    pub fn clear_trace(&mut self) {
+    pub(crate) fn clear_trace(&mut self) {
         *self = Wanted {
             debug: self.debug,
             ..Wanted::default()
@@ -224,9 +166,6 @@ fn table() -> &'static RwLock<Table> {
     T.get_or_init(RwLock::default)
 }
 
-/// Breakpoints that were made, so that unloading code without any costs nothing.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
 /// The code at these addresses is about to go.
 pub fn forget(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
@@ -238,7 +177,7 @@ pub fn forget(code: std::ops::Range<usize>) {
 }
 
 /// The code at these addresses is no longer that of its module's functions: calls of it are neither told nor counted.
-pub fn outdated(code: std::ops::Range<usize>) {
+pub(crate) fn outdated(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
@@ -254,14 +193,13 @@ pub fn outdated(code: std::ops::Range<usize>) {
     }
 }
 
-fn number() -> u16 {
-    static N: OnceLock<u16> = OnceLock::new();
-    *N.get_or_init(|| Op::Breakpoint.variant(&[]).unwrap_or(0))
-}
-
+/// Writes the number of an instruction.
+///
+/// # Safety
+/// `entry` is an instruction of loaded code, which stays for as long as this takes.
 unsafe fn patch(entry: usize, to: u16) {
-    // The code of a module lies in memory of its own that the module owns.
-    (*(entry as *const AtomicU16)).store(to, Ordering::Release);
+    // SAFETY: the code of a module lies in memory of its own that the module owns.
+    unsafe { (*(entry as *const AtomicU16)).store(to, Ordering::Release) };
 }
 
 /// Words with breakpoints, by the addresses of their exports. None ever goes.
@@ -278,7 +216,7 @@ fn gate(e: &Export) -> &'static [u64; 1] {
 
 /// Where the export leads now that led to the word at `pc`; None: no export ever did.
 #[cold]
-pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
+pub(crate) fn behind_gate(pc: *const u64) -> Option<*const u64> {
     let g = GATES.lock().unwrap_or_else(|e| e.into_inner());
     let (&e, _) = g.as_ref()?.iter().find(|(_, w)| w.as_ptr() == pc)?;
     // SAFETY: the address of an export, which are never freed.
@@ -290,7 +228,7 @@ pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
 /// for all.
 ///
 /// With `exported`, only functions that other modules can call.
-pub fn change(
+pub(crate) fn change(
     m: Term,
     f: Term,
     arity: Option<u32>,
@@ -343,7 +281,7 @@ pub fn on_load(how: Option<OnLoad>) {
 }
 
 /// Whether anything is done to modules that are loaded.
-pub fn traces_loaded() -> bool {
+pub(crate) fn traces_loaded() -> bool {
     ANY_ON_LOAD.load(Ordering::Acquire) != 0
 }
 
@@ -417,7 +355,7 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
     }
     let stops = w.local() || native && w.call.is_some();
     if native && stops {
-        NATIVES.store(true, Ordering::Relaxed);
+        breakpoint::natives_are_traced();
     }
     // SAFETY: as above.
     unsafe { patch(entry, if stops { number() } else { b.original }) };
@@ -445,7 +383,7 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
 }
 
 /// What is wanted of the calls of functions that are loaded from now on.
-pub fn wanted_of_loaded() -> Wanted {
+pub(crate) fn wanted_of_loaded() -> Wanted {
     let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
     let mut w = Wanted::default();
     for (how, _) in all.iter() {
@@ -611,7 +549,7 @@ impl Host for Effects {
                 Some(cx.binary(text.as_bytes()))
             }
             Action::GetTcw => {
-                let w = crate::bif::system_flag::TRACE_CONTROL_WORD.load(Ordering::Relaxed);
+                let w = crate::ets::matchspec::TRACE_CONTROL_WORD.load(Ordering::Relaxed);
                 Some(Term::small(w.into()))
             }
             Action::SetTcw => {
@@ -619,7 +557,7 @@ impl Host for Effects {
                     .first()?
                     .as_small()
                     .and_then(|n| u32::try_from(n).ok())?;
-                let w = &crate::bif::system_flag::TRACE_CONTROL_WORD;
+                let w = &crate::ets::matchspec::TRACE_CONTROL_WORD;
                 Some(Term::small(w.swap(n, Ordering::Relaxed).into()))
             }
             Action::Display => {
@@ -642,23 +580,6 @@ pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
     let tuple = cx.tuple(args);
     let list = cx.list(args);
     run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
-}
-
-/// A call that came by a breakpoint.
-pub struct Passed {
-    /// Number of the instruction to run in its place, and where.
-    pub original: u16,
-    pub entry: *const u64,
-    pub mfa: (Term, Term, u32),
-    /// Where the call returns to is to be told.
-    pub return_to: bool,
-    /// Returns to be told, in the order in which frames for them are made: kind of frame, and tracer (`[]`: that of the
-    /// process).
-    pub returns: SmallVec<[(i64, Term); 2]>,
-    /// The time of the call is measured: the entry of the function whose time was, or 0.
-    pub time: Option<usize>,
-    /// The debugger runs it.
-    pub debug: bool,
 }
 
 /// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
@@ -705,7 +626,7 @@ pub fn pause(p: &mut process::Process, stops: bool) {
 
 /// See [`Passed`]. The call's arguments stand in the X registers; `caller`: where it returns to, trace frames aside.
 #[cold]
-pub fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
+pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     let b = {
         let t = table().read().unwrap_or_else(|e| e.into_inner());
         t.at.get(&(pc as usize)).cloned()?
@@ -828,7 +749,7 @@ fn tell_call(
 
 /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
 #[cold]
-pub fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
+pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
     let [m, f, arity, kind, tracer] = frame;
     let kind = kind.as_small().unwrap_or(0);
     if class.is_some() && kind != kind::EXCEPTION || cx.process().has(process::SENSITIVE) {
@@ -857,14 +778,14 @@ pub fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term)
 
 /// A call that was measured has ended; `before`: the second word of its frame.
 #[cold]
-pub fn measured(cx: &mut Cx, before: Term) {
+pub(crate) fn measured(cx: &mut Cx, before: Term) {
     let before = before.as_small().unwrap_or(0) as usize * 8;
     switch(cx.process(), before);
 }
 
 /// The process goes on at `pc` after a call whose end is to be told.
 #[cold]
-pub fn returned_to(cx: &mut Cx, pc: *const u64) {
+pub(crate) fn returned_to(cx: &mut Cx, pc: *const u64) {
     let (flags, tracer) = state(cx.process());
     if flags & flag::RETURN_TO == 0 || cx.process().has(process::SENSITIVE) {
         return;

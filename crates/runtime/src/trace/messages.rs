@@ -12,12 +12,11 @@ use super::{event, flag, send_to_non_existing_process, state};
 use crate::cx::Cx;
 use crate::process;
 use purlin_term::{NIL, Term, am, copy};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 /// What is told of messages.
 #[derive(Clone)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     All,
     Nothing,
     Matching(Arc<Spec>),
@@ -25,20 +24,13 @@ pub enum Pattern {
 
 static SENT: RwLock<Pattern> = RwLock::new(Pattern::All);
 static RECEIVED: RwLock<Pattern> = RwLock::new(Pattern::All);
-static BY_SENDER: AtomicBool = AtomicBool::new(false);
-
-/// Whether messages are to carry their sender.
-#[inline]
-pub fn by_sender() -> bool {
-    BY_SENDER.load(Ordering::Relaxed)
-}
 
 fn of(receive: bool) -> &'static RwLock<Pattern> {
     if receive { &RECEIVED } else { &SENT }
 }
 
 /// The pattern for what is sent or received.
-pub fn pattern(receive: bool) -> Pattern {
+pub(crate) fn pattern(receive: bool) -> Pattern {
     of(receive)
         .read()
         .unwrap_or_else(|e| e.into_inner())
@@ -46,7 +38,7 @@ pub fn pattern(receive: bool) -> Pattern {
 }
 
 /// Sets it from what `trace_pattern/3` takes: `true`, `false` or a specification. None for anything else.
-pub fn set_pattern(receive: bool, t: Term) -> Option<()> {
+pub(crate) fn set_pattern(receive: bool, t: Term) -> Option<()> {
     let new = if t == am::TRUE || t == NIL {
         Pattern::All
     } else if t == am::FALSE {
@@ -58,7 +50,7 @@ pub fn set_pattern(receive: bool, t: Term) -> Option<()> {
     };
     let mut place = of(receive).write().unwrap_or_else(|e| e.into_inner());
     if receive {
-        BY_SENDER.store(matches!(new, Pattern::Matching(_)), Ordering::Relaxed);
+        crate::events::set_by_sender(matches!(new, Pattern::Matching(_)));
     }
     *place = new;
     Some(())

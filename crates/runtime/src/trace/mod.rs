@@ -13,17 +13,18 @@ pub mod calls;
 pub mod messages;
 pub mod monitor;
 pub mod profile;
-pub mod saved;
 pub mod sequential;
 
+use crate::code::Module;
+use crate::code::breakpoint::Breakpoints;
 use crate::cx::Cx;
-use crate::process::{self, Process, SAVES, TRACED};
-use crate::{clock, lazy_atoms, msacc, port, signal};
+use crate::events::Sink;
+pub use crate::events::{Defaults, GC_SLEEP_MS, NEW_PORTS, NEW_PROCESSES, Tie, flag, lives, tie};
+use crate::process::{self, Process, TRACED};
+use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, copy};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 lazy_atoms! {
     trace_ts = "trace_ts";
@@ -44,93 +45,6 @@ lazy_atoms! {
     gc_major_end = "gc_major_end";
 }
 
-/// Flags of a traced process.
-pub mod flag {
-    pub const SEND: u32 = 1;
-    pub const RECEIVE: u32 = 1 << 1;
-    pub const PROCS: u32 = 1 << 2;
-    pub const RUNNING: u32 = 1 << 3;
-    pub const GC: u32 = 1 << 4;
-    pub const CALL: u32 = 1 << 5;
-    pub const ARITY: u32 = 1 << 6;
-    pub const RETURN_TO: u32 = 1 << 7;
-    pub const SILENT: u32 = 1 << 8;
-    pub const SET_ON_SPAWN: u32 = 1 << 9;
-    pub const SET_ON_FIRST_SPAWN: u32 = 1 << 10;
-    pub const SET_ON_LINK: u32 = 1 << 11;
-    pub const SET_ON_FIRST_LINK: u32 = 1 << 12;
-    pub const TIMESTAMP: u32 = 1 << 13;
-    pub const MONOTONIC: u32 = 1 << 14;
-    pub const STRICT_MONOTONIC: u32 = 1 << 15;
-    pub const EXITING: u32 = 1 << 16;
-    pub const RUNNING_PROCS: u32 = 1 << 17;
-    pub const PORTS: u32 = 1 << 18;
-    pub const RUNNING_PORTS: u32 = 1 << 19;
-    /// Events tell the number of the scheduler; not part of `all`.
-    pub const SCHEDULER_ID: u32 = 1 << 20;
-    /// Flags that say how, or that processes and ports have both.
-    pub const BOTH: u32 =
-        SILENT | TIMESTAMP | MONOTONIC | STRICT_MONOTONIC | SCHEDULER_ID | RECEIVE | SEND;
-    /// Flags of ports.
-    pub const OF_PORTS: u32 = BOTH | PORTS | RUNNING_PORTS;
-    /// Flags of processes.
-    pub const OF_PROCESSES: u32 = ((ALL | SCHEDULER_ID) & !OF_PORTS) | BOTH;
-    /// What `all` stands for.
-    pub const ALL: u32 = SEND
-        | RECEIVE
-        | PROCS
-        | RUNNING
-        | GC
-        | CALL
-        | ARITY
-        | RETURN_TO
-        | SILENT
-        | SET_ON_SPAWN
-        | SET_ON_FIRST_SPAWN
-        | SET_ON_LINK
-        | SET_ON_FIRST_LINK
-        | TIMESTAMP
-        | MONOTONIC
-        | STRICT_MONOTONIC
-        | EXITING
-        | RUNNING_PROCS
-        | PORTS
-        | RUNNING_PORTS;
-    /// The names, in the order in which stock lists them.
-    pub const NAMES: &[(&str, u32)] = &[
-        ("send", SEND),
-        ("receive", RECEIVE),
-        ("set_on_spawn", SET_ON_SPAWN),
-        ("call", CALL),
-        ("procs", PROCS),
-        ("ports", PORTS),
-        ("set_on_first_spawn", SET_ON_FIRST_SPAWN),
-        ("set_on_link", SET_ON_LINK),
-        ("set_on_first_link", SET_ON_FIRST_LINK),
-        ("running", RUNNING),
-        ("running_procs", RUNNING_PROCS),
-        ("running_ports", RUNNING_PORTS),
-        ("garbage_collection", GC),
-        ("timestamp", TIMESTAMP),
-        ("monotonic_timestamp", MONOTONIC),
-        ("strict_monotonic_timestamp", STRICT_MONOTONIC),
-        ("arity", ARITY),
-        ("return_to", RETURN_TO),
-        ("silent", SILENT),
-        ("exiting", EXITING),
-        ("scheduler_id", SCHEDULER_ID),
-    ];
-}
-
-/// Whether `t` is a local process or port that is there.
-pub fn lives(t: Term) -> bool {
-    if t.is_local_pid() {
-        process::table().find(t).is_some()
-    } else {
-        port::find(t).is_some_and(|p| port::is_open(&p))
-    }
-}
-
 /// Gives a tracer what `f` builds. False: there is no such tracer any more.
 pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     if !tracer.is_local_port() {
@@ -142,55 +56,8 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     port::trace_event(tracer, &encode(event.term(), Options::default()))
 }
 
-/// Flags and tracer that what is made from now on gets; 0 flags if none. The tracer is changed under the lock only.
-pub struct Defaults {
-    flags: AtomicU32,
-    tracer: Mutex<Term>,
-}
-
-/// Of processes.
-pub static NEW_PROCESSES: Defaults = Defaults::new();
-/// Of ports.
-pub static NEW_PORTS: Defaults = Defaults::new();
-
-impl Defaults {
-    const fn new() -> Defaults {
-        Defaults {
-            flags: AtomicU32::new(0),
-            tracer: Mutex::new(NIL),
-        }
-    }
-    fn any(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) != 0
-    }
-    /// Flags and tracer.
-    pub fn get(&self) -> (u32, Term) {
-        if !self.any() {
-            return (0, NIL);
-        }
-        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
-        if *t != NIL && !lives(*t) {
-            *t = NIL;
-            self.flags.store(0, Ordering::Relaxed);
-        }
-        (self.flags.load(Ordering::Relaxed), *t)
-    }
-    /// Sets flags, or takes them away.
-    pub fn change(&self, on: bool, flags: u32, tracer: Term) {
-        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
-        let before = self.flags.load(Ordering::Relaxed);
-        let now = if on { before | flags } else { before & !flags };
-        if now == 0 {
-            *t = NIL;
-        } else if on {
-            *t = tracer;
-        }
-        self.flags.store(now, Ordering::Relaxed);
-    }
-}
-
 /// Changes what a process is traced for; the owner calls this. False if another tracer has it.
-pub fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
+pub(crate) fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
     let e = p.ext_mut();
     if on {
         if e.trace_flags != 0 && e.tracer != tracer && lives(e.tracer) {
@@ -218,7 +85,7 @@ pub fn state(p: &mut Process) -> (u32, Term) {
 }
 
 /// As [`state`]; where the tracer has gone the process is not traced any more.
-pub fn live_state(p: &mut Process) -> (u32, Term) {
+pub(crate) fn live_state(p: &mut Process) -> (u32, Term) {
     let (_, tracer) = state(p);
     if tracer != NIL && !lives(tracer) {
         change(p, false, u32::MAX, NIL);
@@ -291,24 +158,6 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     }
 }
 
-/// The receive of a process that the caller owns has ended by its timeout.
-#[inline]
-pub fn timed_out(p: &mut Process) {
-    if p.has(TRACED | SAVES) {
-        timeout(p);
-    }
-}
-
-#[cold]
-fn timeout(p: &mut Process) {
-    if p.has(SAVES) {
-        saved::note(p, saved::Call::Timeout);
-    }
-    if p.has(TRACED) {
-        event(p, flag::RECEIVE, &[receive(), am::TIMEOUT]);
-    }
-}
-
 /// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
 ///
 /// # Safety
@@ -318,7 +167,8 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     if NEW_PROCESSES.any() && !child.has(process::SYSTEM) {
         (flags, tracer) = NEW_PROCESSES.get();
     }
-    let parent = parent.as_mut().filter(|p| p.has(TRACED));
+    // SAFETY: by the contract of this function.
+    let parent = unsafe { parent.as_mut() }.filter(|p| p.has(TRACED));
     let mut both = None;
     if let Some(p) = parent {
         let (f, t) = live_state(p);
@@ -357,37 +207,6 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     }
 }
 
-/// Whether [`spawn`] has anything to do.
-#[inline]
-pub fn watches_spawn(parent: Option<&Process>) -> bool {
-    NEW_PROCESSES.any() || parent.is_some_and(|p| p.has(TRACED))
-}
-
-/// A process that the caller owns ends.
-#[cold]
-pub fn exited(p: &mut Process, reason: Term) {
-    event(p, flag::PROCS, &[am::EXIT, reason]);
-}
-
-/// What happens to links and names of a process that the caller owns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tie {
-    Link,
-    Unlink,
-    GettingLinked,
-    GettingUnlinked,
-    Register,
-    Unregister,
-}
-
-/// See [`Tie`]. `other` is the pid, port or name.
-#[inline]
-pub fn tie(p: &mut Process, what: Tie, other: Term) {
-    if p.has(TRACED) {
-        tied(p, what, other);
-    }
-}
-
 #[cold]
 fn tied(p: &mut Process, what: Tie, other: Term) {
     let tag = match what {
@@ -417,64 +236,102 @@ pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     event(p, flag::RUNNING | flag::RUNNING_PROCS, &[tag, place]);
 }
 
-/// What is known before a collection of the process in the context, if anybody wants to know.
-pub struct Collecting {
-    info: Term,
-    frag: Fragment,
-    began: i64,
-    _state: msacc::Within,
+/// Tells tracers, the system monitor, the profiler and the sequential tracer.
+pub(crate) struct Tracers;
+
+impl Sink for Tracers {
+    fn tied(&self, p: &mut Process, what: Tie, other: Term) {
+        tied(p, what, other);
+    }
+    fn timed_out(&self, p: &mut Process) {
+        event(p, flag::RECEIVE, &[receive(), am::TIMEOUT]);
+    }
+    fn exited(&self, p: &mut Process, reason: Term) {
+        event(p, flag::PROCS, &[am::EXIT, reason]);
+    }
+    unsafe fn spawned(
+        &self,
+        parent: *mut Process,
+        child: &mut Process,
+        linked: bool,
+        mfa: [Term; 3],
+    ) {
+        // SAFETY: by the contract of this function.
+        unsafe { spawn(parent, child, linked, mfa) }
+    }
+    fn scheduled(&self, p: &mut Process, starts: bool, pc: *const u64) {
+        scheduled(p, starts, pc);
+    }
+    fn collected(&self, cx: &mut Cx, before: Term, after: Term, nanoseconds: i64) {
+        // Whether it was a full sweep is known only now, so both events are told now.
+        let (start, end) = if cx.heap.minor_gcs == 0 {
+            (gc_major_start(), gc_major_end())
+        } else {
+            (gc_minor_start(), gc_minor_end())
+        };
+        event(cx.process(), flag::GC, &[start, before]);
+        event(cx.process(), flag::GC, &[end, after]);
+        monitor::collected(cx, nanoseconds);
+    }
+    fn sending(&self, cx: &mut Cx, to: Term, msg: Term) {
+        messages::sending(cx, to, msg);
+    }
+    fn received(&self, cx: &mut Cx, from: Option<Term>, msg: Term) {
+        messages::received(cx, from, msg);
+    }
+    fn sequential(&self, token: &sequential::Token, what: Term, to: Term, msg: Term) {
+        sequential::tell(token, what, to, msg);
+    }
+    fn ran(&self, pid: Term, nanoseconds: i64) {
+        monitor::ran(pid, nanoseconds);
+    }
+    fn waits_for_port(&self, pid: Term, port: Term) {
+        monitor::waits_for_port(pid, port);
+    }
+    fn waits_for_connection(&self, pid: Term, controller: Term) {
+        monitor::waits_for_connection(pid, controller);
+    }
+    fn process_is(&self, p: &Process, active: bool, pc: Option<*const u64>) {
+        profile::process_event(p, active, pc);
+    }
+    fn scheduler_is(&self, number: usize, busy: bool, count: usize) {
+        profile::scheduler_event(number, busy, count);
+    }
+    fn port_event(&self, tracer: Term, flags: u32, port: Term, items: &[Term]) -> bool {
+        emit(tracer, flags, port, items)
+    }
+    fn returned(&self, cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
+        calls::returned(cx, frame, class, value);
+    }
+    fn measured(&self, cx: &mut Cx, before: Term) {
+        calls::measured(cx, before);
+    }
+    fn returned_to(&self, cx: &mut Cx, pc: *const u64) {
+        calls::returned_to(cx, pc);
+    }
 }
 
-/// Milliseconds that collections which somebody watches take longer than they need, for trying what is told of them.
-pub static GC_SLEEP_MS: AtomicU32 = AtomicU32::new(0);
-
-/// A collection begins.
-#[inline]
-pub fn gc_begin(cx: &mut Cx) -> Option<Collecting> {
-    if monitor::WATCHES_GC.load(Ordering::Relaxed) == 0
-        && !msacc::on()
-        && (cx.proc.is_null() || !cx.process().has(TRACED))
-    {
-        return None;
+impl Breakpoints for Tracers {
+    fn forget(&self, code: std::ops::Range<usize>) {
+        calls::forget(code);
     }
-    gc_note(cx)
-}
-
-#[cold]
-fn gc_note(cx: &mut Cx) -> Option<Collecting> {
-    if cx.proc.is_null() {
-        return None;
+    fn outdated(&self, code: std::ops::Range<usize>) {
+        calls::outdated(code);
     }
-    let mut frag = Fragment::new();
-    let info = crate::bif::process_info::gc_info(&mut frag, &cx.heap);
-    let began = clock::elapsed();
-    let ms = GC_SLEEP_MS.load(Ordering::Relaxed);
-    if ms != 0 {
-        std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+    fn loaded(&self, module: &Module) {
+        calls::loaded(module);
     }
-    Some(Collecting {
-        info,
-        frag,
-        began,
-        _state: msacc::within(msacc::State::Gc),
-    })
-}
-
-/// The collection is over. Whether it was a full sweep is known only now, so both events are told now.
-#[cold]
-pub fn gc_end(cx: &mut Cx, c: Collecting) {
-    let took = clock::elapsed() - c.began;
-    let full = cx.heap.minor_gcs == 0;
-    let mut frag = Fragment::new();
-    let info = crate::bif::process_info::gc_info(&mut frag, &cx.heap);
-    let (start, end) = if full {
-        (gc_major_start(), gc_major_end())
-    } else {
-        (gc_minor_start(), gc_minor_end())
-    };
-    event(cx.process(), flag::GC, &[start, c.info]);
-    event(cx.process(), flag::GC, &[end, info]);
-    monitor::collected(cx, took);
-    drop(OwnedTerm::from_parts(c.info, c.frag));
-    drop(OwnedTerm::from_parts(info, frag));
+    fn traced_apply(&self) -> Option<*const u64> {
+        calls::find_traced_apply()
+    }
+    unsafe fn original(&self, pc: *const u64) -> u16 {
+        // SAFETY: by the contract of this function.
+        unsafe { calls::original(pc) }
+    }
+    fn passes(&self, cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<calls::Passed> {
+        calls::pass(cx, pc, caller)
+    }
+    fn behind_gate(&self, pc: *const u64) -> Option<*const u64> {
+        calls::behind_gate(pc)
+    }
 }

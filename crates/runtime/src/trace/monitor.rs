@@ -1,20 +1,20 @@
 //! `erlang:system_monitor/2`: what a process wants to be told of as soon as it happens anywhere.
 
 use crate::cx::Cx;
+pub use crate::events::{LONG_SCHEDULE, WATCHES_GC};
 use crate::process;
 use crate::{lazy_atoms, signal};
 use purlin_term::heap::Heap;
-use purlin_term::{Term, atom};
+use purlin_term::{Term, am, atom};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 lazy_atoms! {
-    monitor = "monitor";
     long_gc = "long_gc";
     large_heap = "large_heap";
     long_schedule = "long_schedule";
     busy_port = "busy_port";
-    timeout = "timeout";
+    busy_dist_port = "busy_dist_port";
 }
 
 /// What is asked for. Limits: milliseconds, milliseconds, words; 0 is not asked for.
@@ -37,11 +37,6 @@ static WANTED: Mutex<Wanted> = Mutex::new(Wanted {
     busy_port: false,
     busy_dist_port: false,
 });
-
-/// Not 0: collections are of interest.
-pub static WATCHES_GC: AtomicU32 = AtomicU32::new(0);
-/// Milliseconds that a time slice may take; 0: of no interest.
-pub static LONG_SCHEDULE: AtomicU64 = AtomicU64::new(0);
 
 /// What is asked for now.
 pub fn wanted() -> Wanted {
@@ -89,7 +84,7 @@ fn tell(about: Term, what: Term, info: &[(&str, Term)]) {
             })
             .collect();
         let list = a.list(&items);
-        a.tuple(&[monitor(), about, what, list])
+        a.tuple(&[am::MONITOR, about, what, list])
     });
     if !sent {
         set(Wanted::default());
@@ -129,11 +124,11 @@ pub fn collected(cx: &mut Cx, took: i64) {
 }
 
 fn timeout_name() -> &'static str {
-    atom::name(timeout())
+    atom::name(am::TIMEOUT)
 }
 
 /// A process has run for so many nanoseconds without a break.
-pub fn ran(pid: Term, took: i64) {
+pub(crate) fn ran(pid: Term, took: i64) {
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     let ms = (took / 1_000_000).max(0) as u64;
     if limit != 0 && ms >= limit {
@@ -146,13 +141,25 @@ pub fn ran(pid: Term, took: i64) {
 }
 
 /// A process waits because a port takes no more.
-pub fn waits_for_port(pid: Term, port: Term) {
+pub(crate) fn waits_for_port(pid: Term, port: Term) {
     let w = wanted();
     if w.busy_port && w.to != 0 {
         // SAFETY: the word of a local pid.
         let to = unsafe { Term::from_raw(w.to) };
         if to != pid && process::table().find(to).is_some() {
-            signal::send_with(to, |a| a.tuple(&[monitor(), pid, busy_port(), port]));
+            signal::send_with(to, |a| a.tuple(&[am::MONITOR, pid, busy_port(), port]));
+        }
+    }
+}
+
+/// A process waits because the connection to another node takes no more.
+pub fn waits_for_connection(pid: Term, port: Term) {
+    let w = wanted();
+    if w.busy_dist_port && w.to != 0 {
+        // SAFETY: the word of a local pid.
+        let to = unsafe { Term::from_raw(w.to) };
+        if to != pid && process::table().find(to).is_some() {
+            signal::send_with(to, |a| a.tuple(&[am::MONITOR, pid, busy_dist_port(), port]));
         }
     }
 }

@@ -4,32 +4,18 @@
 //! it waits, is suspended or ends. So the events of one process come in their order. Ports do their work on the threads
 //! that ask for it and are never queued: there is nothing to tell of them.
 
+use crate::events::PROFILED;
+pub use crate::events::profile as flag;
 use crate::lazy_atoms;
-use crate::process::{self, INACTIVE, Process, WAITING};
-use purlin_term::{Alloc, Term};
+use crate::process::{self, Process};
+use purlin_term::{Alloc, Term, am};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     profile = "profile";
-    active = "active";
     inactive = "inactive";
     scheduler = "scheduler";
-}
-
-/// What is told, and how times are.
-pub mod flag {
-    pub const RUNNABLE_PORTS: u32 = 1;
-    pub const RUNNABLE_PROCS: u32 = 1 << 1;
-    pub const EXCLUSIVE: u32 = 1 << 2;
-    pub const SCHEDULER: u32 = 1 << 3;
-    /// The names, in the order in which stock lists them.
-    pub const NAMES: &[(&str, u32)] = &[
-        ("exclusive", EXCLUSIVE),
-        ("scheduler", SCHEDULER),
-        ("runnable_procs", RUNNABLE_PROCS),
-        ("runnable_ports", RUNNABLE_PORTS),
-    ];
 }
 
 /// A profile that is asked for.
@@ -47,19 +33,10 @@ static PROFILE: Mutex<Profile> = Mutex::new(Profile {
     flags: 0,
     time: 0,
 });
-/// The flags of the profile, for those who would tell.
-static FLAGS: AtomicU32 = AtomicU32::new(0);
-
-/// Whether any of these events is told.
-#[inline(always)]
-pub fn wants(flags: u32) -> bool {
-    FLAGS.load(Ordering::Relaxed) & flags != 0
-}
-
 /// Asks for another profile; which one it was before.
 pub fn set(p: Profile) -> Profile {
     let mut now = PROFILE.lock().unwrap_or_else(|e| e.into_inner());
-    FLAGS.store(p.flags, Ordering::Relaxed);
+    PROFILED.store(p.flags, Ordering::Relaxed);
     std::mem::replace(&mut *now, p)
 }
 
@@ -94,7 +71,7 @@ fn tell(p: Profile, items: impl FnOnce(&mut dyn Alloc) -> Vec<Term>) {
 }
 
 /// The state of a process that the caller owns; `pc` says where it is, unless it has ended.
-fn process_event(p: &Process, state: Term, pc: Option<*const u64>) {
+pub(crate) fn process_event(p: &Process, is_active: bool, pc: Option<*const u64>) {
     let now = get();
     let pid = p.pid();
     if now.flags & flag::RUNNABLE_PROCS == 0 || now.to == pid.raw() || p.has(process::SYSTEM) {
@@ -110,61 +87,20 @@ fn process_event(p: &Process, state: Term, pc: Option<*const u64>) {
             (None, Some(at)) => a.tuple(&[at.module, at.function, arity(at.arity)]),
             (None, None) => Term::small(0),
         };
+        let state = if is_active { am::ACTIVE } else { inactive() };
         vec![pid, state, place]
     });
 }
 
-/// A time slice of a process begins: if it waited before, or is new, it is active.
-#[inline(always)]
-pub fn begins(p: &mut Process) {
-    if p.has(INACTIVE) || wants(flag::RUNNABLE_PROCS) {
-        begins_slow(p);
-    }
-}
-
 #[cold]
-fn begins_slow(p: &mut Process) {
-    let waited = p.has(INACTIVE | WAITING) || p.reductions == 0;
-    p.flags &= !INACTIVE;
-    if waited && wants(flag::RUNNABLE_PROCS) {
-        process_event(p, active(), Some(p.pc));
-    }
-}
-
-/// A process is about to wait.
-#[inline(always)]
-pub fn waits(p: &mut Process) {
-    if wants(flag::RUNNABLE_PROCS) {
-        p.flags |= INACTIVE;
-        process_event(p, inactive(), Some(p.pc));
-    }
-}
-
-/// A process ends.
-#[inline(always)]
-pub fn ends(p: &mut Process) {
-    if wants(flag::RUNNABLE_PROCS) {
-        process_event(p, inactive(), None);
-    }
-}
-
-/// A scheduler (from 1) has nothing to run any more, or again; so many have.
-#[inline(always)]
-pub fn scheduler_is(number: usize, busy: bool, count: usize) {
-    if wants(flag::SCHEDULER) {
-        scheduler_event(number, busy, count);
-    }
-}
-
-#[cold]
-fn scheduler_event(number: usize, busy: bool, count: usize) {
+pub(crate) fn scheduler_event(number: usize, busy: bool, count: usize) {
     let now = get();
     if now.flags & flag::SCHEDULER != 0 {
         tell(now, |_| {
             vec![
                 scheduler(),
                 Term::small(number as i64),
-                if busy { active() } else { inactive() },
+                if busy { am::ACTIVE } else { inactive() },
                 Term::small(count as i64),
             ]
         });

@@ -1,7 +1,7 @@
 //! Compares natives with an installed `erl`: a module there computes cases and their outcomes, and here the natives
 //! are called with the same arguments.
 
-use purlin_runtime::bif::{Bif, TABLES};
+use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::code::CodeHooks;
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_term::etf::decode::decode;
@@ -51,9 +51,8 @@ fn records(module: &str, script: &str) -> Option<Vec<u8>> {
 
 /// The native of that name.
 pub fn native(m: &str, f: &str, arity: usize) -> Option<&'static Bif> {
-    TABLES
-        .iter()
-        .copied()
+    tables()
+        .into_iter()
         .flatten()
         .find(|b| b.module == m && b.name == f && b.arity as usize == arity)
 }
@@ -62,7 +61,7 @@ pub fn native(m: &str, f: &str, arity: usize) -> Option<&'static Bif> {
 pub fn call(cx: &mut Cx, b: &Bif, args: &[Term]) -> Result<Term, Term> {
     assert_eq!(args.len(), b.arity as usize);
     // SAFETY: as many arguments as the row's arity.
-    let got = unsafe { (b.call)(cx, args.as_ptr()) };
+    let got = unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) };
     got.map_err(|e| match e {
         Fail::Badarg => am::BADARG,
         Fail::Badarith => am::BADARITH,

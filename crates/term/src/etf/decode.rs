@@ -1,6 +1,6 @@
 //! Bytes to terms.
 
-use super::{VERSION, tag};
+use super::{VERSION, aliases, tag};
 use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
@@ -11,7 +11,6 @@ use crate::map;
 use crate::node;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
 
 /// Bits of the first word of a reference in the older formats, and in any that this node makes.
 const REF_FIRST_BITS: u32 = 18;
@@ -49,10 +48,6 @@ pub trait Hooks {
     ) -> Option<*const FunEntry>;
     /// The native value behind a local reference of these numbers, if it is alive.
     fn magic(&self, _num: [u32; 3]) -> Option<*const MagicRef> {
-        None
-    }
-    /// The process that a local reference is an alias of.
-    fn alias(&self, _num: [u32; 3]) -> Option<Term> {
         None
     }
 }
@@ -123,6 +118,8 @@ pub struct Decoder<'b, 'o> {
     finished: bool,
     /// Where the term starts, until it is known that all of it is there.
     unchecked: Option<usize>,
+    /// Where the term starts that was encoded for this runtime only, and its hash.
+    local: Option<(usize, u32)>,
 }
 
 /// Of no more bytes it is made sure that they are a term before an atom is made that wasn't there: atoms are for ever.
@@ -173,6 +170,11 @@ fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
     }
 }
 
+/// Whether an identifier is this node's.
+fn is_this_node(name: Term, creation: u32) -> bool {
+    name == NIL || (name == node::this_name() && creation == node::this_creation())
+}
+
 impl<'b, 'o> Decoder<'b, 'o> {
     /// Starts at a version byte; inflates compressed data at once.
     pub fn new(bytes: &'b [u8], opts: Options<'o>) -> Result<Self, DecodeError> {
@@ -182,9 +184,14 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 let (data, used) = inflate(rest, size)?;
                 let mut s = Self::at(Cow::Owned(data), 0, opts);
                 s.used = Some(6 + used);
+                s.enter_local();
                 Ok(s)
             }
-            [VERSION, ..] => Ok(Self::at(Cow::Borrowed(bytes), 1, opts)),
+            [VERSION, ..] => {
+                let mut s = Self::at(Cow::Borrowed(bytes), 1, opts);
+                s.enter_local();
+                Ok(s)
+            }
             _ => Err(DecodeError::Malformed(0)),
         }
     }
@@ -202,6 +209,15 @@ impl<'b, 'o> Decoder<'b, 'o> {
             done: Vec::new(),
             finished: false,
             unchecked: Some(at),
+            local: None,
+        }
+    }
+    /// Steps over the head of a term that was encoded for this runtime only, if it is one.
+    fn enter_local(&mut self) {
+        if let [tag::LOCAL, a, b, c, d, ..] = self.bytes[self.at..] {
+            self.at += 5;
+            self.unchecked = Some(self.at);
+            self.local = Some((self.at, u32::from_be_bytes([a, b, c, d])));
         }
     }
     /// Bytes of the input used so far; after the end, by the whole term.
@@ -274,7 +290,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         }
         if let Some(start) = self.unchecked
             && self.bytes.len() - start <= CHECKED_BYTES
-            && !Skip(&self.bytes[start..]).term()
+            && !Skip(&self.bytes[start..], self.local.is_some()).term()
         {
             return Err(DecodeError::Malformed(at));
         }
@@ -284,6 +300,14 @@ impl<'b, 'o> Decoder<'b, 'o> {
             atom::AtomError::TooLong => DecodeError::Malformed(at),
             atom::AtomError::TableFull => DecodeError::AtomTableFull,
         })
+    }
+    /// The name of a node: NIL for the one that a term was encoded by for itself.
+    fn node_name(&mut self) -> Result<Term, DecodeError> {
+        if self.local.is_some() && self.bytes.get(self.at) == Some(&tag::NIL) {
+            self.at += 1;
+            return Ok(NIL);
+        }
+        self.tagged_atom()
     }
     fn tagged_atom(&mut self) -> Result<Term, DecodeError> {
         let t = self.u8()?;
@@ -302,35 +326,33 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
 
     fn pid<A: Alloc + ?Sized>(&mut self, a: &mut A, short: bool) -> Result<Term, DecodeError> {
-        let name = self.tagged_atom()?;
+        let name = self.node_name()?;
         let (num, serial) = (self.u32()?, self.u32()?);
         let creation = self.creation(short)?;
-        if name == node::this_name() && creation == node::this_creation() {
+        if is_this_node(name, creation) {
             if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
                 return self.bad();
             }
             return Ok(Term::pid(num | serial << PID_NUM_BITS));
         }
         let n = node::intern(name, creation);
-        n.refc.fetch_add(1, Ordering::Relaxed);
         Ok(a.external(Subtag::ExtPid, n, num as u64 | (serial as u64) << 32))
     }
     fn port<A: Alloc + ?Sized>(&mut self, a: &mut A, t: u8) -> Result<Term, DecodeError> {
-        let name = self.tagged_atom()?;
+        let name = self.node_name()?;
         let id = if t == tag::V4_PORT {
             self.u64()?
         } else {
             self.u32()? as u64
         };
         let creation = self.creation(t == tag::PORT)?;
-        if name == node::this_name() && creation == node::this_creation() {
+        if is_this_node(name, creation) {
             if id >> PID_DATA_BITS != 0 {
                 return self.bad();
             }
             return Ok(Term::port(id as u32));
         }
         let n = node::intern(name, creation);
-        n.refc.fetch_add(1, Ordering::Relaxed);
         Ok(a.external(Subtag::ExtPort, n, id))
     }
     fn reference<A: Alloc + ?Sized>(
@@ -347,7 +369,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         if count == 0 || count > 5 {
             return self.bad();
         }
-        let name = self.tagged_atom()?;
+        let name = self.node_name()?;
         let mut nums = [0u32; 5];
         let creation;
         if t == tag::REFERENCE {
@@ -363,23 +385,22 @@ impl<'b, 'o> Decoder<'b, 'o> {
         if wide && t != tag::NEWER_REFERENCE {
             return self.bad();
         }
-        if name == node::this_name() && creation == node::this_creation() {
+        if is_this_node(name, creation) {
             // This node makes none of more words, nor with more in the first.
             if count > 3 || wide {
                 return self.bad();
             }
             let num = [nums[0], nums[1], nums[2]];
+            if let Some(pid) = aliases::process_of(num) {
+                return Ok(a.pid_ref(num, pid));
+            }
             if let Some(m) = hooks.magic(num) {
                 // SAFETY: the hook answers with a value that is alive.
                 return Ok(unsafe { a.magic_ref(m) });
             }
-            return Ok(match hooks.alias(num) {
-                Some(pid) => a.pid_ref(num, pid),
-                None => a.local_ref(num),
-            });
+            return Ok(a.local_ref(num));
         }
         let n = node::intern(name, creation);
-        n.refc.fetch_add(1, Ordering::Relaxed);
         Ok(a.external_ref(n, &nums[..count]))
     }
 
@@ -649,10 +670,14 @@ impl<'b, 'o> Decoder<'b, 'o> {
             loop {
                 let Some(f) = self.frames.last_mut() else {
                     self.finished = true;
-                    debug_assert!(
-                        self.unchecked
-                            .is_none_or(|start| Skip(&self.bytes[start..]).term())
-                    );
+                    if let Some((start, hash)) = self.local
+                        && hash != super::local_hash(&self.bytes[start..self.at])
+                    {
+                        return self.bad();
+                    }
+                    debug_assert!(self.unchecked.is_none_or(|start| {
+                        Skip(&self.bytes[start..], self.local.is_some()).term()
+                    }));
                     return Ok(Some(t));
                 };
                 self.done.push(t);
@@ -670,8 +695,9 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
 }
 
-/// Bytes that are gone over to see whether they are a term, as far as lengths and tags tell.
-struct Skip<'b>(&'b [u8]);
+/// Bytes that are gone over to see whether they are a term, as far as lengths and tags tell; whether the term was encoded for
+/// this runtime only.
+struct Skip<'b>(&'b [u8], bool);
 
 impl Skip<'_> {
     fn bytes(&mut self, n: usize) -> Option<()> {
@@ -697,7 +723,10 @@ impl Skip<'_> {
         }
     }
     fn named(&mut self, more: usize) -> Option<()> {
-        self.atom()?;
+        match self.0 {
+            [tag::NIL, rest @ ..] if self.1 => self.0 = rest,
+            _ => self.atom()?,
+        }
         self.bytes(more)
     }
     /// Whether a term stands here.
@@ -746,7 +775,8 @@ impl Skip<'_> {
             }
             tag::EXPORT => {
                 self.atom()?;
-                self.named(2)?;
+                self.atom()?;
+                self.bytes(2)?;
             }
             tag::NEW_FUN => {
                 self.bytes(25)?;

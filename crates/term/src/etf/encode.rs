@@ -1,9 +1,12 @@
 //! Terms to bytes.
 
-use super::{VERSION, tag};
+use super::{VERSION, aliases, tag};
 use crate::atom;
 use crate::compare::{cmp_exact, hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::layout::RefView;
+use crate::node;
 use crate::print::format_float_scientific;
+use crate::release::{self, UTF8_ATOMS_OUT};
 use crate::word::Term;
 
 /// How to encode; the default is that of `term_to_binary/1`.
@@ -15,22 +18,107 @@ pub struct Options {
     pub compressed: u32,
     /// Keys of maps in term order, so that equal maps give equal bytes in every runtime.
     pub deterministic: bool,
+    /// For this runtime only: its identifiers stay its own even if the node is given another name.
+    pub local: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
-            minor_version: 1,
+            minor_version: if release::has(UTF8_ATOMS_OUT) { 2 } else { 1 },
             compressed: 0,
             deterministic: false,
+            local: false,
         }
     }
 }
 
 /// The largest number of a port that `NEW_PORT_EXT` is used for.
 const MAX_V3_PORT: u64 = (1 << 28) - 1;
+/// Bytes before a term that is encoded for this runtime only: version, tag and hash.
+const LOCAL_HEAD: usize = 6;
 /// The longest list that is encoded as a string.
 const MAX_STRING: usize = 0xFFFF;
+
+/// Slots of the cache of atoms that a connection to another node has, in each direction.
+pub const ATOM_SLOTS: usize = 2048;
+/// Most atoms that one message refers to by their slots.
+const MAX_ATOM_REFS: usize = 255;
+
+/// The slot of an atom.
+#[inline]
+pub fn atom_slot(t: Term) -> usize {
+    t.atom_index() as usize % ATOM_SLOTS
+}
+
+/// The atoms of one message, which its header says or names by their slots: [`tag::ATOM_CACHE_REF`] refers to them.
+pub struct AtomRefs {
+    /// For each slot the place of the atom, from 1; 0: no atom of that slot yet.
+    at: Box<[u8; ATOM_SLOTS]>,
+    atoms: Vec<Term>,
+}
+
+impl AtomRefs {
+    pub fn new() -> AtomRefs {
+        AtomRefs {
+            at: Box::new([0; ATOM_SLOTS]),
+            atoms: Vec::new(),
+        }
+    }
+    /// The place of an atom. None: it has to be said in full.
+    fn place(&mut self, t: Term) -> Option<u8> {
+        let at = &mut self.at[atom_slot(t)];
+        match *at {
+            0 if self.atoms.len() < MAX_ATOM_REFS => {
+                self.atoms.push(t);
+                *at = self.atoms.len() as u8;
+                Some(*at - 1)
+            }
+            0 => None,
+            n => (self.atoms[n as usize - 1] == t).then(|| n - 1),
+        }
+    }
+    /// The atoms in order of their places, which are taken out.
+    pub fn take(&mut self) -> Vec<Term> {
+        for &t in &self.atoms {
+            self.at[atom_slot(t)] = 0;
+        }
+        std::mem::take(&mut self.atoms)
+    }
+}
+
+impl Default for AtomRefs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Appends a term to `out`, as a connection to another node sends it: without version, atoms as UTF-8, or referred to by
+/// `refs`. What `binaries` gets is left out: binaries of at least `leave_out` bytes, each with the index of the byte that its
+/// whole bytes belong in front of.
+pub fn encode_bare(
+    t: Term,
+    out: &mut Vec<u8>,
+    binaries: &mut Vec<(usize, Term)>,
+    leave_out: usize,
+    refs: Option<AtomRefs>,
+) -> Option<AtomRefs> {
+    let opts = Options {
+        minor_version: 2,
+        ..Options::default()
+    };
+    let mut e = Encoder::bare(t, opts, std::mem::take(out));
+    e.leave_out = leave_out;
+    e.left_out = std::mem::take(binaries);
+    e.refs = refs;
+    loop {
+        if let Some(bytes) = e.step(usize::MAX) {
+            *out = bytes;
+            *binaries = e.left_out;
+            return e.refs;
+        }
+    }
+}
 
 enum Todo {
     /// So many terms from there on.
@@ -57,6 +145,8 @@ pub struct Encoder {
     left_out: Vec<(usize, Term)>,
     /// Bytes of those.
     left_bytes: usize,
+    /// Atoms that are referred to.
+    refs: Option<AtomRefs>,
     /// Bytes that `external_size` tells beyond those that there are: stock reckons with five for each small integer in a fun.
     spare_bytes: usize,
 }
@@ -108,13 +198,18 @@ impl Encoder {
     /// Starts with a version byte.
     pub fn new(t: Term, opts: Options) -> Encoder {
         Encoder {
-            out: vec![VERSION],
+            out: match opts.local {
+                // The hash comes when the term is complete.
+                true => vec![VERSION, tag::LOCAL, 0, 0, 0, 0],
+                false => vec![VERSION],
+            },
             todo: vec![Todo::One(t)],
             opts,
             bare: false,
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            refs: None,
             spare_bytes: 0,
         }
     }
@@ -128,6 +223,7 @@ impl Encoder {
             leave_out: usize::MAX,
             left_out: Vec::new(),
             left_bytes: 0,
+            refs: None,
             spare_bytes: 0,
         }
     }
@@ -138,6 +234,10 @@ impl Encoder {
         self.out.extend(v.to_be_bytes());
     }
     fn atom(&mut self, t: Term) {
+        if let Some(n) = self.refs.as_mut().and_then(|r| r.place(t)) {
+            self.out.extend([tag::ATOM_CACHE_REF, n]);
+            return;
+        }
         let name = atom::name(t);
         if self.opts.minor_version < 2 && name.chars().all(|c| (c as u32) < 256) {
             self.out.push(tag::ATOM);
@@ -151,6 +251,15 @@ impl Encoder {
             self.u16(name.len() as u16);
             self.out.extend(name.as_bytes());
         }
+    }
+    /// The name of a node, and the creation to be written behind it.
+    fn node(&mut self, name: Term, creation: u32) -> u32 {
+        if self.opts.local && name == node::this_name() && creation == node::this_creation() {
+            self.out.push(tag::NIL);
+            return 0;
+        }
+        self.atom(name);
+        creation
     }
     fn small(&mut self, v: i64) {
         if (0..256).contains(&v) {
@@ -287,7 +396,7 @@ impl Encoder {
             }
         } else if let Some((num, serial, name, creation)) = pid_parts(t) {
             self.out.push(tag::NEW_PID);
-            self.atom(name);
+            let creation = self.node(name, creation);
             self.u32(num);
             self.u32(serial);
             self.u32(creation);
@@ -295,16 +404,24 @@ impl Encoder {
             let long = num > MAX_V3_PORT;
             self.out
                 .push(if long { tag::V4_PORT } else { tag::NEW_PORT });
-            self.atom(name);
+            let creation = self.node(name, creation);
             if long {
                 self.u32((num >> 32) as u32);
             }
             self.u32(num as u32);
             self.u32(creation);
         } else if let Some((nums, name, creation)) = ref_parts(t) {
+            if let Some(RefView::Local {
+                num: n,
+                pid: Some(p),
+            }) = t.as_ref_view()
+            {
+                aliases::leaves(n, p);
+            }
+            crate::magic::encoded(t);
             self.out.push(tag::NEWER_REFERENCE);
             self.u16(nums.len() as u16);
-            self.atom(name);
+            let creation = self.node(name, creation);
             self.u32(creation);
             for n in nums {
                 self.u32(n);
@@ -312,7 +429,11 @@ impl Encoder {
         }
     }
     fn finish(&mut self) -> Vec<u8> {
-        let out = std::mem::take(&mut self.out);
+        let mut out = std::mem::take(&mut self.out);
+        if self.opts.local && !self.bare {
+            let (head, term) = out.split_at_mut(LOCAL_HEAD);
+            head[2..].copy_from_slice(&super::local_hash(term).to_be_bytes());
+        }
         if self.opts.compressed == 0 || self.bare {
             return out;
         }

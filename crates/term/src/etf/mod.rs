@@ -4,6 +4,7 @@
 //! every length is checked against the bytes that are left before anything is allocated for it, nothing recurses,
 //! and both directions can stop after a budget of terms and go on later.
 
+pub mod aliases;
 pub mod decode;
 pub mod encode;
 
@@ -46,4 +47,12 @@ pub mod tag {
     pub const ATOM_UTF8: u8 = 118;
     pub const SMALL_ATOM_UTF8: u8 = 119;
     pub const V4_PORT: u8 = 120;
+    pub const LOCAL: u8 = 121;
+}
+
+/// What stands in the head of a term that was encoded for this runtime only: no other makes the same of these bytes.
+fn local_hash(bytes: &[u8]) -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    static KEY: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();
+    KEY.get_or_init(RandomState::new).hash_one(bytes) as u32
 }

@@ -1,0 +1,42 @@
+%% Native libraries: calls that do nothing, resources made and dropped, binaries passed, terms built, digests. Run by bench.erl;
+%% `scripts/bench.sh` compiles the library.
+-module(libraries).
+-compile([export_all, nowarn_export_all]).
+-on_load(load/0).
+
+load() -> erlang:load_nif(filename:join(filename:dirname(code:which(?MODULE)), "bench_nif"), []).
+
+names() -> [nif_empty, nif_resource, nif_binary, nif_list, hash_small, hash_large].
+
+expected(nif_empty) -> 5000000;
+expected(nif_resource) -> 1000000;
+expected(nif_binary) -> 510;
+expected(nif_list) -> 2000;
+expected(hash_small) -> 32;
+expected(hash_large) -> 32.
+
+same(_) -> erlang:nif_error(undef).
+resource() -> erlang:nif_error(undef).
+sum(_) -> erlang:nif_error(undef).
+list(_) -> erlang:nif_error(undef).
+
+nif_empty() -> empty(0).
+empty(5000000) -> 5000000;
+empty(N) -> empty(same(N) + 1).
+
+nif_resource() -> resources(0).
+resources(1000000) -> 1000000;
+resources(N) -> true = is_reference(resource()), resources(N + 1).
+
+nif_binary() -> binaries(binary:copy(<<255>>, 1000000), 2000000, 0).
+binaries(_, 0, S) -> S;
+binaries(B, N, _) -> binaries(B, N - 1, sum(B)).
+
+nif_list() -> lists(2000, 0).
+lists(0, S) -> S;
+lists(N, S) -> [{999, x} | _] = list(x), lists(N - 1, S + 1).
+
+hash_small() -> hashes(<<"a small thing">>, 300000, 0).
+hash_large() -> hashes(binary:copy(<<"large">>, 200000), 150, 0).
+hashes(_, 0, S) -> S;
+hashes(B, N, _) -> hashes(B, N - 1, byte_size(crypto:hash(sha256, B))).

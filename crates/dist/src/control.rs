@@ -1,0 +1,173 @@
+//! Control messages: their numbers, and how one is made for a connection.
+
+use super::flags;
+use super::frame::Frame;
+use purlin_term::etf::encode::{AtomRefs, encode_bare};
+use purlin_term::etf::tag;
+use purlin_term::iolist::IoSlice;
+use purlin_term::{Term, arith};
+use std::cell::Cell;
+
+/// First elements of control messages, as the protocol's description numbers them.
+#[allow(missing_docs)]
+pub mod op {
+    pub const LINK: u8 = 1;
+    pub const SEND: u8 = 2;
+    pub const EXIT: u8 = 3;
+    pub const UNLINK: u8 = 4;
+    pub const REG_SEND: u8 = 6;
+    pub const GROUP_LEADER: u8 = 7;
+    pub const EXIT2: u8 = 8;
+    pub const SEND_TT: u8 = 12;
+    pub const EXIT_TT: u8 = 13;
+    pub const REG_SEND_TT: u8 = 16;
+    pub const EXIT2_TT: u8 = 18;
+    pub const MONITOR_P: u8 = 19;
+    pub const DEMONITOR_P: u8 = 20;
+    pub const MONITOR_P_EXIT: u8 = 21;
+    pub const SEND_SENDER: u8 = 22;
+    pub const SEND_SENDER_TT: u8 = 23;
+    pub const PAYLOAD_EXIT: u8 = 24;
+    pub const PAYLOAD_EXIT_TT: u8 = 25;
+    pub const PAYLOAD_EXIT2: u8 = 26;
+    pub const PAYLOAD_EXIT2_TT: u8 = 27;
+    pub const PAYLOAD_MONITOR_P_EXIT: u8 = 28;
+    pub const SPAWN_REQUEST: u8 = 29;
+    pub const SPAWN_REQUEST_TT: u8 = 30;
+    pub const SPAWN_REPLY: u8 = 31;
+    pub const SPAWN_REPLY_TT: u8 = 32;
+    pub const ALIAS_SEND: u8 = 33;
+    pub const ALIAS_SEND_TT: u8 = 34;
+    pub const UNLINK_ID: u8 = 35;
+    pub const UNLINK_ID_ACK: u8 = 36;
+}
+
+/// Whether a node that is capable of `with` knows a control message of that number.
+pub fn is_known(code: u8, with: u64) -> bool {
+    let needed = match code {
+        op::MONITOR_P | op::DEMONITOR_P | op::MONITOR_P_EXIT => flags::DIST_MONITOR,
+        op::SPAWN_REQUEST | op::SPAWN_REQUEST_TT => flags::SPAWN,
+        op::ALIAS_SEND | op::ALIAS_SEND_TT => flags::ALIAS,
+        op::UNLINK_ID | op::UNLINK_ID_ACK => flags::UNLINK_ID,
+        _ => 0,
+    };
+    with & needed == needed
+}
+
+/// Binaries of so many bytes go out as they are, without being copied.
+const BY_REFERENCE: usize = 1024;
+
+/// An element of a control message.
+#[derive(Clone, Copy)]
+pub enum Arg {
+    Term(Term),
+    /// A number, which may be larger than a small integer.
+    Number(u64),
+    /// The empty atom, which stands where nothing is looked at.
+    Unused,
+}
+
+impl From<Term> for Arg {
+    fn from(t: Term) -> Arg {
+        Arg::Term(t)
+    }
+}
+
+thread_local! {
+    /// Atoms of the message that is being made: kept for the next one.
+    static REFS: Cell<Option<AtomRefs>> = const { Cell::new(None) };
+}
+
+/// A control message with what comes behind it. `cached`: atoms go by the connection's cache. `sender`: whose messages keep
+/// their order, a process's word; 0: nobody's.
+///
+/// A term that has a binary of more bytes than the format can say is none that can be sent: see [`Frame::is_too_large`].
+pub fn frame(op: u8, args: &[Arg], payload: Option<Term>, cached: bool, sender: u64) -> Frame {
+    let mut refs = cached.then(|| REFS.take().unwrap_or_default());
+    let mut bytes = Vec::with_capacity(128);
+    let mut binaries = Vec::new();
+    bytes.extend([
+        tag::SMALL_TUPLE,
+        args.len() as u8 + 1,
+        tag::SMALL_INTEGER,
+        op,
+    ]);
+    for arg in args {
+        match *arg {
+            Arg::Term(t) => {
+                refs = encode_bare(t, &mut bytes, &mut binaries, usize::MAX, refs);
+            }
+            Arg::Number(n) => number(n, &mut bytes),
+            Arg::Unused => bytes.extend([tag::SMALL_ATOM_UTF8, 0]),
+        }
+    }
+    let split = bytes.len();
+    if let Some(t) = payload {
+        refs = encode_bare(t, &mut bytes, &mut binaries, BY_REFERENCE, refs);
+    }
+    let binaries = binaries
+        .into_iter()
+        .filter_map(|(at, t)| Some((at, whole_bytes(t)?)))
+        .collect();
+    let atoms = refs.as_mut().map_or_else(Vec::new, AtomRefs::take);
+    REFS.set(refs);
+    Frame {
+        bytes,
+        split,
+        payload: payload.is_some(),
+        binaries,
+        atoms,
+        sender,
+    }
+}
+
+/// The whole bytes of a bitstring that starts at a byte.
+fn whole_bytes(t: Term) -> Option<IoSlice> {
+    let b = t.as_bits()?;
+    if b.bit_len & 7 == 0 {
+        return IoSlice::of_binary(t);
+    }
+    // SAFETY: a bitstring in hand, which starts at a byte.
+    let bytes = unsafe { std::slice::from_raw_parts(b.base, b.bit_len / 8) };
+    Some(IoSlice::copy_of(bytes))
+}
+
+/// A number that is not negative.
+fn number(n: u64, out: &mut Vec<u8>) {
+    match n {
+        0..=0xFF => out.extend([tag::SMALL_INTEGER, n as u8]),
+        0x100..=0x7FFF_FFFF => {
+            out.push(tag::INTEGER);
+            out.extend((n as u32).to_be_bytes());
+        }
+        _ => {
+            let bytes = n.to_le_bytes();
+            let used = 8 - n.leading_zeros() as usize / 8;
+            out.extend([tag::SMALL_BIG, used as u8, 0]);
+            out.extend(&bytes[..used]);
+        }
+    }
+}
+
+/// The number that a term is, if it is one that isn't negative.
+pub fn to_number(t: Term) -> Option<u64> {
+    arith::to_u64(t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purlin_term::etf::decode::{Decoder, NoHooks, Options};
+    use purlin_term::frag::Fragment;
+
+    #[test]
+    fn numbers_are_read_back() {
+        for n in [0, 255, 256, 0x7FFF_FFFF, 0x8000_0000, 1 << 40, u64::MAX] {
+            let mut out = Vec::new();
+            number(n, &mut out);
+            let mut f = Fragment::new();
+            let t = Decoder::bare(&out, Options::default()).step(&mut f, &NoHooks, usize::MAX);
+            assert_eq!(t.ok().flatten().and_then(to_number), Some(n));
+        }
+    }
+}

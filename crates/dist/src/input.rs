@@ -1,0 +1,867 @@
+//! What comes in: frames to control messages, and those to what they ask for.
+//!
+//! All of it is hostile. A frame that is no good ends the connection, which is logged, as stock does. A frame is dealt with
+//! under the lock of the node's input, so what one connection brings keeps its order. Whoever hands it in may hold the lock of a
+//! port, so nothing here waits, and large messages are left to their receivers to decode.
+
+use super::control::{frame, op, to_number};
+use super::cx::Cx;
+use super::exports::CodeHooks;
+use super::frame::{AtomCache, FRAGMENT, HEADER, MORE, read_atoms};
+use super::process::ext::RefKey;
+use super::process::registry;
+use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
+use super::report::{self, Level, Text};
+use super::signal::token::Token;
+use super::signal::{Kind, Sequel, Signal, handle, send};
+use super::signals;
+use super::table::{IN_PORT, Node, State};
+use super::{events, exports, flags, lazy_atoms, process};
+use purlin_kernel::lifecycle::spawn::{self, SpawnError};
+use purlin_term::etf::VERSION;
+use purlin_term::etf::decode::{DecodeError, Decoder, Options};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::layout::RefView;
+use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::{Alloc, NIL, Term, am, node};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+lazy_atoms! {
+    erts_internal = "erts_internal";
+    dist_spawn_init = "dist_spawn_init";
+}
+
+/// Messages of more bytes are decoded by their receivers.
+const DECODED_AT_ONCE: usize = 4096;
+/// Messages in fragments that may be under way at a time.
+const MOST_SEQUENCES: usize = 100_000;
+
+/// What a connection has brought so far.
+#[derive(Default)]
+pub struct Input {
+    /// The connection that it is of.
+    id: u32,
+    cache: AtomCache,
+    /// Messages whose fragments come, by their numbers.
+    sequences: HashMap<u64, Sequence>,
+}
+
+/// A message whose fragments come.
+struct Sequence {
+    bytes: Vec<u8>,
+    atoms: Vec<Term>,
+    /// Number of the fragment that came last: 1 is that of the last one.
+    at: u64,
+}
+
+// SAFETY: the terms in it are atoms.
+unsafe impl Send for Sequence {}
+
+/// What is wrong with a frame.
+enum Bad {
+    /// Of another protocol.
+    Version,
+    /// Its header.
+    Header,
+    /// Its bytes are no term, or fragments don't follow each other.
+    Data,
+    /// There is no such control message.
+    Message,
+}
+
+/// What stands behind a control message.
+struct Payload {
+    bytes: Vec<u8>,
+    /// Whether a version comes first.
+    versioned: bool,
+    atoms: Vec<Term>,
+}
+
+// SAFETY: the terms in it are atoms.
+unsafe impl Send for Payload {}
+
+impl Payload {
+    fn decode<A: Alloc + ?Sized>(&self, a: &mut A) -> Result<Term, Bad> {
+        let (t, used) = decode(&self.bytes, self.versioned, &self.atoms, a)?;
+        match used == self.bytes.len() {
+            true => Ok(t),
+            false => Err(Bad::Data),
+        }
+    }
+    fn owned(&self) -> Result<OwnedTerm, Bad> {
+        let mut f = Fragment::new();
+        match self.decode(&mut f) {
+            Ok(t) => Ok(OwnedTerm::from_parts(t, f)),
+            Err(e) => {
+                drop(OwnedTerm::from_parts(NIL, f));
+                Err(e)
+            }
+        }
+    }
+}
+
+/// The term at the start, and how many bytes it takes.
+fn decode<A: Alloc + ?Sized>(
+    bytes: &[u8],
+    versioned: bool,
+    atoms: &[Term],
+    a: &mut A,
+) -> Result<(Term, usize), Bad> {
+    let options = Options {
+        atom_cache: atoms,
+        ..Options::default()
+    };
+    let mut d = match versioned {
+        true => Decoder::new(bytes, options).map_err(|_| Bad::Data)?,
+        false => Decoder::bare(bytes, options),
+    };
+    loop {
+        match d.step(a, &CodeHooks, usize::MAX) {
+            Ok(Some(t)) => return Ok((t, d.used())),
+            Ok(None) => {}
+            Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
+            Err(_) => return Err(Bad::Data),
+        }
+    }
+}
+
+/// How a process is made for another node.
+pub struct Wanted {
+    pub options: spawn::Options,
+    pub link: bool,
+    pub monitor: bool,
+}
+
+/// What the options of a process say that another node asks for; None: they are no good.
+static OPTIONS: OnceLock<fn(Term) -> Option<Wanted>> = OnceLock::new();
+
+/// Says how options of new processes are read.
+pub fn set_options(f: fn(Term) -> Option<Wanted>) {
+    let _ = OPTIONS.set(f);
+}
+
+/// Takes a packet that a port has brought, whose lock is held, or a process. False: it is no good, and the connection is
+/// to be killed.
+pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
+    if bytes.is_empty() || !node::is_alive() {
+        // An empty one only says that the other side is alive.
+        return true;
+    }
+    let (up, with, port) = {
+        let i = n.inner();
+        let port = i.controller.term().filter(|t| t.is_local_port());
+        (i.state == State::Connected && i.id == id, i.flags, port)
+    };
+    if !up {
+        return true;
+    }
+    let before = IN_PORT.replace(port.map_or(0, |p| p.raw()));
+    let r = take(n, id, with, bytes);
+    IN_PORT.set(before);
+    let Err(bad) = r else { return true };
+    let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
+    match bad {
+        Bad::Version => {
+            tell("** Got message from incompatible erlang on channel 0\n");
+        }
+        Bad::Header => {
+            let name = |t| format_atom(t, Style::Display);
+            let list: Vec<String> = bytes.iter().take(200).map(u8::to_string).collect();
+            let text = format!(
+                "{} got a corrupted distribution header from {} on distribution channel 0\n<<{}>>",
+                name(node::this_name()),
+                name(n.name),
+                list.join(",")
+            );
+            report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
+        }
+        Bad::Data | Bad::Message => {}
+    }
+    false
+}
+
+/// Takes a frame apart, and acts on it when it is whole.
+fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
+    let mut input = n.input.lock().unwrap_or_else(|e| e.into_inner());
+    if input.id != id {
+        *input = Input {
+            id,
+            ..Input::default()
+        };
+    }
+    if with & (flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS) == 0 {
+        // The first byte says that there is no header.
+        let bytes = &bytes[1..];
+        if bytes.len() < 2 || bytes[0] != VERSION {
+            return Err(Bad::Version);
+        }
+        return message(n, id, bytes, true, Vec::new());
+    }
+    let (&[version, kind, ..], Some(rest)) = (bytes, bytes.get(2..)) else {
+        return Err(Bad::Version);
+    };
+    if version != VERSION {
+        return Err(Bad::Version);
+    }
+    let number = |at: usize| {
+        let b = rest.get(at..at + 8)?.try_into().ok()?;
+        Some(u64::from_be_bytes(b))
+    };
+    match kind {
+        HEADER => {
+            let (atoms, at) = read_atoms(rest, &mut input.cache).ok_or(Bad::Header)?;
+            message(n, id, &rest[at..], false, atoms)
+        }
+        FRAGMENT if with & flags::FRAGMENTS != 0 => {
+            let (Some(sequence), Some(left)) = (number(0), number(8)) else {
+                return Err(Bad::Header);
+            };
+            let rest = &rest[16..];
+            let (atoms, at) = read_atoms(rest, &mut input.cache).ok_or(Bad::Header)?;
+            if left <= 1 {
+                return message(n, id, &rest[at..], false, atoms);
+            }
+            let most = input.sequences.len() >= MOST_SEQUENCES;
+            if most || input.sequences.contains_key(&sequence) {
+                return Err(Bad::Data);
+            }
+            let s = Sequence {
+                bytes: rest[at..].to_vec(),
+                atoms,
+                at: left,
+            };
+            input.sequences.insert(sequence, s);
+            Ok(())
+        }
+        MORE if with & flags::FRAGMENTS != 0 => {
+            let (Some(sequence), Some(at)) = (number(0), number(8)) else {
+                return Err(Bad::Header);
+            };
+            let s = input.sequences.get_mut(&sequence).ok_or(Bad::Data)?;
+            if at == 0 || s.at.checked_sub(1) != Some(at) {
+                return Err(Bad::Data);
+            }
+            s.at = at;
+            s.bytes.extend_from_slice(&rest[16..]);
+            match (at, input.sequences.remove(&sequence)) {
+                (1, Some(s)) => message(n, id, &s.bytes, false, s.atoms),
+                (_, s) => {
+                    s.into_iter()
+                        .for_each(|s| _ = input.sequences.insert(sequence, s));
+                    Ok(())
+                }
+            }
+        }
+        _ => Err(Bad::Header),
+    }
+}
+
+/// Acts on a message: the control message, and what follows.
+fn message(
+    n: &Arc<Node>,
+    id: u32,
+    bytes: &[u8],
+    versioned: bool,
+    atoms: Vec<Term>,
+) -> Result<(), Bad> {
+    let mut place = Fragment::new();
+    let control = decode(bytes, versioned, &atoms, &mut place);
+    let (term, used) = match control {
+        Ok(c) => c,
+        Err(e) => {
+            drop(OwnedTerm::from_parts(NIL, place));
+            return Err(e);
+        }
+    };
+    let control = OwnedTerm::from_parts(term, place);
+    let payload = Payload {
+        bytes: bytes[used..].to_vec(),
+        versioned,
+        atoms,
+    };
+    let r = act(n, id, control.term(), payload);
+    if let Err(Bad::Message) = r {
+        let text = format_term(control.term(), Style::Display, 200);
+        let text = format!("Invalid distribution message: {text}");
+        report::send(Level::Error, NIL, NIL, Text::Plain(&text));
+    }
+    r
+}
+
+/// Whether a process is of that node.
+fn is_of(t: Term, n: &Node) -> bool {
+    t.is_pid() && t.as_external().is_some_and(|(of, _)| of.name == n.name)
+}
+/// Whether it is of this node in an earlier life of it.
+fn is_old(t: Term) -> bool {
+    let name = node::this_name();
+    t.as_external().is_some_and(|(of, _)| of.name == name)
+}
+fn is_ref(t: Term) -> bool {
+    t.as_ref_view().is_some()
+}
+
+/// What an exit signal or the like came with: its reason.
+fn reason_of(inside: Option<Term>, payload: &Payload) -> Result<OwnedTerm, Bad> {
+    match inside {
+        Some(t) => Ok(OwnedTerm::copy_of(t)),
+        None => payload.owned(),
+    }
+}
+
+/// The elements of a control message behind its number and, where it has one, without its token.
+fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Bad> {
+    let Some((&code, args)) = control.as_tuple().and_then(|t| t.split_first()) else {
+        return Err(Bad::Message);
+    };
+    let code = code
+        .as_small()
+        .and_then(|c| u8::try_from(c).ok())
+        .ok_or(Bad::Message)?;
+    match (code, args) {
+        (op::LINK, &[from, to]) if is_of(from, n) => link(n, id, from, to),
+        (op::UNLINK_ID, &[number, from, to]) if is_of(from, n) => {
+            let number = to_number(number).filter(|&i| i != 0).ok_or(Bad::Message)?;
+            unlink(n, id, from, to, Some(number))
+        }
+        (op::UNLINK, &[from, to]) if is_of(from, n) => unlink(n, id, from, to, None),
+        (op::UNLINK_ID_ACK, &[number, from, to]) if is_of(from, n) => {
+            let number = to_number(number).ok_or(Bad::Message)?;
+            unlink_ack(id, from, to, number)
+        }
+        (op::MONITOR_P, &[by, watched, r]) if is_of(by, n) && is_ref(r) => {
+            monitor(n, id, by, watched, r)
+        }
+        (op::DEMONITOR_P, &[by, watched, r]) if is_ref(r) => demonitor(by, watched, r),
+        (op::MONITOR_P_EXIT, &[watched, by, r, reason]) if is_ref(r) => {
+            let reason = reason_of(Some(reason), &payload)?;
+            down(n, watched, by, r, reason)
+        }
+        (op::PAYLOAD_MONITOR_P_EXIT, &[watched, by, r]) if is_ref(r) => {
+            let reason = reason_of(None, &payload)?;
+            down(n, watched, by, r, reason)
+        }
+        (op::SEND | op::SEND_SENDER, &[_, to]) => message_to(n, id, to, None, payload),
+        (op::SEND_TT | op::SEND_SENDER_TT, &[_, to, token]) => {
+            message_to(n, id, to, Some(token), payload)
+        }
+        (op::REG_SEND, &[from, _, to]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, to, None, payload)
+        }
+        (op::REG_SEND_TT, &[from, _, to, token]) if from.is_pid() && to.is_atom() => {
+            message_to_name(n, id, to, Some(token), payload)
+        }
+        (op::ALIAS_SEND, &[_, alias]) if is_ref(alias) => {
+            message_to_alias(n, id, alias, None, payload)
+        }
+        (op::ALIAS_SEND_TT, &[_, alias, token]) if is_ref(alias) => {
+            message_to_alias(n, id, alias, Some(token), payload)
+        }
+        (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
+            link_exit(from, to, None, reason_of(Some(reason), &payload)?)
+        }
+        (op::EXIT_TT, &[from, to, token, reason]) if is_of(from, n) && to.is_local_pid() => {
+            link_exit(from, to, Some(token), reason_of(Some(reason), &payload)?)
+        }
+        (op::PAYLOAD_EXIT, &[from, to]) if is_of(from, n) && to.is_local_pid() => {
+            link_exit(from, to, None, reason_of(None, &payload)?)
+        }
+        (op::PAYLOAD_EXIT_TT, &[from, to, token]) if is_of(from, n) && to.is_local_pid() => {
+            link_exit(from, to, Some(token), reason_of(None, &payload)?)
+        }
+        (op::EXIT2, &[from, to, reason]) | (op::EXIT2_TT, &[from, to, _, reason])
+            if is_of(from, n) =>
+        {
+            exit(from, to, reason_of(Some(reason), &payload)?)
+        }
+        (op::PAYLOAD_EXIT2, &[from, to]) | (op::PAYLOAD_EXIT2_TT, &[from, to, _])
+            if is_of(from, n) =>
+        {
+            exit(from, to, reason_of(None, &payload)?)
+        }
+        (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
+            if of.is_local_pid() {
+                let leader = OwnedTerm::copy_of(leader);
+                let task = move |cx: Option<&mut Cx>| {
+                    if let Some(cx) = cx {
+                        process::set_group_leader(cx.process(), leader.term());
+                    }
+                };
+                send::run_in(of, Box::new(task));
+            }
+            Ok(())
+        }
+        (op::SPAWN_REQUEST, &[r, from, leader, mfa, options])
+            if leader.is_pid() && is_of(from, n) && RemoteRef::of(r).is_some() =>
+        {
+            spawn_request(n, id, [r, from, leader, mfa, options], None, payload)
+        }
+        (op::SPAWN_REQUEST_TT, &[r, from, leader, mfa, options, token])
+            if leader.is_pid() && is_of(from, n) && RemoteRef::of(r).is_some() =>
+        {
+            spawn_request(n, id, [r, from, leader, mfa, options], Some(token), payload)
+        }
+        (op::SPAWN_REPLY, &[r, to, told, result])
+        | (op::SPAWN_REPLY_TT, &[r, to, told, result, _])
+            if result.is_atom() || is_of(result, n) =>
+        {
+            spawn_reply(n, id, [r, to, told, result])
+        }
+        _ => Err(Bad::Message),
+    }
+}
+
+/// A message to a process of this node.
+fn message_to(
+    n: &Arc<Node>,
+    id: u32,
+    to: Term,
+    token: Option<Term>,
+    payload: Payload,
+) -> Result<(), Bad> {
+    if to.is_local_pid() {
+        return deliver(n, id, to, None, token, payload);
+    }
+    // Of an earlier life of this node.
+    match to.is_pid() && is_old(to) {
+        true => Ok(()),
+        false => Err(Bad::Message),
+    }
+}
+
+/// A message to whoever has that name.
+fn message_to_name(
+    n: &Arc<Node>,
+    id: u32,
+    name: Term,
+    token: Option<Term>,
+    payload: Payload,
+) -> Result<(), Bad> {
+    match registry::whereis(name).filter(|t| t.is_local_pid()) {
+        Some(pid) => deliver(n, id, pid, None, token, payload),
+        None => Ok(()),
+    }
+}
+
+/// A message to a process by an alias.
+fn message_to_alias(
+    n: &Arc<Node>,
+    id: u32,
+    alias: Term,
+    token: Option<Term>,
+    payload: Payload,
+) -> Result<(), Bad> {
+    match alias.as_ref_view() {
+        Some(RefView::Local { pid: Some(pid), .. }) => {
+            let alias = OwnedTerm::copy_of(alias);
+            deliver(n, id, pid, Some(alias), token, payload)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The signal of a message, by an alias if there is one, with the token that came with it.
+fn signal_of(alias: Option<&OwnedTerm>, token: Option<&Token>, msg: Term) -> *mut Signal {
+    let s = match (alias, token) {
+        (a, Some(t)) => return Signal::with_token(a.map(OwnedTerm::term), t, None, msg),
+        (None, None) => Signal::copy_of(Kind::Message, msg),
+        (Some(a), None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
+    };
+    // SAFETY: a fresh signal.
+    unsafe { (*s).sequel = Sequel::Ends };
+    s
+}
+
+/// Hands a message to a process of this node.
+fn deliver(
+    n: &Arc<Node>,
+    id: u32,
+    to: Term,
+    alias: Option<OwnedTerm>,
+    token: Option<Term>,
+    payload: Payload,
+) -> Result<(), Bad> {
+    // What is no token is none.
+    let token = token.and_then(Token::of_term);
+    if payload.bytes.len() <= DECODED_AT_ONCE {
+        let msg = payload.owned()?;
+        let s = signal_of(alias.as_ref(), token.as_ref(), msg.term());
+        // SAFETY: a fresh signal.
+        unsafe { send::push_or_free(to, s) };
+        return Ok(());
+    }
+    let n = n.clone();
+    let task = move |cx: Option<&mut Cx>| {
+        let Some(cx) = cx else { return };
+        cx.bump(payload.bytes.len() / 64);
+        match payload.owned() {
+            Ok(msg) => {
+                let s = signal_of(alias.as_ref(), token.as_ref(), msg.term());
+                // SAFETY: a fresh signal.
+                unsafe { handle::arrived(cx, s) };
+            }
+            Err(_) => n.kill(id),
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
+    let key = RemotePid::of(from).ok_or(Bad::Message)?;
+    if !to.is_local_pid() {
+        if !is_old(to) {
+            return Err(Bad::Message);
+        }
+        // The process is of an earlier life of this node.
+        signals::send_link_exit(id, to, &key, am::NOPROC);
+        return Ok(());
+    }
+    let tied = n.tie(id, to);
+    let task = move |cx: Option<&mut Cx>| match cx {
+        None => signals::send_link_exit(id, to, &key, am::NOPROC),
+        Some(cx) => {
+            let from = key.owned();
+            events::tie(cx.process(), events::Tie::GettingLinked, from.term());
+            let ties = cx.process().ext_mut().remote.get_or_insert_default();
+            // A request that crosses one of our own makes one link.
+            let is_there = ties.links.get(&key).is_some_and(|l| l.connection == id);
+            if !tied {
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+            } else if !is_there {
+                let l = Link {
+                    unlinking: 0,
+                    connection: id,
+                };
+                ties.links.insert(key, l);
+            }
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+fn unlink(n: &Arc<Node>, id: u32, from: Term, to: Term, number: Option<u64>) -> Result<(), Bad> {
+    if !to.is_local_pid() {
+        return match is_old(to) {
+            true => Ok(()),
+            false => Err(Bad::Message),
+        };
+    }
+    let key = RemotePid::of(from).ok_or(Bad::Message)?;
+    let n = n.clone();
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx
+            && let Some(ties) = ties(cx)
+            && ties.links.get(&key).is_some_and(|l| l.unlinking == 0)
+        {
+            ties.links.remove(&key);
+            let from = key.owned();
+            events::tie(cx.process(), events::Tie::GettingUnlinked, from.term());
+        }
+        if let (Some(number), Some(r)) = (number, n.ready(false).filter(|r| r.id == id)) {
+            let from = key.owned();
+            let args = [
+                super::control::Arg::Number(number),
+                to.into(),
+                from.term().into(),
+            ];
+            n.send(
+                id,
+                frame(op::UNLINK_ID_ACK, &args, None, r.cached(), to.raw()),
+            );
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+/// What ties the process to other nodes, if anything does.
+fn ties(cx: &mut Cx) -> Option<&mut process::remote::Remote> {
+    cx.process().ext()?.rare()?.remote.as_deref_mut()
+}
+
+fn unlink_ack(id: u32, from: Term, to: Term, number: u64) -> Result<(), Bad> {
+    if !to.is_local_pid() {
+        return match is_old(to) {
+            true => Ok(()),
+            false => Err(Bad::Message),
+        };
+    }
+    let key = RemotePid::of(from).ok_or(Bad::Message)?;
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(ties) = cx.and_then(ties)
+            && (ties.links.get(&key)).is_some_and(|l| l.unlinking == number && l.connection == id)
+        {
+            ties.links.remove(&key);
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+fn monitor(n: &Arc<Node>, id: u32, by: Term, watched: Term, r: Term) -> Result<(), Bad> {
+    let (Some(key), Some(by)) = (RemoteRef::of(r), RemotePid::of(by)) else {
+        return Err(Bad::Message);
+    };
+    let (to, name) = if watched.is_local_pid() {
+        (Some(watched), NIL)
+    } else if watched.is_atom() {
+        let to = registry::whereis(watched).filter(|t| t.is_local_pid());
+        (to, watched)
+    } else if watched.is_pid() && is_old(watched) {
+        (None, NIL)
+    } else {
+        return Err(Bad::Message);
+    };
+    let Some(to) = to else {
+        let (by, r) = (by.owned(), key.owned());
+        signals::send_down(id, watched, by.term(), r.term(), am::NOPROC, NIL);
+        return Ok(());
+    };
+    if !n.tie(id, to) {
+        return Ok(());
+    }
+    let task = move |cx: Option<&mut Cx>| match cx {
+        None => {
+            let (by, r) = (by.owned(), key.owned());
+            let watched = if name == NIL { to } else { name };
+            signals::send_down(id, watched, by.term(), r.term(), am::NOPROC, to);
+        }
+        Some(cx) => {
+            let ties = cx.process().ext_mut().remote.get_or_insert_default();
+            let w = Watcher {
+                by,
+                name,
+                connection: id,
+            };
+            ties.watchers.insert(key, w);
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
+    let key = RemoteRef::of(r).filter(|_| by.is_pid());
+    let key = key.ok_or(Bad::Message)?;
+    let remove = move |ties: &mut process::remote::Remote| ties.watchers.remove(&key).is_some();
+    let to = match watched {
+        t if t.is_local_pid() => t,
+        t if t.is_atom() => {
+            // Whoever had the name when it was watched, if that has it still: else the end of the connection, or of the
+            // process, does away with it.
+            match registry::whereis(t).filter(|t| t.is_local_pid()) {
+                Some(pid) => pid,
+                None => return Ok(()),
+            }
+        }
+        t if t.is_pid() && is_old(t) => return Ok(()),
+        _ => return Err(Bad::Message),
+    };
+    let task = move |cx: Option<&mut Cx>| {
+        cx.and_then(ties).map(remove);
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+/// What a process of this node watches has ended.
+fn down(n: &Node, watched: Term, by: Term, r: Term, reason: OwnedTerm) -> Result<(), Bad> {
+    let watches_it = watched.is_atom() || is_of(watched, n);
+    if !watches_it || !by.is_pid() {
+        return Err(Bad::Message);
+    }
+    if !by.is_local_pid() {
+        return match is_old(by) {
+            true => Ok(()),
+            false => Err(Bad::Message),
+        };
+    }
+    let mut place = Fragment::new();
+    let object = match watched.is_atom() {
+        true => place.tuple(&[watched, n.name]),
+        false => watched,
+    };
+    send::monitor_down(by, r, am::PROCESS, object, reason.term());
+    drop(OwnedTerm::from_parts(NIL, place));
+    Ok(())
+}
+
+fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Result<(), Bad> {
+    let token = token.and_then(Token::of_term);
+    let key = RemotePid::of(from).ok_or(Bad::Message)?;
+    let task = move |cx: Option<&mut Cx>| {
+        let Some(cx) = cx else { return };
+        // Only a link that is there and has not been taken away breaks.
+        let there = ties(cx).is_some_and(|t| {
+            let active = t.links.get(&key).is_some_and(|l| l.unlinking == 0);
+            if active {
+                t.links.remove(&key);
+            }
+            active
+        });
+        if there {
+            let from = key.owned();
+            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref());
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}
+
+fn exit(from: Term, to: Term, reason: OwnedTerm) -> Result<(), Bad> {
+    if to.is_local_pid() {
+        send::exit_signal(from, to, reason.term());
+        return Ok(());
+    }
+    match to.is_pid() && is_old(to) {
+        true => Ok(()),
+        false => Err(Bad::Message),
+    }
+}
+
+// Flags of the answer to a request for a process.
+const LINKED: i64 = 1;
+const MONITORED: i64 = 2;
+
+fn spawn_request(
+    n: &Arc<Node>,
+    id: u32,
+    [r, from, leader, mfa, options]: [Term; 5],
+    token: Option<Term>,
+    payload: Payload,
+) -> Result<(), Bad> {
+    let token = token.and_then(Token::of_term);
+    let (Some(key), Some(by)) = (RemoteRef::of(r), RemotePid::of(from)) else {
+        return Err(Bad::Message);
+    };
+    let Some(&[m, f, arity]) = mfa.as_tuple() else {
+        return Err(Bad::Message);
+    };
+    if !m.is_atom() || !f.is_atom() || arity.as_small().is_none() {
+        return Err(Bad::Message);
+    }
+    let refuse = |why: Term| answer(n, id, [r, from, Term::small(0), why], NIL);
+    let wanted = OPTIONS.get().and_then(|f| f(options));
+    let Some(mut wanted) = wanted else {
+        refuse(am::BADOPT);
+        return Ok(());
+    };
+    // Links and monitors are of the other node: they are entered below.
+    wanted.options.link = false;
+    wanted.options.monitor = None;
+    let args = payload.owned()?;
+    let mut place = Fragment::new();
+    let first = place.list(&[mfa]);
+    // SAFETY: no parent.
+    let made = unsafe {
+        let init = (erts_internal(), dist_spawn_init());
+        spawn::spawn(std::ptr::null_mut(), init.0, init.1, first, wanted.options)
+    };
+    drop(OwnedTerm::from_parts(NIL, place));
+    let pid = match made {
+        Ok(pid) => pid,
+        Err(SpawnError::SystemLimit) => {
+            refuse(am::SYSTEM_LIMIT);
+            return Ok(());
+        }
+    };
+    let (leader, reference) = (OwnedTerm::copy_of(leader), OwnedTerm::copy_of(r));
+    let arity = arity
+        .as_small()
+        .and_then(|n| u8::try_from(n).ok())
+        .map(u32::from);
+    let (link, watch) = (wanted.link, wanted.monitor);
+    let tied = (!link && !watch) || n.tie(id, pid);
+    let node = n.clone();
+    // It waits for its arguments, so all this is there before anything of it runs.
+    let task = move |cx: Option<&mut Cx>| {
+        let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
+        let from = by.owned();
+        if let Some(cx) = cx {
+            let p = cx.process();
+            process::set_group_leader(p, leader.term());
+            if let Some(n) = arity {
+                p.initial_call = exports::export(m, f, n);
+            }
+            if tied && (link || watch) {
+                let ties = p.ext_mut().remote.get_or_insert_default();
+                if link {
+                    let l = Link {
+                        unlinking: 0,
+                        connection: id,
+                    };
+                    ties.links.insert(by.clone(), l);
+                }
+                if watch {
+                    let w = Watcher {
+                        by,
+                        name: NIL,
+                        connection: id,
+                    };
+                    ties.watchers.insert(key, w);
+                }
+            }
+            answer(&node, id, [reference.term(), from.term(), told, pid], pid);
+            if link && !tied {
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+            }
+        }
+    };
+    send::run_in(pid, Box::new(task));
+    // SAFETY: a fresh signal.
+    unsafe { send::push_or_free(pid, signal_of(None, token.as_ref(), args.term())) };
+    Ok(())
+}
+
+/// The answer to a request for a process.
+fn answer(n: &Node, id: u32, args: [Term; 4], sender: Term) {
+    if let Some(r) = n.ready(false).filter(|r| r.id == id) {
+        let args = args.map(super::control::Arg::from);
+        let f = frame(op::SPAWN_REPLY, &args, None, r.cached(), sender.raw());
+        n.send(id, f);
+    }
+}
+
+fn spawn_reply(n: &Arc<Node>, id: u32, [r, to, told, result]: [Term; 4]) -> Result<(), Bad> {
+    let told = told.as_small().filter(|&t| (0..1 << 27).contains(&t));
+    let told = told.ok_or(Bad::Message)?;
+    let old = |t: Term| match t.as_ref_view() {
+        Some(RefView::External { node: of, .. }) => of.name == node::this_name(),
+        _ => is_old(t),
+    };
+    if old(to) || old(r) {
+        return Ok(());
+    }
+    let key = RefKey::of(r).filter(|_| to.is_local_pid());
+    let key = key.ok_or(Bad::Message)?;
+    if result.is_pid() && told & LINKED != 0 {
+        n.tie(id, to);
+    }
+    let result = OwnedTerm::copy_of(result);
+    let reference = OwnedTerm::copy_of(r);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx {
+            return signals::spawned(cx, key, id, result.term());
+        }
+        // Who asked for it has ended.
+        let Some(key) = RemotePid::of(result.term()) else {
+            return;
+        };
+        if told & MONITORED != 0 {
+            let w = process::remote::Watched {
+                object: result,
+                reference,
+                connection: id,
+            };
+            signals::demonitor(to, &w);
+        }
+        if told & LINKED != 0 {
+            signals::send_link_exit(id, to, &key, am::NOPROC);
+        }
+    };
+    send::run_in(to, Box::new(task));
+    Ok(())
+}

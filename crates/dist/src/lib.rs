@@ -1,0 +1,27 @@
+//! Connections to other nodes: the table of nodes, the protocol, and the natives of both.
+//!
+//! ```text
+//!   process ── signals.rs ──> Node (table.rs) ── queue.rs ──> port, or controlling process
+//!   process <── ties ── input.rs <── frame.rs <────────────── port, or controlling process
+//! ```
+//! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`, `dist_util`, `inet_tcp_dist`).
+//! What is here begins where that calls `erlang:setnode/3`. `docs/nodes.md` says why it is as it is.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+pub mod control;
+pub mod flags;
+pub mod frame;
+pub mod input;
+pub mod natives;
+pub mod observers;
+pub mod queue;
+pub mod signals;
+pub mod table;
+
+use purlin_io::port;
+use purlin_kernel::{cx, events, options, process, report, signal};
+use purlin_native::bif::Bif;
+use purlin_native::{bifs, exports, ids, lazy_atoms};
+
+/// The tables of natives here.
+pub const TABLES: &[&[Bif]] = &[natives::BIFS];

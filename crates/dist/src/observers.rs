@@ -1,0 +1,168 @@
+//! Who wants to know of nodes that come and go: `process_flag(monitor_nodes, _)`, beneath `net_kernel:monitor_nodes/1,2`.
+
+use super::cx::{BifResult, Cx, Fail};
+use super::{lazy_atoms, signal};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+lazy_atoms! {
+    visible = "visible";
+    hidden = "hidden";
+    nodeup = "nodeup";
+    nodedown = "nodedown";
+    connection_id = "connection_id";
+    node_type = "node_type";
+    nodedown_reason = "nodedown_reason";
+}
+
+// Options, as bits.
+const MAP: u32 = 1;
+const VISIBLE: u32 = 2;
+const HIDDEN: u32 = 4;
+const REASON: u32 = 8;
+const CONNECTION: u32 = 16;
+const LIST: u32 = 32;
+
+/// Pid, options, and how many times it was asked for.
+static OBSERVERS: Mutex<Vec<(Term, u32, i64)>> = Mutex::new(Vec::new());
+
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// A node has come or gone.
+pub struct Event {
+    pub up: bool,
+    pub name: Term,
+    /// None of this node's own name.
+    pub connection: Option<u32>,
+    pub visible: bool,
+    /// Why it has gone.
+    pub reason: Term,
+}
+
+/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`: how many times it was on before.
+pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
+    let on = value.as_bool().ok_or(Fail::Badarg)?;
+    let mut bits = 0;
+    if let Some(&[_, options]) = flag.as_tuple() {
+        if options.is_map() {
+            bits = MAP;
+            for (key, value) in map::iter(options) {
+                bits |= option(key, value).ok_or(Fail::Badarg)?;
+            }
+        } else if options != NIL {
+            return Err(Fail::Badarg);
+        }
+    }
+    let me = cx.self_pid();
+    let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+    let at = all.iter().position(|o| o.0 == me && o.1 == bits);
+    let before = at.map_or(0, |i| all[i].2);
+    match (on, at) {
+        (true, Some(i)) => all[i].2 += 1,
+        (true, None) => all.push((me, bits, 1)),
+        (false, Some(i)) => {
+            all.swap_remove(i);
+        }
+        (false, None) => {}
+    }
+    ANY.store(!all.is_empty(), Ordering::Release);
+    Ok(Term::small(before))
+}
+
+/// The bits of an option.
+fn option(key: Term, value: Term) -> Option<u32> {
+    let word = |t: Term| t.is_atom().then(|| atom::name(t));
+    match (word(key)?, word(value)?) {
+        ("node_type", "visible") => Some(VISIBLE),
+        ("node_type", "hidden") => Some(HIDDEN),
+        ("node_type", "all") => Some(VISIBLE | HIDDEN),
+        ("nodedown_reason", "true") => Some(REASON),
+        ("connection_id", "true") => Some(CONNECTION),
+        ("list", "true") => Some(LIST),
+        ("nodedown_reason" | "connection_id" | "list", "false") => Some(0),
+        _ => None,
+    }
+}
+
+/// Who wants to know, for each time that it asked `{Pid, Options}`, the last one first.
+pub fn list(cx: &mut Cx) -> Term {
+    let all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let mut l = NIL;
+    for (pid, bits, count) in all {
+        let mut options = Vec::new();
+        if bits & REASON != 0 {
+            options.push(nodedown_reason());
+        }
+        let kind = match (bits & VISIBLE != 0, bits & HIDDEN != 0) {
+            (true, true) => Some("all"),
+            (true, false) => Some("visible"),
+            (false, true) => Some("hidden"),
+            (false, false) => None,
+        };
+        options.extend(kind.map(|k| cx.tuple(&[node_type(), atom::intern(k)])));
+        let options = cx.list(&options);
+        for _ in 0..count {
+            let item = cx.tuple(&[pid, options]);
+            l = cx.cons(item, l);
+        }
+    }
+    l
+}
+
+/// A process has ended.
+pub fn owner_exit(pid: Term) {
+    if ANY.load(Ordering::Acquire) {
+        let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+        all.retain(|o| o.0 != pid);
+        ANY.store(!all.is_empty(), Ordering::Release);
+    }
+}
+
+/// Tells all that want to know.
+pub fn tell(e: Event) {
+    if !ANY.load(Ordering::Acquire) {
+        return;
+    }
+    let all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    for (pid, bits, count) in all {
+        let types = bits & (VISIBLE | HIDDEN);
+        let wanted = match e.visible {
+            true => types == 0 || types & VISIBLE != 0,
+            false => types & HIDDEN != 0,
+        };
+        if wanted {
+            for _ in 0..count {
+                signal::send_with(pid, |a| message(&e, bits, a));
+            }
+        }
+    }
+}
+
+/// `{nodeup | nodedown, Node}`, with what was asked for behind it, as a map or a list.
+fn message(e: &Event, bits: u32, a: &mut dyn Alloc) -> Term {
+    let what = if e.up { nodeup() } else { nodedown() };
+    if bits == 0 {
+        return a.tuple(&[what, e.name]);
+    }
+    let mut info = Vec::new();
+    if bits & CONNECTION != 0 {
+        let id = e
+            .connection
+            .map_or(am::UNDEFINED, |id| Term::small(id.into()));
+        info.push((connection_id(), id));
+    }
+    if !e.up && bits & REASON != 0 {
+        info.push((nodedown_reason(), copy::copy(e.reason, a)));
+    }
+    if bits & (VISIBLE | HIDDEN) != 0 {
+        info.push((node_type(), if e.visible { visible() } else { hidden() }));
+    }
+    let info = if bits & LIST != 0 {
+        let items: Vec<Term> = info.iter().map(|&(k, v)| a.tuple(&[k, v])).collect();
+        a.list(&items)
+    } else {
+        map::from_pairs_unique(a, &info).unwrap_or(NIL)
+    };
+    a.tuple(&[what, e.name, info])
+}

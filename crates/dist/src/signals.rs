@@ -1,0 +1,693 @@
+//! What processes do across nodes: the sender's side, and what a process does with its ties.
+//!
+//! All here runs in the process whose ties it is about. What another node asks of a process is handed to it as a task.
+
+use super::control::{Arg, frame, op};
+use super::cx::{BifResult, Cx, Fail};
+use super::process::Process;
+use super::process::ext::{AliasMode, Monitor, RefKey};
+use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
+use super::signal::{Kind, Signal, handle, send, token};
+use super::table::{self, Node, Ready};
+use super::{events, flags, ids, lazy_atoms, process};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::layout::{RefView, RefWords};
+use purlin_term::{Alloc, NIL, Term, am, copy, node};
+use std::sync::Arc;
+
+lazy_atoms! {
+    abandoned = "abandoned";
+    nodedown = "nodedown";
+    notsup = "notsup";
+    spawn_request = "spawn_request";
+}
+
+/// The name of the node that a pid, a reference or `{Name, Node}` is of.
+pub fn node_of(t: Term) -> Option<Term> {
+    if let Some((n, _)) = t.as_external() {
+        return Some(n.name);
+    }
+    match (t.as_ref_view(), t.as_tuple()) {
+        (Some(RefView::External { node, .. }), _) => Some(node.name),
+        (_, Some(&[_, n])) => Some(n),
+        _ => None,
+    }
+}
+
+/// A connection to that node, which is begun if there is none. Waits (`Fail::Wait`) if it is busy, unless the process is
+/// not to. None: there can't be any.
+fn to_node(cx: &mut Cx, name: Term) -> Result<Option<(Arc<Node>, Ready)>, Fail> {
+    if name == node::this_name() {
+        // Of an earlier life of this node.
+        return Ok(None);
+    }
+    let n = table::get(name);
+    let waits = !cx.process().ext().is_some_and(|e| e.async_dist);
+    let me = cx.self_pid();
+    if waits && n.is_busy(Some(me)) {
+        events::sink().waits_for_connection(me, controller(&n));
+        cx.process().set_flag(process::BUSY, true);
+        return Err(Fail::Wait);
+    }
+    cx.process().set_flag(process::BUSY, false);
+    Ok(n.ready(true).map(|r| (n, r)))
+}
+
+fn controller(n: &Node) -> Term {
+    n.inner().controller.term().unwrap_or(am::UNDEFINED)
+}
+
+fn remote(cx: &mut Cx) -> &mut Remote {
+    cx.process().ext_mut().remote.get_or_insert_default()
+}
+
+/// What ties the process to other nodes, if anything does.
+fn known(cx: &mut Cx) -> Option<&mut Remote> {
+    cx.process().ext()?.rare()?.remote.as_deref_mut()
+}
+
+/// How a message goes to another node.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    pub no_connect: bool,
+    pub no_suspend: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    Done,
+    /// There is no connection, and none was to be made.
+    NotConnected,
+    /// The connection is busy, and who sends did not want to wait.
+    Busy,
+}
+
+/// A message to what is on another node. Waits (`Fail::Wait`) while the connection is busy.
+pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+    let Some(name) = node_of(to) else {
+        return Ok(Sent::Done);
+    };
+    let n = table::get(name);
+    let me = cx.self_pid();
+    let async_dist = cx.process().ext().is_some_and(|e| e.async_dist);
+    if !async_dist && n.is_busy((!how.no_suspend).then_some(me)) {
+        if how.no_suspend {
+            return Ok(Sent::Busy);
+        }
+        events::sink().waits_for_connection(me, controller(&n));
+        cx.process().set_flag(process::BUSY, true);
+        return Err(Fail::Wait);
+    }
+    cx.process().set_flag(process::BUSY, false);
+    let Some(r) = n.ready(!how.no_connect) else {
+        return Ok(if how.no_connect {
+            Sent::NotConnected
+        } else {
+            Sent::Done
+        });
+    };
+    let mut place = Fragment::new();
+    let mut told = None;
+    if cx.process().has(process::SEQUENTIAL) {
+        told = token::sending(cx.process(), to, msg).map(|t| t.term(&mut place));
+    }
+    let (code, mut args): (u8, Vec<Arg>) = if to.is_pid() {
+        match (r.can(flags::SEND_SENDER), told) {
+            (true, None) => (op::SEND_SENDER, vec![me.into(), to.into()]),
+            (true, Some(_)) => (op::SEND_SENDER_TT, vec![me.into(), to.into()]),
+            (false, None) => (op::SEND, vec![Arg::Unused, to.into()]),
+            (false, Some(_)) => (op::SEND_TT, vec![Arg::Unused, to.into()]),
+        }
+    } else if let Some(&[to, _]) = to.as_tuple() {
+        let code = told.map_or(op::REG_SEND, |_| op::REG_SEND_TT);
+        (code, vec![me.into(), Arg::Unused, to.into()])
+    } else if r.can(flags::ALIAS) {
+        let code = told.map_or(op::ALIAS_SEND, |_| op::ALIAS_SEND_TT);
+        (code, vec![me.into(), to.into()])
+    } else {
+        return Ok(Sent::Done);
+    };
+    args.extend(told.map(Arg::from));
+    let f = frame(code, &args, Some(msg), r.cached(), me.raw());
+    drop(OwnedTerm::from_parts(told.unwrap_or(NIL), place));
+    if f.is_too_large() {
+        return Err(Fail::SystemLimit);
+    }
+    cx.bump(f.len() / 64);
+    n.send(r.id, f);
+    Ok(Sent::Done)
+}
+
+/// `link/1` of a process of another node.
+pub fn link(cx: &mut Cx, to: Term) -> BifResult {
+    let me = cx.self_pid();
+    let Some(key) = RemotePid::of(to) else {
+        return Err(Fail::Badarg);
+    };
+    if known(cx).is_some_and(|r| r.links.get(&key).is_some_and(|l| l.unlinking == 0)) {
+        return Ok(am::TRUE);
+    }
+    let over = to_node(cx, key.node.name)?;
+    let Some((n, r)) = over.filter(|(n, r)| n.tie(r.id, me)) else {
+        return no_connection(cx, to);
+    };
+    let connection = r.id;
+    let l = Link {
+        unlinking: 0,
+        connection,
+    };
+    remote(cx).links.insert(key, l);
+    let f = frame(
+        op::LINK,
+        &[me.into(), to.into()],
+        None,
+        r.cached(),
+        me.raw(),
+    );
+    // Where the connection has ended meanwhile, the process hears of that by its tie.
+    n.send(r.id, f);
+    events::tie(cx.process(), events::Tie::Link, to);
+    Ok(am::TRUE)
+}
+
+/// The exit signal of a link that can't be made.
+fn no_connection(cx: &mut Cx, to: Term) -> BifResult {
+    let me = cx.self_pid();
+    let own = OwnedTerm::copy_of(to);
+    send::exit_signal(own.term(), me, am::NOCONNECTION);
+    Ok(am::TRUE)
+}
+
+/// `unlink/1` of a process of another node.
+pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
+    let me = cx.self_pid();
+    let Some(key) = RemotePid::of(to) else {
+        return Err(Fail::Badarg);
+    };
+    let id = ids::unique() + 1;
+    let Some(l) = known(cx).and_then(|r| r.links.get_mut(&key)) else {
+        return Ok(am::TRUE);
+    };
+    if l.unlinking != 0 {
+        return Ok(am::TRUE);
+    }
+    l.unlinking = id;
+    let connection = l.connection;
+    events::tie(cx.process(), events::Tie::Unlink, to);
+    let n = table::get(key.node.name);
+    if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
+        if r.can(flags::UNLINK_ID) {
+            let args = [Arg::Number(id), me.into(), to.into()];
+            n.send(
+                r.id,
+                frame(op::UNLINK_ID, &args, None, r.cached(), me.raw()),
+            );
+            return Ok(am::TRUE);
+        }
+        let args = [me.into(), to.into()];
+        n.send(r.id, frame(op::UNLINK, &args, None, r.cached(), me.raw()));
+    }
+    // Nobody acknowledges it.
+    if let Some(r) = known(cx) {
+        r.links.remove(&key);
+    }
+    Ok(am::TRUE)
+}
+
+/// `exit/2` to a process of another node.
+pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
+    let me = cx.self_pid();
+    let Some(name) = node_of(to) else {
+        return Err(Fail::Badarg);
+    };
+    if let Some((n, r)) = to_node(cx, name)? {
+        let args = [me.into(), to.into()];
+        let f = with_reason(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, reason, me);
+        if f.is_too_large() {
+            return Err(Fail::SystemLimit);
+        }
+        n.send(r.id, f);
+    }
+    Ok(am::TRUE)
+}
+
+/// A control message with a reason: as its last element, or behind it.
+fn with_reason(
+    r: &Ready,
+    code: [u8; 2],
+    args: &[Arg],
+    reason: Term,
+    sender: Term,
+) -> super::frame::Frame {
+    if r.can(flags::EXIT_PAYLOAD) {
+        return frame(code[1], args, Some(reason), r.cached(), sender.raw());
+    }
+    let mut args = args.to_vec();
+    args.push(reason.into());
+    frame(code[0], &args, None, r.cached(), sender.raw())
+}
+
+/// Tells a process of another node that the link with `from` broke.
+pub fn send_link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term) {
+    link_exit(connection, from, to, reason, None);
+}
+
+/// As [`send_link_exit`], with a token.
+fn link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term, token: Option<OwnedTerm>) {
+    let n = table::get(to.node.name);
+    if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
+        let to = to.owned();
+        let mut args: Vec<Arg> = vec![from.into(), to.term().into()];
+        let mut code = [op::EXIT, op::PAYLOAD_EXIT];
+        if let Some(t) = &token {
+            args.push(t.term().into());
+            code = [op::EXIT_TT, op::PAYLOAD_EXIT_TT];
+        }
+        let f = with_reason(&r, code, &args, reason, from);
+        n.send(r.id, f);
+    }
+}
+
+/// What goes with the exit signal of a process that ends and has a token of sequential tracing.
+fn ending(p: &mut Process, me: Term, to: &RemotePid, reason: Term) -> Option<OwnedTerm> {
+    if !p.has(process::SEQUENTIAL) {
+        return None;
+    }
+    let mut f = Fragment::new();
+    let copied = copy::copy(reason, &mut f);
+    let msg = f.tuple(&[am::EXIT_UC, me, copied]);
+    let msg = OwnedTerm::from_parts(msg, f);
+    let t = token::ending_far(p, me, to.owned().term(), msg.term())?;
+    let mut f = Fragment::new();
+    let term = t.term(&mut f);
+    Some(OwnedTerm::from_parts(term, f))
+}
+
+/// Tells a process of another node that what it watches has ended. `sender`: whose messages it comes behind.
+pub fn send_down(
+    connection: u32,
+    watched: Term,
+    by: Term,
+    reference: Term,
+    reason: Term,
+    sender: Term,
+) {
+    let Some(name) = node_of(by) else { return };
+    let n = table::get(name);
+    if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
+        let args = [watched.into(), by.into(), reference.into()];
+        let code = [op::MONITOR_P_EXIT, op::PAYLOAD_MONITOR_P_EXIT];
+        let f = with_reason(&r, code, &args, reason, sender);
+        n.send(r.id, f);
+    }
+}
+
+/// Tells another node that the process `me` does not watch something there any more.
+pub fn demonitor(me: Term, w: &Watched) {
+    let object = w.object.term();
+    let Some(name) = node_of(object) else { return };
+    let n = table::get(name);
+    if let Some(r) = n.ready(false).filter(|r| r.id == w.connection) {
+        let object = match object.as_tuple() {
+            Some(&[registered, _]) => registered,
+            _ => object,
+        };
+        let args = [me.into(), object.into(), w.reference.term().into()];
+        let f = frame(op::DEMONITOR_P, &args, None, r.cached(), me.raw());
+        n.send(r.id, f);
+    }
+}
+
+/// `monitor/2,3` of a process of another node, a pid or `{Name, Node}`: `r` is the reference, and `k` its key.
+pub fn monitor(
+    cx: &mut Cx,
+    what: Term,
+    (k, r): (RefKey, Term),
+    alias: AliasMode,
+    tag: Option<Box<OwnedTerm>>,
+) -> BifResult {
+    let me = cx.self_pid();
+    let Some(name) = node_of(what) else {
+        return Err(Fail::Badarg);
+    };
+    let over = to_node(cx, name)?.filter(|(n, ready)| n.tie(ready.id, me));
+    let connection = over.as_ref().map_or(0, |o| o.1.id);
+    let watched = Watched {
+        object: OwnedTerm::copy_of(what),
+        reference: OwnedTerm::copy_of(r),
+        connection,
+    };
+    let m = Monitor::remote(watched, alias, tag);
+    cx.process().ext_mut().monitors.insert(k, m);
+    let registered = what.as_tuple().map(|t| t[0]);
+    let needed = match registered {
+        Some(_) => flags::DIST_MONITOR | flags::DIST_MONITOR_NAME,
+        None => flags::DIST_MONITOR,
+    };
+    match over {
+        None => send::monitor_down(me, r, am::PROCESS, what, am::NOCONNECTION),
+        // A node that knows no monitors.
+        Some((_, ready)) if ready.flags & needed != needed => {
+            send::monitor_down(me, r, am::PROCESS, what, notsup());
+        }
+        Some((n, ready)) => {
+            let args = [me.into(), registered.unwrap_or(what).into(), r.into()];
+            let f = frame(op::MONITOR_P, &args, None, ready.cached(), me.raw());
+            n.send(ready.id, f);
+        }
+    }
+    Ok(r)
+}
+
+/// `group_leader/2` for a process of another node.
+pub fn group_leader(cx: &mut Cx, leader: Term, of: Term) -> BifResult {
+    let me = cx.self_pid();
+    let Some(name) = node_of(of) else {
+        return Ok(am::BADARG);
+    };
+    if let Some((n, r)) = to_node(cx, name)? {
+        let args = [leader.into(), of.into()];
+        let f = frame(op::GROUP_LEADER, &args, None, r.cached(), me.raw());
+        n.send(r.id, f);
+    }
+    Ok(am::TRUE)
+}
+
+/// `monitor_node/2,3`. None: there is no connection, and `connect` says not to make one, or none can be made.
+pub fn watch_node(cx: &mut Cx, name: Term, on: bool, connect: bool) -> Option<()> {
+    if !on {
+        if let Some(r) = known(cx)
+            && let Some(i) = r.nodes.iter().rposition(|w| w.name == name)
+        {
+            r.nodes[i].count -= 1;
+            if r.nodes[i].count == 0 {
+                r.nodes.remove(i);
+            }
+        }
+        return Some(());
+    }
+    let me = cx.self_pid();
+    let n = table::get(name);
+    let r = n.ready(connect).filter(|r| n.tie(r.id, me))?;
+    let nodes = &mut remote(cx).nodes;
+    let same = |w: &&mut NodeWatch| w.name == name && w.connection == r.id;
+    match nodes.iter_mut().find(same) {
+        Some(w) => w.count += 1,
+        None => nodes.push(NodeWatch {
+            name,
+            connection: r.id,
+            count: 1,
+        }),
+    }
+    Some(())
+}
+
+/// What `spawn_request` and `spawn_opt` ask of another node.
+pub struct Request {
+    pub key: RefKey,
+    pub reference: Term,
+    /// Module, function and arguments.
+    pub mfa: [Term; 3],
+    pub options: Term,
+    pub tag: Term,
+    pub on_success: bool,
+    pub on_error: bool,
+    pub link: bool,
+    pub monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
+}
+
+/// Asks another node for a process. False: there is no connection, or the node can't do that, and the reply says so.
+pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
+    let me = cx.self_pid();
+    let over = to_node(cx, name)?.filter(|(n, r)| n.tie(r.id, me));
+    let why = match &over {
+        None => am::NOCONNECTION,
+        Some((_, r)) if !r.can(flags::SPAWN) => notsup(),
+        Some((n, r)) => {
+            let leader = process::group_leader_of(cx);
+            let arity = Term::small(q.mfa[2].list_iter().count() as i64);
+            let mut place = Fragment::new();
+            let mfa = place.tuple(&[q.mfa[0], q.mfa[1], arity]);
+            let mut args: Vec<Arg> = vec![
+                q.reference.into(),
+                me.into(),
+                leader.into(),
+                mfa.into(),
+                q.options.into(),
+            ];
+            let mut code = op::SPAWN_REQUEST;
+            if cx.process().has(process::SEQUENTIAL) {
+                let parts = [
+                    spawn_request(),
+                    q.reference,
+                    me,
+                    leader,
+                    mfa,
+                    q.options,
+                    q.tag,
+                    q.mfa[2],
+                ];
+                let msg = place.tuple(&parts);
+                let child = RefWords::new(q.key.numbers());
+                if let Some(t) = token::sending(cx.process(), child.term(), msg) {
+                    code = op::SPAWN_REQUEST_TT;
+                    args.push(t.term(&mut place).into());
+                }
+            }
+            let f = frame(code, &args, Some(q.mfa[2]), r.cached(), me.raw());
+            drop(OwnedTerm::from_parts(mfa, place));
+            if f.is_too_large() {
+                return Err(Fail::SystemLimit);
+            }
+            let s = Spawn {
+                node: name,
+                connection: r.id,
+                tag: OwnedTerm::copy_of(q.tag),
+                on_success: q.on_success,
+                on_error: q.on_error,
+                link: q.link,
+                monitor: q.monitor,
+                reference: OwnedTerm::copy_of(q.reference),
+                abandoned: false,
+            };
+            remote(cx).spawns.insert(q.key, s);
+            n.send(r.id, f);
+            return Ok(());
+        }
+    };
+    if q.on_error {
+        let (tag, r) = (OwnedTerm::copy_of(q.tag), OwnedTerm::copy_of(q.reference));
+        reply(me, &tag, &r, am::ERROR, why);
+    }
+    Ok(())
+}
+
+/// `{Tag, Reference, Result, Value}` to a process that asked for another.
+fn reply(to: Term, tag: &OwnedTerm, r: &OwnedTerm, result: Term, value: Term) {
+    send::send_with(to, |a| {
+        let (tag, r) = (copy::copy(tag.term(), a), copy::copy(r.term(), a));
+        let value = copy::copy(value, a);
+        a.tuple(&[tag, r, result, value])
+    });
+}
+
+/// Nobody waits for a process any more that was asked for. False: nobody did.
+pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
+    match known(cx).and_then(|r| r.spawns.get_mut(&k)) {
+        Some(s) if !s.abandoned => {
+            s.abandoned = true;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// What another node says of a process that was asked for: its pid, or why there is none.
+pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term) {
+    let me = cx.self_pid();
+    let Some(s) = known(cx).and_then(|r| r.spawns.remove(&k)) else {
+        return;
+    };
+    let Some(key) = RemotePid::of(result) else {
+        if s.on_error && !s.abandoned {
+            reply(me, &s.tag, &s.reference, am::ERROR, result);
+        }
+        return;
+    };
+    let watched = Watched {
+        object: OwnedTerm::copy_of(result),
+        reference: s.reference,
+        connection,
+    };
+    if s.abandoned {
+        if s.monitor.is_some() {
+            demonitor(me, &watched);
+        }
+        if s.link {
+            send_link_exit(connection, me, &key, abandoned());
+        }
+        return;
+    }
+    let reference = OwnedTerm::copy_of(watched.reference.term());
+    if s.link {
+        let l = Link {
+            unlinking: 0,
+            connection,
+        };
+        remote(cx).links.insert(key, l);
+        events::tie(cx.process(), events::Tie::Link, result);
+    }
+    if let Some((alias, tag)) = s.monitor {
+        let m = Monitor::remote(watched, alias, tag);
+        cx.process().ext_mut().monitors.insert(k, m);
+    }
+    if s.on_success {
+        // Here and now: what the new process sends comes behind it.
+        let mut f = Fragment::new();
+        let parts = [s.tag.term(), reference.term(), am::OK, result];
+        let parts = parts.map(|t| copy::copy(t, &mut f));
+        let t = f.tuple(&parts);
+        let t = OwnedTerm::from_parts(t, f);
+        // SAFETY: a fresh signal.
+        unsafe { handle::arrived(cx, Signal::copy_of(Kind::Message, t.term())) };
+    }
+}
+
+/// The connection of that number to a node is up, and the node lacks something that was taken for granted of it: what was
+/// sent of that before has been dropped.
+pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
+    let me = cx.self_pid();
+    let lacks = |flag| with & flag == 0;
+    let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
+    let mut spawns = Vec::new();
+    let mut links = Vec::new();
+    if let Some(r) = known(cx) {
+        r.spawns.retain(|_, s| {
+            let stays = s.connection != id || s.node != n.name || !lacks(flags::SPAWN);
+            if !stays && s.on_error && !s.abandoned {
+                spawns.push((copy(&s.tag), copy(&s.reference)));
+            }
+            stays
+        });
+        r.links.retain(|k, l| {
+            let of_it = l.connection == id && k.node.name == n.name;
+            let stays = !of_it || l.unlinking == 0 || !lacks(flags::UNLINK_ID);
+            if !stays {
+                links.push(k.owned());
+            }
+            stays
+        });
+    }
+    for (tag, r) in spawns {
+        reply(me, &tag, &r, am::ERROR, notsup());
+    }
+    for to in links {
+        let args = [me.into(), to.term().into()];
+        n.send(id, frame(op::UNLINK, &args, None, false, me.raw()));
+    }
+    if !lacks(flags::DIST_MONITOR) && !lacks(flags::DIST_MONITOR_NAME) {
+        return;
+    }
+    let Some(e) = cx.process().ext() else { return };
+    let ended: Vec<(OwnedTerm, OwnedTerm)> = e
+        .monitors
+        .iter()
+        .filter_map(|(_, m)| {
+            let w = m.watched()?;
+            let named = w.object.term().is_tuple();
+            let unknown = lacks(flags::DIST_MONITOR) || named && lacks(flags::DIST_MONITOR_NAME);
+            let of_it = w.connection == id && node_of(w.object.term()) == Some(n.name);
+            (of_it && unknown).then(|| (copy(&w.reference), copy(&w.object)))
+        })
+        .collect();
+    for (r, object) in ended {
+        send::monitor_down(me, r.term(), am::PROCESS, object.term(), notsup());
+    }
+}
+
+/// The connection of that number to a node is lost.
+pub fn lost(cx: &mut Cx, name: Term, id: u32) {
+    let me = cx.self_pid();
+    let Some(r) = known(cx) else {
+        return lost_monitors(cx, name, id);
+    };
+    r.watchers
+        .retain(|_, w| w.connection != id || w.by.node.name != name);
+    let mut links = Vec::new();
+    r.links.retain(|k, l| {
+        let stays = l.connection != id || k.node.name != name;
+        if !stays && l.unlinking == 0 {
+            links.push(k.owned());
+        }
+        stays
+    });
+    let mut spawns = Vec::new();
+    r.spawns.retain(|_, s| {
+        let stays = s.connection != id || s.node != name;
+        if !stays && s.on_error && !s.abandoned {
+            let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
+            spawns.push((copy(&s.tag), copy(&s.reference)));
+        }
+        stays
+    });
+    let mut times = 0;
+    r.nodes.retain(|w| {
+        let stays = w.connection != id || w.name != name;
+        if !stays {
+            times += w.count;
+        }
+        stays
+    });
+    lost_monitors(cx, name, id);
+    for from in links {
+        handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+    }
+    for (tag, r) in spawns {
+        reply(me, &tag, &r, am::ERROR, am::NOCONNECTION);
+    }
+    for _ in 0..times {
+        send::send_with(me, |a| a.tuple(&[nodedown(), name]));
+    }
+}
+
+/// What was watched over a connection that is lost has ended, as far as one knows.
+fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
+    let me = cx.self_pid();
+    let Some(e) = cx.process().ext() else { return };
+    let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
+    let ended: Vec<(OwnedTerm, OwnedTerm)> = e
+        .monitors
+        .iter()
+        .filter_map(|(_, m)| {
+            let w = m.watched()?;
+            let lost = w.connection == id && node_of(w.object.term()) == Some(name);
+            lost.then(|| (copy(&w.reference), copy(&w.object)))
+        })
+        .collect();
+    for (r, object) in ended {
+        // As a signal to itself: what has arrived before it comes first.
+        send::monitor_down(me, r.term(), am::PROCESS, object.term(), am::NOCONNECTION);
+    }
+}
+
+/// A process has ended that had ties to other nodes.
+pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
+    table::together(|| {
+        for (to, l) in ties.links.drain() {
+            // Who has unlinked, and whose request may be under way still, sends nothing more.
+            if l.unlinking == 0 {
+                let token = ending(p, me, &to, reason);
+                link_exit(l.connection, me, &to, reason, token);
+            }
+        }
+        for (reference, w) in ties.watchers.drain() {
+            let watched = if w.name == NIL { me } else { w.name };
+            let (by, r) = (w.by.owned(), reference.owned());
+            send_down(w.connection, watched, by.term(), r.term(), reason, me);
+        }
+    });
+    if ties.controls {
+        super::natives::controller_ended(me, reason);
+    }
+}

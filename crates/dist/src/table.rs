@@ -1,0 +1,496 @@
+//! The nodes that this one knows, and the state of the connection to each.
+//!
+//! # States
+//! Idle; pending, from the moment when somebody wants a connection until it is up or given up; connected. Each connection
+//! has a number: [`Node::connection`] gives it when it is begun, and all that happens on a connection names it, so nothing
+//! of an older one is taken for the newer's.
+//!
+//! # Ties
+//! A process that has a link, a monitor or the like on a connection is in the set of its ties until the connection ends.
+//! Then each gets a task that looks through what it has ([`super::signals::lost`]). A process comes into the set before the other
+//! node hears of the tie, under the lock under which the connection ends: either it is told, or it learns at once that
+//! there is no connection.
+//!
+//! # Locks
+//! A port's, then [`Node::input`], then [`Node::inner`]. Under the last one nothing is called that takes another.
+
+use super::frame::Frame;
+use super::input::Input;
+use super::port::channel::{self, Channel, Packet};
+use super::process::ext::{Hashing, RefKey};
+use super::process::registry;
+use super::queue::Output;
+use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::RefWords;
+use purlin_term::{Alloc, Term, am, copy, node};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+lazy_atoms! {
+    auto_connect = "auto_connect";
+    net_kernel = "net_kernel";
+    dist_data = "dist_data";
+    connection_closed = "connection_closed";
+}
+
+/// What a connection goes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Controller {
+    Nobody,
+    Port(Term),
+    Process(Term),
+}
+
+impl Controller {
+    /// Its port or pid.
+    pub fn term(self) -> Option<Term> {
+        match self {
+            Controller::Nobody => None,
+            Controller::Port(t) | Controller::Process(t) => Some(t),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Idle,
+    Pending,
+    Connected,
+}
+
+/// See the module head.
+pub struct Node {
+    pub name: Term,
+    /// The reference in its handles.
+    handle: RefKey,
+    inner: Mutex<Inner>,
+    /// What has come in and isn't complete, and what the other side has told.
+    pub input: Mutex<Input>,
+}
+
+// SAFETY: the terms in it are immediates.
+unsafe impl Send for Node {}
+// SAFETY: as above; all that changes is behind locks.
+unsafe impl Sync for Node {}
+
+pub struct Inner {
+    pub state: State,
+    /// Number of the connection.
+    pub id: u32,
+    /// What both nodes are capable of.
+    pub flags: u64,
+    pub controller: Controller,
+    /// Which process hands in what comes in, where a process controls the connection.
+    pub input_handler: Term,
+    /// `get_size`
+    pub get_size: bool,
+    /// Packets that have come in by a process.
+    pub received: u64,
+    /// Local processes that have ties on it.
+    ties: HashSet<u32, Hashing>,
+    pub out: Output,
+}
+
+/// A connection that something can be sent on.
+#[derive(Clone, Copy)]
+pub struct Ready {
+    pub id: u32,
+    pub flags: u64,
+    pub pending: bool,
+}
+
+impl Ready {
+    /// Whether both nodes are capable of that.
+    pub fn can(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+    /// Whether atoms go by the cache.
+    pub fn cached(&self) -> bool {
+        !self.pending && self.can(flags::DIST_HDR_ATOM_CACHE)
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    by_name: HashMap<u64, Arc<Node>, Hashing>,
+    by_handle: HashMap<RefKey, Arc<Node>, Hashing>,
+}
+
+static TABLE: RwLock<Option<Table>> = RwLock::new(None);
+
+/// The node of that name, if it is known.
+pub fn find(name: Term) -> Option<Arc<Node>> {
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    t.as_ref()?.by_name.get(&name.raw()).cloned()
+}
+
+/// The node of that name.
+pub fn get(name: Term) -> Arc<Node> {
+    if let Some(n) = find(name) {
+        return n;
+    }
+    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let t = t.get_or_insert_default();
+    if let Some(n) = t.by_name.get(&name.raw()) {
+        return n.clone();
+    }
+    let handle = RefKey::new(ids::ref_bits());
+    let n = Arc::new(Node {
+        name,
+        handle,
+        inner: Mutex::new(Inner {
+            state: State::Idle,
+            // Differs from run to run, so that no handle of another life is taken for one of this.
+            id: ids::ref_bits() as u32 & 0x3F_FFFF,
+            flags: 0,
+            controller: Controller::Nobody,
+            input_handler: am::UNDEFINED,
+            get_size: false,
+            received: 0,
+            ties: HashSet::default(),
+            out: Output::default(),
+        }),
+        input: Mutex::default(),
+    });
+    t.by_name.insert(name.raw(), n.clone());
+    t.by_handle.insert(handle, n.clone());
+    n
+}
+
+/// The node of a handle, and the connection that it names.
+pub fn of_handle(t: Term) -> Option<(Arc<Node>, u32)> {
+    let &[id, r] = t.as_tuple()? else { return None };
+    let id = u32::try_from(id.as_small()?).ok()?;
+    let key = RefKey::of(r)?;
+    let table = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    Some((table.as_ref()?.by_handle.get(&key)?.clone(), id))
+}
+
+/// All nodes.
+pub fn all() -> Vec<Arc<Node>> {
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let all = t.iter().flat_map(|t| t.by_name.values());
+    all.cloned().collect()
+}
+
+/// `+zdbbl` where nothing was started: bytes.
+const DEFAULT_BUSY_LIMIT: usize = 1 << 20;
+
+/// Bytes that may wait on a connection before who sends has to.
+pub fn busy_limit() -> usize {
+    options::try_current().map_or(DEFAULT_BUSY_LIMIT, |o| {
+        o.flags.dist.buffer_busy_limit_bytes as usize
+    })
+}
+
+/// The connection of a port, as that knows it.
+struct Over {
+    node: Arc<Node>,
+    id: u32,
+}
+
+impl Channel for Over {
+    fn input(&self, packet: &[u8]) -> bool {
+        super::input::packet(&self.node, self.id, packet)
+    }
+    fn next(&self) -> Option<Packet> {
+        self.node.next(self.id)
+    }
+    fn ended(&self, reason: Term) {
+        self.node.down(self.id, reason);
+    }
+}
+
+impl Node {
+    pub fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// The handle of a connection: `{Id, Reference}`.
+    pub fn handle<A: Alloc + ?Sized>(&self, id: u32, a: &mut A) -> Term {
+        let r = copy::copy(RefWords::new(self.handle.numbers()).term(), a);
+        a.tuple(&[Term::small(id.into()), r])
+    }
+    /// The number of the connection, which is begun if there is none.
+    pub fn connection(&self) -> u32 {
+        let mut n = self.inner();
+        n.begin();
+        n.id
+    }
+    /// What can be sent on. Begins a connection if there is none, and `connect` says so, and this node has a name; None if
+    /// there is none then either.
+    pub fn ready(&self, connect: bool) -> Option<Ready> {
+        let mut n = self.inner();
+        let mut begun = false;
+        if n.state == State::Idle {
+            if !connect || !node::is_alive() {
+                return None;
+            }
+            n.begin();
+            begun = true;
+        }
+        let r = Ready {
+            id: n.id,
+            flags: n.flags,
+            pending: n.state == State::Pending,
+        };
+        drop(n);
+        if begun {
+            let asked = registry::whereis(net_kernel()).is_some_and(|k| {
+                signal::send_with(k, |a| {
+                    let handle = self.handle(r.id, a);
+                    a.tuple(&[auto_connect(), self.name, handle])
+                })
+            });
+            if !asked {
+                self.down(r.id, am::NOCONNECTION);
+                return None;
+            }
+        }
+        Some(r)
+    }
+    /// Has the process wait (true) if too much is under way on the connection.
+    pub fn is_busy(&self, waits: Option<Term>) -> bool {
+        let mut n = self.inner();
+        let busy = n.state != State::Idle && n.out.bytes() >= busy_limit();
+        if let (true, Some(pid)) = (busy, waits) {
+            n.out.wait(pid);
+        }
+        busy
+    }
+    /// Sends a frame on that connection, if it is still there.
+    pub fn send(&self, id: u32, f: Frame) -> bool {
+        if f.is_too_large() {
+            // The reason of a process that has ended, of which the other node can't be told.
+            self.kill(id);
+            return false;
+        }
+        let mut n = self.inner();
+        if n.state == State::Idle || n.id != id {
+            return false;
+        }
+        n.out.push(f);
+        let tell = n.somebody_to_tell();
+        drop(n);
+        self.pull(tell);
+        true
+    }
+    /// Has the controller take what there is.
+    fn pull(&self, controller: Controller) {
+        match controller {
+            Controller::Nobody => {}
+            Controller::Port(p) if IN_PORT.get() == p.raw() => {}
+            Controller::Port(p) if held(p) => {}
+            Controller::Port(p) => channel::pull(p),
+            Controller::Process(p) => {
+                signal::send(p, dist_data());
+            }
+        }
+    }
+    /// The next packet of that connection.
+    pub fn next(&self, id: u32) -> Option<Packet> {
+        let mut n = self.inner();
+        if n.state != State::Connected || n.id != id {
+            return None;
+        }
+        let with = n.flags;
+        n.out.next(with, busy_limit())
+    }
+    /// A process has ties on that connection. False: it is gone.
+    pub fn tie(&self, id: u32, pid: Term) -> bool {
+        let mut n = self.inner();
+        let there = n.state != State::Idle && n.id == id;
+        if there {
+            n.ties.insert(pid.pid_data());
+        }
+        there
+    }
+    /// The connection is up, over a port or a process; `tell` tells who is to know of it first. None: it isn't pending.
+    pub fn connected(
+        self: &Arc<Node>,
+        controller: Controller,
+        flags: u64,
+        tell: impl FnOnce(),
+    ) -> Option<u32> {
+        let enter = |n: &mut Inner| {
+            let pending = n.state == State::Pending && n.controller == Controller::Nobody;
+            if pending {
+                n.state = State::Connected;
+                n.controller = controller;
+                n.flags = flags;
+                n.out.keep(|f| control::is_known(f.code(), flags));
+                n.input_handler = controller.term().unwrap_or(am::UNDEFINED);
+            }
+            pending
+        };
+        let id = self.inner().id;
+        let up = match controller {
+            Controller::Port(port) => {
+                let over = Over {
+                    node: self.clone(),
+                    id,
+                };
+                channel::connect(port, Arc::new(over), || {
+                    let mut n = self.inner();
+                    n.id == id && enter(&mut n)
+                })
+            }
+            _ => {
+                let mut n = self.inner();
+                n.id == id && enter(&mut n)
+            }
+        };
+        if !up {
+            return None;
+        }
+        tell();
+        observers::tell(observers::Event {
+            up: true,
+            name: self.name,
+            connection: Some(id),
+            visible: flags & flags::PUBLISHED != 0,
+            reason: am::UNDEFINED,
+        });
+        let mut n = self.inner();
+        // Those who had hoped for more learn that they won't get it.
+        let ties: Vec<u32> = match flags & flags::HOPED_FOR {
+            flags::HOPED_FOR => Vec::new(),
+            _ => n.ties.iter().copied().collect(),
+        };
+        let tell = n.somebody_to_tell();
+        drop(n);
+        for data in ties {
+            let node = self.clone();
+            let task = move |cx: Option<&mut super::cx::Cx>| {
+                if let Some(cx) = cx {
+                    signals::lacks(cx, &node, id, flags);
+                }
+            };
+            signal::send::run_in(Term::pid(data), Box::new(task));
+        }
+        self.pull(tell);
+        Some(id)
+    }
+    /// Gives up a connection that is pending. False: that one isn't.
+    pub fn abort(&self, id: u32) -> bool {
+        let pending = {
+            let n = self.inner();
+            n.state == State::Pending && n.id == id
+        };
+        if pending {
+            self.down(id, am::NOCONNECTION);
+        }
+        pending
+    }
+    /// The connection has ended, for that reason.
+    pub fn down(&self, id: u32, reason: Term) {
+        let mut n = self.inner();
+        if n.state == State::Idle || n.id != id {
+            return;
+        }
+        let was_up = n.state == State::Connected;
+        let visible = n.flags & flags::PUBLISHED != 0;
+        n.state = State::Idle;
+        n.flags = 0;
+        n.controller = Controller::Nobody;
+        n.input_handler = am::UNDEFINED;
+        n.get_size = false;
+        n.received = 0;
+        let mut out = std::mem::take(&mut n.out);
+        let ties = std::mem::take(&mut n.ties);
+        drop(n);
+        out.wake_all();
+        drop(out);
+        if let Ok(mut input) = self.input.try_lock() {
+            *input = Input::default();
+        }
+        for data in ties {
+            let name = self.name;
+            let task = move |cx: Option<&mut super::cx::Cx>| {
+                if let Some(cx) = cx {
+                    signals::lost(cx, name, id);
+                }
+            };
+            signal::send::run_in(Term::pid(data), Box::new(task));
+        }
+        if was_up {
+            let told = match reason {
+                am::NORMAL => OwnedTerm::copy_of(connection_closed()),
+                r => OwnedTerm::copy_of(r),
+            };
+            observers::tell(observers::Event {
+                up: false,
+                name: self.name,
+                connection: Some(id),
+                visible,
+                reason: told.term(),
+            });
+        }
+    }
+    /// Ends the connection by force: what came over it is no good.
+    pub fn kill(&self, id: u32) {
+        let controller = {
+            let n = self.inner();
+            match n.state == State::Connected && n.id == id {
+                true => n.controller,
+                false => Controller::Nobody,
+            }
+        };
+        match controller {
+            Controller::Nobody => {}
+            Controller::Port(p) => channel::kill(p),
+            Controller::Process(p) => signal::send::exit_signal(p, p, am::KILL),
+        }
+    }
+}
+
+impl Inner {
+    fn begin(&mut self) {
+        if self.state == State::Idle {
+            self.state = State::Pending;
+            // A small integer, and never 0.
+            self.id = (self.id + 1) & 0x3FF_FFFF;
+            self.id = self.id.max(1);
+            self.flags = flags::HOPED_FOR;
+        }
+    }
+    /// Whoever is to hear that there is something to send.
+    fn somebody_to_tell(&mut self) -> Controller {
+        if self.state != State::Connected || self.out.is_empty() {
+            return Controller::Nobody;
+        }
+        match self.controller {
+            Controller::Process(_) if !std::mem::take(&mut self.out.notify) => Controller::Nobody,
+            c => c,
+        }
+    }
+}
+
+/// Runs `f`; what goes out meanwhile by this thread goes out together afterwards.
+pub fn together(f: impl FnOnce()) {
+    let before = HELD.replace(Some(Vec::new()));
+    f();
+    for p in HELD.replace(before).unwrap_or_default() {
+        channel::pull(p);
+    }
+}
+
+/// Whether a port is to take what there is later.
+fn held(port: Term) -> bool {
+    HELD.with_borrow_mut(|h| match h {
+        Some(ports) => {
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+            true
+        }
+        None => false,
+    })
+}
+
+thread_local! {
+    /// Ports that have something to take when [`together`] has ended.
+    static HELD: std::cell::RefCell<Option<Vec<Term>>> = const { std::cell::RefCell::new(None) };
+    /// The port that is handing in what came, with its lock held: it takes what is to go out afterwards by itself.
+    pub static IN_PORT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}

@@ -1,0 +1,1083 @@
+//! Hash tables: `set`, `bag`, `duplicate_bag`.
+//!
+//! Linear hashing: a table of `active` buckets grows and shrinks by one bucket at a time, so no operation ever waits for
+//! a table to be rehashed. Buckets are dealt to *stripes* by the low bits of their index, each under a lock of its
+//! own; there are never fewer buckets than stripes, so the two buckets of a split or join have the same lock, and an
+//! object's stripe follows from its hash alone. Hash, order within buckets, and the sizes at which buckets are split or
+//! joined are stock's, and so is the order in which tables are walked.
+//!
+//! # Locking
+//! An operation on a key holds the lock of its stripe. What holds several takes them in ascending order. A walk over
+//! a table of few stripes holds them all for one batch; over one of many, one at a time.
+//! A table that was deleted has no buckets: whoever comes late finds none ([`Gone`]).
+//!
+//! # Fixation
+//! While `fixed` is above 0, buckets are neither split nor joined, and of the objects with one key that are deleted the
+//! first stays, marked: so a walk that left off at a bucket or key finds its place again. Whoever unfixes last removes
+//! the marked.
+
+use super::object::{HEAD_WORDS, Link, Object, Owned};
+use super::try_lock::{TryLock, TryLockGuard};
+use super::{Gone, Kind};
+use purlin_term::{Term, atom, compare, hash};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Buckets of a new table, and the least there are.
+const FIRST_SLOTS: usize = 256;
+/// Buckets are accounted for in steps of this many beyond the first.
+const STEP_SLOTS: usize = 2048;
+/// Words that the directory of steps takes.
+const DIRECTORY_WORDS: usize = 262;
+/// Most buckets split or joined by one operation.
+const RESIZES: usize = 5;
+/// Stripes of a table with `write_concurrency`, which are walked one by one.
+pub(crate) const FINE_STRIPES: usize = 64;
+
+type Buckets = Vec<Link>;
+
+/// One lock and its buckets. Padded: neighbours are used by other threads.
+#[repr(align(64))]
+struct Stripe {
+    buckets: RwLock<Buckets>,
+    /// Live objects, and their words; written under the lock.
+    items: AtomicUsize,
+    words: AtomicUsize,
+}
+
+/// See the module head.
+pub struct HashTable {
+    kind: Kind,
+    keypos: usize,
+    stripes: Box<[Stripe]>,
+    shift: u32,
+    active: AtomicUsize,
+    /// Buckets accounted for.
+    slots: AtomicUsize,
+    /// Live objects; not kept where stripes are walked one by one.
+    items: AtomicUsize,
+    fixed: AtomicUsize,
+    /// Buckets with marked objects.
+    marked: Mutex<Vec<usize>>,
+    resizing: TryLock,
+}
+
+/// The hash of a key: stock's, for keys that hash alike there from run to run.
+#[inline]
+pub(crate) fn key_hash(key: Term) -> u32 {
+    let h = if key.is_atom() {
+        atom::name_hash(key)
+    } else {
+        hash::internal(key)
+    };
+    h & 0x7FFF_FFFF
+}
+
+/// What to do with an object that a writing walk was shown.
+pub(crate) enum Verdict {
+    Keep,
+    Delete,
+    Replace(Owned),
+}
+
+/// What came of changing an object.
+pub enum Change {
+    /// It was changed in place, or is fine as it is.
+    None,
+    Replace(Owned),
+    /// Nothing is to be done; a default that was about to be inserted is not.
+    Abort,
+}
+
+/// Follows a walk over objects.
+pub(crate) trait Visitor {
+    /// Sees one live object, under its lock.
+    fn object(&mut self, o: &Object) -> Verdict;
+    /// Asked between buckets: whether to go on.
+    fn go_on(&mut self) -> bool;
+    /// Of which objects a [`HashTable::scan`] shows it.
+    fn which(&self) -> Which {
+        Which::Live
+    }
+}
+
+/// Which objects of a table are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Live,
+    /// Those too that were deleted while the table is fixed, and are still there.
+    Kept,
+}
+
+impl Which {
+    fn has(self, o: &Object) -> bool {
+        !o.deleted || self == Which::Kept
+    }
+}
+
+/// The live objects with one key.
+pub(crate) struct Matches<'a> {
+    at: Option<&'a Owned>,
+    table: &'a HashTable,
+    key: Term,
+    hash: u32,
+}
+
+impl<'a> Iterator for Matches<'a> {
+    type Item = &'a Object;
+    #[inline]
+    fn next(&mut self) -> Option<&'a Object> {
+        while let Some(o) = self.at {
+            self.at = o.next.as_ref();
+            if !o.deleted && self.table.has_key(o, self.key, self.hash) {
+                if self.table.kind == Kind::Set {
+                    self.at = None;
+                }
+                return Some(o);
+            }
+        }
+        None
+    }
+}
+
+/// Reading locks of a walk.
+#[expect(clippy::large_enum_variant, reason = "lives on the stack, for a walk")]
+enum ReadLocks<'a> {
+    All(SmallVec<[RwLockReadGuard<'a, Buckets>; 16]>),
+    One(RwLockReadGuard<'a, Buckets>),
+}
+
+/// Writing locks of a walk, and whose they are.
+#[expect(clippy::large_enum_variant, reason = "as above")]
+enum WriteLocks<'a> {
+    All(SmallVec<[RwLockWriteGuard<'a, Buckets>; 16]>),
+    One(RwLockWriteGuard<'a, Buckets>),
+}
+
+impl HashTable {
+    /// An empty table; `stripes` is a power of two, at most the least number of buckets.
+    pub fn new(kind: Kind, keypos: usize, stripes: usize) -> HashTable {
+        debug_assert!(stripes.is_power_of_two() && stripes <= FIRST_SLOTS);
+        HashTable {
+            kind,
+            keypos,
+            stripes: (0..stripes)
+                .map(|_| Stripe {
+                    buckets: RwLock::new((0..FIRST_SLOTS / stripes).map(|_| None).collect()),
+                    items: AtomicUsize::new(0),
+                    words: AtomicUsize::new(0),
+                })
+                .collect(),
+            shift: stripes.trailing_zeros(),
+            active: AtomicUsize::new(FIRST_SLOTS),
+            slots: AtomicUsize::new(FIRST_SLOTS),
+            items: AtomicUsize::new(0),
+            fixed: AtomicUsize::new(0),
+            marked: Mutex::new(Vec::new()),
+            resizing: TryLock::new(),
+        }
+    }
+
+    fn fine(&self) -> bool {
+        self.stripes.len() >= FINE_STRIPES
+    }
+    #[inline]
+    fn stripe(&self, ix: usize) -> &Stripe {
+        &self.stripes[ix & (self.stripes.len() - 1)]
+    }
+    #[inline]
+    fn read(&self, ix: usize) -> RwLockReadGuard<'_, Buckets> {
+        self.stripe(ix)
+            .buckets
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+    }
+    #[inline]
+    fn write(&self, ix: usize) -> RwLockWriteGuard<'_, Buckets> {
+        self.stripe(ix)
+            .buckets
+            .write()
+            .unwrap_or_else(|e| e.into_inner())
+    }
+    /// The bucket of a hash. Right for as long as the lock of its stripe is held.
+    #[inline]
+    fn bucket(&self, hash: u32) -> usize {
+        let active = self.active.load(Ordering::Relaxed);
+        let mask = mask(active);
+        let ix = hash as usize & mask;
+        if ix >= active { ix & (mask >> 1) } else { ix }
+    }
+    #[inline]
+    fn has_key(&self, o: &Object, key: Term, hash: u32) -> bool {
+        o.hash == hash && compare::eq_exact(key, o.element(self.keypos))
+    }
+    fn is_fixed(&self) -> bool {
+        self.fixed.load(Ordering::SeqCst) > 0
+    }
+
+    /// Live objects and their words, heads included.
+    pub fn size(&self) -> (usize, usize) {
+        self.stripes.iter().fold((0, 0), |(n, w), s| {
+            (
+                n + s.items.load(Ordering::Relaxed),
+                w + s.words.load(Ordering::Relaxed),
+            )
+        })
+    }
+    /// Words of the buckets beyond those of a new table.
+    pub(crate) fn bucket_words(&self) -> usize {
+        match self.slots.load(Ordering::Relaxed) - FIRST_SLOTS {
+            0 => 0,
+            n => n + DIRECTORY_WORDS,
+        }
+    }
+    /// Buckets there are.
+    pub fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+    /// Counts a change in stripe `s`, whose lock is held for writing.
+    #[inline]
+    fn count(&self, s: &Stripe, items: isize, words: isize) {
+        let add = |a: &AtomicUsize, n: isize| {
+            a.store(
+                a.load(Ordering::Relaxed).wrapping_add_signed(n),
+                Ordering::Relaxed,
+            )
+        };
+        if items != 0 {
+            add(&s.items, items);
+            if self.stripes.len() == 1 {
+                add(&self.items, items);
+            } else if !self.fine() {
+                self.items.fetch_add(items as usize, Ordering::Relaxed);
+            }
+        }
+        if words != 0 {
+            add(&s.words, words);
+        }
+    }
+    /// Live objects: exact, or guessed from those of one stripe.
+    fn items(&self, s: &Stripe) -> usize {
+        if self.fine() {
+            s.items.load(Ordering::Relaxed) * self.stripes.len()
+        } else {
+            self.items.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Calls `f` with the live objects that have `key`.
+    #[inline]
+    pub(crate) fn with_key<R>(&self, key: Term, f: impl FnOnce(Matches) -> R) -> Result<R, Gone> {
+        let hash = key_hash(key);
+        let b = self.read(hash as usize);
+        let at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
+        Ok(f(Matches {
+            at,
+            table: self,
+            key,
+            hash,
+        }))
+    }
+
+    /// Calls `f` with each object that has `key`, deleted ones that are kept included.
+    pub(crate) fn each_kept(&self, key: Term, mut f: impl FnMut(&Object)) -> Result<(), Gone> {
+        let hash = key_hash(key);
+        let b = self.read(hash as usize);
+        let mut at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
+        while let Some(o) = at {
+            if self.has_key(o, key, hash) {
+                f(o);
+            }
+            at = o.next.as_ref();
+        }
+        Ok(())
+    }
+
+    /// Inserts `o`. With `new_only`, only if there is no object with its key; the result is whether it was inserted.
+    pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
+        let mut o = o;
+        o.hash = key_hash(o.element(self.keypos));
+        let hash = o.hash as usize;
+        let done = self.put_in(&mut self.write(hash), o, new_only)?;
+        self.grow_if_full(hash);
+        Ok(done)
+    }
+
+    fn grow_if_full(&self, ix: usize) {
+        let items = self.items(self.stripe(ix));
+        if items > self.active.load(Ordering::Relaxed) && !self.is_fixed() {
+            self.grow(items);
+        }
+    }
+
+    /// Inserts all of `objects`, at once for whoever looks. With `new_only`, nothing if one's key is there already.
+    pub(crate) fn put_all(&self, mut objects: Vec<Owned>, new_only: bool) -> Result<bool, Gone> {
+        let n = self.stripes.len();
+        let mut wanted = [false; FIRST_SLOTS];
+        for o in &mut objects {
+            o.hash = key_hash(o.element(self.keypos));
+            wanted[o.hash as usize & (n - 1)] = true;
+        }
+        // Many objects need buckets made as they come, or chains would get long: so this has all stripes, and the right
+        // to resize before them, since who resizes waits for a stripe.
+        let many = objects.len() > FIRST_SLOTS / 4;
+        let mut resizing: Option<TryLockGuard> = None;
+        if many {
+            while resizing.is_none() {
+                resizing = self.resizing.try_lock();
+                if resizing.is_none() {
+                    std::thread::yield_now();
+                }
+            }
+            wanted = [true; FIRST_SLOTS];
+        }
+        let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
+            (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
+        if locks.iter().flatten().any(|b| b.is_empty()) {
+            return Err(Gone);
+        }
+        if new_only {
+            for o in &objects {
+                let Some(b) = &locks[o.hash as usize & (n - 1)] else {
+                    continue;
+                };
+                let at = b[self.bucket(o.hash) >> self.shift].as_ref();
+                let mut found = Matches {
+                    at,
+                    table: self,
+                    key: o.element(self.keypos),
+                    hash: o.hash,
+                };
+                if found.next().is_some() {
+                    return Ok(false);
+                }
+            }
+        }
+        let mut last = 0;
+        for o in objects {
+            last = o.hash as usize;
+            if let Some(b) = &mut locks[last & (n - 1)] {
+                self.put_in(b, o, false)?;
+            }
+            let active = self.active();
+            if many && self.items(self.stripe(last)) > active && !self.is_fixed() {
+                let from = self.split_from(active);
+                if let Some(b) = &mut locks[from & (n - 1)] {
+                    self.split(b, active);
+                }
+            }
+        }
+        drop(locks);
+        drop(resizing);
+        while {
+            let before = self.active();
+            self.grow_if_full(last);
+            self.active() > before
+        } {}
+        Ok(true)
+    }
+
+    /// Inserts `o`, whose hash is set, into its bucket.
+    fn put_in(&self, buckets: &mut Buckets, mut o: Owned, new_only: bool) -> Result<bool, Gone> {
+        let (hash, s) = (o.hash, self.stripe(o.hash as usize));
+        let key = o.element(self.keypos);
+        let words = (HEAD_WORDS + o.words()) as isize;
+        let slot = buckets
+            .get_mut(self.bucket(hash) >> self.shift)
+            .ok_or(Gone)?;
+        let mut at: *mut Link = slot;
+        // SAFETY: `at` always is a link of this bucket's chain, which the writing lock makes ours alone; links are
+        // taken out and put back one at a time.
+        unsafe {
+            while let Some(b) = &mut *at {
+                if self.has_key(b, key, hash) {
+                    break;
+                }
+                at = &mut b.next;
+            }
+            if let Some(found) = &mut *at {
+                match self.kind {
+                    Kind::Set => {
+                        if found.deleted {
+                            self.count(s, 1, 0);
+                        } else if new_only {
+                            return Ok(false);
+                        }
+                        self.count(s, 0, words - (HEAD_WORDS + found.words()) as isize);
+                        o.next = found.next.take();
+                        *at = Some(o);
+                        return Ok(true);
+                    }
+                    _ if new_only => {
+                        let mut q: &Link = &*at;
+                        while let Some(b) = q {
+                            if !self.has_key(b, key, hash) {
+                                break;
+                            }
+                            if !b.deleted {
+                                return Ok(false);
+                            }
+                            q = &b.next;
+                        }
+                    }
+                    Kind::Bag => {
+                        let mut q = at;
+                        while let Some(b) = &mut *q {
+                            if !self.has_key(b, key, hash) {
+                                break;
+                            }
+                            if b.is(o.tuple()) {
+                                if b.deleted {
+                                    b.deleted = false;
+                                    self.count(s, 1, 0);
+                                    if q != at {
+                                        // The latest inserted of a key stands first.
+                                        if let Some(mut b) = (*q).take() {
+                                            *q = b.next.take();
+                                            b.next = (*at).take();
+                                            *at = Some(b);
+                                        }
+                                    }
+                                }
+                                return Ok(true);
+                            }
+                            q = &mut b.next;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            o.next = (*at).take();
+            *at = Some(o);
+        }
+        self.count(s, 1, words);
+        Ok(true)
+    }
+
+    /// Calls `f` with the object that has `key` (tables of kind `set`): it may change it or give another in its place.
+    /// `None` if there is none and `default` gives none to be inserted first.
+    pub fn modify<R>(
+        &self,
+        key: Term,
+        default: Option<&mut dyn FnMut() -> Owned>,
+        f: impl FnOnce(&mut Owned) -> (Change, R),
+    ) -> Result<Option<R>, Gone> {
+        let hash = key_hash(key);
+        let mut buckets = self.write(hash as usize);
+        let s = self.stripe(hash as usize);
+        let slot = buckets
+            .get_mut(self.bucket(hash) >> self.shift)
+            .ok_or(Gone)?;
+        let mut at: *mut Link = slot;
+        // SAFETY: as in put_in.
+        let r = unsafe {
+            while let Some(b) = &mut *at {
+                if self.has_key(b, key, hash) {
+                    break;
+                }
+                at = &mut b.next;
+            }
+            let live = (*at).as_ref().is_some_and(|b| !b.deleted);
+            if live {
+                let Some(b) = &mut *at else { return Ok(None) };
+                let (change, r) = f(b);
+                if let Change::Replace(mut new) = change {
+                    new.hash = hash;
+                    self.count(s, 0, new.words() as isize - b.words() as isize);
+                    new.next = b.next.take();
+                    *b = new;
+                }
+                return Ok(Some(r));
+            }
+            let Some(default) = default else {
+                return Ok(None);
+            };
+            let mut o = default();
+            o.hash = hash;
+            let (change, r) = f(&mut o);
+            match change {
+                Change::Replace(mut new) => {
+                    new.hash = hash;
+                    self.put_in(&mut buckets, new, false)?;
+                }
+                Change::None => {
+                    self.put_in(&mut buckets, o, false)?;
+                }
+                Change::Abort => return Ok(Some(r)),
+            }
+            r
+        };
+        drop(buckets);
+        self.grow_if_full(hash as usize);
+        Ok(Some(r))
+    }
+
+    /// Takes out, in order, the live objects with `key` for which `which` says so; no more than one if `once`. They are
+    /// shown to `see` first.
+    pub(crate) fn erase(
+        &self,
+        key: Term,
+        once: bool,
+        which: impl Fn(&Object) -> bool,
+        mut see: impl FnMut(&Object),
+    ) -> Result<(), Gone> {
+        let hash = key_hash(key);
+        let ix;
+        let mut out: Vec<Owned> = Vec::new();
+        {
+            let mut buckets = self.write(hash as usize);
+            let s = self.stripe(hash as usize);
+            ix = self.bucket(hash);
+            let mut at: *mut Link = buckets.get_mut(ix >> self.shift).ok_or(Gone)?;
+            let (mut seen, mut taken) = (0, 0);
+            // SAFETY: as in put_in.
+            unsafe {
+                while let Some(b) = &mut *at {
+                    if !b.deleted && self.has_key(b, key, hash) {
+                        seen += 1;
+                        if which(b) {
+                            taken += 1;
+                            see(b);
+                            if seen == 1 && self.is_fixed() {
+                                self.mark(b, s, ix);
+                            } else if let Some(o) = self.unlink(at, s) {
+                                out.push(o);
+                                if once {
+                                    break;
+                                }
+                                continue;
+                            }
+                            if once {
+                                break;
+                            }
+                        }
+                    } else if taken > 0 && !b.deleted {
+                        break;
+                    }
+                    at = &mut b.next;
+                }
+            }
+            if taken == 0 {
+                return Ok(());
+            }
+        }
+        self.shrink_if_empty(ix);
+        Ok(())
+    }
+
+    /// Marks an object as deleted while the table is fixed.
+    fn mark(&self, o: &mut Owned, s: &Stripe, ix: usize) {
+        o.deleted = true;
+        self.count(s, -1, 0);
+        self.marked
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .push(ix);
+    }
+
+    /// Takes the object of a link out of its chain.
+    fn unlink(&self, at: *mut Link, s: &Stripe) -> Option<Owned> {
+        // SAFETY: as in put_in: the caller walks a chain that it has locked for writing.
+        unsafe {
+            let mut o = (*at).take()?;
+            *at = o.next.take();
+            self.count(
+                s,
+                -((!o.deleted) as isize),
+                -((HEAD_WORDS + o.words()) as isize),
+            );
+            Some(o)
+        }
+    }
+
+    /// Calls `f` with the live objects of a bucket; `None` beyond the last, `Some(None)` just behind it.
+    pub fn slot<R>(
+        &self,
+        ix: usize,
+        f: impl FnOnce(&mut dyn Iterator<Item = &Object>) -> R,
+    ) -> Result<Option<Option<R>>, Gone> {
+        let b = self.read(ix);
+        if b.is_empty() {
+            return Err(Gone);
+        }
+        let active = self.active();
+        if ix >= active {
+            return Ok((ix == active).then_some(None));
+        }
+        let mut at = b[ix >> self.shift].as_ref();
+        let mut it = std::iter::from_fn(|| {
+            while let Some(o) = at {
+                at = o.next.as_ref();
+                if !o.deleted {
+                    return Some(&**o);
+                }
+            }
+            None
+        });
+        Ok(Some(Some(f(&mut it))))
+    }
+
+    /// Calls `f` with the first object; `None` if there is none.
+    pub fn first<R>(&self, which: Which, f: impl FnOnce(&Object) -> R) -> Result<Option<R>, Gone> {
+        self.first_from(0, which, f)
+    }
+
+    fn first_from<R>(
+        &self,
+        from: usize,
+        which: Which,
+        f: impl FnOnce(&Object) -> R,
+    ) -> Result<Option<R>, Gone> {
+        struct First<R, F>(Option<F>, Option<R>, Which);
+        impl<R, F: FnOnce(&Object) -> R> Visitor for First<R, F> {
+            fn object(&mut self, o: &Object) -> Verdict {
+                if let Some(f) = self.0.take() {
+                    self.1 = Some(f(o));
+                }
+                Verdict::Keep
+            }
+            fn go_on(&mut self) -> bool {
+                self.0.is_some()
+            }
+            fn which(&self) -> Which {
+                self.2
+            }
+        }
+        let mut v = First(Some(f), None, which);
+        if self.scan(from, &mut v)?.is_some() {
+            self.unfix(1);
+        }
+        Ok(v.1)
+    }
+
+    /// Calls `f` with the first object of the key that follows `key` in the order of walks. `None`: there is none such
+    /// key. `Some(None)`: `key` is the last.
+    pub fn next<R>(
+        &self,
+        key: Term,
+        which: Which,
+        f: impl FnOnce(&Object) -> R,
+    ) -> Result<Option<Option<R>>, Gone> {
+        let hash = key_hash(key);
+        let b = self.read(hash as usize);
+        let ix = self.bucket(hash);
+        let mut at = b.get(ix >> self.shift).ok_or(Gone)?.as_ref();
+        let mut seen = false;
+        while let Some(o) = at {
+            let this = self.has_key(o, key, hash);
+            if seen && which.has(o) && (!this || self.kind == Kind::Set) {
+                return Ok(Some(Some(f(o))));
+            }
+            seen |= this;
+            at = o.next.as_ref();
+        }
+        drop(b);
+        if !seen {
+            return Ok(None);
+        }
+        match self.following(ix) {
+            Some(next) => Ok(Some(self.first_from(next, which, f)?)),
+            None => Ok(Some(None)),
+        }
+    }
+
+    /// The bucket that walks visit after `ix`.
+    #[inline]
+    fn following(&self, ix: usize) -> Option<usize> {
+        let active = self.active();
+        if !self.fine() {
+            return (ix + 1 < active).then_some(ix + 1);
+        }
+        let n = self.stripes.len();
+        if ix + n < active {
+            return Some(ix + n);
+        }
+        match (ix + n + 1) & (n - 1) {
+            0 => None,
+            i => Some(i),
+        }
+    }
+
+    fn read_locks(&self, ix: usize) -> ReadLocks<'_> {
+        if self.fine() {
+            ReadLocks::One(self.read(ix))
+        } else {
+            ReadLocks::All((0..self.stripes.len()).map(|i| self.read(i)).collect())
+        }
+    }
+    fn write_locks(&self, ix: usize) -> WriteLocks<'_> {
+        if self.fine() {
+            WriteLocks::One(self.write(ix))
+        } else {
+            WriteLocks::All((0..self.stripes.len()).map(|i| self.write(i)).collect())
+        }
+    }
+
+    /// Shows the objects from bucket `from` on, until the visitor has enough; the result is the bucket to go on
+    /// with, `None` at the end. Where there is such a bucket the table has been fixed once, so that it stays there: the
+    /// caller ends that.
+    pub(crate) fn scan(&self, from: usize, v: &mut dyn Visitor) -> Result<Option<usize>, Gone> {
+        let (n, which) = (self.stripes.len(), v.which());
+        let mut locks = self.read_locks(from);
+        let mut ix = from;
+        loop {
+            let buckets = match &locks {
+                ReadLocks::All(l) => &l[ix & (n - 1)],
+                ReadLocks::One(l) => l,
+            };
+            if buckets.is_empty() {
+                return Err(Gone);
+            }
+            let mut at = buckets.get(ix >> self.shift).and_then(|b| b.as_ref());
+            while let Some(o) = at {
+                if which.has(o) {
+                    v.object(o);
+                }
+                at = o.next.as_ref();
+            }
+            let Some(next) = self.following(ix) else {
+                return Ok(None);
+            };
+            if !v.go_on() {
+                self.fix();
+                return Ok(Some(next));
+            }
+            if self.fine() && next & (n - 1) != ix & (n - 1) {
+                drop(locks);
+                locks = self.read_locks(next);
+            }
+            ix = next;
+        }
+    }
+
+    /// As [`HashTable::scan`], and does with each object what the visitor says. `fixed_by_walk`: how many of the
+    /// table's fixations are the walk's own.
+    pub(crate) fn scan_mut(
+        &self,
+        from: usize,
+        v: &mut dyn Visitor,
+        fixed_by_walk: usize,
+    ) -> Result<Option<usize>, Gone> {
+        let n = self.stripes.len();
+        let mut locks = self.write_locks(from);
+        let mut ix = from;
+        let end = loop {
+            let buckets = match &mut locks {
+                WriteLocks::All(l) => &mut l[ix & (n - 1)],
+                WriteLocks::One(l) => l,
+            };
+            if buckets.is_empty() {
+                return Err(Gone);
+            }
+            if let Some(b) = buckets.get_mut(ix >> self.shift) {
+                self.judge(b, ix, v, fixed_by_walk, |_| true);
+            }
+            let Some(next) = self.following(ix) else {
+                break None;
+            };
+            if !v.go_on() {
+                self.fix();
+                break Some(next);
+            }
+            if self.fine() && next & (n - 1) != ix & (n - 1) {
+                drop(locks);
+                locks = self.write_locks(next);
+            }
+            ix = next;
+        };
+        drop(locks);
+        self.shrink_if_empty(ix);
+        Ok(end)
+    }
+
+    /// Shows the objects with `key`, as [`HashTable::scan_mut`] does.
+    pub(crate) fn scan_key_mut(
+        &self,
+        key: Term,
+        v: &mut dyn Visitor,
+        fixed_by_walk: usize,
+    ) -> Result<(), Gone> {
+        let hash = key_hash(key);
+        let ix;
+        {
+            let mut b = self.write(hash as usize);
+            ix = self.bucket(hash);
+            let b = b.get_mut(ix >> self.shift).ok_or(Gone)?;
+            self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
+        }
+        self.shrink_if_empty(ix);
+        Ok(())
+    }
+
+    /// Does with the live objects of a chain, for which `which` says so, what the visitor says.
+    fn judge(
+        &self,
+        chain: &mut Link,
+        ix: usize,
+        v: &mut dyn Visitor,
+        fixed_by_walk: usize,
+        which: impl Fn(&Object) -> bool,
+    ) {
+        let s = self.stripe(ix);
+        let mut at: *mut Link = chain;
+        // SAFETY: as in put_in.
+        unsafe {
+            while let Some(o) = &mut *at {
+                if !o.deleted && which(o) {
+                    match v.object(o) {
+                        Verdict::Keep => {}
+                        Verdict::Delete => {
+                            if self.fixed.load(Ordering::SeqCst) > fixed_by_walk {
+                                self.mark(o, s, ix);
+                            } else {
+                                self.unlink(at, s);
+                                continue;
+                            }
+                        }
+                        Verdict::Replace(mut new) => {
+                            new.hash = o.hash;
+                            self.count(s, 0, new.words() as isize - o.words() as isize);
+                            new.next = o.next.take();
+                            *o = new;
+                        }
+                    }
+                }
+                at = &mut o.next;
+            }
+        }
+    }
+
+    /// Deletes all objects; the result is how many there were, and the chains to be freed at leisure.
+    pub fn clear(&self) -> Result<(usize, Vec<Vec<Link>>), Gone> {
+        let mut locks: Vec<_> = (0..self.stripes.len()).map(|i| self.write(i)).collect();
+        if locks.iter().any(|b| b.is_empty()) {
+            return Err(Gone);
+        }
+        let n = self.size().0;
+        if self.is_fixed() {
+            for (i, b) in locks.iter_mut().enumerate() {
+                let s = &self.stripes[i];
+                for (k, chain) in b.iter_mut().enumerate() {
+                    let mut at = chain.as_mut();
+                    while let Some(o) = at {
+                        if !o.deleted {
+                            self.mark(o, s, (k << self.shift) | i);
+                        }
+                        at = o.next.as_mut();
+                    }
+                }
+            }
+            return Ok((n, Vec::new()));
+        }
+        let empty = FIRST_SLOTS / self.stripes.len();
+        let out = locks
+            .iter_mut()
+            .map(|b| std::mem::replace(&mut **b, (0..empty).map(|_| None).collect()))
+            .collect();
+        self.forget_counts();
+        Ok((n, out))
+    }
+
+    fn forget_counts(&self) {
+        self.active.store(FIRST_SLOTS, Ordering::Relaxed);
+        self.slots.store(FIRST_SLOTS, Ordering::Relaxed);
+        self.items.store(0, Ordering::Relaxed);
+        for s in &self.stripes {
+            s.items.store(0, Ordering::Relaxed);
+            s.words.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the table: whoever comes later finds it gone. The result is what is to be freed.
+    pub(crate) fn close(&self) -> Vec<Vec<Link>> {
+        let mut locks: Vec<_> = (0..self.stripes.len()).map(|i| self.write(i)).collect();
+        let out = locks.iter_mut().map(|b| std::mem::take(&mut **b)).collect();
+        self.forget_counts();
+        out
+    }
+
+    /// Keeps buckets and deleted keys in place until [`HashTable::unfix`].
+    pub(crate) fn fix(&self) {
+        self.fixed.fetch_add(1, Ordering::SeqCst);
+    }
+    /// How often it is fixed.
+    pub(crate) fn fixations(&self) -> usize {
+        self.fixed.load(Ordering::SeqCst)
+    }
+    /// Undoes `n` calls of [`HashTable::fix`].
+    pub(crate) fn unfix(&self, n: usize) {
+        if self.fixed.fetch_sub(n, Ordering::SeqCst) != n {
+            return;
+        }
+        let marked = std::mem::take(&mut *self.marked.lock().unwrap_or_else(|e| e.into_inner()));
+        for (i, &ix) in marked.iter().enumerate() {
+            let mut b = self.write(ix);
+            if self.is_fixed() {
+                // Somebody fixed it again: the rest is theirs.
+                drop(b);
+                let mut m = self.marked.lock().unwrap_or_else(|e| e.into_inner());
+                m.extend_from_slice(&marked[i..]);
+                return;
+            }
+            if let Some(chain) = b.get_mut(ix >> self.shift) {
+                self.purge(chain, self.stripe(ix));
+            }
+        }
+    }
+
+    /// Frees the marked objects of a chain.
+    fn purge(&self, chain: &mut Link, s: &Stripe) {
+        let mut at: *mut Link = chain;
+        // SAFETY: as in put_in.
+        unsafe {
+            while let Some(o) = &mut *at {
+                if o.deleted {
+                    self.unlink(at, s);
+                } else {
+                    at = &mut o.next;
+                }
+            }
+        }
+    }
+
+    /// Splits buckets until there are as many as objects, but no more than a few.
+    fn grow(&self, items: usize) {
+        for _ in 0..RESIZES {
+            let Some(_resizing) = self.resizing.try_lock() else {
+                return;
+            };
+            let active = self.active();
+            let from = self.split_from(active);
+            if items <= active {
+                return;
+            }
+            let mut b = self.write(from);
+            // The table may have been emptied while this waited for the lock.
+            if b.is_empty() || self.is_fixed() || self.active() != active {
+                return;
+            }
+            self.split(&mut b, active);
+        }
+    }
+
+    /// Makes one bucket more of a table of `active`, out of one in `b`, the stripe of both.
+    fn split(&self, b: &mut Buckets, active: usize) {
+        let to = active;
+        let from = self.split_from(active);
+        if active == self.slots.load(Ordering::Relaxed) {
+            self.slots.fetch_add(STEP_SLOTS, Ordering::Relaxed);
+        }
+        if b.len() <= to >> self.shift {
+            b.push(None);
+        }
+        self.active.store(active + 1, Ordering::Relaxed);
+        // What was marked goes now: the end of the fixation looks for it here only.
+        let s = self.stripe(from);
+        self.purge(&mut b[from >> self.shift], s);
+        let m = mask(active + 1);
+        let (mut keep, mut give): (Link, Link) = (None, None);
+        let mut chain = b[from >> self.shift].take();
+        {
+            let (mut keep, mut give) = (&mut keep, &mut give);
+            while let Some(mut o) = chain {
+                chain = o.next.take();
+                if o.hash as usize & m == to {
+                    give = &mut give.insert(o).next;
+                } else {
+                    keep = &mut keep.insert(o).next;
+                }
+            }
+        }
+        b[from >> self.shift] = keep;
+        b[to >> self.shift] = give;
+    }
+    /// The bucket that is split when there are `active`.
+    fn split_from(&self, active: usize) -> usize {
+        active & (mask(active) >> usize::from(!active.is_power_of_two()))
+    }
+
+    fn shrink_limit(&self) -> usize {
+        let slots = self.slots.load(Ordering::Relaxed);
+        if slots >= FIRST_SLOTS + 2 * STEP_SLOTS {
+            (slots - STEP_SLOTS) / 2
+        } else {
+            0
+        }
+    }
+
+    fn shrink_if_empty(&self, ix: usize) {
+        let items = self.items(self.stripe(ix));
+        for _ in 0..RESIZES {
+            if items >= self.shrink_limit() || self.is_fixed() {
+                return;
+            }
+            let Some(_resizing) = self.resizing.try_lock() else {
+                return;
+            };
+            let active = self.active();
+            let from = active - 1;
+            let to = from & (mask(active) >> 1);
+            if active <= FIRST_SLOTS {
+                return;
+            }
+            let mut b = self.write(to);
+            // As in `grow`.
+            if b.is_empty() || self.is_fixed() || self.active() != active {
+                return;
+            }
+            self.active.store(from, Ordering::Relaxed);
+            if self.slots.load(Ordering::Relaxed) - from >= STEP_SLOTS {
+                self.slots.fetch_sub(STEP_SLOTS, Ordering::Relaxed);
+            }
+            debug_assert_eq!(b.len() - 1, from >> self.shift);
+            let mut chain = b.pop().flatten();
+            // As in a split.
+            self.purge(&mut chain, self.stripe(from));
+            let tail = b[to >> self.shift].take();
+            let mut at = &mut chain;
+            while let Some(o) = at {
+                at = &mut o.next;
+            }
+            *at = tail;
+            b[to >> self.shift] = chain;
+            if b.capacity() > 4 * b.len() && b.capacity() > 64 {
+                let half = b.capacity() / 2;
+                b.shrink_to(half);
+            }
+        }
+    }
+
+    /// Lengths of chains: mean, standard deviation, the deviation to expect, least, greatest; and marked objects.
+    pub(crate) fn chain_stats(&self) -> (f64, f64, f64, usize, usize, usize) {
+        let (mut n, mut sum, mut sq, mut min, mut max, mut kept) =
+            (0usize, 0usize, 0usize, usize::MAX, 0, 0);
+        for i in 0..self.stripes.len() {
+            for chain in self.read(i).iter() {
+                let mut len = 0;
+                let mut at = chain.as_ref();
+                while let Some(o) = at {
+                    len += 1;
+                    kept += o.deleted as usize;
+                    at = o.next.as_ref();
+                }
+                n += 1;
+                sum += len;
+                sq += len * len;
+                min = min.min(len);
+                max = max.max(len);
+            }
+        }
+        let n = n.max(1) as f64;
+        let mean = sum as f64 / n;
+        let dev = ((sq as f64 - mean * sum as f64) / n).sqrt();
+        let expected = (mean * (1.0 - 1.0 / n)).sqrt();
+        (mean, dev, expected, min, max, kept)
+    }
+}
+
+/// The least mask of ones that covers indices below `active`.
+#[inline(always)]
+fn mask(active: usize) -> usize {
+    usize::MAX >> (active - 1).leading_zeros()
+}

@@ -1,0 +1,717 @@
+//! ETS: tables of objects that live outside processes.
+//!
+//! ```text
+//!   tid (magic reference) ──> TableRef ──> Table ──> HashTable | TreeTable ──> Objects
+//!   name ──────────────────────────────────> ↑
+//! ```
+//! A [`Table`] is found by its tid, by its name, and by its owner. When it is deleted, it is taken out of all three, its
+//! store is closed, and what is left of it goes with the last tid. Operations that found the table before find its
+//! store closed, and fail as if they hadn't.
+//!
+//! Terms never leave a store but as copies: see `object`. Locks of a store are held within one call of a method of
+//! [`hash::HashTable`] or [`tree::TreeTable`], and nothing called meanwhile takes one.
+//!
+//! `matchspec` may be used by anybody who needs match specifications.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+pub mod fixation;
+pub mod hash;
+pub mod matchspec;
+pub mod natives;
+pub mod object;
+
+pub mod tree;
+mod try_lock;
+
+use crate::cx::{Cx, Fail};
+use crate::process::resource_counts;
+use hash::HashTable;
+use object::Link;
+use purlin_kernel::{clock, code, cx, options, process, signal, sync};
+use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::RefView;
+use purlin_term::magic::MagicRef;
+use purlin_term::{Alloc, Term, am};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, mpsc};
+use tree::TreeTable;
+
+/// The table was deleted meanwhile.
+#[derive(Debug)]
+pub struct Gone;
+
+/// Types of tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Set,
+    Bag,
+    DuplicateBag,
+    OrderedSet,
+}
+
+/// Who may use a table, beside its owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Protection {
+    Private,
+    /// All may read.
+    Protected,
+    Public,
+}
+
+/// What an operation does with a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Want {
+    /// Asks about it: everybody may.
+    Info,
+    Read,
+    Write,
+}
+
+/// `write_concurrency`, as asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteConcurrency {
+    No,
+    Yes,
+    Auto,
+    /// `{debug_hash_fixed_number_of_locks, N}`
+    Locks(u32),
+}
+
+/// What a table was made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub kind: Kind,
+    pub keypos: usize,
+    pub protection: Protection,
+    pub named: bool,
+    pub compressed: bool,
+    pub write_concurrency: WriteConcurrency,
+    pub read_concurrency: bool,
+    pub decentralized_counters: bool,
+}
+
+/// Who gets the table when its owner ends.
+pub struct Heir {
+    pub pid: Term,
+    pub data: OwnedTerm,
+}
+
+/// Where the objects are.
+pub enum Store {
+    Hash(HashTable),
+    Tree(TreeTable),
+}
+
+/// See the module head.
+pub struct Table {
+    pub options: Options,
+    pub store: Store,
+    /// The numbers of its tid.
+    numbers: [u32; 3],
+    /// The value of its tid, held while the table lives.
+    magic: AtomicPtr<MagicRef>,
+    alive: AtomicBool,
+    protection: AtomicU8,
+    owner: AtomicU64,
+    name: AtomicU64,
+    /// Owner, heir, protection and name change under this, and the table ends under it. The table is on its owner's list
+    /// (`Registry::owned`) when nobody holds this, save at the end of [`end`].
+    admin: Mutex<Option<Heir>>,
+    fixation: Mutex<fixation::Fixation>,
+}
+
+// SAFETY: the terms in it are immediates, and the heir's data, which is in a fragment of its own.
+unsafe impl Send for Heir {}
+
+/// What a tid refers to.
+struct TableRef(Arc<Table>);
+
+/// Tables by some key, in shards so that those who make tables don't meet. Every process that ends looks for its own in two
+/// of them: no hash that guards against chosen keys is needed for what the runtime numbers itself.
+struct Index<K, V>([RwLock<Shard<K, V>>; SHARDS]);
+type Shard<K, V> = HashMap<K, V, crate::process::ext::Hashing>;
+const SHARDS: usize = 16;
+
+impl<K: std::hash::Hash + Eq, V> Index<K, V> {
+    fn new() -> Self {
+        Index(std::array::from_fn(|_| RwLock::new(Shard::default())))
+    }
+    fn shard(&self, n: u64) -> &RwLock<Shard<K, V>> {
+        &self.0[n as usize % SHARDS]
+    }
+}
+
+/// The indices of atoms whose tables are found in the same shard as those of `name`, in ascending order, it left out.
+pub fn names_beside(name: Term) -> impl Iterator<Item = u32> {
+    let own = name.atom_index();
+    let first = own % SHARDS as u32;
+    (first..).step_by(SHARDS).filter(move |i| *i != own)
+}
+
+struct Registry {
+    all: Index<[u32; 3], Arc<Table>>,
+    /// By the atom's index.
+    names: Index<u32, Arc<Table>>,
+    /// By the owner's word.
+    owned: Index<u64, Vec<Arc<Table>>>,
+    /// Tables that a process has fixed.
+    fixed: Index<u64, Vec<Arc<Table>>>,
+    /// Processes that may do everything, for `ets:info(T, binary)`.
+    super_users: Mutex<HashSet<u64>>,
+    super_count: AtomicUsize,
+}
+
+fn registry() -> &'static Registry {
+    static R: OnceLock<Registry> = OnceLock::new();
+    R.get_or_init(|| Registry {
+        all: Index::new(),
+        names: Index::new(),
+        owned: Index::new(),
+        fixed: Index::new(),
+        super_users: Mutex::new(HashSet::new()),
+        super_count: AtomicUsize::new(0),
+    })
+}
+
+/// Locks against writers and readers. A panic elsewhere leaves maps whole.
+macro_rules! locked {
+    ($l:expr, $how:ident) => {
+        $l.$how().unwrap_or_else(|e| e.into_inner())
+    };
+}
+pub(crate) use locked;
+
+impl Table {
+    /// A tid, as a term on some heap.
+    pub(crate) fn tid<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
+        // The lock keeps the table from being deleted, which gives the value up.
+        let _admin = self.admin();
+        let m = self.magic.load(Ordering::Acquire);
+        if m.is_null() {
+            return None;
+        }
+        // SAFETY: alive, since the table holds a count of it.
+        Some(unsafe { to.magic_ref(m) })
+    }
+    /// What programs know it by: its name if it has one, else its tid.
+    fn id<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
+        if self.options.named {
+            Some(self.name())
+        } else {
+            self.tid(to)
+        }
+    }
+    pub fn name(&self) -> Term {
+        // SAFETY: the word of an atom.
+        unsafe { Term::from_raw(self.name.load(Ordering::Acquire)) }
+    }
+    pub fn owner(&self) -> Term {
+        // SAFETY: the word of a local pid.
+        unsafe { Term::from_raw(self.owner.load(Ordering::Acquire)) }
+    }
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+    pub fn protection(&self) -> Protection {
+        match self.protection.load(Ordering::Acquire) {
+            0 => Protection::Private,
+            1 => Protection::Protected,
+            _ => Protection::Public,
+        }
+    }
+    pub(crate) fn set_protection(&self, p: Protection) {
+        self.protection.store(p as u8, Ordering::Release);
+    }
+    /// Its heir, and the lock under which owner, heir, protection and name change.
+    pub(crate) fn admin(&self) -> MutexGuard<'_, Option<Heir>> {
+        locked!(self.admin, lock)
+    }
+    /// Whether it is one with one object for each key.
+    pub fn is_set(&self) -> bool {
+        matches!(self.options.kind, Kind::Set | Kind::OrderedSet)
+    }
+    /// Objects, and words of memory as stock counts them.
+    pub fn size_and_words(&self) -> (usize, usize) {
+        let (base, (n, words)) = match &self.store {
+            Store::Hash(h) => (self.base_words() + h.bucket_words(), h.size()),
+            Store::Tree(t) => (self.base_words(), t.size()),
+        };
+        // What the heir is to get is kept like an object.
+        let heir = match &*self.admin() {
+            Some(h) if !h.data.term().is_immed() => h.data.words() + object::HEAD_WORDS,
+            _ => 0,
+        };
+        (n, base + words + heir)
+    }
+    /// Words of an empty table: what it takes in stock on a machine of one processor.
+    fn base_words(&self) -> usize {
+        let o = &self.options;
+        let fine = o.write_concurrency != WriteConcurrency::No;
+        let read = if o.read_concurrency && !fine { 32 } else { 0 };
+        read + match (o.kind, fine) {
+            (Kind::OrderedSet, false) => 139,
+            (Kind::OrderedSet, true) => 133,
+            (_, false) => 305,
+            (_, true) if o.decentralized_counters => 1395,
+            (_, true) => 1361,
+        }
+    }
+
+    #[inline]
+    fn allows(&self, who: Term, want: Want) -> bool {
+        let p = self.protection.load(Ordering::Acquire);
+        match want {
+            Want::Info => true,
+            Want::Read if p >= Protection::Protected as u8 => true,
+            Want::Write if p >= Protection::Public as u8 => true,
+            _ => self.owner.load(Ordering::Acquire) == who.raw() || is_super_user(who),
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let m = *self.magic.get_mut();
+        if !m.is_null() {
+            // SAFETY: the count that the table held.
+            unsafe { MagicRef::release(m) };
+        }
+    }
+}
+
+/// Why a table was not found: the causes that stdlib knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotFound {
+    /// Neither an atom nor a tid.
+    Type,
+    /// No such table.
+    Id,
+    Access,
+}
+
+crate::lazy_atoms! {
+    id_cause = "id";
+    access_cause = "access";
+    ets_transfer = "ETS-TRANSFER";
+}
+
+impl NotFound {
+    /// The `badarg` to raise.
+    #[cold]
+    pub fn raise(self, cx: &mut Cx) -> Fail {
+        let cause = match self {
+            NotFound::Type => am::TYPE,
+            NotFound::Id => id_cause(),
+            NotFound::Access => access_cause(),
+        };
+        cx.badarg_cause(cause)
+    }
+}
+
+const CACHED: usize = 64;
+
+thread_local! {
+    /// Named tables used last by this thread, by the low bits of the atom's index. An entry is right as long as the
+    /// table is alive and has that name: then no other can have it. Nothing but named tables is here: others have names
+    /// too, by which they are not found.
+    static NAMED: RefCell<[Option<Arc<Table>>; CACHED]> = const { RefCell::new([const { None }; CACHED]) };
+    /// The table that this thread found last by the numbers of its tid.
+    static NUMBERED: RefCell<Option<Arc<Table>>> = const { RefCell::new(None) };
+}
+
+/// The table that `t` names, if `who` may do with it what it wants.
+///
+/// The reference is good for the native call: the tid is held by the caller, and a table that was found by its name or
+/// numbers by this thread until it looks up another so, which natives do not do while they use one.
+#[inline]
+pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
+    let table: &'a Table = if t.is_atom() {
+        by_name(t).ok_or(NotFound::Id)?
+    } else {
+        match t.as_ref_view() {
+            Some(RefView::Magic(m)) => &m.value.downcast_ref::<TableRef>().ok_or(NotFound::Type)?.0,
+            Some(RefView::Local { num, .. }) => by_numbers(num).ok_or(NotFound::Type)?,
+            _ => return Err(NotFound::Type),
+        }
+    };
+    if !table.is_alive() {
+        return Err(NotFound::Id);
+    }
+    if !table.allows(who, want) {
+        return Err(NotFound::Access);
+    }
+    Ok(table)
+}
+
+/// [`find`] for the running process, with the exception made.
+#[inline]
+pub fn table<'a>(cx: &mut Cx, t: Term, want: Want) -> Result<&'a Table, Fail> {
+    let me = cx.self_pid();
+    find(t, me, want).map_err(|e| e.raise(cx))
+}
+
+fn by_name<'a>(name: Term) -> Option<&'a Table> {
+    NAMED.with(|c| {
+        let slot = name.atom_index() as usize % CACHED;
+        let mut c = c.borrow_mut();
+        let hit = c[slot]
+            .as_ref()
+            .is_some_and(|t| t.name.load(Ordering::Acquire) == name.raw() && t.is_alive());
+        if !hit {
+            c[slot] = locked!(registry().names.shard(name.atom_index() as u64), read)
+                .get(&name.atom_index())
+                .cloned();
+        }
+        // SAFETY: the cache holds the table until the slot is used for another name; see `find`.
+        c[slot].as_ref().map(|t| unsafe { &*Arc::as_ptr(t) })
+    })
+}
+
+/// A tid that has been through the external format is an ordinary reference.
+#[cold]
+fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
+    let t = locked!(registry().all.shard(num[0] as u64), read)
+        .get(&num)
+        .cloned()?;
+    NUMBERED.with(|c| {
+        // SAFETY: the cache holds the table until another is found so; see `find`.
+        let found = unsafe { &*Arc::as_ptr(&t) };
+        *c.borrow_mut() = Some(t);
+        Some(found)
+    })
+}
+
+/// Makes a table; false if its name is taken.
+pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> Option<Arc<Table>> {
+    let o = &options;
+    let store = match o.kind {
+        Kind::OrderedSet => Store::Tree(TreeTable::new(o.keypos)),
+        kind => {
+            let stripes = match (o.protection, o.write_concurrency) {
+                (Protection::Private, _) => 1,
+                (_, WriteConcurrency::No) => 16,
+                _ => hash::FINE_STRIPES,
+            };
+            Store::Hash(HashTable::new(kind, o.keypos, stripes))
+        }
+    };
+    let numbers = ids::ref_numbers();
+    let table = Arc::new(Table {
+        protection: AtomicU8::new(o.protection as u8),
+        options,
+        store,
+        numbers,
+        magic: AtomicPtr::new(std::ptr::null_mut()),
+        alive: AtomicBool::new(true),
+        owner: AtomicU64::new(owner.raw()),
+        name: AtomicU64::new(name.raw()),
+        admin: Mutex::new(heir),
+        fixation: Mutex::new(Default::default()),
+    });
+    let r = registry();
+    let mut names = table
+        .options
+        .named
+        .then(|| locked!(r.names.shard(name.atom_index() as u64), write));
+    if names
+        .as_ref()
+        .is_some_and(|n| n.contains_key(&name.atom_index()))
+    {
+        return None;
+    }
+    let m = MagicRef::new(numbers, Box::new(TableRef(table.clone())));
+    // SAFETY: just made; the table holds this count while it lives.
+    unsafe { (*m).retain() };
+    table.magic.store(m as *mut MagicRef, Ordering::Release);
+    own(owner, &table);
+    locked!(r.all.shard(numbers[0] as u64), write).insert(numbers, table.clone());
+    // Last: whoever finds it by its name may delete it at once.
+    if let Some(n) = &mut names {
+        n.insert(name.atom_index(), table.clone());
+    }
+    Some(table)
+}
+
+fn own(owner: Term, t: &Arc<Table>) {
+    resource_counts::enter(owner);
+    locked!(registry().owned.shard(owner.pid_data() as u64), write)
+        .entry(owner.raw())
+        .or_default()
+        .push(t.clone());
+}
+fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
+    let mut m = locked!(registry().owned.shard(owner.pid_data() as u64), write);
+    let v = m.get_mut(&owner.raw())?;
+    // From behind: a process that ends gives them up in that order.
+    let i = v.iter().rposition(|x| std::ptr::eq(&**x, t))?;
+    let t = v.swap_remove(i);
+    if v.is_empty() {
+        m.remove(&owner.raw());
+    }
+    resource_counts::leave(owner, 1);
+    Some(t)
+}
+
+/// What is left of deleted objects.
+enum Garbage {
+    #[expect(dead_code, reason = "kept to be dropped")]
+    Chains(Vec<Vec<Link>>),
+    #[expect(dead_code, reason = "kept to be dropped")]
+    Tree(tree::Remains),
+}
+
+/// Objects that are freed at once; more are freed by a thread of their own.
+const FREED_AT_ONCE: usize = 10_000;
+
+/// Frees what is left of `n` deleted objects.
+fn discard(n: usize, g: Garbage) {
+    if n <= FREED_AT_ONCE {
+        return;
+    }
+    static REAPER: OnceLock<Option<mpsc::Sender<Garbage>>> = OnceLock::new();
+    let reaper = REAPER.get_or_init(|| {
+        let (tx, rx) = mpsc::channel::<Garbage>();
+        let t = std::thread::Builder::new().name("ets_reaper".into());
+        t.spawn(move || rx.into_iter().for_each(drop))
+            .ok()
+            .map(|_| tx)
+    });
+    // Without a thread, it is dropped here.
+    if let Some(r) = reaper {
+        let _ = r.send(g);
+    }
+}
+
+impl Table {
+    /// Deletes all objects; how many there were.
+    pub fn clear(&self) -> Result<usize, Gone> {
+        let (n, g) = match &self.store {
+            Store::Hash(h) => {
+                let (n, chains) = h.clear()?;
+                (n, Garbage::Chains(chains))
+            }
+            Store::Tree(t) => {
+                let (n, rest) = t.clear()?;
+                (n, Garbage::Tree(rest))
+            }
+        };
+        discard(n, g);
+        Ok(n)
+    }
+}
+
+/// Deletes a table. False: somebody else did.
+pub fn delete(t: &Table) -> bool {
+    let admin = t.admin();
+    if !t.is_alive() {
+        return false;
+    }
+    end(t, admin);
+    true
+}
+
+/// Deletes a table that is alive under the lock of administration.
+fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
+    t.alive.store(false, Ordering::Release);
+    let magic = t.magic.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    let (owner, name, heir) = (t.owner(), t.name(), admin.take());
+    drop(admin);
+    drop(heir);
+    let r = registry();
+    if t.options.named {
+        let mut names = locked!(r.names.shard(name.atom_index() as u64), write);
+        if names
+            .get(&name.atom_index())
+            .is_some_and(|x| std::ptr::eq(&**x, t))
+        {
+            names.remove(&name.atom_index());
+        }
+    }
+    locked!(r.all.shard(t.numbers[0] as u64), write).remove(&t.numbers);
+    // The last of these may be what keeps the table alive: it goes when we are done.
+    let keep = disown(owner, t);
+    fixation::forget(t);
+    let n = t.size_and_words().0;
+    match &t.store {
+        Store::Hash(h) => discard(n, Garbage::Chains(h.close())),
+        Store::Tree(tree) => {
+            if let Some(rest) = tree.close() {
+                discard(n, Garbage::Tree(rest));
+            }
+        }
+    }
+    if !magic.is_null() {
+        // SAFETY: the count that the table held; the caller's tid, or `keep`, still holds the table.
+        unsafe { MagicRef::release(magic) };
+    }
+    drop(keep);
+}
+
+/// All tables there are.
+pub fn all() -> Vec<Arc<Table>> {
+    let mut v = Vec::new();
+    for s in &registry().all.0 {
+        v.extend(locked!(s, read).values().cloned());
+    }
+    v
+}
+
+/// What programs know a table by, as a term on some heap.
+pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
+    t.id(to)
+}
+
+/// Tables, and bytes that they take.
+pub fn totals() -> (usize, usize) {
+    all()
+        .iter()
+        .fold((0, 0), |(n, b), t| (n + 1, b + 8 * t.size_and_words().1))
+}
+
+/// Whether a table can be given to that process: once this says so of a process that has just been made an owner, the
+/// process will see to its tables when it ends.
+pub(crate) fn may_own(pid: Term) -> bool {
+    process::table().is_alive(pid)
+}
+
+/// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
+/// sure that it is alive; once it has given up the lock, it calls [`settle`].
+pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Term) {
+    if let Some(t) = disown(from, t) {
+        t.owner.store(to.raw(), Ordering::Release);
+        own(to, &t);
+    }
+    // The lock is held: the tid is made without it.
+    let m = t.magic.load(Ordering::Acquire);
+    signal::send_with(to, |a| {
+        let id = if t.options.named || m.is_null() {
+            t.name()
+        } else {
+            // SAFETY: alive, since the table is, under its lock.
+            unsafe { a.magic_ref(m) }
+        };
+        let gift = purlin_term::copy::copy(gift, a);
+        a.tuple(&[ets_transfer(), id, from, gift])
+    });
+}
+
+/// A process has been given a table. If it ended before it was the owner, it may not have found the table, which is
+/// passed on here then. The caller holds no table's lock.
+pub fn settle(owner: Term) {
+    if !may_own(owner) {
+        pass_on(owner);
+    }
+}
+
+/// The tables of a process that has ended go to their heirs or are deleted. Any number of threads may be doing this for the
+/// same process: what becomes of a table is decided and done under its lock.
+fn pass_on(pid: Term) {
+    // Heirs that turned out to have ended, too.
+    let mut ended = vec![pid];
+    while let Some(pid) = ended.pop() {
+        while let Some(t) = last_owned(pid) {
+            let admin = t.admin();
+            if !t.is_alive() {
+                // Somebody is about to take it off the list.
+                drop(admin);
+                disown(pid, &t);
+                continue;
+            }
+            if t.owner() != pid {
+                continue;
+            }
+            // An heir stays heir: it may give the table away, and get it again.
+            let heir = match &*admin {
+                Some(h) if h.pid != pid && may_own(h.pid) => Some((h.pid, h.data.term())),
+                _ => None,
+            };
+            let Some((heir, gift)) = heir else {
+                end(&t, admin);
+                continue;
+            };
+            transfer(&t, pid, heir, gift);
+            drop(admin);
+            if !may_own(heir) {
+                ended.push(heir);
+            }
+        }
+    }
+}
+
+/// The table that a process has owned for the shortest time.
+fn last_owned(pid: Term) -> Option<Arc<Table>> {
+    let shard = registry().owned.shard(pid.pid_data() as u64);
+    let m = locked!(shard, read);
+    m.get(&pid.raw())?.last().cloned()
+}
+
+/// A process has ended: its tables go to their heirs or are deleted, and what it fixed is freed.
+pub fn owner_exit(pid: Term) {
+    if registry().super_count.load(Ordering::Relaxed) > 0 {
+        set_super_user(pid, false);
+    }
+    if !resource_counts::any(pid) {
+        return;
+    }
+    fixation::owner_exit(pid);
+    pass_on(pid);
+}
+
+/// Gives a table another name; false if it is taken.
+pub(crate) fn rename(t: &Table, name: Term) -> bool {
+    let _admin = t.admin();
+    // Whoever deletes it takes back the name that it has now.
+    if !t.is_alive() {
+        return false;
+    }
+    let old = t.name();
+    if !t.options.named {
+        t.name.store(name.raw(), Ordering::Release);
+        return true;
+    }
+    let r = registry();
+    let arc = {
+        let names = locked!(r.names.shard(old.atom_index() as u64), read);
+        match names.get(&old.atom_index()) {
+            Some(a) if std::ptr::eq(&**a, t) => a.clone(),
+            _ => return false,
+        }
+    };
+    {
+        let mut names = locked!(r.names.shard(name.atom_index() as u64), write);
+        if names.contains_key(&name.atom_index()) {
+            return false;
+        }
+        names.insert(name.atom_index(), arc);
+    }
+    t.name.store(name.raw(), Ordering::Release);
+    locked!(r.names.shard(old.atom_index() as u64), write).remove(&old.atom_index());
+    true
+}
+
+#[inline]
+fn is_super_user(who: Term) -> bool {
+    let r = registry();
+    r.super_count.load(Ordering::Relaxed) > 0 && locked!(r.super_users, lock).contains(&who.raw())
+}
+
+/// Lets a process use all tables, or no longer.
+pub(crate) fn set_super_user(who: Term, on: bool) {
+    let r = registry();
+    let mut s = locked!(r.super_users, lock);
+    if on {
+        s.insert(who.raw());
+    } else {
+        s.remove(&who.raw());
+    }
+    r.super_count.store(s.len(), Ordering::Relaxed);
+}
+
+/// The atom that a table without heir shows in its place.
+pub(crate) fn heir_pid(h: &Option<Heir>) -> Term {
+    h.as_ref().map_or(am::NONE, |h| h.pid)
+}

@@ -1,0 +1,344 @@
+//! Match specifications: compiled once ([`compile`]) into a small program, then run against many terms ([`run`]).
+//!
+//! A *head* is a list of tests on places of the term (no test for what may be anything); *guard* and *body* are code
+//! for a stack machine. While head and guard run, nothing of the term is copied, so it may lie in a table whose lock is
+//! held; the body builds its result on the caller's heap and copies what it takes.
+//!
+//! Neither compiling nor running recurses: terms may be nested as deeply as memory allows.
+
+pub mod compile;
+mod functions;
+pub mod run;
+
+pub use compile::{Clause, Compiled, compile, lint};
+pub use functions::Function;
+pub use run::{Host, Runner, Subject};
+
+use purlin_term::frag::Fragment;
+use purlin_term::{Term, am, atom, compare, gc, map};
+use std::cmp::Ordering;
+
+/// `trace_control_word`, which specifications read and set.
+pub static TRACE_CONTROL_WORD: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// What a specification is for: decides which functions it may call, and what its head is matched with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// Objects of tables, and terms in lists.
+    Table,
+    /// Arguments of traced calls; heads are lists of arguments or one variable.
+    Trace,
+}
+
+/// A place in the term that is matched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Slot of the container found before.
+    slot: u32,
+    /// Word of the container, or [`WHOLE`] for what the slot itself holds.
+    word: u32,
+}
+const WHOLE: u32 = u32::MAX;
+
+/// One test of a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test {
+    /// A tuple of that arity: goes to a slot.
+    Tuple {
+        at: Place,
+        arity: usize,
+        to: u32,
+    },
+    Cons {
+        at: Place,
+        to: u32,
+    },
+    /// A map of at least that size.
+    Map {
+        at: Place,
+        size: usize,
+        to: u32,
+    },
+    /// The map in the slot has the key: its value goes to a slot.
+    Key {
+        map: u32,
+        key: Term,
+        to: u32,
+    },
+    Bind {
+        at: Place,
+        var: u32,
+    },
+    /// Equals what the variable was bound to.
+    Same {
+        at: Place,
+        var: u32,
+    },
+    /// Is that immediate.
+    Immed {
+        at: Place,
+        is: Term,
+    },
+    Equal {
+        at: Place,
+        to: Term,
+    },
+    /// A float of those bits: 0.0 is not -0.0 here.
+    Float {
+        at: Place,
+        bits: u64,
+    },
+}
+
+/// One instruction of a guard or body.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    Const(Term),
+    Var(u32),
+    /// The whole term.
+    Whole,
+    /// All bound variables, as a list.
+    Bindings,
+    Cons,
+    Tuple(usize),
+    /// That many pairs: key, value…
+    Map(usize),
+    Call(Function, usize),
+    And(usize),
+    Or(usize),
+    /// If the top is `false`, go on there with it; if it is `true`, drop it.
+    AndAlso(usize),
+    OrElse(usize),
+    SelfPid,
+    Action(Action, usize),
+    /// Guard: the top must be `true`.
+    Check,
+    Drop,
+    /// Body: the top is the result.
+    Result,
+}
+
+/// What bodies for tracing may ask of the runtime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// `{message, M}`: M is the result.
+    Message,
+    ReturnTrace,
+    ExceptionTrace,
+    IsSeqTrace,
+    SetSeqToken,
+    GetSeqToken,
+    Display,
+    ProcessDump,
+    EnableTrace,
+    DisableTrace,
+    Trace,
+    Caller,
+    CallerLine,
+    Silent,
+    GetTcw,
+    SetTcw,
+}
+
+/// A compiled specification. Its constants lie in a fragment of its own.
+pub struct Program {
+    pub(super) clauses: Vec<Code>,
+    slots: usize,
+    vars: usize,
+    constants: Fragment,
+}
+
+impl Program {
+    /// What its guards and bodies ask of the runtime.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        let ops = self
+            .clauses
+            .iter()
+            .flat_map(|c| c.guard.iter().chain(&c.body));
+        ops.filter_map(|op| match op {
+            Op::Action(a, _) => Some(*a),
+            _ => None,
+        })
+    }
+}
+
+/// A compiled clause.
+pub(super) struct Code {
+    tests: Vec<Test>,
+    guard: Vec<Op>,
+    body: Vec<Op>,
+    /// Variables of the head, by number.
+    bound: Vec<u32>,
+    /// The guard makes terms: what it takes of the term must be copied first.
+    guard_builds: bool,
+    /// The head is one variable (or nothing but `_`).
+    pub(super) single: bool,
+}
+
+// SAFETY: the terms in a program lie in its own fragment, and are only read once it is made.
+unsafe impl Send for Program {}
+// SAFETY: as above.
+unsafe impl Sync for Program {}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let f = std::mem::take(&mut self.constants);
+        // SAFETY: the code that referred to them goes with them.
+        unsafe {
+            let mut f = f;
+            gc::release_off_heap(&mut f.off_heap);
+        }
+    }
+}
+
+/// The number of a variable `$N`.
+pub fn variable(t: Term) -> Option<u32> {
+    if !t.is_atom() {
+        return None;
+    }
+    let digits = atom::name(t).strip_prefix('$')?;
+    if digits == "0" {
+        return Some(0);
+    }
+    if digits.starts_with('0') || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    // A number too large for a counter still names a variable: as in stock it wraps.
+    Some(digits.bytes().fold(0u32, |n, b| {
+        n.wrapping_mul(10).wrapping_add((b - b'0') as u32)
+    }))
+    .filter(|&n| n <= i32::MAX as u32)
+}
+
+/// Whether a pattern holds a variable or `_`.
+pub(crate) fn has_variable(t: Term) -> bool {
+    let mut todo = vec![t];
+    while let Some(t) = todo.pop() {
+        if let Some((h, tail)) = t.as_cons() {
+            todo.push(tail);
+            todo.push(h);
+        } else if let Some(e) = t.as_tuple() {
+            todo.extend_from_slice(e);
+        } else if t.is_map() {
+            for (k, v) in map::iter(t) {
+                todo.push(k);
+                todo.push(v);
+            }
+        } else if t == am::UNDERSCORE || variable(t).is_some() {
+            return true;
+        }
+    }
+    false
+}
+
+/// The order of `pattern`, as far as its first variable, against `t`: `Equal` if `t` begins like it.
+pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
+    let mut todo = vec![(pattern, t)];
+    while let Some((p, t)) = todo.pop() {
+        if p == am::UNDERSCORE || variable(p).is_some() {
+            return Ordering::Equal;
+        }
+        if let (Some((ph, pt)), Some((h, tl))) = (p.as_cons(), t.as_cons()) {
+            todo.push((pt, tl));
+            todo.push((ph, h));
+            continue;
+        }
+        if let (Some(a), Some(b)) = (p.as_tuple(), t.as_tuple())
+            && a.len() == b.len()
+        {
+            todo.extend(a.iter().copied().zip(b.iter().copied()).rev());
+            continue;
+        }
+        if p.is_map() && t.is_map() && has_variable(p) {
+            return Ordering::Equal;
+        }
+        match compare::cmp(p, t) {
+            Ordering::Equal => {}
+            o => return o,
+        }
+    }
+    Ordering::Equal
+}
+
+/// Whether a body is sure to build the very key that its head has matched: what `select_replace` demands.
+pub(crate) fn keeps_key(keypos: usize, head: Term, body: Term) -> bool {
+    let Some((single, tail)) = body.as_cons() else {
+        return false;
+    };
+    if !tail.is_nil() {
+        return false;
+    }
+    let whole = atom::intern("$_");
+    if single == whole {
+        return true;
+    }
+    let element = |t: Term| t.as_tuple().and_then(|e| e.get(keypos - 1)).copied();
+    let (Some(key), Some(e)) = (element(head), single.as_tuple()) else {
+        return false;
+    };
+    let (inner, constant) = match *e {
+        [am::CONST, inner] => (inner, true),
+        [inner] => (inner, false),
+        _ => return false,
+    };
+    let Some(built) = element(inner) else {
+        return false;
+    };
+    if builds(key, built, constant) {
+        return true;
+    }
+    // `{element, KeyPos, '$_'}` is the key too.
+    !constant
+        && matches!(built.as_tuple(), Some(&[f, pos, of])
+            if f == atom::intern("element") && of == whole && pos == Term::small(keypos as i64))
+}
+
+/// Whether what `body` builds is sure to be what `pattern` has matched. `constant`: `body` stands for itself.
+fn builds(pattern: Term, body: Term, constant: bool) -> bool {
+    let mut todo = vec![(pattern, body, constant)];
+    while let Some((a, b, constant)) = todo.pop() {
+        if let Some((bh, bt)) = b.as_cons() {
+            let Some((ah, at)) = a.as_cons() else {
+                return false;
+            };
+            todo.push((at, bt, constant));
+            todo.push((ah, bh, constant));
+        } else if let Some(mut be) = b.as_tuple() {
+            let mut constant = constant;
+            if !constant {
+                match *be {
+                    [inner] if inner.is_tuple() => be = inner.as_tuple().unwrap_or_default(),
+                    [am::CONST, inner] => {
+                        constant = true;
+                        let Some(e) = inner.as_tuple() else {
+                            todo.push((a, inner, true));
+                            continue;
+                        };
+                        be = e;
+                    }
+                    _ => return false,
+                }
+            }
+            match a.as_tuple() {
+                Some(ae) if ae.len() == be.len() => {
+                    todo.extend(ae.iter().zip(be).map(|(&a, &b)| (a, b, constant)))
+                }
+                _ => return false,
+            }
+        } else if b.is_map() {
+            // The map that was matched may have had other pairs.
+            return false;
+        } else if b.is_immed() {
+            let special = a == am::UNDERSCORE
+                || a == atom::intern("$$")
+                || a == atom::intern("$_")
+                || constant && variable(a).is_some();
+            if a != b || special {
+                return false;
+            }
+        } else if !compare::eq_exact(a, b) {
+            return false;
+        }
+    }
+    true
+}

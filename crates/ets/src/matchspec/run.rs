@@ -1,0 +1,334 @@
+//! Running a [`Program`].
+
+use super::super::object::Object;
+use super::{Action, Code, Op, Place, Program, Test, WHOLE};
+use crate::cx::Cx;
+use purlin_term::copy::{self, copy_whole};
+use purlin_term::{Alloc, NIL, Term, am, compare, map};
+
+/// What a program is run against.
+#[derive(Clone, Copy)]
+pub enum Subject<'a> {
+    /// An object in a table, whose lock is held: the result is a copy.
+    Object(&'a Object),
+    /// A term on the caller's heap: the result may share with it.
+    Local(Term),
+    /// The arguments of a call, on the caller's heap, as a tuple and as a list.
+    Call(Term, Term),
+}
+
+/// What tracing gives programs of its dialect. The methods are called while a body runs.
+pub trait Host {
+    /// Does what a body asks for; `None` where it fails.
+    fn action(&mut self, cx: &mut Cx, action: Action, args: &[Term]) -> Option<Term>;
+}
+
+/// For the dialect of tables, whose programs hold no actions.
+pub(crate) struct NoHost;
+
+impl Host for NoHost {
+    fn action(&mut self, _: &mut Cx, _: Action, _: &[Term]) -> Option<Term> {
+        None
+    }
+}
+
+/// Room to run programs in; kept from one term to the next.
+#[derive(Default)]
+pub struct Runner {
+    slots: Vec<Term>,
+    vars: Vec<Term>,
+    stack: Vec<Term>,
+}
+
+/// Why a clause gave no result.
+struct NoMatch;
+
+impl Runner {
+    /// A runner for `p`.
+    pub fn new(p: &Program) -> Runner {
+        Runner {
+            slots: vec![NIL; p.slots],
+            vars: vec![NIL; p.vars],
+            stack: Vec::new(),
+        }
+    }
+
+    /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true` where the body
+    /// leaves no message.
+    pub fn run(
+        &mut self,
+        cx: &mut Cx,
+        p: &Program,
+        s: Subject,
+        host: &mut dyn Host,
+    ) -> Option<Term> {
+        for c in &p.clauses {
+            if let Ok(t) = self.clause(cx, c, s, host) {
+                return Some(t);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn clause(
+        &mut self,
+        cx: &mut Cx,
+        c: &Code,
+        s: Subject,
+        host: &mut dyn Host,
+    ) -> Result<Term, NoMatch> {
+        let root = match s {
+            Subject::Object(o) => o.tuple(),
+            Subject::Local(t) => t,
+            Subject::Call(_, list) if c.single => list,
+            Subject::Call(tuple, _) => tuple,
+        };
+        self.slots[0] = root;
+        if !self.matches(&c.tests) {
+            return Err(NoMatch);
+        }
+        let local = !matches!(s, Subject::Object(_));
+        if !c.guard.is_empty() {
+            let copy = c.guard_builds && !local;
+            self.code(cx, c, &c.guard, s, true, copy, host)?;
+        }
+        self.code(cx, c, &c.body, s, false, !local, host)
+    }
+
+    #[inline(always)]
+    fn at(&self, p: Place) -> Term {
+        let t = self.slots[p.slot as usize];
+        if p.word == WHOLE {
+            return t;
+        }
+        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and the term is in hand.
+        unsafe { *t.ptr().add(p.word as usize) }
+    }
+
+    fn matches(&mut self, tests: &[Test]) -> bool {
+        for t in tests {
+            match *t {
+                Test::Tuple { at, arity, to } => {
+                    let t = self.at(at);
+                    if t.as_tuple().map(|e| e.len()) != Some(arity) {
+                        return false;
+                    }
+                    self.slots[to as usize] = t;
+                }
+                Test::Cons { at, to } => {
+                    let t = self.at(at);
+                    if !t.is_list_ptr() {
+                        return false;
+                    }
+                    self.slots[to as usize] = t;
+                }
+                Test::Map { at, size, to } => {
+                    let t = self.at(at);
+                    if t.map_size().is_none_or(|n| n < size) {
+                        return false;
+                    }
+                    self.slots[to as usize] = t;
+                }
+                Test::Key { map: m, key, to } => match map::get(self.slots[m as usize], key) {
+                    Some(v) => self.slots[to as usize] = v,
+                    None => return false,
+                },
+                Test::Bind { at, var } => self.vars[var as usize] = self.at(at),
+                Test::Same { at, var } => {
+                    if !compare::eq_exact(self.at(at), self.vars[var as usize]) {
+                        return false;
+                    }
+                }
+                Test::Immed { at, is } => {
+                    if self.at(at) != is {
+                        return false;
+                    }
+                }
+                Test::Equal { at, to } => {
+                    if !compare::eq_exact(self.at(at), to) {
+                        return false;
+                    }
+                }
+                Test::Float { at, bits } => {
+                    if self.at(at).as_float().map(f64::to_bits) != Some(bits) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// The value of a variable, on the caller's heap if `copy`: copied no more than once.
+    #[inline]
+    fn var(&mut self, cx: &mut Cx, v: usize, copied: &mut u64, copy: bool) -> Term {
+        let t = self.vars[v];
+        if !copy || t.is_immed() {
+            return t;
+        }
+        if v < 64 {
+            if *copied >> v & 1 == 0 {
+                *copied |= 1 << v;
+                self.vars[v] = copy::copy(t, cx);
+            }
+            return self.vars[v];
+        }
+        copy::copy(t, cx)
+    }
+
+    /// Runs a guard, whose result says nothing, or a body. `copy`: what is taken of the subject is copied.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call site each for guard and body"
+    )]
+    fn code(
+        &mut self,
+        cx: &mut Cx,
+        c: &Code,
+        ops: &[Op],
+        s: Subject,
+        guard: bool,
+        copy: bool,
+        host: &mut dyn Host,
+    ) -> Result<Term, NoMatch> {
+        // In a guard, a failure is no match; in a body it gives this.
+        let failed = am::EXIT_UC;
+        let mut copied = 0u64;
+        let mut result = am::TRUE;
+        self.stack.clear();
+        let mut pc = 0;
+        while let Some(&op) = ops.get(pc) {
+            pc += 1;
+            match op {
+                Op::Const(t) => {
+                    // A constant is the program's own: a result that outlives the program can't refer to it.
+                    let t = if t.is_immed() || guard && !c.guard_builds {
+                        t
+                    } else {
+                        copy_whole(t, cx)
+                    };
+                    self.stack.push(t);
+                }
+                Op::Var(v) => {
+                    let t = self.var(cx, v as usize, &mut copied, copy);
+                    self.stack.push(t);
+                }
+                Op::Whole => {
+                    let t = match s {
+                        Subject::Object(o) if copy => o.copy_to(cx),
+                        Subject::Object(o) => o.tuple(),
+                        Subject::Local(t) | Subject::Call(_, t) => t,
+                    };
+                    self.stack.push(t);
+                }
+                Op::Bindings => {
+                    let mut l = NIL;
+                    for v in (0..c.bound.len()).rev() {
+                        let t = self.var(cx, v, &mut copied, copy);
+                        l = cx.cons(t, l);
+                    }
+                    self.stack.push(l);
+                }
+                Op::Cons => {
+                    let t = self.pop();
+                    let h = self.pop();
+                    let l = cx.cons(h, t);
+                    self.stack.push(l);
+                }
+                Op::Tuple(n) => {
+                    let at = self.stack.len() - n;
+                    let t = cx.tuple(&self.stack[at..]);
+                    self.stack.truncate(at);
+                    self.stack.push(t);
+                }
+                Op::Map(n) => {
+                    let at = self.stack.len() - 2 * n;
+                    let pairs: Vec<(Term, Term)> =
+                        self.stack[at..].chunks(2).map(|p| (p[0], p[1])).collect();
+                    let t = map::from_pairs(cx, &pairs);
+                    self.stack.truncate(at);
+                    self.stack.push(t);
+                }
+                Op::Call(f, n) => {
+                    let at = self.stack.len() - n;
+                    let r = f.call(cx, &self.stack[at..]);
+                    self.stack.truncate(at);
+                    match r {
+                        Some(t) => self.stack.push(t),
+                        None if guard => return Err(NoMatch),
+                        None => self.stack.push(failed),
+                    }
+                }
+                Op::And(n) | Op::Or(n) => {
+                    let and = matches!(op, Op::And(_));
+                    let at = self.stack.len() - n;
+                    let mut r = Some(and);
+                    for t in self.stack.drain(at..) {
+                        match t.as_bool() {
+                            Some(b) if b != and => r = r.map(|_| b),
+                            Some(_) => {}
+                            None => r = None,
+                        }
+                    }
+                    match r {
+                        Some(b) => self.stack.push(Term::bool(b)),
+                        None if guard => return Err(NoMatch),
+                        None => self.stack.push(failed),
+                    }
+                }
+                Op::AndAlso(to) | Op::OrElse(to) => {
+                    let end = matches!(op, Op::OrElse(_));
+                    match self.stack.last().and_then(|t| t.as_bool()) {
+                        Some(b) if b == end => pc = to,
+                        Some(_) => {
+                            self.stack.pop();
+                        }
+                        None if guard => return Err(NoMatch),
+                        None => {
+                            self.stack.pop();
+                            self.stack.push(failed);
+                            pc = to;
+                        }
+                    }
+                }
+                Op::SelfPid => {
+                    let t = cx.self_pid();
+                    self.stack.push(t);
+                }
+                Op::Action(a, n) => {
+                    let at = self.stack.len() - n;
+                    let t = match a {
+                        Action::Message => {
+                            result = self.stack[at];
+                            am::TRUE
+                        }
+                        _ => match host.action(cx, a, &self.stack[at..]) {
+                            Some(t) => t,
+                            None if guard => return Err(NoMatch),
+                            None => failed,
+                        },
+                    };
+                    self.stack.truncate(at);
+                    self.stack.push(t);
+                }
+                Op::Check => {
+                    if self.pop() != am::TRUE {
+                        return Err(NoMatch);
+                    }
+                }
+                Op::Drop => {
+                    self.stack.pop();
+                }
+                Op::Result => result = self.pop(),
+            }
+        }
+        Ok(result)
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Term {
+        // The compiler emits no operation without its operands.
+        self.stack.pop().unwrap_or(NIL)
+    }
+}

@@ -1,0 +1,375 @@
+//! Ordered tables: `ordered_set`.
+//!
+//! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
+//! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
+
+use super::hash::{Change, Verdict, Visitor};
+use super::object::{HEAD_WORDS, Object, Owned};
+use super::{Gone, matchspec};
+use purlin_term::{Term, compare};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Words of an object's head, as stock has them.
+pub(crate) const TREE_HEAD_WORDS: usize = HEAD_WORDS + 1;
+
+/// A place in the order of keys.
+#[derive(Clone, Copy)]
+pub enum Key {
+    Exact(Term),
+    /// Before all keys that begin like this pattern, up to its first variable.
+    Before(Term),
+    /// After all of them.
+    After(Term),
+}
+
+impl Key {
+    /// The order of `self`, a place, against an exact key.
+    fn against(self, k: Term) -> Ordering {
+        match self {
+            Key::Exact(t) => compare::cmp(t, k),
+            Key::Before(p) => matchspec::cmp_prefix(p, k).then(Ordering::Less),
+            Key::After(p) => matchspec::cmp_prefix(p, k).then(Ordering::Greater),
+        }
+    }
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, o: &Key) -> Ordering {
+        match (*self, *o) {
+            (Key::Exact(a), Key::Exact(b)) => compare::cmp(a, b),
+            (a, Key::Exact(k)) => a.against(k),
+            (Key::Exact(k), b) => b.against(k).reverse(),
+            // Two patterns meet only where a range's ends are checked.
+            (Key::Before(_), Key::After(_)) => Ordering::Less,
+            (Key::After(_), Key::Before(_)) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, o: &Key) -> Option<Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl PartialEq for Key {
+    fn eq(&self, o: &Key) -> bool {
+        self.cmp(o).is_eq()
+    }
+}
+impl Eq for Key {}
+/// Keys are exact here, and lie in their objects.
+type Map = BTreeMap<Key, Owned>;
+
+// SAFETY: keys are terms in objects that the map owns, and are only read under the lock.
+unsafe impl Send for Key {}
+// SAFETY: as above.
+unsafe impl Sync for Key {}
+
+/// What is left of a table that was emptied: to be dropped at leisure.
+pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
+
+/// See the module head.
+pub struct TreeTable {
+    keypos: usize,
+    tree: RwLock<Option<Map>>,
+    items: AtomicUsize,
+    words: AtomicUsize,
+    fixed: AtomicUsize,
+}
+
+/// The part of the order that a walk covers, and its direction.
+#[derive(Clone, Copy)]
+pub struct Span {
+    pub low: Option<Key>,
+    pub high: Option<Key>,
+    pub downwards: bool,
+}
+
+impl TreeTable {
+    pub fn new(keypos: usize) -> TreeTable {
+        TreeTable {
+            keypos,
+            tree: RwLock::new(Some(BTreeMap::new())),
+            items: AtomicUsize::new(0),
+            words: AtomicUsize::new(0),
+            fixed: AtomicUsize::new(0),
+        }
+    }
+    fn read(&self) -> RwLockReadGuard<'_, Option<Map>> {
+        self.tree.read().unwrap_or_else(|e| e.into_inner())
+    }
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Map>> {
+        self.tree.write().unwrap_or_else(|e| e.into_inner())
+    }
+    #[inline]
+    fn key(&self, o: &Object) -> Key {
+        Key::Exact(o.element(self.keypos))
+    }
+    /// Objects and their words, heads included.
+    pub fn size(&self) -> (usize, usize) {
+        (
+            self.items.load(Memory::Relaxed),
+            self.words.load(Memory::Relaxed),
+        )
+    }
+    fn count(&self, items: isize, words: isize) {
+        let add = |a: &AtomicUsize, n: isize| {
+            a.store(
+                a.load(Memory::Relaxed).wrapping_add_signed(n),
+                Memory::Relaxed,
+            )
+        };
+        add(&self.items, items);
+        add(&self.words, words);
+    }
+    fn put_in(&self, set: &mut Map, o: Owned) {
+        let words = o.words() as isize;
+        let key = self.key(&o);
+        match set.get_mut(&key) {
+            Some(old) => {
+                self.count(0, words - old.words() as isize);
+                let k = o.element(self.keypos);
+                if k.is_immed() && old.element(self.keypos) == k {
+                    *old = o;
+                } else {
+                    self.replace(set, o);
+                }
+            }
+            None => {
+                self.count(1, TREE_HEAD_WORDS as isize + words);
+                set.insert(key, o);
+            }
+        }
+    }
+    /// Puts `o` in the place of the object with its key.
+    fn replace(&self, set: &mut Map, o: Owned) {
+        let key = o.element(self.keypos);
+        if let Some(old) = set.get_mut(&Key::Exact(key))
+            && key.is_immed()
+            && old.element(self.keypos) == key
+        {
+            *old = o;
+            return;
+        }
+        // The map's key lies in the old object, or equals the new one without being the same.
+        set.remove(&Key::Exact(key));
+        set.insert(Key::Exact(key), o);
+    }
+
+    /// Calls `f` with the object whose key is `key`.
+    #[inline]
+    pub(crate) fn with_key<R>(
+        &self,
+        key: Term,
+        f: impl FnOnce(Option<&Object>) -> R,
+    ) -> Result<R, Gone> {
+        let t = self.read();
+        let set = t.as_ref().ok_or(Gone)?;
+        Ok(f(set.get(&Key::Exact(key)).map(|o| &**o)))
+    }
+
+    /// As [`super::hash::HashTable::put`].
+    pub fn put(&self, o: Owned, new_only: bool) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        if new_only && set.contains_key(&Key::Exact(o.element(self.keypos))) {
+            return Ok(false);
+        }
+        self.put_in(set, o);
+        Ok(true)
+    }
+
+    /// As [`super::hash::HashTable::put_all`].
+    pub(crate) fn put_all(&self, objects: Vec<Owned>, new_only: bool) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        if new_only
+            && objects
+                .iter()
+                .any(|o| set.contains_key(&Key::Exact(o.element(self.keypos))))
+        {
+            return Ok(false);
+        }
+        for o in objects {
+            self.put_in(set, o);
+        }
+        Ok(true)
+    }
+
+    /// As [`super::hash::HashTable::modify`].
+    pub fn modify<R>(
+        &self,
+        key: Term,
+        default: Option<&mut dyn FnMut() -> Owned>,
+        f: impl FnOnce(&mut Owned) -> (Change, R),
+    ) -> Result<Option<R>, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        if let Some(o) = set.get_mut(&Key::Exact(key)) {
+            let (change, r) = f(o);
+            if let Change::Replace(new) = change {
+                self.count(0, new.words() as isize - o.words() as isize);
+                self.replace(set, new);
+            }
+            return Ok(Some(r));
+        }
+        let Some(default) = default else {
+            return Ok(None);
+        };
+        let mut o = default();
+        let (change, r) = f(&mut o);
+        match change {
+            Change::None => self.put_in(set, o),
+            Change::Replace(new) => self.put_in(set, new),
+            Change::Abort => {}
+        }
+        Ok(Some(r))
+    }
+
+    /// Takes out the object with `key` if `which` says so.
+    pub(crate) fn erase(
+        &self,
+        key: Term,
+        which: impl Fn(&Object) -> bool,
+    ) -> Result<Option<Owned>, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let key = Key::Exact(key);
+        if !set.get(&key).is_some_and(|o| which(o)) {
+            return Ok(None);
+        }
+        let o = set.remove(&key);
+        if let Some(o) = &o {
+            self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+        }
+        Ok(o)
+    }
+
+    /// Calls `f` with the object number `ix` in order, `None` at the end; `Ok(None)` beyond it.
+    pub fn slot<R>(
+        &self,
+        ix: usize,
+        f: impl FnOnce(Option<&Object>) -> R,
+    ) -> Result<Option<R>, Gone> {
+        let t = self.read();
+        let set = t.as_ref().ok_or(Gone)?;
+        if ix > set.len() {
+            return Ok(None);
+        }
+        Ok(Some(f(set.values().nth(ix).map(|o| &**o))))
+    }
+
+    /// Calls `f` with the first object of a span.
+    pub fn first<R>(&self, span: Span, f: impl FnOnce(Option<&Object>) -> R) -> Result<R, Gone> {
+        let t = self.read();
+        let e = walk(t.as_ref().ok_or(Gone)?, span).next();
+        Ok(f(e.map(|o| &**o)))
+    }
+
+    /// Shows the objects of a span in its direction until the visitor has enough. The result: whether it had;
+    /// `stopped` is told the last object shown then.
+    pub(crate) fn scan(
+        &self,
+        span: Span,
+        v: &mut dyn Visitor,
+        stopped: &mut dyn FnMut(&Object),
+    ) -> Result<bool, Gone> {
+        let t = self.read();
+        for e in walk(t.as_ref().ok_or(Gone)?, span) {
+            v.object(e);
+            if !v.go_on() {
+                stopped(e);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// As [`TreeTable::scan`], and does with each object what the visitor says.
+    pub(crate) fn scan_mut(
+        &self,
+        span: Span,
+        v: &mut dyn Visitor,
+        stopped: &mut dyn FnMut(&Object),
+    ) -> Result<bool, Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let mut out: Vec<Term> = Vec::new();
+        let mut new: Vec<Owned> = Vec::new();
+        let mut more = false;
+        for e in walk(set, span) {
+            match v.object(e) {
+                Verdict::Keep => {}
+                Verdict::Delete => out.push(e.element(self.keypos)),
+                Verdict::Replace(o) => new.push(o),
+            }
+            if !v.go_on() {
+                stopped(e);
+                more = true;
+                break;
+            }
+        }
+        for k in out {
+            // The key lies in the object, which lives to the end of this turn.
+            if let Some(o) = set.remove(&Key::Exact(k)) {
+                self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+            }
+        }
+        for o in new {
+            self.put_in(set, o);
+        }
+        Ok(more)
+    }
+
+    /// Deletes all objects: how many, and what is to be freed.
+    pub fn clear(&self) -> Result<(usize, Remains), Gone> {
+        let mut t = self.write();
+        let set = t.as_mut().ok_or(Gone)?;
+        let old = std::mem::take(set);
+        self.items.store(0, Memory::Relaxed);
+        self.words.store(0, Memory::Relaxed);
+        Ok((old.len(), Remains(old)))
+    }
+    /// Ends the table.
+    pub(crate) fn close(&self) -> Option<Remains> {
+        self.write().take().map(Remains)
+    }
+    pub(crate) fn fix(&self) {
+        self.fixed.fetch_add(1, Memory::Relaxed);
+    }
+    pub(crate) fn fixations(&self) -> usize {
+        self.fixed.load(Memory::Relaxed)
+    }
+    pub(crate) fn unfix(&self, n: usize) {
+        self.fixed.fetch_sub(n, Memory::Relaxed);
+    }
+}
+
+/// The entries of a span, in its direction. The far end is looked at entry by entry: the set would refuse a range
+/// whose ends are the wrong way round, and what programs pass in continuations is not to be trusted.
+fn walk(set: &Map, span: Span) -> impl Iterator<Item = &Owned> {
+    let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut r = if span.downwards {
+        set.range::<Key, _>((Bound::Unbounded, bound(span.high)))
+    } else {
+        set.range::<Key, _>((bound(span.low), Bound::Unbounded))
+    };
+    std::iter::from_fn(move || {
+        let (key, o) = if span.downwards {
+            r.next_back()
+        } else {
+            r.next()
+        }?;
+        let beyond = if span.downwards {
+            span.low.is_some_and(|l| *key <= l)
+        } else {
+            span.high.is_some_and(|h| *key >= h)
+        };
+        (!beyond).then_some(o)
+    })
+}

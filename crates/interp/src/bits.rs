@@ -1,0 +1,734 @@
+//! Handlers that match bit strings. A match context refers to the original binary (never a sub-binary), so that its
+//! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
+
+use super::operands::{Dst, Reg, Src, set_source};
+use super::{Exit, collect_after, exc, go, instr, outlined, slow_op};
+use crate::code::breakpoint;
+use crate::code::breakpoint::breakpoints;
+use crate::cx::Cx;
+use purlin_isa::ops::Op;
+use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
+use purlin_term::layout::MATCH_CONTEXT_WORDS;
+use purlin_term::word::{Subtag, header, header_arity};
+use purlin_term::{Alloc, Term, am, arith, bits, layout};
+
+slow_op! {
+    op_bs_get_integer => get_integer;
+    op_bs_get_float => get_float;
+    op_bs_get_binary => get_binary;
+    op_bs_skip_bits => skip_bits;
+    op_bs_match_string => match_string;
+    op_bs_get_utf => get_utf;
+    op_bs_skip_utf => skip_utf;
+    op_bs_get_tail => get_tail;
+    op_bs_match => bs_match;
+    op_bs_context_to_binary => context_to_binary;
+    op_bs_save => save;
+    op_bs_restore => restore;
+}
+
+macro_rules! handlers {
+    ($($name:ident = $op:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
+        pub unsafe fn $name $(<$($g: $b),*>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
+            let $i = instr::$op $(::<$($g),*>)? ::at($pc);
+            $body
+        }
+    )*};
+}
+handlers! {
+    op_bs_start_match = BsStartMatch(cx, pc, e, hp, reds, op) {
+        let t = op.src().get(cx, e);
+        // Mostly it is a context already, of a loop's last round.
+        if t.is_match_context() && op.slots() == 0 {
+            op.dst().set(cx, e, t);
+            go!(cx, op.next(), e, hp, reds)
+        }
+        op_bs_start_match_new(cx, pc, e, hp, reds)
+    }
+    op_bs_context = BsContext<C1: Dst>(cx, pc, e, hp, reds, op) {
+        // Mostly it is a context already, of a loop's last round.
+        if op.context().get(cx, e).is_match_context() {
+            go!(cx, op.next(), e, hp, reds)
+        }
+        context::<C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
+    }
+    op_bs_context_position = BsContextPosition<C1: Dst, P: Dst>(cx, pc, e, hp, reds, op) {
+        let t = op.context().get(cx, e);
+        if !t.is_match_context() {
+            return context::<C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
+        }
+        op.position().set(cx, e, Term::small(Ctx::of(t).pos() as i64));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_next_byte = BsNextByte<C1: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
+        let t = op.context().get(cx, e);
+        if !t.is_match_context() {
+            return context::<C1, instr::BsNextByte<C1, D>>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        op.dst().set(cx, e, c.byte(pos));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_next_byte_table = BsNextByteTable<C1: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
+        let t = op.context().get(cx, e);
+        if !t.is_match_context() {
+            return context::<C1, instr::BsNextByteTable<C1, D>>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        let b = c.byte(pos);
+        op.dst().set(cx, e, b);
+        let n = op.count() as u64;
+        let i = (b.small_value() as u64).wrapping_sub(op.first() as u64);
+        // As in `op_jump_table`.
+        if i < n {
+            let to = *op.table().add(i as usize) as isize;
+            if to != 0 {
+                go!(cx, pc.offset(to), e, hp, reds)
+            }
+        }
+        go!(cx, op.other().to(), e, hp, reds)
+    }
+    op_bs_next_byte_position = BsNextBytePosition<C1: Dst, P: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
+        let t = op.context().get(cx, e);
+        if !t.is_match_context() {
+            return context::<C1, instr::BsNextBytePosition<C1, P, D>>(cx, pc, e, hp, reds);
+        }
+        let c = Ctx::of(t);
+        let pos = c.pos();
+        op.position().set(cx, e, Term::small(pos as i64));
+        if c.end() - pos < 8 {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        op.dst().set(cx, e, c.byte(pos));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_get_byte = BsGetByte<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let pos = c.pos();
+        if c.end() - pos < 8 {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        op.dst().set(cx, e, c.byte(pos));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_get_small = BsGetSmall<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let n = op.bits();
+        let (pos, end) = (c.pos(), c.end());
+        if end - pos < n {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        let off = pos & 7;
+        // Eight bytes are read at once if they all belong to the binary.
+        if op.flags() != 0 || end - (pos - off) < 64 {
+            return get_small::<C1, D>(cx, pc, e, hp, reds);
+        }
+        c.set_pos(pos + n);
+        let p = c.base().add(pos >> 3);
+        let bits = u64::from_be((p as *const u64).read_unaligned()) << off;
+        op.dst().set(cx, e, Term::small((bits >> (64 - n)) as i64));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_skip_fixed = BsSkipFixed<C1: Src>(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let n = op.bits();
+        if c.left() < n {
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+        c.set_pos(c.pos() + n);
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_test_tail = BsTestTail(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        if c.left() as i64 == op.bits() {
+            go!(cx, op.next(), e, hp, reds)
+        }
+        go!(cx, op.fail().to(), e, hp, reds)
+    }
+    op_bs_test_unit = BsTestUnit(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let unit = op.unit();
+        let left = c.left();
+        if if unit == 8 { left & 7 == 0 } else { left.is_multiple_of(unit.max(1)) } {
+            go!(cx, op.next(), e, hp, reds)
+        }
+        go!(cx, op.fail().to(), e, hp, reds)
+    }
+    op_bs_get_position = BsGetPosition(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        op.dst().set(cx, e, Term::small(c.pos() as i64));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_set_position = BsSetPosition(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let pos = op.position().get(cx, e);
+        let pos = pos.small_value() as usize;
+        if pos <= c.end() {
+            c.set_pos(pos);
+        }
+        go!(cx, op.next(), e, hp, reds)
+    }
+}
+slow_op! {
+    op_bs_start_match_new => start_match;
+}
+
+/// The general case of `bs_get_small`, where there are enough bits.
+#[inline(never)]
+unsafe fn get_small<C1: Src, D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::BsGetSmall::<C1, D>::at(pc);
+    let c = Ctx::of(op.context().get(cx, e));
+    let n = op.bits();
+    let flags = op.flags() as u64;
+    let (pos, end) = (c.pos(), c.end());
+    c.set_pos(pos + n);
+    let p = c.base().add(pos >> 3);
+    let off = pos & 7;
+    let bits = if end - (pos - off) >= 64 {
+        u64::from_be((p as *const u64).read_unaligned()) << off
+    } else {
+        tail_bits(p, off, n)
+    };
+    let mut v = bits >> (64 - n);
+    if little(flags) {
+        v = v.swap_bytes() >> (64 - n);
+    }
+    if flags & SIGNED != 0 {
+        v = (((v << (64 - n)) as i64) >> (64 - n)) as u64;
+    }
+    op.dst().set(cx, e, Term::small(v as i64));
+    go!(cx, op.next(), e, hp, reds)
+}
+
+/// An op that makes a context of the bit string in a register of kind `C1`, if it isn't one.
+trait Opens<C1> {
+    /// # Safety
+    /// As for the instruction's own `at`.
+    unsafe fn of(pc: *const u64) -> Self;
+    fn register(&self) -> Reg<C1>;
+    fn kept(&self) -> usize;
+    /// Where to go on if it is no bit string; none: that fails.
+    fn otherwise(&self) -> Option<*const u64>;
+}
+macro_rules! opens {
+    ($($op:ident<C1 $(, $g:ident)*>, |$i:ident| $otherwise:expr;)*) => {$(
+        impl<C1: Dst $(, $g: Dst)*> Opens<C1> for instr::$op<C1 $(, $g)*> {
+            unsafe fn of(pc: *const u64) -> Self {
+                Self::at(pc)
+            }
+            fn register(&self) -> Reg<C1> {
+                self.context()
+            }
+            fn kept(&self) -> usize {
+                self.live()
+            }
+            fn otherwise(&self) -> Option<*const u64> {
+                let $i = self;
+                $otherwise
+            }
+        }
+    )*};
+}
+opens! {
+    BsContext<C1>, |op| op.fail().given();
+    BsContextPosition<C1, P>, |_op| None;
+    BsNextByte<C1, D>, |_op| None;
+    BsNextByteTable<C1, D>, |_op| None;
+    BsNextBytePosition<C1, P, D>, |_op| None;
+}
+
+/// Makes a context of the bit string in the register of the instruction, and runs it again.
+#[inline(never)]
+unsafe fn context<C1: Dst, I: Opens<C1>>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = I::of(pc);
+    let (t, heap) = (op.register().get(cx, e), &(*cx).heap);
+    let room = (e as usize - hp as usize) / 8 >= MATCH_CONTEXT_WORDS + heap.stack_reserve;
+    if room
+        && !heap.gc_wanted
+        && let Some((original, base, pos, end)) = place(t)
+    {
+        write_context(hp, original, base, pos, end, 0);
+        op.register().set(cx, e, Term::boxed_at(hp));
+        return again(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
+    }
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds;
+    let next = outlined(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
+    if next.is_null() {
+        return (*cx).interp.exit;
+    }
+    let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    if next == pc {
+        return again(cx, pc, e, hp, reds);
+    }
+    go!(cx, next, e, hp, reds)
+}
+/// Runs the instruction at `pc` once more.
+#[inline(always)]
+unsafe fn again(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+    if breakpoint::is_breakpoint(pc) {
+        // At the entry of a traced function, whose call has been told already.
+        let h = super::HANDLERS[breakpoints().original(pc) as usize];
+        return h(cx, pc, e, hp, reds);
+    }
+    go!(cx, pc, e, hp, reds)
+}
+unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = I::of(pc);
+    let e = cx.heap.stop;
+    let t = op.register().get(cx, e);
+    match context_of(cx, t, 0) {
+        Some(c) => {
+            op.register().set(cx, e, c);
+            collect_after(cx, op.kept(), op.register().dest().also());
+            pc
+        }
+        None => match op.otherwise() {
+            Some(to) => to,
+            None => exc::error(cx, pc, am::BADARG),
+        },
+    }
+}
+
+/// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
+#[inline(never)]
+unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
+    let bytes = (off + n).div_ceil(8);
+    let mut v = 0u64;
+    for i in 0..bytes.min(8) {
+        v |= u64::from(*p.add(i)) << (56 - 8 * i);
+    }
+    v << off
+}
+
+/// A match context in hand.
+struct Ctx(*mut Term);
+
+impl Ctx {
+    fn of(t: Term) -> Ctx {
+        Ctx(t.ptr())
+    }
+    unsafe fn original(&self) -> Term {
+        *self.0.add(1)
+    }
+    unsafe fn base(&self) -> *const u8 {
+        (*self.0.add(2)).raw() as *const u8
+    }
+    unsafe fn pos(&self) -> usize {
+        (*self.0.add(3)).raw() as usize
+    }
+    unsafe fn set_pos(&self, pos: usize) {
+        (self.0.add(3) as *mut u64).write(pos as u64)
+    }
+    unsafe fn end(&self) -> usize {
+        (*self.0.add(4)).raw() as usize
+    }
+    /// The byte at `pos`, where it is, and goes on behind it.
+    #[inline(always)]
+    unsafe fn byte(&self, pos: usize) -> Term {
+        self.set_pos(pos + 8);
+        let p = self.base().add(pos >> 3);
+        let off = pos & 7;
+        let mut v = u32::from(*p);
+        if off != 0 {
+            v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
+        }
+        Term::small(i64::from(v))
+    }
+    unsafe fn left(&self) -> usize {
+        self.end() - self.pos()
+    }
+    unsafe fn slot(&self, n: usize) -> *mut u64 {
+        self.0.add(MATCH_CONTEXT_WORDS + n) as *mut u64
+    }
+    unsafe fn slots(&self) -> usize {
+        header_arity((*self.0).raw()) + 1 - MATCH_CONTEXT_WORDS
+    }
+}
+
+/// Whether the flags of a segment ask for little-endian.
+pub(super) fn little(flags: u64) -> bool {
+    flags & LITTLE != 0 || (flags & NATIVE != 0 && cfg!(target_endian = "little"))
+}
+
+/// Bits of a size in units; `None` if it is no size or too large.
+fn size_bits(size: Term, unit: usize) -> Option<usize> {
+    usize::try_from(size.as_small()?).ok()?.checked_mul(unit)
+}
+
+unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots: usize) -> Term {
+    let base = original.as_bits().map_or(std::ptr::null(), |b| b.base);
+    let p = cx.heap.alloc(MATCH_CONTEXT_WORDS + slots);
+    write_context(p, original, base, pos, end, slots);
+    Term::boxed_at(p)
+}
+#[inline(always)]
+unsafe fn write_context(
+    p: *mut Term,
+    original: Term,
+    base: *const u8,
+    pos: usize,
+    end: usize,
+    slots: usize,
+) {
+    let w = p as *mut u64;
+    w.write(header(
+        Subtag::MatchContext,
+        MATCH_CONTEXT_WORDS - 1 + slots,
+    ));
+    p.add(1).write(original);
+    w.add(2).write(base as u64);
+    w.add(3).write(pos as u64);
+    w.add(4).write(end as u64);
+    for i in 0..slots {
+        w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
+    }
+}
+/// Of a bit string: the original, its first byte, and where in its bits the string starts and ends.
+#[inline(always)]
+unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
+    let b = t.as_bits()?;
+    if t.subtag() != Some(Subtag::SubBin) {
+        return Some((t, b.base, 0, b.bit_len));
+    }
+    let original = *t.ptr().add(4);
+    let base = original.as_bits().map_or(b.base, |o| o.base);
+    let pos = (b.base as usize - base as usize) * 8 + b.bit_offset as usize;
+    Some((original, base, pos, pos + b.bit_len))
+}
+
+/// A context for `t`, or that it is; `None` for what is no bit string.
+unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
+    if t.is_match_context() {
+        let c = Ctx::of(t);
+        if c.slots() < slots {
+            return Some(new_context(cx, c.original(), c.pos(), c.end(), slots));
+        }
+        if slots > 0 {
+            c.slot(0).write(c.pos() as u64);
+        }
+        return Some(t);
+    }
+    let (original, _, pos, end) = place(t)?;
+    Some(new_context(cx, original, pos, end, slots))
+}
+
+unsafe fn start_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsStartMatch::at(pc);
+    let t = op.src().value(cx);
+    let Some(made) = context_of(cx, t, op.slots()) else {
+        return match op.fail().given() {
+            Some(to) => to,
+            None => exc::error(cx, pc, am::BADARG),
+        };
+    };
+    op.dst().put(cx, made);
+    collect_after(cx, op.live(), op.dst().also());
+    op.next()
+}
+
+// The operands of `bs_get_integer`, `bs_get_float` and `bs_get_binary` are the same.
+const _: () = {
+    let get = Op::BsGetInteger.row();
+    let (float, binary) = (Op::BsGetFloat.row(), Op::BsGetBinary.row());
+    let mut i = 0;
+    while i < get.operands.len() {
+        assert!(get.operands[i].kind as u8 == float.operands[i].kind as u8);
+        assert!(get.operands[i].kind as u8 == binary.operands[i].kind as u8);
+        i += 1;
+    }
+};
+
+/// `n` bits have been matched as `t`.
+unsafe fn got(cx: &mut Cx, op: instr::BsGetInteger, c: Ctx, n: usize, t: Term) -> *const u64 {
+    c.set_pos(c.pos() + n);
+    op.dst().put(cx, t);
+    collect_after(cx, op.live(), op.dst().also());
+    op.next()
+}
+
+unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsGetInteger::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let size = op.size().value(cx);
+    let Some(n) = size_bits(size, op.unit()).filter(|&n| n <= c.left()) else {
+        return op.fail().to();
+    };
+    let flags = op.flags() as u64;
+    let signed = flags & SIGNED != 0;
+    match bits::get_integer(&mut cx.heap, c.base(), c.pos(), n, signed, little(flags)) {
+        Ok(t) => got(cx, op, c, n, t),
+        // A number too large for any doesn't match.
+        Err(_) => op.fail().to(),
+    }
+}
+unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsGetInteger::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let size = op.size().value(cx);
+    let Some(n) = size_bits(size, op.unit()).filter(|&n| n <= c.left()) else {
+        return op.fail().to();
+    };
+    match bits::get_float(c.base(), c.pos(), n, little(op.flags() as u64)) {
+        Some(f) => {
+            let t = cx.float(f);
+            got(cx, op, c, n, t)
+        }
+        None => op.fail().to(),
+    }
+}
+/// Bits of a binary that was matched: copied where a heap binary holds them (as in stock, so that a small part doesn't
+/// keep the whole), else by reference.
+unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
+    if n & 7 != 0 || n / 8 > layout::heap_bin_limit() {
+        return cx.sub_binary(orig, pos, n);
+    }
+    let (t, to) = cx.heap_bin(n / 8);
+    if let Some(b) = orig.as_bits() {
+        let at = b.bit_offset as usize + pos;
+        let part = layout::Bits {
+            base: b.base.add(at >> 3),
+            bit_offset: (at & 7) as u32,
+            bit_len: n,
+        };
+        match part.as_bytes() {
+            Some(s) => std::ptr::copy_nonoverlapping(s.as_ptr(), to, s.len()),
+            None => std::ptr::copy_nonoverlapping(part.shifted().as_ptr(), to, n / 8),
+        }
+    }
+    t
+}
+/// Bits of a part of what is left, where the size may be the atom `all`.
+unsafe fn part_bits(c: &Ctx, size: Term, unit: usize) -> Option<usize> {
+    if size == am::ALL {
+        return Some(c.left()).filter(|n| unit <= 1 || n % unit == 0);
+    }
+    size_bits(size, unit).filter(|&n| n <= c.left())
+}
+unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsGetInteger::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let size = op.size().value(cx);
+    let Some(n) = part_bits(&c, size, op.unit()) else {
+        return op.fail().to();
+    };
+    let t = extract(cx, c.original(), c.pos(), n);
+    got(cx, op, c, n, t)
+}
+unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsSkipBits::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let size = op.size().value(cx);
+    match part_bits(&c, size, op.unit()) {
+        Some(n) => {
+            c.set_pos(c.pos() + n);
+            op.next()
+        }
+        None => op.fail().to(),
+    }
+}
+unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsMatchString::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let (n, s) = (op.bits(), op.bytes());
+    if c.left() < n {
+        return op.fail().to();
+    }
+    let mut at = 0;
+    while at < n {
+        let k = (n - at).min(64);
+        if bits::read_bits(c.base(), c.pos() + at, k) != bits::read_bits(s, at, k) {
+            return op.fail().to();
+        }
+        at += k;
+    }
+    c.set_pos(c.pos() + n);
+    op.next()
+}
+/// The character at the position and its bits.
+unsafe fn utf(c: &Ctx, kind: usize, flags: u64) -> Option<(u32, usize)> {
+    let (base, pos, left) = (c.base(), c.pos(), c.left());
+    match kind {
+        8 => bits::get_utf8(base, pos, left),
+        16 => bits::get_utf16(base, pos, left, little(flags)),
+        _ => bits::get_utf32(base, pos, left, little(flags)).map(|v| (v, 32)),
+    }
+}
+unsafe fn get_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsGetUtf::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let (kind, flags) = (op.encoding(), op.flags() as u64);
+    match utf(&c, kind, flags) {
+        Some((v, n)) => {
+            c.set_pos(c.pos() + n);
+            op.dst().put(cx, Term::small(i64::from(v)));
+            op.next()
+        }
+        None => op.fail().to(),
+    }
+}
+unsafe fn skip_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsSkipUtf::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let (kind, flags) = (op.encoding(), op.flags() as u64);
+    match utf(&c, kind, flags) {
+        Some((_, n)) => {
+            c.set_pos(c.pos() + n);
+            op.next()
+        }
+        None => op.fail().to(),
+    }
+}
+unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsGetTail::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let t = extract(cx, c.original(), c.pos(), c.left());
+    op.dst().put(cx, t);
+    collect_after(cx, op.live(), op.dst().also());
+    op.next()
+}
+unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsSave::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let n = op.slot();
+    if n < c.slots() {
+        c.slot(n).write(c.pos() as u64);
+    }
+    op.next()
+}
+unsafe fn restore(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsRestore::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let n = op.slot();
+    if n < c.slots() {
+        c.set_pos(c.slot(n).read() as usize);
+    }
+    op.next()
+}
+/// The rest of the bit string that a match context stands for.
+pub fn rest_of_context(cx: &mut Cx, t: Term) -> Term {
+    // SAFETY: a match context, whose original is a bit string with these bits.
+    unsafe {
+        let c = Ctx::of(t);
+        extract(cx, c.original(), c.pos(), c.end() - c.pos())
+    }
+}
+
+/// The register gets the bit string from the start of the match on.
+unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsContextToBinary::at(pc);
+    let t = op.context().value(cx);
+    if t.is_match_context() {
+        let c = Ctx::of(t);
+        let start = if c.slots() > 0 {
+            c.slot(0).read() as usize
+        } else {
+            c.pos()
+        };
+        let t = extract(cx, c.original(), start, c.end() - start);
+        op.context().put(cx, t);
+    }
+    op.next()
+}
+
+unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsMatch::at(pc);
+    let c = Ctx::of(op.context().value(cx));
+    let (n, list) = (op.count(), op.commands());
+    let word = |k: usize| *list.add(k);
+    let e = cx.heap.stop;
+    let mut i = 0;
+    let mut pos = c.pos();
+    while i < n {
+        let left = c.end() - pos;
+        match word(i) {
+            cmd::ENSURE_AT_LEAST => {
+                let (bits, unit) = (word(i + 1) as usize, word(i + 2).max(1) as usize);
+                if left < bits || !(left - bits).is_multiple_of(unit) {
+                    return op.fail().to();
+                }
+                i += 3;
+            }
+            cmd::ENSURE_EXACTLY => {
+                if left as u64 != word(i + 1) {
+                    return op.fail().to();
+                }
+                i += 2;
+            }
+            cmd::INTEGER => {
+                let (flags, size, d) = (word(i + 2), word(i + 3) as usize, word(i + 4));
+                if size > left {
+                    return op.fail().to();
+                }
+                let signed = flags & SIGNED != 0;
+                match bits::get_integer(&mut cx.heap, c.base(), pos, size, signed, little(flags)) {
+                    Ok(t) => set_source(cx, e, d, t),
+                    Err(_) => return op.fail().to(),
+                }
+                pos += size;
+                i += 5;
+            }
+            cmd::BINARY => {
+                let (size, d) = (word(i + 3) as usize, word(i + 4));
+                if size > left {
+                    return op.fail().to();
+                }
+                let t = extract(cx, c.original(), pos, size);
+                set_source(cx, e, d, t);
+                pos += size;
+                i += 5;
+            }
+            cmd::SKIP => {
+                let size = word(i + 1) as usize;
+                if size > left {
+                    return op.fail().to();
+                }
+                pos += size;
+                i += 2;
+            }
+            cmd::GET_TAIL => {
+                let t = extract(cx, c.original(), pos, left);
+                set_source(cx, e, word(i + 3), t);
+                i += 4;
+            }
+            _ => {
+                let size = word(i + 1) as usize;
+                if size > left {
+                    return op.fail().to();
+                }
+                let want = Term::from_raw(word(i + 2));
+                let got = bits::get_integer(&mut cx.heap, c.base(), pos, size, false, false);
+                if !got.is_ok_and(|t| {
+                    arith::to_u64(t) == arith::to_u64(want) && t.is_small() == want.is_small()
+                }) {
+                    return op.fail().to();
+                }
+                pos += size;
+                i += 3;
+            }
+        }
+    }
+    c.set_pos(pos);
+    op.next()
+}

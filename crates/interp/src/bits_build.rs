@@ -1,0 +1,538 @@
+//! Handlers that build bit strings: `bs_create_bin`, and the sequences of ops of OTP 24 and before, whose place to
+//! write stands in `interp.build` between the ops of one sequence.
+
+use super::bits::little;
+use super::operands::{Label, source};
+use super::{collect_after, collect_for, exc, instr, slow_op};
+use crate::collect::Also;
+use crate::cx::Cx;
+use purlin_loader::lower::bits::{SIGNED, seg};
+use purlin_term::bits::{self, AppendError, BsWriter};
+use purlin_term::{Alloc, Term, am, arith, atom};
+
+slow_op! {
+    op_bs_create_bin => create;
+    op_bs_init => init;
+    op_bs_append => append;
+    op_bs_private_append => private_append;
+    op_bs_put_integer => put_integer;
+    op_bs_put_float => put_float;
+    op_bs_put_binary => put_binary;
+    op_bs_put_string => put_string;
+    op_bs_put_utf => put_utf;
+    op_bs_utf_size => utf_size;
+    op_bs_add => add;
+    op_bs_init_writable => init_writable;
+}
+
+/// Largest bit string, in bits.
+const MAX_BITS: usize = (i64::MAX as usize) >> 4;
+
+fn utf8_bits(c: u32) -> usize {
+    match c {
+        0..0x80 => 8,
+        0x80..0x800 => 16,
+        0x800..0x10000 => 24,
+        _ => 32,
+    }
+}
+fn utf16_bits(c: u32) -> usize {
+    if c < 0x10000 { 16 } else { 32 }
+}
+
+/// Why a segment can't be: the reason for `error_info` and the value it concerns.
+enum Bad {
+    Arg(&'static str, Term),
+    Limit(Term),
+}
+
+fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
+    match size.as_small() {
+        Some(n) if n >= 0 => (n as usize)
+            .checked_mul(unit as usize)
+            .filter(|&b| b <= MAX_BITS)
+            .ok_or(Bad::Limit(size)),
+        // A bignum that is not negative is a size that no memory holds.
+        None if size.as_big().is_some_and(|b| !b.0) => Err(Bad::Limit(size)),
+        _ => Err(Bad::Arg("size", size)),
+    }
+}
+
+/// Bits that a segment takes; checks all that the writing relies on but the range of floats.
+fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad> {
+    match kind {
+        seg::INTEGER => {
+            if !v.is_integer() {
+                return Err(Bad::Arg("type", v));
+            }
+            size_of(size, unit)
+        }
+        seg::FLOAT => {
+            let n = size_of(size, unit)?;
+            if !matches!(n, 16 | 32 | 64) {
+                Err(Bad::Arg("invalid", size))
+            } else if !v.is_number() {
+                Err(Bad::Arg("type", v))
+            } else {
+                Ok(n)
+            }
+        }
+        seg::BINARY | seg::APPEND | seg::PRIVATE_APPEND => {
+            let Some(b) = v.as_bits() else {
+                return Err(Bad::Arg("type", v));
+            };
+            if size == am::ALL {
+                return if unit > 1 && !(b.bit_len as u64).is_multiple_of(unit) {
+                    Err(Bad::Arg("unit", v))
+                } else {
+                    Ok(b.bit_len)
+                };
+            }
+            let n = size_of(size, unit)?;
+            if n <= b.bit_len {
+                Ok(n)
+            } else {
+                Err(Bad::Arg("short", v))
+            }
+        }
+        _ => {
+            let Some(c) = bits::code_point(v) else {
+                return Err(Bad::Arg("type", v));
+            };
+            Ok(match kind {
+                seg::UTF8 => utf8_bits(c),
+                seg::UTF16 => utf16_bits(c),
+                _ => 32,
+            })
+        }
+    }
+}
+
+fn kind_name(kind: u64) -> &'static str {
+    match kind {
+        seg::INTEGER => "integer",
+        seg::FLOAT => "float",
+        seg::UTF8 => "utf8",
+        seg::UTF16 => "utf16",
+        seg::UTF32 => "utf32",
+        _ => "binary",
+    }
+}
+
+unsafe fn create_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    label: Label,
+    number: usize,
+    kind: u64,
+    bad: Bad,
+) -> *const u64 {
+    if let Some(to) = label.given() {
+        return to;
+    }
+    let (value, reason, about) = match bad {
+        Bad::Limit(size) => (am::SYSTEM_LIMIT, "size", size),
+        Bad::Arg(why, t) => (am::BADARG, why, t),
+    };
+    let cause = cx.tuple(&[
+        Term::small(number as i64),
+        atom::intern(kind_name(kind)),
+        atom::intern(reason),
+        about,
+    ]);
+    let fail = cx.error(value);
+    exc::raise(cx, pc, fail, exc::First::Construct(cause))
+}
+
+/// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
+/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character.
+/// `list`: `n` words, five per segment.
+unsafe fn first_failure(
+    cx: *mut Cx,
+    e: *mut Term,
+    list: *const u64,
+    n: usize,
+) -> Option<(usize, Bad)> {
+    for k in (0..n).step_by(5) {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY | seg::UTF32) {
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        if kind == seg::UTF32 {
+            if bits::code_point(v).is_none() {
+                return Some((k, Bad::Arg("type", v)));
+            }
+            continue;
+        }
+        let size = source(cx, e, *list.add(k + 4));
+        if size == am::ALL {
+            if v.as_bits().is_none() {
+                return Some((k, Bad::Arg("type", v)));
+            }
+            continue;
+        }
+        if let Err(bad) = size_of(size, unit) {
+            return Some((k, bad));
+        }
+    }
+    for k in (0..n).step_by(5) {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if kind != seg::STRING {
+            let v = source(cx, e, *list.add(k + 3));
+            let size = source(cx, e, *list.add(k + 4));
+            if let Err(bad) = segment_bits(kind, unit, v, size) {
+                return Some((k, bad));
+            }
+        }
+    }
+    None
+}
+
+unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsCreateBin::at(pc);
+    let to = op.fail();
+    let (n, list) = (op.count(), op.segments());
+    let e = cx.heap.stop;
+    let number = |k: usize| (*list.add(k + 2) >> 32) as usize;
+    // First the sizes: nothing is made before all segments are known to fit.
+    let mut total = 0usize;
+    let mut appends = false;
+    // All sizes are kept as they were reckoned: what is appended to may be an operand again, and has grown by then.
+    let mut sizes = [0usize; 16];
+    let mut more_sizes: Vec<usize> = Vec::new();
+    for (i, k) in (0..n).step_by(5).enumerate() {
+        let (kind, unit) = (*list.add(k), *list.add(k + 1));
+        if kind == seg::STRING {
+            total += *list.add(k + 4) as usize * 8;
+            if i >= sizes.len() {
+                more_sizes.push(0);
+            }
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        let size = source(cx, e, *list.add(k + 4));
+        let bits = if kind == seg::INTEGER && v.is_small() && size.is_small() && unit <= 256 {
+            // By far the most frequent case.
+            match size.small_value() {
+                s @ 0..=0xFFFF => Ok(s as usize * unit as usize),
+                _ => size_of(size, unit),
+            }
+        } else {
+            segment_bits(kind, unit, v, size)
+        };
+        if let Ok(b) = bits {
+            match sizes.get_mut(i) {
+                Some(s) => *s = b,
+                None => more_sizes.push(b),
+            }
+        }
+        match bits {
+            Ok(_) if i == 0 && matches!(kind, seg::APPEND | seg::PRIVATE_APPEND) => appends = true,
+            Ok(b) => total += b,
+            Err(bad) => {
+                let (k, bad) = first_failure(cx, e, list, n).unwrap_or((k, bad));
+                return create_failed(cx, pc, to, number(k), *list.add(k), bad);
+            }
+        }
+        if total > MAX_BITS {
+            return create_failed(cx, pc, to, number(k), kind, Bad::Limit(size));
+        }
+    }
+    let (term, dst, mut pos) = if appends {
+        let bin = source(cx, e, *list.add(3));
+        let unit = *list.add(1) as usize;
+        let made = if *list == seg::APPEND {
+            bits::append(&mut cx.heap, bin, total, unit)
+        } else {
+            bits::private_append(&mut cx.heap, bin, total, unit)
+        };
+        match made {
+            Ok(m) => {
+                let whole = |t: Term| t.as_bits().map(|b| (b.base, b.bit_len));
+                if let Some((base, len)) = whole(bin)
+                    && whole(m.0).is_some_and(|(b, _)| b != base)
+                {
+                    cx.reds -= (len / MOVED_BITS_PER_REDUCTION) as i64;
+                }
+                m
+            }
+            Err(AppendError::Size) => {
+                let size = source(cx, e, *list.add(4));
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit(size));
+            }
+            Err(AppendError::Unit) => {
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("unit", bin));
+            }
+            Err(AppendError::Type) => {
+                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("type", bin));
+            }
+        }
+    } else {
+        let t = BsWriter::new(&mut cx.heap, total).term;
+        (
+            t,
+            t.as_bits()
+                .map_or(std::ptr::null_mut(), |b| b.base as *mut u8),
+            0,
+        )
+    };
+    for (i, k) in (0..n).step_by(5).enumerate() {
+        if appends && i == 0 {
+            continue;
+        }
+        let kind = *list.add(k);
+        let flags = *list.add(k + 2) & 0xFFFF_FFFF;
+        if kind == seg::STRING {
+            let bits = *list.add(k + 4) as usize * 8;
+            bits::copy_bits(*list.add(k + 3) as *const u8, 0, dst, pos, bits);
+            pos += bits;
+            continue;
+        }
+        let v = source(cx, e, *list.add(k + 3));
+        let b = match sizes.get(i) {
+            Some(&b) => b,
+            None => more_sizes[i - sizes.len()],
+        };
+        if kind == seg::INTEGER && flags & !SIGNED == 0 && v.is_small() && put_small(dst, pos, b, v)
+        {
+            pos += b;
+            continue;
+        }
+        if !write(dst, pos, b, kind, flags, v) {
+            return create_failed(cx, pc, to, number(k), kind, Bad::Arg("no_float", v));
+        }
+        pos += b;
+    }
+    // What is copied costs time.
+    cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
+    op.dst().put(cx, term);
+    collect_for(cx, op.heap(), op.live(), op.dst().also());
+    op.next()
+}
+
+/// Bits that are written at the price of one reduction, as in stock.
+const COPIED_BITS_PER_REDUCTION: usize = 8 * 1024;
+
+/// The same of a binary that is moved to where there is room behind it.
+const MOVED_BITS_PER_REDUCTION: usize = 4 * COPIED_BITS_PER_REDUCTION;
+
+/// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
+#[inline(always)]
+unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
+    if (pos | n) & 7 != 0 {
+        return false;
+    }
+    let p = dst.add(pos >> 3);
+    let v = v.small_value();
+    match n {
+        8 => p.write(v as u8),
+        16 => (p as *mut [u8; 2]).write((v as u16).to_be_bytes()),
+        32 => (p as *mut [u8; 4]).write((v as u32).to_be_bytes()),
+        64 => (p as *mut [u8; 8]).write(v.to_be_bytes()),
+        _ => return false,
+    }
+    true
+}
+
+/// Writes one segment of `n` bits, whose value has been checked.
+unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Term) -> bool {
+    match kind {
+        seg::INTEGER => bits::put_integer(dst, pos, n, v, little(flags)),
+        seg::FLOAT => bits::put_float(dst, pos, n, v, little(flags)),
+        seg::UTF8 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf8(dst, pos, c);
+            true
+        }),
+        seg::UTF16 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf16(dst, pos, c, little(flags));
+            true
+        }),
+        seg::UTF32 => bits::code_point(v).is_some_and(|c| {
+            bits::put_utf32(dst, pos, c, little(flags));
+            true
+        }),
+        _ => v.as_bits().is_some_and(|b| {
+            bits::copy_bits(b.base, b.bit_offset as usize, dst, pos, n);
+            true
+        }),
+    }
+}
+
+// The ops of OTP 24 and before.
+
+unsafe fn failed(cx: &mut Cx, pc: *const u64, label: Label, value: Term) -> *const u64 {
+    match label.given() {
+        Some(to) => to,
+        None => exc::error(cx, pc, value),
+    }
+}
+fn value_of(bad: Bad) -> Term {
+    match bad {
+        Bad::Limit(_) => am::SYSTEM_LIMIT,
+        Bad::Arg(..) => am::BADARG,
+    }
+}
+
+unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsInit::at(pc);
+    let to = op.fail();
+    let size = op.size().value(cx);
+    let unit = op.unit() as u64;
+    let n = match size_of(size, unit) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    let t = BsWriter::new(&mut cx.heap, n).term;
+    let base = t
+        .as_bits()
+        .map_or(std::ptr::null_mut(), |b| b.base as *mut u8);
+    // The bytes are written by the ops that follow; a collection here must find whole words, and moves heap bytes.
+    std::ptr::write_bytes(base, 0, n.div_ceil(8));
+    op.dst().put(cx, t);
+    collect_for(cx, op.heap(), op.live(), op.dst().also());
+    // It may have been moved.
+    let t = op.dst().value(cx);
+    let base = t
+        .as_bits()
+        .map_or(std::ptr::null_mut(), |b| b.base as *mut u8);
+    cx.interp.build = (base, 0, n);
+    op.next()
+}
+unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsAppend::at(pc);
+    let to = op.fail();
+    let size = op.size().value(cx);
+    let unit = op.unit();
+    let bin = op.binary().value(cx);
+    // The size is in bits already.
+    let n = match size_of(size, 1) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    match bits::append(&mut cx.heap, bin, n, unit) {
+        Ok((t, dst, pos)) => {
+            op.dst().put(cx, t);
+            cx.interp.build = (dst, pos, pos + n);
+            collect_for(cx, op.heap(), op.live(), op.dst().also());
+            op.next()
+        }
+        Err(AppendError::Size) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(_) => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsPrivateAppend::at(pc);
+    let to = op.fail();
+    let size = op.size().value(cx);
+    let unit = op.unit();
+    let bin = op.binary().value(cx);
+    // The unit is that of the size; the binary has been built from whole segments.
+    let n = match size_of(size, unit as u64) {
+        Ok(n) => n,
+        Err(b) => return failed(cx, pc, to, value_of(b)),
+    };
+    match bits::private_append(&mut cx.heap, bin, n, 1) {
+        Ok((t, dst, pos)) => {
+            op.dst().put(cx, t);
+            cx.interp.build = (dst, pos, pos + n);
+            op.next()
+        }
+        Err(AppendError::Size) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(_) => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
+    // The operands of the ops that put are the same.
+    let op = instr::BsPutInteger::at(pc);
+    let to = op.fail();
+    let size = op.size().value(cx);
+    let (unit, flags) = (op.unit() as u64, op.flags() as u64);
+    let v = op.value().value(cx);
+    let (dst, pos, end) = cx.interp.build;
+    match segment_bits(kind, unit, v, size) {
+        Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
+            cx.interp.build.1 = pos + n;
+            op.next()
+        }
+        Err(Bad::Limit(_)) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        _ => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn put_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::INTEGER)
+}
+unsafe fn put_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::FLOAT)
+}
+unsafe fn put_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put(cx, pc, seg::BINARY)
+}
+unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsPutString::at(pc);
+    let (n, s) = (op.count() * 8, op.bytes());
+    let (dst, pos, end) = cx.interp.build;
+    if n > end - pos {
+        return exc::error(cx, pc, am::BADARG);
+    }
+    bits::copy_bits(s, 0, dst, pos, n);
+    cx.interp.build.1 = pos + n;
+    op.next()
+}
+unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsPutUtf::at(pc);
+    let to = op.fail();
+    let kind = match op.encoding() {
+        8 => seg::UTF8,
+        16 => seg::UTF16,
+        _ => seg::UTF32,
+    };
+    let flags = op.flags() as u64;
+    let v = op.value().value(cx);
+    let (dst, pos, end) = cx.interp.build;
+    match segment_bits(kind, 1, v, v) {
+        Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
+            cx.interp.build.1 = pos + n;
+            op.next()
+        }
+        _ => failed(cx, pc, to, am::BADARG),
+    }
+}
+unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsUtfSize::at(pc);
+    let kind = op.encoding();
+    let v = op.value().value(cx);
+    // What is no character fails where it is put, after all sizes.
+    let n = match bits::code_point(v) {
+        Some(c) if kind == 8 => utf8_bits(c),
+        Some(c) => utf16_bits(c),
+        None => 32,
+    };
+    op.dst().put(cx, Term::small(n as i64 / 8));
+    op.next()
+}
+unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::BsAdd::at(pc);
+    let to = op.fail();
+    let (a, b) = (op.a().value(cx), op.b().value(cx));
+    let unit = op.unit() as u64;
+    let sum = size_of(a, 1).and_then(|x| size_of(b, unit).map(|y| x + y));
+    match sum {
+        Ok(n) if n <= MAX_BITS => {
+            let t = cx.uint(n as u64);
+            op.dst().put(cx, t);
+            op.next()
+        }
+        Ok(_) => failed(cx, pc, to, am::SYSTEM_LIMIT),
+        Err(b) => failed(cx, pc, to, value_of(b)),
+    }
+}
+unsafe fn init_writable(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let n = arith::to_u64(cx.x[0])
+        .filter(|&n| n < 1 << 40)
+        .unwrap_or(1024);
+    let t = bits::init_writable(&mut cx.heap, n as usize);
+    cx.x[0] = t;
+    collect_after(cx, 1, Also::NONE);
+    instr::BsInitWritable::at(pc).next()
+}

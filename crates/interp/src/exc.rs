@@ -1,0 +1,474 @@
+//! Exceptions: raising, finding the handler, stack traces.
+//!
+//! While an exception is handled its trace is raw: a tuple
+//! `{Class, Kind, First, Info, Addresses}`, where `Addresses` is a block of code addresses under a bignum's header (so
+//! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
+//! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
+//! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
+//! the arguments to show in it; 5: as 1, without a place.
+
+use super::Exit;
+use super::instr;
+use crate::code;
+use crate::code::breakpoint::{self, TIME_WORDS, frame_words, kind};
+use crate::collect::Also;
+use crate::cx::{Class, Cx, Fail};
+use crate::events::sink;
+use purlin_native::modules;
+use purlin_term::word::{Subtag, header};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use smallvec::{SmallVec, smallvec};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What goes first in the stack trace.
+pub enum First<'a> {
+    /// The place of the instruction.
+    None,
+    /// The place of the instruction, a call, and the address that it would have returned to: as stock has it.
+    Call(*const u64),
+    /// That native with those arguments, before the place of the instruction; or before who called what the instruction
+    /// stands for, if the instruction is null and the native one that only raises.
+    Native(Term, Term, &'a [Term]),
+    /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
+    Construct(Term),
+    /// That function with those arguments, at the place of the instruction.
+    Function(Term, Term, &'a [Term]),
+    /// The same, of a native library: it has no place.
+    Library(Term, Term, &'a [Term]),
+}
+
+/// Most entries of a stack trace (`backtrace_depth`).
+pub static DEPTH: AtomicUsize = AtomicUsize::new(8);
+
+/// Most entries of a stack trace: where it starts is told even if the flag is 0.
+pub fn depth() -> usize {
+    DEPTH.load(Ordering::Relaxed).max(1)
+}
+
+/// The module that formats errors of natives of `m`.
+fn format_module(m: Term) -> Option<Term> {
+    modules::of(m)?.errors.map(atom::intern)
+}
+
+/// Raises `fail` at the instruction `pc`: the next instruction, or null if nobody catches it and the process ends.
+///
+/// # Safety
+/// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
+#[inline(never)]
+pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
+    match fail {
+        Fail::Raised => {}
+        Fail::Exited => {
+            #[cfg(debug_assertions)]
+            {
+                cx.interp.raised = true;
+            }
+            cx.interp.exit = Exit::Exited;
+            return std::ptr::null();
+        }
+        f => {
+            let value = match f {
+                Fail::Badarg => am::BADARG,
+                Fail::Badarith => am::BADARITH,
+                Fail::SystemLimit => am::SYSTEM_LIMIT,
+                Fail::Undef => am::UNDEF,
+                _ => am::NOTSUP,
+            };
+            let _ = cx.error(value);
+        }
+    }
+    let trace = if cx.exc.trace != Term::NON_VALUE {
+        let given = cx.exc.trace;
+        let block = address_block(cx, &[0]);
+        let class = cx.exc.class.atom();
+        cx.tuple(&[class, Term::small(3), given, NIL, block])
+    } else {
+        raw_trace(cx, pc, first, fail != Fail::Undef)
+    };
+    throw(cx, trace)
+}
+
+/// The trace of an exception raised at `pc`; `info`: natives that have one show `error_info`.
+unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Term {
+    let class = cx.exc.class.atom();
+    let native = match first {
+        First::Native(m, f, args) => Some((m, f, args.len())),
+        _ => None,
+    };
+    let (kind, head, extra) = match first {
+        First::None | First::Call(_) => (0, NIL, NIL),
+        First::Construct(cause) => {
+            let fm = atom::intern("erl_erts_errors");
+            let f = atom::intern("format_bs_fail");
+            let map = cx.flatmap(&[am::CAUSE, am::FUNCTION, am::MODULE], &[cause, f, fm]);
+            let pair = cx.tuple(&[am::ERROR_INFO, map]);
+            (0, NIL, cx.list(&[pair]))
+        }
+        First::Function(m, f, args) => {
+            let a = cx.list(args);
+            (1, cx.tuple(&[m, f, a]), NIL)
+        }
+        First::Library(m, f, args) => {
+            let a = match cx.exc.class {
+                Class::Error => cx.list(args),
+                _ => Term::small(args.len() as i64),
+            };
+            (5, cx.tuple(&[m, f, a]), NIL)
+        }
+        First::Native(m, f, args) if raises(m, f, args.len()) => {
+            let extra = if cx.exc.error_info {
+                let map = cx.exc.cause;
+                let pair = cx.tuple(&[am::ERROR_INFO, map]);
+                cx.list(&[pair])
+            } else {
+                NIL
+            };
+            match cx.exc.args {
+                Term::NON_VALUE => (0, NIL, extra),
+                a => (4, a, extra),
+            }
+        }
+        First::Native(m, f, args) => {
+            let a = if cx.exc.args != Term::NON_VALUE {
+                cx.exc.args
+            } else {
+                cx.list(args)
+            };
+            let error = cx.exc.class == Class::Error;
+            let extra = match format_module(m).filter(|_| error && info) {
+                None => NIL,
+                Some(fm) => {
+                    let map = if cx.exc.cause == Term::NON_VALUE {
+                        cx.flatmap(&[am::MODULE], &[fm])
+                    } else {
+                        let cause = cx.exc.cause;
+                        cx.flatmap(&[am::CAUSE, am::MODULE], &[cause, fm])
+                    };
+                    let pair = cx.tuple(&[am::ERROR_INFO, map]);
+                    cx.list(&[pair])
+                }
+            };
+            let a = if error {
+                a
+            } else {
+                Term::small(args.len() as i64)
+            };
+            (2, cx.tuple(&[m, f, a]), extra)
+        }
+    };
+    let mut depth = depth();
+    if native.is_some_and(|(m, f, arity)| raises(m, f, arity)) {
+        // The stub that it was applied by is no place to show.
+        depth += 1;
+    }
+    let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
+    if let First::Native(m, f, args) = first
+        && pc.is_null()
+        && raises(m, f, args.len())
+    {
+        // What called it is the first that the stack tells.
+        pcs.clear();
+    }
+    if let First::Call(back) = first
+        && depth > 1
+    {
+        pcs.push(back as u64);
+    }
+    let mut p = cx.heap.stop;
+    while p < cx.heap.hend && pcs.len() < depth {
+        let w = (*p).raw();
+        // Calls from one place are told once. So is the place that a native was called from, where it returns to; but not an
+        // instruction that fails right behind a call of the same function: its frame says nothing, the one below says this
+        // place.
+        let told = pcs.last() == Some(&w)
+            && (pcs.len() > 1 || p == cx.heap.stop || native.is_some_and(is_called));
+        if w & 3 == 0 && w != 0 && frame_words(w).is_none() && !told {
+            pcs.push(w);
+        }
+        p = p.add(1);
+    }
+    let block = address_block(cx, &pcs);
+    cx.tuple(&[class, Term::small(kind), head, extra, block])
+}
+
+unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
+    let block = cx.heap.alloc(1 + pcs.len());
+    (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
+    for (i, &a) in pcs.iter().enumerate() {
+        (block as *mut u64).add(1 + i).write(a);
+    }
+    Term::boxed_at(block)
+}
+
+/// Whether that is a native which code calls, and no instruction.
+fn is_called((m, f, arity): (Term, Term, usize)) -> bool {
+    code::native(m, f, arity as u32).is_some_and(|n| n.1.kind != crate::bif::Kind::Guard)
+}
+
+/// Whether a native only raises what it was told to: then the trace starts where it was called.
+pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
+    // Each call by name asks; all of them are of one module.
+    m == am::ERLANG && code::native(m, f, arity as u32).is_some_and(|n| n.1.traits.raises)
+}
+
+/// Parts of a raw trace.
+fn raw_parts(t: Term) -> Option<(&'static [Term], &'static [u64])> {
+    let e = t.as_tuple().filter(|e| e.len() == 5)?;
+    let (_, pcs) = e[4].as_big()?;
+    (e[0].is_atom() && e[1].is_small()).then_some((e, pcs))
+}
+
+/// The list form of a raw trace; anything else as it is.
+pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
+    let Some((parts, pcs)) = raw_parts(trace) else {
+        return trace;
+    };
+    let kind = parts[1].small_value();
+    if kind == 3 {
+        return parts[2];
+    }
+    let mut entries = Vec::new();
+    let depth = depth();
+    if kind == 2
+        && let Some(&[m, f, a]) = parts[2].as_tuple()
+    {
+        let e = cx.tuple(&[m, f, a, parts[3]]);
+        entries.push(e);
+    }
+    // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
+    // caller's. Those of `apply/2` and `apply/3` are.
+    let stubs = code::stubs();
+    let applies = [
+        (stubs.apply_fun.as_ptr(), 2),
+        (stubs.reapply_fun.as_ptr(), 2),
+        (stubs.apply.as_ptr(), 3),
+    ];
+    let apply = |pc: u64| applies.iter().find(|a| a.0 as u64 == pc).map(|a| a.1);
+    for (i, &pc) in pcs.iter().enumerate() {
+        if entries.len() >= depth {
+            break;
+        }
+        // A return address belongs to the call before it.
+        let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
+        let first = (i == 0 && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
+        let first = first.flatten();
+        let extra = match (entries.is_empty(), kind) {
+            (true, 0 | 4) => parts[3],
+            _ => NIL,
+        };
+        let line = place.as_ref().and_then(|p| p.line.as_ref());
+        let location = match line.filter(|_| first.is_none() || kind == 1) {
+            None => extra,
+            Some((file, line)) => {
+                let s = cx.string(file);
+                let f = cx.tuple(&[am::FILE, s]);
+                let l = cx.tuple(&[am::LINE, Term::small(i64::from(*line))]);
+                cx.list_tail(&[f, l], extra)
+            }
+        };
+        let e = match (first, place) {
+            (Some(&[m, f, a]), _) => cx.tuple(&[m, f, a, location]),
+            (_, Some(p)) => {
+                let args = match (entries.is_empty(), kind) {
+                    (true, 4) => parts[2],
+                    _ => Term::small(i64::from(p.arity)),
+                };
+                cx.tuple(&[p.module, p.function, args, location])
+            }
+            _ => match apply(pc) {
+                Some(arity) => cx.tuple(&[am::ERLANG, am::APPLY, Term::small(arity), extra]),
+                None => continue,
+            },
+        };
+        entries.push(e);
+    }
+    if entries.is_empty() && depth == 1 && !cx.proc.is_null() {
+        // Not even the place of the failure: what the process began with is told for it.
+        // SAFETY: exports are never freed.
+        if let Some(x) = unsafe { cx.process().initial_call.as_ref() } {
+            let arity = Term::small(i64::from(x.arity));
+            let e = cx.tuple(&[x.module, x.function, arity, parts[3]]);
+            entries.push(e);
+        }
+    }
+    cx.list(&entries)
+}
+
+/// Whether anything on the stack catches exceptions.
+unsafe fn is_caught(cx: &Cx) -> bool {
+    let mut p = cx.heap.stop;
+    while p < cx.heap.hend {
+        if let Some(words) = frame_words((*p).raw()) {
+            p = p.add(words);
+            continue;
+        }
+        if (*p).is_catch() {
+            return true;
+        }
+        p = p.add(1);
+    }
+    false
+}
+
+/// Goes to the innermost handler with the exception in the context.
+unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
+    #[cfg(debug_assertions)]
+    {
+        cx.interp.raised = true;
+    }
+    let mut trace = trace;
+    if cx.exc.class == Class::Throw && breakpoint::any() && !is_caught(cx) {
+        // Those who are told of the exceptions that end calls hear of what the process ends by.
+        let st = build_trace(cx, trace);
+        let v = cx.tuple(&[am::NOCATCH, cx.exc.value]);
+        cx.exc.class = Class::Error;
+        cx.exc.value = v;
+        let block = address_block(cx, &[0]);
+        trace = cx.tuple(&[am::ERROR, Term::small(3), st, NIL, block]);
+    }
+    let mut p = cx.heap.stop;
+    let mut frame = p;
+    // Where the frame that is searched goes on, if the call from it is one whose end is to be told.
+    let mut back: Option<u64> = None;
+    let mut tells = false;
+    while p < cx.heap.hend {
+        let w = *p;
+        if w.is_header() {
+            frame = p;
+            let traced = frame_words(w.raw());
+            if traced == Some(TIME_WORDS) {
+                sink().measured(cx, *p.add(1));
+                p = p.add(TIME_WORDS);
+                continue;
+            }
+            if let Some(words) = traced {
+                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
+                if told[3] == Term::small(kind::RETURN_TO) {
+                    tells = true;
+                } else {
+                    let (class, value) = (cx.exc.class.atom(), cx.exc.value);
+                    sink().returned(cx, told, Some(class), value);
+                }
+                p = p.add(words);
+                continue;
+            }
+            back = std::mem::take(&mut tells).then_some(w.raw());
+        } else if w.is_catch() {
+            if let Some(to) = back {
+                sink().returned_to(cx, to as *const u64);
+            }
+            cx.heap.stop = frame;
+            (frame as *mut u64).write(0);
+            cx.x[0] = Term::NON_VALUE;
+            cx.x[1] = cx.exc.class.atom();
+            cx.x[2] = cx.exc.value;
+            cx.x[3] = trace;
+            return w.catch_addr() as *const u64;
+        }
+        p = p.add(1);
+    }
+    let value = cx.exc.value;
+    cx.interp.crashed = cx.exc.class != Class::Exit;
+    cx.interp.reason = match cx.exc.class {
+        Class::Exit => value,
+        Class::Error => {
+            let st = build_trace(cx, trace);
+            cx.tuple(&[value, st])
+        }
+        Class::Throw => {
+            let st = build_trace(cx, trace);
+            let v = cx.tuple(&[am::NOCATCH, value]);
+            cx.tuple(&[v, st])
+        }
+    };
+    cx.interp.exit = Exit::Exited;
+    std::ptr::null()
+}
+
+/// Raises `error:value` at `pc`.
+pub unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u64 {
+    let fail = cx.error(value);
+    raise(cx, pc, fail, First::None)
+}
+
+// The ops. All take (context, instruction) and give the next instruction.
+
+macro_rules! tagged {
+    ($($name:ident = $op:ident, $tag:expr;)*) => {$(
+        pub(super) unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
+            let v = instr::$op::at(pc).value().value(cx);
+            let fail = cx.error2($tag, v);
+            raise(cx, pc, fail, First::None)
+        }
+    )*};
+}
+tagged! {
+    badmatch = Badmatch, am::BADMATCH;
+    case_end = CaseEnd, am::CASE_CLAUSE;
+    try_case_end = TryCaseEnd, am::TRY_CLAUSE;
+    badrecord = Badrecord, am::BADRECORD;
+}
+pub(super) unsafe fn if_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    error(cx, pc, am::IF_CLAUSE)
+}
+fn class_of(t: Term) -> Option<Class> {
+    [Class::Error, Class::Exit, Class::Throw]
+        .into_iter()
+        .find(|c| c.atom() == t)
+}
+/// Raises again with a trace that was caught.
+pub(super) unsafe fn raise_again(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::Raise::at(pc);
+    let (trace, value) = (op.trace().value(cx), op.value().value(cx));
+    let class = raw_parts(trace)
+        .and_then(|p| class_of(p.0[0]))
+        .unwrap_or(Class::Error);
+    let _ = cx.error(value);
+    cx.exc.class = class;
+    throw(cx, trace)
+}
+pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    match class_of(cx.x[0]) {
+        Some(class) => {
+            let (value, trace) = (cx.x[1], cx.x[2]);
+            let _ = cx.error(value);
+            cx.exc.class = class;
+            // The class may have been changed by the program: the trace says it to those who raise again.
+            let trace = match raw_parts(trace) {
+                // What a function without a fitting clause tells of its place is lost, as in stock.
+                Some((p, _)) if p[0] != class.atom() || p[1] == Term::small(1) => {
+                    let kind = match p[1].small_value() {
+                        1 => Term::small(5),
+                        _ => p[1],
+                    };
+                    cx.tuple(&[class.atom(), kind, p[2], p[3], p[4]])
+                }
+                _ => trace,
+            };
+            throw(cx, trace)
+        }
+        None => {
+            cx.x[0] = am::BADARG;
+            instr::RawRaise::at(pc).next()
+        }
+    }
+}
+pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    cx.x[0] = build_trace(cx, cx.x[0]);
+    super::collect_after(cx, 1, Also::NONE);
+    instr::BuildStacktrace::at(pc).next()
+}
+/// The value of a `catch` whose exception stands in x1 to x3.
+pub(super) unsafe fn catch_value(cx: &mut Cx) {
+    let (class, value, trace) = (cx.x[1], cx.x[2], cx.x[3]);
+    cx.x[0] = if class == am::THROW {
+        value
+    } else if class == am::ERROR {
+        let st = build_trace(cx, trace);
+        let v = cx.tuple(&[value, st]);
+        cx.tuple(&[am::EXIT_UC, v])
+    } else {
+        cx.tuple(&[am::EXIT_UC, value])
+    };
+    super::collect_after(cx, 1, Also::NONE);
+}

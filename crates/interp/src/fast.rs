@@ -1,0 +1,785 @@
+//! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
+
+use super::call::{call_to, used_up};
+use super::operands::{Dst, Src, set_source, source};
+use super::{Exit, collect, go, instr};
+use crate::cx::Cx;
+use purlin_term::prefetch::prefetch;
+use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
+use purlin_term::{NIL, Term, am, arith, compare};
+use std::cmp::Ordering;
+
+/// Defines the handler of an op of the table; inside, `op` is the instruction.
+macro_rules! op {
+    ($name:ident = $op:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block) => {
+        #[allow(unused_mut, unused_variables)]
+        pub unsafe fn $name $(<$($g: $b),*>)? (
+            $cx: *mut Cx, $pc: *const u64, mut $e: *mut Term, mut $hp: *mut Term, mut $reds: i64,
+        ) -> Exit {
+            let $i = instr::$op $(::<$($g),*>)? ::at($pc);
+            $body
+        }
+    };
+}
+
+#[inline(always)]
+unsafe fn bytes(p: *mut Term, n: usize) -> *mut Term {
+    (p as *mut u8).add(n) as *mut Term
+}
+
+op!(op_move = Move<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, op.src().get(cx, e));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_swap = Swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, op) {
+    let a = op.a().get(cx, e);
+    let b = op.b().get(cx, e);
+    op.a().set(cx, e, b);
+    op.b().set(cx, e, a);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_init_y = InitY<D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, NIL);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
+    let n = op.count();
+    let list = op.ys();
+    for i in 0..n {
+        set_source(cx, e, *list.add(i), NIL);
+    }
+    go!(cx, list.add(n), e, hp, reds)
+});
+
+/// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
+#[inline(always)]
+unsafe fn fetch_next(hd: Term, tl: Term) {
+    if hd.is_boxed() && tl.is_list_ptr() {
+        prefetch((*tl.ptr()).ptr());
+    }
+}
+
+/// Makes room by a collection, and runs the instruction again. `what`: words needed, and in the upper half the
+/// registers that are live.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn make_room(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+    what: u64,
+) -> Exit {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds;
+    collect(cx, what as u32 as usize, (what >> 32) as usize);
+    if crate::code::breakpoint::is_breakpoint(pc) {
+        // The instruction at the entry of a traced function, whose call has been told already.
+        let h = super::HANDLERS[crate::code::breakpoint::breakpoints().original(pc) as usize];
+        return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    }
+    go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+}
+
+macro_rules! room {
+    ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
+        let need: usize = $need;
+        if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
+            let what = need as u64 | ($live as u64) << 32;
+            return make_room($cx, $pc, $e, $hp, $reds, what);
+        }
+    };
+}
+
+op!(op_allocate = Allocate(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n, op.live());
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_allocate_zero = AllocateZero(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n, op.live());
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    for i in 1..n {
+        e.add(i).write(NIL);
+    }
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_allocate_heap = AllocateHeap(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n + op.heap(), op.live());
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_allocate_heap_zero = AllocateHeapZero(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n + op.heap(), op.live());
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    for i in 1..n {
+        e.add(i).write(NIL);
+    }
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_test_heap = TestHeap(cx, pc, e, hp, reds, op) {
+    room!(cx, pc, e, hp, reds, op.heap(), op.live());
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_deallocate = Deallocate(cx, pc, e, hp, reds, op) {
+    go!(cx, op.next(), e.add(op.frame() + 1), hp, reds)
+});
+op!(op_trim = Trim(cx, pc, e, hp, reds, op) {
+    e = e.add(op.n());
+    (e as *mut u64).write(0);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_return = Return(cx, pc, e, hp, reds, op) {
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_deallocate_return = DeallocateReturn(cx, pc, e, hp, reds, op) {
+    e = e.add(op.frame() + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_return = MoveReturn<S: Src>(cx, pc, e, hp, reds, op) {
+    (*cx).x[0] = op.src().get(cx, e);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_deallocate = MoveDeallocate<S: Src>(cx, pc, e, hp, reds, op) {
+    (*cx).x[0] = op.src().get(cx, e);
+    go!(cx, op.next(), e.add(op.frame() + 1), hp, reds)
+});
+op!(op_move_deallocate_return = MoveDeallocateReturn<S: Src>(cx, pc, e, hp, reds, op) {
+    (*cx).x[0] = op.src().get(cx, e);
+    e = e.add(op.frame() + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp, reds)
+});
+op!(op_move_jump = MoveJump<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, op.src().get(cx, e));
+    go!(cx, op.to().to(), e, hp, reds)
+});
+op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n, op.live());
+    let t = op.src().get(cx, e);
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    op.dst().set(cx, e, t);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_allocate_get_list = AllocateGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n, op.live());
+    let p = op.src().get(cx, e).ptr();
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
+    op.hd().set(cx, e, hd);
+    op.tl().set(cx, e, tl);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_move2 = Move2<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, op.src().get(cx, e));
+    op.dst2().set(cx, e, op.src2().get(cx, e));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, op.src().get(cx, e));
+    op.dst2().set(cx, e, op.src2().get(cx, e));
+    op.dst3().set(cx, e, op.src3().get(cx, e));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_jump = Jump(cx, pc, e, hp, reds, op) {
+    go!(cx, op.to().to(), e, hp, reds)
+});
+
+// Lists and tuples.
+
+op!(op_get_list = GetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
+    let p = op.src().get(cx, e).ptr();
+    let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
+    op.hd().set(cx, e, hd);
+    op.tl().set(cx, e, tl);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_is_nonempty_get_list = IsNonemptyGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    if t.is_list_ptr() {
+        let p = t.ptr();
+        let (hd, tl) = (*p, *p.add(1));
+    fetch_next(hd, tl);
+        op.hd().set(cx, e, hd);
+        op.tl().set(cx, e, tl);
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+op!(op_test_heap_put_list = TestHeapPutList<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    room!(cx, pc, e, hp, reds, 2, op.live());
+    hp.write(op.hd().get(cx, e));
+    hp.add(1).write(op.tl().get(cx, e));
+    op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
+    go!(cx, op.next(), e, hp.add(2), reds)
+});
+op!(op_get_hd = GetHd<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, *op.src().get(cx, e).ptr());
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_get_tl = GetTl<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    op.dst().set(cx, e, *op.src().get(cx, e).ptr().add(1));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_put_list = PutList<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    hp.write(op.hd().get(cx, e));
+    hp.add(1).write(op.tl().get(cx, e));
+    op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
+    go!(cx, op.next(), e, hp.add(2), reds)
+});
+op!(op_get_tuple_element = GetTupleElement<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e).ptr();
+    op.dst().set(cx, e, *bytes(t, op.offset()));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, op) {
+    let t = bytes(op.src().get(cx, e).ptr(), op.offset());
+    let (a, b) = (*t, *t.add(1));
+    op.dst().set(cx, e, a);
+    op.dst2().set(cx, e, b);
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_get_tuple_element_far = GetTupleElementFar<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e).ptr();
+    op.dst().set(cx, e, *bytes(t, op.offset()));
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
+    let v = op.src().get(cx, e);
+    let t = op.tuple().get(cx, e).ptr();
+    *bytes(t, op.offset()) = v;
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
+    let n = op.count();
+    let list = op.elements();
+    (hp as *mut u64).write(header(Subtag::Tuple, n));
+    for i in 0..n {
+        hp.add(1 + i).write(source(cx, e, *list.add(i)));
+    }
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, list.add(n), e, hp.add(n + 1), reds)
+});
+op!(op_put_tuple_2 = PutTuple2<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    (hp as *mut u64).write(header(Subtag::Tuple, 2));
+    hp.add(1).write(op.a().get(cx, e));
+    hp.add(2).write(op.b().get(cx, e));
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, op.next(), e, hp.add(3), reds)
+});
+op!(op_put_tuple_3 = PutTuple3<A: Src, B: Src, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    (hp as *mut u64).write(header(Subtag::Tuple, 3));
+    hp.add(1).write(op.a().get(cx, e));
+    hp.add(2).write(op.b().get(cx, e));
+    hp.add(3).write(op.c().get(cx, e));
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, op.next(), e, hp.add(4), reds)
+});
+op!(op_update_record = UpdateRecord(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e).ptr();
+    let (size, n) = (op.size(), op.count());
+    let list = op.updates();
+    std::ptr::copy_nonoverlapping(t, hp, size + 1);
+    for i in 0..n {
+        *hp.add(*list.add(2 * i) as usize) = source(cx, e, *list.add(2 * i + 1));
+    }
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, list.add(2 * n), e, hp.add(size + 1), reds)
+});
+
+// Comparisons.
+
+#[inline(never)]
+fn cmp_slow(a: Term, b: Term) -> Ordering {
+    compare::cmp(a, b)
+}
+#[inline(never)]
+fn eq_slow(a: Term, b: Term) -> bool {
+    compare::eq(a, b)
+}
+#[inline(never)]
+fn eq_exact_slow(a: Term, b: Term) -> bool {
+    compare::eq_exact(a, b)
+}
+#[inline(always)]
+fn both_small(a: Term, b: Term) -> bool {
+    a.raw() & b.raw() & 15 == TAG_SMALL
+}
+#[inline(always)]
+fn same(a: Term, b: Term) -> bool {
+    a == b || (!(a.is_immed() || b.is_immed()) && eq_exact_slow(a, b))
+}
+
+// An op that calls a function saves the registers of the machine whether it comes to the call or not. So what is
+// frequent decides by itself in the simple cases, and hands the others on to a handler of the same operands.
+
+macro_rules! compare_op {
+    ($($name:ident = $op:ident $general:ident |$a:ident, $b:ident| $decided:expr => $holds:expr, $slow:expr;)*) => {$(
+        op!($name = $op<A: Src, B: Src>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if $decided {
+                if $holds {
+                    go!(cx, op.next(), e, hp, reds)
+                }
+                go!(cx, op.fail().to(), e, hp, reds)
+            }
+            return $general::<A, B>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, B>::at(pc);
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if $slow {
+                go!(cx, op.next(), e, hp, reds)
+            }
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+    )*};
+}
+/// Whether `a < b`, of small integers.
+#[inline(always)]
+fn small_lt(a: Term, b: Term) -> bool {
+    (a.raw() as i64) < b.raw() as i64
+}
+/// Whether `a == b` can be seen from the words.
+#[inline(always)]
+fn words_tell_eq(a: Term, b: Term) -> bool {
+    a == b || (a.is_immed() && b.is_immed())
+}
+/// Whether `a =:= b` can be seen from the words.
+#[inline(always)]
+fn words_tell_same(a: Term, b: Term) -> bool {
+    a == b || a.is_immed() || b.is_immed()
+}
+compare_op! {
+    op_is_lt = IsLt is_lt |a, b| both_small(a, b) => small_lt(a, b), cmp_slow(a, b) == Ordering::Less;
+    op_is_ge = IsGe is_ge |a, b| both_small(a, b) => !small_lt(a, b), cmp_slow(a, b) != Ordering::Less;
+    op_is_eq = IsEq is_eq |a, b| words_tell_eq(a, b) => a == b, eq_slow(a, b);
+    op_is_ne = IsNe is_ne |a, b| words_tell_eq(a, b) => a != b, !eq_slow(a, b);
+    op_is_eq_exact = IsEqExact is_eq_exact |a, b| words_tell_same(a, b) => a == b, eq_exact_slow(a, b);
+    op_is_ne_exact = IsNeExact is_ne_exact |a, b| words_tell_same(a, b) => a != b, !eq_exact_slow(a, b);
+}
+
+op!(op_is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    if !t.is_small() {
+        return is_in_range::<A>(cx, pc, e, hp, reds);
+    }
+    let v = t.raw() as i64;
+    if v >= op.least().raw() as i64 && v <= op.most().raw() as i64 {
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+#[cold]
+#[inline(never)]
+unsafe fn is_in_range<A: Src>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::IsInRange::<A>::at(pc);
+    if in_range_slow(op.src().get(cx, e), op.least(), op.most()) {
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+}
+#[cold]
+#[inline(never)]
+fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
+    compare::cmp(t, lo) != Ordering::Less && compare::cmp(hi, t) != Ordering::Less
+}
+
+// Type tests.
+
+macro_rules! test_op {
+    ($($name:ident = $op:ident |$t:ident| $cond:expr;)*) => {$(
+        op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
+            let $t = op.src().get(cx, e);
+            if $cond {
+                go!(cx, op.next(), e, hp, reds)
+            }
+            go!(cx, op.fail().to(), e, hp, reds)
+        });
+    )*};
+}
+test_op! {
+    op_is_integer = IsInteger |t| t.is_integer();
+    op_is_float = IsFloat |t| t.is_float();
+    op_is_number = IsNumber |t| t.is_number();
+    op_is_atom = IsAtom |t| t.is_atom();
+    op_is_pid = IsPid |t| t.is_pid();
+    op_is_reference = IsReference |t| t.is_ref();
+    op_is_port = IsPort |t| t.is_port();
+    op_is_nil = IsNil |t| t.is_nil();
+    op_is_bitstr = IsBitstr |t| t.is_bitstring();
+    op_is_list = IsList |t| t.is_list();
+    op_is_nonempty_list = IsNonemptyList |t| t.is_list_ptr();
+    op_is_tuple = IsTuple |t| t.is_tuple();
+    op_is_function = IsFunction |t| t.is_fun();
+    op_is_boolean = IsBoolean |t| t == am::TRUE || t == am::FALSE;
+    op_is_map = IsMap |t| t.is_map();
+}
+
+op!(op_is_binary = IsBinary<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    // Parts of others only may end within a byte.
+    let is = match t.subtag() {
+        Some(Subtag::HeapBin | Subtag::RefcBin) => true,
+        Some(Subtag::SubBin) => t.as_bits().is_some_and(|b| b.bit_len & 7 == 0),
+        _ => false,
+    };
+    if is {
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+
+macro_rules! immed_op {
+    ($($name:ident = $op:ident . $word:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
+        op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
+            let $t = op.src().get(cx, e);
+            let $w = op.$word();
+            if $cond {
+                go!(cx, op.next(), e, hp, reds)
+            }
+            go!(cx, op.fail().to(), e, hp, reds)
+        });
+    )*};
+}
+immed_op! {
+    op_is_eq_immed = IsEqImmed.immed |t, w| t == w;
+    op_is_ne_immed = IsNeImmed.immed |t, w| t != w;
+    op_is_tuple_of_arity = IsTupleOfArity.header |t, w| t.is_boxed() && (*t.ptr()).raw() == w;
+    op_test_arity = TestArity.header |t, w| (*t.ptr()).raw() == w;
+}
+op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    if t.is_boxed() && (*t.ptr()).raw() == op.header() && *t.ptr().add(1) == op.tag() {
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
+    let f = op.fun().get(cx, e);
+    let n = op.arity().get(cx, e);
+    if f.is_fun() && n.is_small() && (*f.ptr().add(3)).raw() & 0xFF == n.small_value() as u64 {
+        go!(cx, op.next(), e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+
+// Selection.
+
+op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e).raw();
+    let n = op.count();
+    if n > 4 {
+        return search::<A>(cx, pc, e, hp, reds);
+    }
+    let mut at = op.arms();
+    let end = at.add(n);
+    while at < end {
+        if *at == t {
+            go!(cx, pc.offset(*at.add(n) as isize), e, hp, reds)
+        }
+        at = at.add(1);
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+/// `select_val` among many.
+#[inline(never)]
+unsafe fn search<A: Src>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::SelectVal::<A>::at(pc);
+    let t = op.src().get(cx, e).raw();
+    let n = op.count();
+    let list = op.arms();
+    let (mut lo, mut hi) = (0, n);
+    while lo < hi {
+        let mid = (lo + hi) / 2;
+        let v = *list.add(mid);
+        if v == t {
+            go!(cx, pc.offset(*list.add(n + mid) as isize), e, hp, reds)
+        }
+        if v < t { lo = mid + 1 } else { hi = mid }
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+}
+op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    let n = op.count();
+    let list = op.arms();
+    for i in (0..n).step_by(2) {
+        if same(t, Term::from_raw(*list.add(i))) {
+            go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
+        }
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    let n = op.count();
+    let i = (t.small_value() as u64).wrapping_sub(op.first() as u64);
+    if t.is_small() && i < n as u64 {
+        let to = *op.table().add(i as usize) as isize;
+        // The place of the label that is left is not computed from the value: the processor guesses it, and need not wait
+        // for the value before it goes on.
+        if to != 0 {
+            go!(cx, pc.offset(to), e, hp, reds)
+        }
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+op!(op_type_switch = TypeSwitch<A: Src>(cx, pc, e, hp, reds, op) {
+    let class = op.src().get(cx, e).type_class();
+    let list = op.classes();
+    go!(cx, pc.offset(*list.add(class) as isize), e, hp, reds)
+});
+op!(op_select_arity = SelectArity<A: Src>(cx, pc, e, hp, reds, op) {
+    let t = op.src().get(cx, e);
+    if t.is_boxed() {
+        let w = (*t.ptr()).raw();
+        let n = op.count();
+        let list = op.arms();
+        for i in (0..n).step_by(2) {
+            if *list.add(i) == w {
+                go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
+            }
+        }
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+
+// Small arithmetic.
+
+/// The general case of `+` and `-`; NON_VALUE where it fails.
+#[inline(never)]
+unsafe fn arith_slow(
+    cx: *mut Cx,
+    e: *mut Term,
+    hp: *mut Term,
+    a: Term,
+    b: Term,
+    sub: bool,
+) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    let r = if sub {
+        arith::sub(&mut (*cx).heap, a, b)
+    } else {
+        arith::add(&mut (*cx).heap, a, b)
+    };
+    match r {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+
+macro_rules! add_op {
+    ($($name:ident = $op:ident $general:ident $name_call:ident = $op_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    op.dst().set(cx, e, Term::from_raw(v as u64));
+                    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+                }
+            }
+            return $general_call::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general_call<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op_call::<A, B, D>::at(pc);
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+            }
+            op.dst().set(cx, e, t);
+            let hp = (*cx).heap.htop;
+            call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+        }
+        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    op.dst().set(cx, e, Term::from_raw(v as u64));
+                    go!(cx, op.next(), e, hp, reds)
+                }
+            }
+            return $general::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, B, D>::at(pc);
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                if let Some(to) = op.fail().given() {
+                    go!(cx, to, e, hp, reds)
+                }
+                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+            }
+            op.dst().set(cx, e, t);
+            go!(cx, op.next(), e, (*cx).heap.htop, reds)
+        }
+    )*};
+}
+add_op! {
+    op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+    op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
+}
+
+/// The general case of an operation on integers: leaves the result in the context. False where it fails.
+#[inline(never)]
+unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    match op(&mut (*cx).heap, a, b) {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
+
+macro_rules! int_op {
+    ($($name:ident = $op:ident $general:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let v: Option<Term> = $fast;
+                if let Some(v) = v {
+                    op.dst().set(cx, e, v);
+                    go!(cx, op.next(), e, hp, reds)
+                }
+            }
+            return $general::<A, B, D>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, B, D>::at(pc);
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = int_slow(cx, e, hp, $a, $b, $slow);
+            if t == Term::NON_VALUE {
+                if let Some(to) = op.fail().given() {
+                    go!(cx, to, e, hp, reds)
+                }
+                return super::call::int_failed(cx, pc, reds, $a, $b, $n);
+            }
+            op.dst().set(cx, e, t);
+            go!(cx, op.next(), e, (*cx).heap.htop, reds)
+        }
+    )*};
+}
+int_op! {
+    op_mul = Mul mul 2 arith::mul, |a, b| {
+        let (v, over) = (a.raw() as i64 >> 4).overflowing_mul(b.raw() as i64 & !15);
+        (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
+    };
+    op_int_div = IntDiv int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
+    op_rem = Rem rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
+    op_band = Band band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
+    op_bor = Bor bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
+    op_bxor = Bxor bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
+    op_bsl = Bsl bsl 8 arith::bsl, |a, b| {
+        let (v, n) = (a.small_value(), b.small_value());
+        ((0..60).contains(&n) && (v << n) >> n == v).then(|| v << n).and_then(Term::try_small)
+    };
+    op_bsr = Bsr bsr 9 arith::bsr, |a, b| {
+        let n = b.small_value();
+        (0..64).contains(&n).then(|| Term::small(a.small_value() >> n))
+    };
+}
+
+// Floats. Results that are not finite raise badarith, in the slow op that follows them.
+
+op!(op_fmove = FMove(cx, pc, e, hp, reds, op) {
+    let f = &mut (*cx).fr;
+    f[op.dst()] = f[op.src()];
+    go!(cx, op.next(), e, hp, reds)
+});
+op!(op_fstore = FStore(cx, pc, e, hp, reds, op) {
+    let v = (&(*cx).fr)[op.src()];
+    (hp as *mut u64).write(header(Subtag::Float, 1));
+    (hp.add(1) as *mut u64).write(v.to_bits());
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, op.next(), e, hp.add(2), reds)
+});
+macro_rules! float_op {
+    ($($name:ident = $op:ident |$a:ident$(, $b:ident)?| $r:expr;)*) => {$(
+        op!($name = $op(cx, pc, e, hp, reds, op) {
+            let f = &mut (*cx).fr;
+            let $a = f[op.a()];
+            $(let $b = f[op.$b()];)?
+            let r: f64 = $r;
+            if r.is_finite() {
+                f[op.dst()] = r;
+                go!(cx, op.next(), e, hp, reds)
+            }
+            return super::call::badarith(cx, pc, e, hp, reds);
+        });
+    )*};
+}
+float_op! {
+    op_fadd = FAdd |a, b| a + b;
+    op_fsub = FSub |a, b| a - b;
+    op_fmul = FMul |a, b| a * b;
+    op_fdiv = FDiv |a, b| a / b;
+    // As in stock, where -0.0 comes out of the native only.
+    op_fnegate = FNegate |a| 0.0 - a;
+}

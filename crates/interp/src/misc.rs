@@ -1,0 +1,460 @@
+//! Handlers of exceptions, messages, maps and float conversions.
+
+use super::operands::{C, Dst, X, set_source, source};
+use super::{Exit, collect_after, exc, go, instr, slow_op};
+use crate::collect::Also;
+use crate::cx::Cx;
+use crate::signal::receive;
+use crate::signal::send::deliver;
+use purlin_isa::ops::{Form, Op};
+use purlin_term::{NIL, Term, am, arith, map};
+
+pub(crate) unsafe fn op_catch<D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::Catch::<D>::at(pc);
+    op.dst().set(cx, e, Term::catch(op.to().to() as u64));
+    go!(cx, op.next(), e, hp, reds)
+}
+pub(crate) unsafe fn op_try_end<D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::TryEnd::<D>::at(pc);
+    op.dst().set(cx, e, NIL);
+    go!(cx, op.next(), e, hp, reds)
+}
+pub(crate) unsafe fn op_try_case<D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::TryCase::<D>::at(pc);
+    op.dst().set(cx, e, NIL);
+    let x = (*cx).x.as_mut_ptr();
+    x.write(*x.add(1));
+    x.add(1).write(*x.add(2));
+    x.add(2).write(*x.add(3));
+    go!(cx, op.next(), e, hp, reds)
+}
+pub(crate) unsafe fn op_catch_end<D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::CatchEnd::<D>::at(pc);
+    op.dst().set(cx, e, NIL);
+    if (&(*cx).x)[0] == Term::NON_VALUE {
+        return caught(cx, pc, e, hp, reds);
+    }
+    go!(cx, op.next(), e, hp, reds)
+}
+
+slow_op! {
+    caught => catch_value;
+    op_badmatch => exc::badmatch;
+    op_case_end => exc::case_end;
+    op_try_case_end => exc::try_case_end;
+    op_if_end => exc::if_end;
+    op_badrecord => exc::badrecord;
+    op_raise => exc::raise_again;
+    op_raw_raise => exc::raw_raise;
+    op_build_stacktrace => exc::build_stacktrace;
+    op_send => send;
+    loop_rec_first => loop_rec;
+    loop_rec_end_first => loop_rec_end;
+    op_remove_message => remove_message;
+    op_wait => wait;
+    op_wait_timeout => wait_timeout;
+    op_timeout => timeout;
+    op_recv_marker_reserve => marker_reserve;
+    op_recv_marker_bind => marker_bind;
+    op_recv_marker_clear => marker_clear;
+    op_recv_marker_use => marker_use;
+    op_fload => fload;
+    op_fconv => fconv;
+    op_put_map_assoc => put_map_assoc;
+    op_put_map_exact => put_map_exact;
+    op_has_map_fields => has_map_fields;
+    op_get_map_elements => get_map_elements;
+}
+
+unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    exc::catch_value(cx);
+    pc.add(Op::CatchEnd.row().words())
+}
+
+// Messages.
+
+/// A receive that walks a queue goes from message to message without leaving the interpreter.
+pub(crate) unsafe fn op_loop_rec(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    if receive::walks((*cx).proc) {
+        return walk(cx, pc, e, hp, reds);
+    }
+    loop_rec_first(cx, pc, e, hp, reds)
+}
+
+// Variants for X registers.
+const IS_EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
+const IS_TAGGED_TUPLE: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
+const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Form::Q]);
+/// Of a register and a constant.
+const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
+const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
+
+const fn number(op: Op, forms: &[Form]) -> u16 {
+    match op.variant(forms) {
+        Some(n) => n,
+        None => panic!("the row has no such variant"),
+    }
+}
+// The tests have label and register at the same place.
+const _: () = {
+    let (fail, src) = (
+        Op::IsEqImmed.row().unit("fail"),
+        Op::IsEqImmed.row().unit("src"),
+    );
+    assert!(
+        Op::IsTaggedTuple.row().unit("fail") == fail && Op::IsTaggedTuple.row().unit("src") == src
+    );
+    assert!(
+        Op::IsTupleOfArity.row().unit("fail") == fail
+            && Op::IsTupleOfArity.row().unit("src") == src
+    );
+    assert!(Op::IsEqExact.row().unit("fail") == fail && Op::IsEqExact.row().unit("a") == src);
+};
+
+/// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
+/// the end of this loop if it fails, messages that fail it are gone past here.
+#[inline(never)]
+unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+    let rec = instr::LoopRec::at(pc);
+    let test = rec.next();
+    let number = *(test as *const u16);
+    let is_test = matches!(
+        number,
+        IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY | IS_EQ_EXACT
+    );
+    let ends_here = is_test && {
+        let same = instr::IsEqImmed::<X>::at(test);
+        let end = same.fail().to();
+        same.src().dest() == rec.dst()
+            && *(end as *const u16) == LOOP_REC_END
+            && instr::LoopRecEnd::at(end).to().to() == pc
+    };
+    let p = (*cx).proc;
+    let (found, reds) = match number {
+        IS_EQ_IMMED if ends_here => {
+            let immed = instr::IsEqImmed::<X>::at(test).immed();
+            receive::walk(p, reds, |t| t == immed)
+        }
+        IS_TAGGED_TUPLE if ends_here => {
+            let op = instr::IsTaggedTuple::<X>::at(test);
+            let (w, tag) = (op.header(), op.tag());
+            receive::walk(p, reds, |t| {
+                t.is_boxed() && (*t.ptr()).raw() == w && *t.ptr().add(1) == tag
+            })
+        }
+        IS_TUPLE_OF_ARITY if ends_here => {
+            let w = instr::IsTupleOfArity::<X>::at(test).header();
+            receive::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
+        }
+        // What begins as the tuple does is compared by the test.
+        IS_EQ_EXACT
+            if ends_here
+                && instr::IsEqExact::<X, C>::at(test)
+                    .b()
+                    .get(cx, e)
+                    .as_tuple()
+                    .is_some_and(|c| !c.is_empty()) =>
+        {
+            let c = instr::IsEqExact::<X, C>::at(test).b().get(cx, e).ptr();
+            let (w, first) = ((*c).raw(), *c.add(1));
+            receive::walk(p, reds, |t| {
+                let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
+                t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(1))
+            })
+        }
+        _ => receive::walk(p, reds, |_| true),
+    };
+    match found {
+        Some(t) => {
+            // It is read where it is: see `crate::signal::receive`.
+            (*cx).heap.window = true;
+            rec.dst().set(cx, e, t);
+            go!(cx, test, e, hp, reds)
+        }
+        None => loop_rec_first(cx, pc, e, hp, reds),
+    }
+}
+pub(crate) unsafe fn op_loop_rec_end(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    if reds > 1 && receive::walk_on((*cx).proc) {
+        let to = instr::LoopRecEnd::at(pc).to().to();
+        go!(cx, to, e, hp, reds - 1)
+    }
+    loop_rec_end_first(cx, pc, e, hp, reds)
+}
+/// As many as in stock: about what it takes of time, measured by that of a call.
+const SEND_REDUCTIONS: i64 = 4;
+
+unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let (to, msg) = (cx.x[0], cx.x[1]);
+    cx.reds -= SEND_REDUCTIONS;
+    cx.bif_pc = pc;
+    match deliver(cx, to, msg) {
+        Ok(t) => {
+            cx.x[0] = t;
+            collect_after(cx, 1, Also::NONE);
+            instr::Send::at(pc).next()
+        }
+        Err(crate::cx::Fail::Trap) => {
+            for i in 0..cx.trap.argc {
+                cx.x[i] = cx.trap.args[i];
+            }
+            (cx.heap.stop as *mut u64).write(instr::Send::at(pc).next() as u64);
+            (*cx.trap.target)
+                .address
+                .load(std::sync::atomic::Ordering::Acquire)
+        }
+        Err(f @ (crate::cx::Fail::Again | crate::cx::Fail::Wait)) => {
+            cx.interp.pc = pc;
+            cx.interp.live = 2;
+            cx.interp.exit = if f == crate::cx::Fail::Wait {
+                Exit::Wait
+            } else {
+                Exit::Yield
+            };
+            std::ptr::null()
+        }
+        Err(f) => exc::raise(
+            cx,
+            pc,
+            f,
+            exc::First::Native(am::ERLANG, am::SEND, &[to, msg]),
+        ),
+    }
+}
+unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::LoopRec::at(pc);
+    cx.bif_pc = pc;
+    match receive::loop_rec(cx) {
+        Some(t) => {
+            op.dst().put(cx, t);
+            op.next()
+        }
+        None => op.fail().to(),
+    }
+}
+unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    receive::loop_rec_end(cx);
+    let to = instr::LoopRecEnd::at(pc).to().to();
+    cx.reds -= 1;
+    if cx.reds > 0 {
+        return to;
+    }
+    // A long mailbox must not keep others waiting.
+    cx.interp.pc = to;
+    cx.interp.live = 0;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
+}
+unsafe fn remove_message(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    receive::remove_message(cx);
+    instr::RemoveMessage::at(pc).next()
+}
+unsafe fn timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    receive::timeout(cx);
+    instr::Timeout::at(pc).next()
+}
+unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    cx.interp.pc = instr::Wait::at(pc).to().to();
+    cx.interp.live = 0;
+    cx.interp.exit = Exit::Wait;
+    std::ptr::null()
+}
+unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::WaitTimeout::at(pc);
+    let (again, time) = (op.to().to(), op.time());
+    if cx.process().has(crate::process::TIMER) {
+        // Woken for something else than the timeout, which was read when the timer was set: a receive without
+        // patterns comes back to this very instruction, and its register may hold nothing any more.
+        cx.interp.pc = again;
+        cx.interp.live = 0;
+        cx.interp.exit = Exit::WaitTimeout;
+        return std::ptr::null();
+    }
+    let t = time.value(cx);
+    let ms = match t.as_small() {
+        Some(0) => return op.next(),
+        Some(n) if (0..=0xFFFF_FFFF).contains(&n) => n as u64,
+        _ if t == am::INFINITY => {
+            cx.interp.pc = again;
+            // No timer remembers this for the next round, so the X register that holds it has to last. Those before
+            // it mean nothing while a process waits, and must not be old pointers.
+            cx.interp.live = time.x_register().map_or(0, |x| x + 1);
+            let live = cx.interp.live;
+            cx.x[..live].fill(am::INFINITY);
+            cx.interp.exit = Exit::Wait;
+            return std::ptr::null();
+        }
+        _ => {
+            receive::restart(cx);
+            return exc::error(cx, pc, am::TIMEOUT_VALUE);
+        }
+    };
+    cx.interp.pc = again;
+    cx.interp.live = 0;
+    cx.interp.timeout = ms;
+    cx.interp.timeout_pc = op.next();
+    cx.interp.exit = Exit::WaitTimeout;
+    std::ptr::null()
+}
+unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::RecvMarkerReserve::at(pc);
+    let t = receive::marker_reserve(cx);
+    op.dst().put(cx, t);
+    op.next()
+}
+unsafe fn marker_bind(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::RecvMarkerBind::at(pc);
+    let (m, x) = (op.marker().value(cx), op.reference().value(cx));
+    receive::marker_bind(cx, m, x);
+    op.next()
+}
+unsafe fn marker_clear(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::RecvMarkerClear::at(pc);
+    let x = op.reference().value(cx);
+    receive::marker_clear(cx, x);
+    op.next()
+}
+unsafe fn marker_use(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::RecvMarkerUse::at(pc);
+    let x = op.reference().value(cx);
+    receive::marker_use(cx, x);
+    op.next()
+}
+
+// Floats.
+
+unsafe fn fload(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::FLoad::at(pc);
+    let t = op.src().value(cx);
+    match t.as_float() {
+        Some(f) => {
+            cx.fr[op.dst()] = f;
+            op.next()
+        }
+        // The operands are the same.
+        None => fconv(cx, pc),
+    }
+}
+unsafe fn fconv(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::FConv::at(pc);
+    let t = op.src().value(cx);
+    match arith::to_f64(t) {
+        Some(f) => {
+            cx.fr[op.dst()] = f;
+            op.next()
+        }
+        None => exc::error(cx, pc, am::BADARITH),
+    }
+}
+
+// Maps.
+
+unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
+    // The operands are the same for both.
+    let op = instr::PutMapAssoc::at(pc);
+    let mut m = op.map().value(cx);
+    let (n, list) = (op.count(), op.pairs());
+    let e = cx.heap.stop;
+    if !m.is_map() {
+        if let Some(to) = op.fail().given() {
+            return to;
+        }
+        let fail = cx.error2(am::BADMAP, m);
+        return exc::raise(cx, pc, fail, exc::First::None);
+    }
+    for i in (0..n).step_by(2) {
+        let k = source(cx, e, *list.add(i));
+        let v = source(cx, e, *list.add(i + 1));
+        if !exact {
+            m = map::put(&mut cx.heap, m, k, v);
+            continue;
+        }
+        match map::update(&mut cx.heap, m, k, v) {
+            Some(t) => m = t,
+            None => {
+                if let Some(to) = op.fail().given() {
+                    return to;
+                }
+                // Of several keys that are missing the least is named.
+                let missing = (i..n)
+                    .step_by(2)
+                    .map(|i| source(cx, e, *list.add(i)))
+                    .filter(|&k| !map::contains(m, k))
+                    .min_by(|a, b| purlin_term::compare::cmp_exact(*a, *b));
+                let fail = cx.error2(am::BADKEY, missing.unwrap_or(k));
+                return exc::raise(cx, pc, fail, exc::First::None);
+            }
+        }
+    }
+    op.dst().put(cx, m);
+    collect_after(cx, op.live(), op.dst().also());
+    op.next()
+}
+unsafe fn put_map_assoc(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put_map(cx, pc, false)
+}
+unsafe fn put_map_exact(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    put_map(cx, pc, true)
+}
+unsafe fn has_map_fields(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::HasMapFields::at(pc);
+    let m = op.map().value(cx);
+    let list = op.keys();
+    for i in 0..op.count() {
+        let k = source(cx, cx.heap.stop, *list.add(i));
+        if !map::contains(m, k) {
+            return op.fail().to();
+        }
+    }
+    op.next()
+}
+unsafe fn get_map_elements(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::GetMapElements::at(pc);
+    let m = op.map().value(cx);
+    let list = op.pairs();
+    let e = cx.heap.stop;
+    for i in (0..op.count()).step_by(2) {
+        let k = source(cx, e, *list.add(i));
+        match map::get(m, k) {
+            Some(v) => set_source(cx, e, *list.add(i + 1), v),
+            None => return op.fail().to(),
+        }
+    }
+    op.next()
+}

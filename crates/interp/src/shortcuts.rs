@@ -1,0 +1,121 @@
+//! Shortcuts for natives that are called often. Each stands in front of the general call of the native: it steps over
+//! that call if the case is a simple one, and else goes into it, which sees to errors, labels and big results.
+
+use super::operands::{Dst, Src};
+use super::{Exit, go, instr};
+use crate::code::breakpoint;
+use crate::cx::Cx;
+use purlin_term::word::{Subtag, header_arity};
+use purlin_term::{Term, map};
+
+/// Words of the calls that are stepped over.
+const BIF1: usize = instr::Bif1::WORDS;
+const BIF2: usize = instr::Bif2::WORDS;
+const CALL_BIF: usize = instr::CallBif::WORDS;
+
+/// The header of a boxed term; 1, which is none, for others.
+#[inline(always)]
+unsafe fn header_of(t: Term) -> u64 {
+    if t.is_boxed() { (*t.ptr()).raw() } else { 1 }
+}
+#[inline(always)]
+unsafe fn is_tuple_header(w: u64) -> bool {
+    w & 0x3F == (Subtag::Tuple as u64) << 2
+}
+
+macro_rules! shortcuts {
+    ($($name:ident = $op:ident |$cx:ident, $t:ident| $value:expr;)*) => {$(
+        pub unsafe fn $name<A: Src, D: Dst>($cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, D>::at(pc);
+            let $t = op.src().get($cx, e);
+            let value: Option<Term> = $value;
+            match value {
+                Some(v) => {
+                    op.dst().set($cx, e, v);
+                    go!($cx, op.next().add(BIF1), e, hp, reds)
+                }
+                None => go!($cx, op.next(), e, hp, reds),
+            }
+        }
+    )*};
+}
+shortcuts! {
+    op_fast_hd = FastHd |cx, t| t.is_list_ptr().then(|| *t.ptr());
+    op_fast_tl = FastTl |cx, t| t.is_list_ptr().then(|| *t.ptr().add(1));
+    op_fast_tuple_size = FastTupleSize |cx, t| {
+        let w = header_of(t);
+        is_tuple_header(w).then(|| Term::small(header_arity(w) as i64))
+    };
+    op_fast_byte_size = FastByteSize |cx, t| byte_size(t);
+    op_fast_map_size = FastMapSize |cx, t| map_size(t);
+    op_fast_length = FastLength |cx, t| length(t);
+}
+
+// Nothing of this may be a call: see `fast`.
+
+#[inline(always)]
+fn byte_size(t: Term) -> Option<Term> {
+    let b = t.as_bits()?;
+    Some(Term::small(b.bit_len.div_ceil(8) as i64))
+}
+#[inline(always)]
+fn map_size(t: Term) -> Option<Term> {
+    t.is_map().then(|| Term::small(map::size(t) as i64))
+}
+#[inline(always)]
+unsafe fn length(mut t: Term) -> Option<Term> {
+    let mut n = 0;
+    // Long lists are counted by the native, which counts reductions.
+    while t.is_list_ptr() && n < 256 {
+        t = *t.ptr().add(1);
+        n += 1;
+    }
+    t.is_nil().then(|| Term::small(n))
+}
+
+pub(crate) unsafe fn op_fast_element<A: Src, D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::FastElement::<A, D>::at(pc);
+    let t = op.tuple().get(cx, e);
+    let at = op.offset();
+    let w = header_of(t);
+    if is_tuple_header(w) && header_arity(w) * 8 >= at {
+        let v = *((t.ptr() as *const u8).add(at) as *const Term);
+        op.dst().set(cx, e, v);
+        go!(cx, op.next().add(BIF2), e, hp, reds)
+    }
+    go!(cx, op.next(), e, hp, reds)
+}
+
+pub(crate) unsafe fn op_fast_setelement(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::FastSetelement::at(pc);
+    let x = &mut (*cx).x;
+    let w = header_of(x[1]);
+    // The general call is the one that a trace of the native sees.
+    if x[0].is_small() && is_tuple_header(w) && !breakpoint::natives() {
+        let n = header_arity(w);
+        let i = x[0].small_value();
+        let room = (e as usize - hp as usize) >> 3;
+        if i >= 1 && i as u64 <= n as u64 && n < 256 {
+            if room <= n || (*cx).heap.gc_wanted {
+                return super::fast::make_room(cx, pc, e, hp, reds, (n as u64 + 1) | 3 << 32);
+            }
+            std::ptr::copy_nonoverlapping(x[1].ptr(), hp, n + 1);
+            *hp.add(i as usize) = x[2];
+            x[0] = Term::boxed_at(hp);
+            go!(cx, op.next().add(CALL_BIF), e, hp.add(n + 1), reds - 1)
+        }
+    }
+    go!(cx, op.next(), e, hp, reds)
+}

@@ -1,0 +1,60 @@
+//! Hibernation: a process drops its stack and starts again.
+
+use super::call::{MOST_APPLIED, i_apply};
+use super::{Exit, exc, slow_op};
+use crate::collect::Collect;
+use crate::collect::{Also, Sweep};
+
+use crate::code;
+use crate::code::entry::{APPLY_LIVE, push_bottom};
+use crate::cx::Cx;
+use purlin_term::{Term, am};
+
+slow_op! {
+    op_hibernate => hibernate;
+    op_hibernated => hibernated;
+}
+
+/// `erlang:hibernate/3`: x0 to x2 are module, function and argument list.
+unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let (m, f, args) = (cx.x[0], cx.x[1], cx.x[2]);
+    let mut n = 0;
+    let mut it = args.list_iter();
+    while it.next().is_some() && n <= MOST_APPLIED {
+        n += 1;
+    }
+    if !m.is_atom() || !f.is_atom() || !it.tail().is_nil() || n > MOST_APPLIED {
+        let name = purlin_term::atom::intern("hibernate");
+        let first = exc::First::Native(am::ERLANG, name, &[m, f, args]);
+        let fail = match args.list_to_vec() {
+            Some(v) if m.is_atom() && f.is_atom() && v.len() > MOST_APPLIED => {
+                crate::cx::Fail::SystemLimit
+            }
+            _ => crate::cx::Fail::Badarg,
+        };
+        return exc::raise(cx, pc, fail, first);
+    }
+    cx.reds -= 1;
+    push_bottom(&mut cx.heap);
+    if !has_message(cx) {
+        cx.collect(0, APPLY_LIVE, Also::NONE, Sweep::Exact);
+    }
+    hibernated(cx, code::stubs().hibernated.as_ptr())
+}
+
+/// Waits until there is a message, then calls what [`hibernate`] was told to.
+unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    if has_message(cx) {
+        return i_apply(cx, pc);
+    }
+    cx.interp.pc = pc;
+    cx.interp.exit = Exit::Wait;
+    std::ptr::null()
+}
+
+fn has_message(cx: &mut Cx) -> bool {
+    // Signals may be acted on, which may collect.
+    cx.interp.live = APPLY_LIVE;
+    // Not `loop_rec`: what is to be called is in registers.
+    crate::signal::receive::has_current(cx)
+}

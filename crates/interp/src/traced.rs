@@ -1,0 +1,154 @@
+//! Breakpoints of traced functions, and their returns. See [`crate::code::breakpoint`].
+
+use super::call::args_list;
+use super::{Exit, HANDLERS, collect, collect_after, slow_op};
+use crate::code;
+use crate::code::breakpoint::{self, FRAME_WORDS, TIME_WORDS, breakpoints, frame_words, kind};
+use crate::collect::Also;
+use crate::cx::Cx;
+use crate::events::sink;
+use purlin_term::fun::Export;
+use purlin_term::{NIL, Term, am};
+use std::sync::atomic::Ordering;
+
+/// Runs what the breakpoint stands for, after it was told.
+pub(crate) unsafe fn op_breakpoint(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds;
+    let (entry, original) = passing(&mut *cx, pc);
+    let h = HANDLERS[original as usize];
+    h(cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+}
+
+/// Where to go on, and the number of the instruction there.
+#[inline(never)]
+unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
+    let resumed = cx.process().ext().is_some_and(|e| e.passed == pc as usize);
+    if resumed {
+        cx.process().ext_mut().passed = 0;
+        return (pc, breakpoints().original(pc));
+    }
+    let (caller, told) = beyond(cx.heap.stop);
+    let Some(p) = breakpoints().passes(cx, pc, caller) else {
+        // Cleared just now: what stands there is what it was. A word of an export stands for what the export leads to.
+        let to = breakpoints().behind_gate(pc).unwrap_or(pc);
+        return (to, *(to as *const u16));
+    };
+    // What the match specification made is in fragments; registers stay where they are.
+    let (m, f, n) = p.mfa;
+    if p.debug {
+        let to = handled(cx, m, f, n as usize);
+        return (to, *(to as *const u16));
+    }
+    let number = |n: i64| Term::small(n);
+    let live = n as usize;
+    if p.return_to && !told {
+        let words = [NIL, NIL, NIL, number(kind::RETURN_TO), NIL];
+        push_frame(cx, live, words);
+    }
+    for (kind, tracer) in p.returns {
+        push_frame(cx, live, [m, f, number(n.into()), number(kind), tracer]);
+    }
+    if let Some(before) = p.time {
+        // A function that is called last by one whose calls are told or measured returns for both.
+        if frame_words(*(cx.heap.stop as *const u64)).is_none() {
+            let stub = code::stubs().return_time.as_ptr();
+            push(cx, live, stub, [number((before / 8) as i64)]);
+        }
+    }
+    (p.entry, p.original)
+}
+
+/// The debugger runs a function in the place of its code: its arguments go to the error handler.
+unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
+    let target = code::export(super::call::error_handler_of(cx), am::BREAKPOINT, 3);
+    let args = args_list(cx, arity);
+    cx.x[0] = m;
+    cx.x[1] = f;
+    cx.x[2] = args;
+    collect_after(cx, 3, Also::NONE);
+    target.address.load(Ordering::Acquire)
+}
+
+/// The address that is returned to at last, the frames of trace at the top of the stack aside, and whether one of them
+/// is to tell it.
+unsafe fn beyond(mut at: *mut Term) -> (*const u64, bool) {
+    let mut told = false;
+    while let Some(words) = frame_words(*(at as *const u64)) {
+        told |= words == FRAME_WORDS && *at.add(4) == Term::small(kind::RETURN_TO);
+        at = at.add(words);
+    }
+    (*(at as *const *const u64), told)
+}
+
+/// A native at `pc`, which may be the entry of a traced function, is run again later: its call has been told already.
+pub(super) unsafe fn again(cx: &mut Cx, pc: *const u64) {
+    if breakpoint::is_breakpoint(pc) {
+        cx.process().ext_mut().passed = pc as usize;
+    }
+}
+
+/// Where a call of that native goes if it is traced: the stub of its export.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
+    let stub = export.stub.as_ptr() as *const u64;
+    breakpoint::is_breakpoint(stub).then_some(stub)
+}
+
+/// Puts the frame of a call that is told between those of the function that is called with `live` arguments and its caller.
+unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; FRAME_WORDS - 1]) {
+    push(cx, live, code::stubs().return_trace.as_ptr(), words);
+}
+
+/// The same for a frame that begins with `stub`.
+unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words: [Term; N]) {
+    if cx.heap.free_words() < 1 + N + cx.heap.stack_reserve + live {
+        collect(cx, 1 + N + live, live);
+    }
+    let at = cx.heap.stop.sub(1 + N);
+    (at as *mut u64).write(stub as u64);
+    for (i, w) in words.into_iter().enumerate() {
+        at.add(1 + i).write(w);
+    }
+    cx.heap.stop = at;
+}
+
+slow_op! {
+    op_return_trace => return_trace;
+    op_return_time => return_time;
+}
+
+unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
+    let at = cx.heap.stop;
+    sink().measured(cx, *at.add(1));
+    let back = at.add(TIME_WORDS);
+    cx.heap.stop = back;
+    let to = (back as *const u64).read();
+    (back as *mut u64).write(0);
+    to as *const u64
+}
+
+unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
+    let at = cx.heap.stop;
+    let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];
+    let back = at.add(FRAME_WORDS);
+    if frame[3] == Term::small(kind::RETURN_TO) {
+        let (to, _) = beyond(back);
+        sink().returned_to(cx, to);
+    } else {
+        let value = cx.x[0];
+        sink().returned(cx, frame, None, value);
+    }
+    cx.heap.stop = back;
+    let to = (back as *const u64).read();
+    (back as *mut u64).write(0);
+    to as *const u64
+}

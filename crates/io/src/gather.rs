@@ -1,0 +1,482 @@
+//! Gathering: an I/O list as parts for the kernel, batch by batch, without flattening it.
+//!
+//! A [`Gather`] lives within one native call and borrows what it gathers: parts are addresses of the bytes of binaries,
+//! which cost no count, and ranges of a scratch block, into which neighbours below [`small_limit`] are merged. What the
+//! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
+//! wasn't gathered yet taken up again later ([`Gather::rest`]). So memory for writing is bounded, however long the list.
+
+use purlin_term::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
+pub use purlin_term::iolist::{
+    MAX_PARTS, SMALL_LIMIT, batch_bytes, max_parts, scratch_bytes, set_max_parts,
+    set_scratch_bytes, set_small_limit, small_limit,
+};
+use purlin_term::layout::Bits;
+use purlin_term::{Alloc, NIL, Term};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+
+/// How a part of a vector came to be, for those who watch writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// Copied into scratch, from one or more pieces.
+    Merged,
+    /// A binary on the process's heap.
+    Heap,
+    /// A reference to a counted block.
+    Reference,
+    /// Left over from an earlier write.
+    Queued,
+}
+
+impl Origin {
+    /// Its name in Erlang.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Merged => "merged",
+            Origin::Heap => "heap",
+            Origin::Reference => "reference",
+            Origin::Queued => "queued",
+        }
+    }
+}
+
+/// A bitstring that is being shifted into the scratch block.
+struct Held {
+    term: Term,
+    bits: Bits,
+    /// Bytes of it that are gathered.
+    done: usize,
+}
+
+/// The vectors of a gatherer, kept for the next on this thread.
+#[derive(Default)]
+struct Room {
+    scratch: Vec<u8>,
+    /// The parts, as the kernel gets them. The base of a merged one is its offset in the scratch block until the batch is
+    /// complete.
+    parts: Vec<libc::iovec>,
+    /// Of each part, the binary that it is; nil: it is merged.
+    terms: Vec<Term>,
+    /// The merged parts.
+    merged: Vec<u32>,
+}
+
+/// Largest room that is kept: bytes, parts.
+const KEPT_ROOM: (usize, usize) = (1024 * 1024, 16 * 1024);
+
+/// The bytes of a part that is ready for the kernel.
+///
+/// # Safety
+/// As for [`Gather`]: the native call that gathered the part is under way, and its batch not replaced.
+unsafe fn part_bytes<'a>(p: &libc::iovec) -> &'a [u8] {
+    // SAFETY: by the contract.
+    unsafe { std::slice::from_raw_parts(p.iov_base as *const u8, p.iov_len) }
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Room>> = const { Cell::new(None) };
+}
+
+/// See the module head.
+pub struct Gather {
+    walk: IoWalk,
+    held: Option<Held>,
+    ended: bool,
+    room: Room,
+    /// Parts of the batch that are taken, and bytes of the next, which its entry leaves out.
+    at: usize,
+    skip: usize,
+    /// Bytes of the batch that are not taken.
+    bytes: usize,
+    /// Bytes of the whole list, where the first batch is not all of it.
+    total: Option<usize>,
+}
+
+impl Gather {
+    /// A gatherer of `t`, with an empty batch.
+    pub fn new(t: Term) -> Gather {
+        let mut room = SPARE.take().unwrap_or_default();
+        room.clear();
+        Gather {
+            walk: IoWalk::new(t),
+            held: None,
+            ended: false,
+            room,
+            at: 0,
+            skip: 0,
+            bytes: 0,
+            total: None,
+        }
+    }
+    /// Notes the bytes of the whole list: what [`Gather::total`] says.
+    pub(crate) fn set_total(&mut self, n: usize) {
+        self.total = Some(n);
+    }
+    /// Bytes of the whole list, if that was noted; else of the batch.
+    pub(crate) fn total(&self) -> usize {
+        self.total.unwrap_or(self.bytes)
+    }
+    /// Collects the next batch of about `max_parts` parts and `max_scratch` merged bytes at most, replacing the batch
+    /// before. False at the end of the list.
+    pub(crate) fn next_batch(
+        &mut self,
+        max_parts: usize,
+        max_scratch: usize,
+    ) -> Result<bool, BadIoList> {
+        self.room.clear();
+        (self.at, self.skip, self.bytes) = (0, 0, 0);
+        let small = small_limit();
+        let max_parts = max_parts.max(2) - 1;
+        while self.room.parts.len() < max_parts && self.room.scratch.len() < max_scratch {
+            if let Some(h) = self.held.take() {
+                self.shift(h, max_scratch);
+                continue;
+            }
+            // What pages are made of for the most part.
+            if let Some((term, s)) = self.walk.next_block() {
+                self.add(term, s, small);
+                continue;
+            }
+            let term = self.walk.next_item()?;
+            if let Some(n) = term.as_small() {
+                self.merge(&[n as u8]);
+                continue;
+            }
+            if term.is_nil() {
+                self.ended = true;
+                break;
+            }
+            let bits = term.as_bits().filter(|b| b.bit_len & 7 == 0);
+            let bits = bits.ok_or(BadIoList)?;
+            match bits.as_bytes() {
+                Some(s) => self.add(term, s, small),
+                None => {
+                    let done = 0;
+                    self.held = Some(Held { term, bits, done });
+                }
+            }
+        }
+        self.room.seal();
+        Ok(self.bytes > 0)
+    }
+    /// Whether the batch is the last.
+    pub(crate) fn is_last(&mut self) -> bool {
+        // The list may have ended with what filled the batch.
+        self.ended || (self.held.is_none() && self.walk.at_end())
+    }
+    /// Adds the bytes of a binary.
+    #[inline]
+    fn add(&mut self, term: Term, s: &[u8], small: usize) {
+        if s.len() >= small.max(1) {
+            self.bytes += s.len();
+            self.room.parts.push(libc::iovec {
+                iov_base: s.as_ptr() as *mut libc::c_void,
+                iov_len: s.len(),
+            });
+            self.room.terms.push(term);
+        } else if !s.is_empty() {
+            self.merge(s);
+        }
+    }
+    #[inline]
+    fn merge(&mut self, s: &[u8]) {
+        self.bytes += s.len();
+        self.room.merge(s);
+    }
+    /// Merges what there is room for of a bitstring that isn't aligned.
+    fn shift(&mut self, mut h: Held, max_scratch: usize) {
+        let left = h.bits.bit_len / 8 - h.done;
+        let n = left.min(max_scratch - self.room.scratch.len());
+        let now = Bits {
+            // SAFETY: stays within the bitstring.
+            base: unsafe { h.bits.base.add(h.done) },
+            bit_len: n * 8,
+            ..h.bits
+        };
+        self.merge(&now.shifted());
+        h.done += n;
+        if n < left {
+            self.held = Some(h);
+        }
+    }
+    /// Puts `bytes` before the batch, of which nothing is taken yet.
+    pub(crate) fn prefix(&mut self, bytes: &[u8]) {
+        debug_assert!(self.at == 0 && self.skip == 0);
+        if !bytes.is_empty() {
+            self.room.prefix(bytes);
+            self.bytes += bytes.len();
+        }
+    }
+    /// Everything of the batch that isn't taken, in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut v = Vec::with_capacity(self.bytes);
+        self.parts().for_each(|p| v.extend_from_slice(p));
+        v
+    }
+    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
+    pub fn keep(&mut self, to: &mut IoVec) {
+        let rest = &self.room.parts[self.at..];
+        let terms = &self.room.terms[self.at..];
+        let pairs = rest.iter().zip(terms);
+        let merged = pairs.clone().filter(|(_, t)| t.is_nil());
+        // SAFETY: parts of the batch in hand.
+        let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
+        let mut copy = Vec::with_capacity(merged.clone().map(<[u8]>::len).sum());
+        merged.clone().for_each(|p| copy.extend_from_slice(p));
+        let mut copies = match copy.is_empty() {
+            true => Vec::new(),
+            false => IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)),
+        }
+        .into_iter();
+        for (i, (p, &t)) in pairs.enumerate() {
+            if t.is_nil() {
+                copies.next().into_iter().for_each(|s| to.push(s));
+            } else if let Some(mut s) = IoSlice::of_binary(t) {
+                if i == 0 {
+                    s.advance(self.skip);
+                }
+                debug_assert_eq!(s.len(), p.iov_len);
+                to.push(s);
+            }
+        }
+        (self.at, self.skip, self.bytes) = (self.room.parts.len(), 0, 0);
+    }
+    /// What isn't gathered yet, as an I/O list.
+    pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        let rest = self.walk.rest(a);
+        match &self.held {
+            None => rest,
+            Some(h) => {
+                let left = h.bits.bit_len - h.done * 8;
+                let part = a.sub_binary(h.term, h.done * 8, left);
+                a.cons(part, rest)
+            }
+        }
+    }
+    /// Lists that are open where the batch ends.
+    pub fn depth(&self) -> usize {
+        self.walk.depth()
+    }
+}
+
+impl Room {
+    fn clear(&mut self) {
+        self.scratch.clear();
+        self.parts.clear();
+        self.terms.clear();
+        self.merged.clear();
+    }
+    /// Copies `s` behind what is merged.
+    #[inline]
+    fn merge(&mut self, s: &[u8]) {
+        let at = self.scratch.len();
+        self.scratch.extend_from_slice(s);
+        match (self.parts.last_mut(), self.terms.last()) {
+            (Some(p), Some(t)) if t.is_nil() => p.iov_len += s.len(),
+            _ => {
+                self.merged.push(self.parts.len() as u32);
+                self.parts.push(libc::iovec {
+                    iov_base: std::ptr::without_provenance_mut(at),
+                    iov_len: s.len(),
+                });
+                self.terms.push(NIL);
+            }
+        }
+    }
+    /// The batch is complete: the scratch block stays where it is.
+    fn seal(&mut self) {
+        for &i in &self.merged {
+            let p = &mut self.parts[i as usize];
+            // SAFETY: the offset of a part that was merged into the block.
+            p.iov_base = unsafe { self.scratch.as_mut_ptr().add(p.iov_base.addr()) }.cast();
+        }
+    }
+    /// Puts a merged part before the others of a batch that is complete.
+    fn prefix(&mut self, s: &[u8]) {
+        let base = self.scratch.as_ptr().addr();
+        let at = self.scratch.len();
+        self.scratch.extend_from_slice(s);
+        for i in &mut self.merged {
+            let p = &mut self.parts[*i as usize];
+            p.iov_base = std::ptr::without_provenance_mut(p.iov_base.addr() - base);
+            *i += 1;
+        }
+        self.merged.push(0);
+        self.parts.insert(
+            0,
+            libc::iovec {
+                iov_base: std::ptr::without_provenance_mut(at),
+                iov_len: s.len(),
+            },
+        );
+        self.terms.insert(0, NIL);
+        self.seal();
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        let room = std::mem::take(&mut self.room);
+        if room.scratch.capacity() <= KEPT_ROOM.0 && room.parts.capacity() <= KEPT_ROOM.1 {
+            SPARE.set(Some(room));
+        }
+    }
+}
+
+/// Room for the parts of one system call.
+pub(crate) type Vector = [MaybeUninit<libc::iovec>; MAX_PARTS];
+
+/// Parts to write, which the kernel takes from the front.
+pub(crate) trait Parts {
+    /// Bytes there are.
+    fn bytes(&self) -> usize;
+    /// The parts, in order.
+    fn parts(&self) -> impl Iterator<Item = &[u8]>;
+    /// The first parts, at most `max_parts` and [`MAX_PARTS`], for the kernel. `room` may be used for it.
+    fn vector<'a>(&'a self, room: &'a mut Vector) -> &'a [libc::iovec] {
+        let mut n = 0;
+        for (p, to) in self.parts().take(max_parts()).zip(&mut *room) {
+            to.write(libc::iovec {
+                iov_base: p.as_ptr() as *mut libc::c_void,
+                iov_len: p.len(),
+            });
+            n += 1;
+        }
+        // SAFETY: so many have been written.
+        unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), n) }
+    }
+    /// What each part is.
+    fn origins(&self) -> impl Iterator<Item = Origin>;
+    /// Takes the first `n` bytes away (at most all).
+    fn advance(&mut self, n: usize);
+}
+
+impl Parts for Gather {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let rest = self.room.parts[self.at..].iter();
+        // SAFETY: parts of the batch in hand, whose terms stay for the native call.
+        rest.map(|p| unsafe { part_bytes(p) })
+    }
+    fn vector<'a>(&'a self, _: &'a mut Vector) -> &'a [libc::iovec] {
+        let rest = &self.room.parts[self.at..];
+        &rest[..rest.len().min(max_parts())]
+    }
+    fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.room.terms[self.at..].iter().map(|&t| match t {
+            NIL => Origin::Merged,
+            t if IoSlice::is_counted(t) => Origin::Reference,
+            _ => Origin::Heap,
+        })
+    }
+    fn advance(&mut self, mut n: usize) {
+        n = n.min(self.bytes);
+        self.bytes -= n;
+        while let Some(p) = self.room.parts.get_mut(self.at) {
+            if n < p.iov_len {
+                // SAFETY: stays within the part.
+                p.iov_base = unsafe { p.iov_base.byte_add(n) };
+                p.iov_len -= n;
+                self.skip += n;
+                return;
+            }
+            n -= p.iov_len;
+            self.at += 1;
+            self.skip = 0;
+        }
+    }
+}
+
+impl Parts for IoVec {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|p| p.as_bytes())
+    }
+    fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.parts.iter().map(|_| Origin::Queued)
+    }
+    fn advance(&mut self, n: usize) {
+        IoVec::advance(self, n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Cx;
+    use purlin_term::iolist::{SCRATCH_BYTES, append_to};
+
+    /// A deep list with bytes, small, large and unaligned binaries, and its bytes.
+    fn sample(cx: &mut dyn Alloc) -> (Term, Vec<u8>) {
+        let mut flat = Vec::new();
+        let mut t = NIL;
+        for i in (0..200_000usize).rev() {
+            let item = match i % 7 {
+                0 => cx.binary(&[i as u8; 40]),
+                1 if i % 1000 == 1 => cx.binary(&[i as u8; 5000]),
+                2 => {
+                    let b = cx.binary(&[0xAB; 301]);
+                    cx.sub_binary(b, 4, 2400)
+                }
+                _ => Term::small((i % 256) as i64),
+            };
+            // Nested to the left now and then, so that depth grows with length.
+            let inner = cx.list(&[item]);
+            t = if i % 3 == 0 {
+                let l = cx.cons(inner, t);
+                cx.cons(l, NIL)
+            } else {
+                cx.cons(item, t)
+            };
+        }
+        append_to(t, &mut flat).expect("an I/O list");
+        (t, flat)
+    }
+
+    #[test]
+    fn batches_are_bounded_and_keep_every_byte_in_order() {
+        let mut cx = Cx::boxed(0);
+        let (t, flat) = sample(&mut *cx);
+        let mut g = Gather::new(t);
+        let mut out = Vec::new();
+        while g.next_batch(64, SCRATCH_BYTES).expect("an I/O list") {
+            assert!(g.parts().count() <= 64 && g.room.scratch.len() < 2 * SCRATCH_BYTES);
+            g.parts().for_each(|p| out.extend_from_slice(p));
+        }
+        assert!(out == flat);
+    }
+
+    #[test]
+    fn what_is_not_taken_is_kept_and_what_is_not_gathered_taken_up_again() {
+        let mut cx = Cx::boxed(0);
+        let (t, flat) = sample(&mut *cx);
+        for step in [1usize, 250, 40_000] {
+            let mut rest = t;
+            let mut out = Vec::new();
+            let mut batches = 0;
+            while batches < 50 {
+                batches += 1;
+                let mut g = Gather::new(rest);
+                if !g.next_batch(100, 1000).expect("an I/O list") {
+                    break;
+                }
+                // So much is taken at once, the rest of the batch later.
+                let before = g.bytes();
+                let taken: Vec<u8> = g.to_vec()[..step.min(before)].to_vec();
+                g.advance(step);
+                out.extend(taken);
+                let mut later = IoVec::default();
+                g.keep(&mut later);
+                later.parts.iter().for_each(|p| out.extend(p.as_bytes()));
+                assert_eq!(g.bytes(), 0);
+                rest = g.rest(&mut *cx);
+            }
+            assert!(flat.starts_with(&out) && out.len() > 1000, "{step}");
+            assert_eq!(purlin_term::iolist::size(rest), Ok(flat.len() - out.len()));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `iolist_to_iovec/1`: an I/O list as the parts that are written.
+
+use super::reschedule::dirty_if_large;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{bifs, code, lazy_atoms};
+use purlin_term::iolist::*;
+use purlin_term::layout::Bits;
+use purlin_term::{Alloc, NIL, Term};
+
+/// Elements of a list that count as one reduction.
+const STEPS_PER_REDUCTION: usize = 256;
+
+/// The room from which on `iolist_to_iovec/1` goes on with another binary, as in stock: which parts there are is a result.
+const STOCK_ROOM: usize = 32 * SMALL_LIMIT;
+
+/// Bytes that become one binary of a vector.
+struct Merged {
+    bytes: Vec<u8>,
+    limit: usize,
+    /// The room that stock would have: it grows by doubling, up to [`STOCK_ROOM`].
+    room: usize,
+}
+
+impl Merged {
+    fn new() -> Merged {
+        Merged {
+            bytes: Vec::new(),
+            limit: small_limit(),
+            room: 0,
+        }
+    }
+    fn reserve(&mut self, cx: &mut Cx, n: usize, out: &mut Vec<Term>) {
+        let all = self.bytes.len() + n;
+        if all <= self.room {
+            return;
+        }
+        if self.room >= STOCK_ROOM {
+            self.flush(cx, out);
+        }
+        self.room = match self.room {
+            0 => n.max(self.limit),
+            r => all.max(2 * r),
+        };
+    }
+    fn flush(&mut self, cx: &mut Cx, out: &mut Vec<Term>) {
+        if !self.bytes.is_empty() {
+            out.push(cx.binary(&self.bytes));
+            self.bytes.clear();
+        }
+        self.room = 0;
+    }
+}
+
+lazy_atoms! {
+    prim_file = "prim_file";
+}
+
+fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+    if let Some(b) = t.as_bits() {
+        return match b.bit_len {
+            0 => Ok(NIL),
+            n if n & 7 == 0 => Ok(cx.list(&[t])),
+            _ => Err(Fail::Badarg),
+        };
+    }
+    // A file's module hands what it gets to a native that gathers any list, batch by batch, after it has looked at all of
+    // it. So what is long isn't gathered here first, which would take memory for all there is.
+    let long = !matches!(
+        size_unless_long(t, max_parts(), scratch_bytes()),
+        Ok(Some(_))
+    );
+    if long && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
+        cx.bump(max_parts() / STEPS_PER_REDUCTION);
+        return Ok(t);
+    }
+    dirty_if_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
+    let mut out: Vec<Term> = Vec::new();
+    let mut merged = Merged::new();
+    let limit = merged.limit;
+    let mut w = IoWalk::new(t);
+    let mut steps = 0;
+    while let Some(p) = w.next_piece().map_err(|BadIoList| Fail::Badarg)? {
+        steps += 1;
+        match p {
+            Piece::Byte(b) => {
+                merged.reserve(cx, 1, &mut out);
+                merged.bytes.push(b);
+            }
+            Piece::Bits(_, b) if b.bit_len == 0 => {}
+            Piece::Bits(t, b) => {
+                let (n, before) = (b.bit_len / 8, merged.bytes.len());
+                if n >= limit && (before == 0 || before >= limit) {
+                    merged.flush(cx, &mut out);
+                    out.push(t);
+                    continue;
+                }
+                // What is behind too few bytes to stand alone gives them as many as they lack, if enough is left of it.
+                let taken = if n < limit || n + before < 2 * limit {
+                    n
+                } else {
+                    limit - before
+                };
+                merged.reserve(cx, taken, &mut out);
+                match b.as_bytes() {
+                    Some(s) => merged.bytes.extend_from_slice(&s[..taken]),
+                    None => {
+                        let head = Bits {
+                            bit_len: taken * 8,
+                            ..b
+                        };
+                        merged.bytes.extend_from_slice(&head.shifted());
+                    }
+                }
+                if taken < n {
+                    merged.flush(cx, &mut out);
+                    out.push(cx.part(t, taken, n - taken));
+                }
+            }
+        }
+    }
+    merged.flush(cx, &mut out);
+    cx.bump(steps / STEPS_PER_REDUCTION + 1);
+    Ok(cx.list(&out))
+}
+
+bifs! {
+    Plain "erlang":"iolist_to_iovec"/1 = iolist_to_iovec_1 [long];
+}

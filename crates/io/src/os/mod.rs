@@ -1,0 +1,34 @@
+//! What is asked of the operating system in several places, once: sockets and their addresses, interfaces of the network, calls
+//! that are repeated where a signal interrupts them. Errors are the system's numbers.
+//!
+//! It is over libc, not over a safe wrapper: programs choose levels, options and control messages by number, and what the
+//! kernel says of one that it doesn't know is the answer.
+
+pub(crate) mod addr;
+pub(crate) mod interfaces;
+pub(crate) mod sock;
+
+use crate::posix::last_errno;
+
+/// The result of a call that gives a number or fails.
+#[inline]
+pub(crate) fn unit(r: i32) -> Result<(), i32> {
+    if r < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+/// The result of a call that gives a number of bytes or fails.
+#[inline]
+pub(crate) fn bytes(r: isize) -> Result<usize, i32> {
+    usize::try_from(r).map_err(|_| last_errno())
+}
+
+/// As [`bytes`], of a call that is repeated while signals interrupt it.
+#[inline]
+pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        match bytes(call()) {
+            Err(libc::EINTR) => {}
+            r => return r,
+        }
+    }
+}

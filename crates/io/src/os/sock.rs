@@ -1,0 +1,349 @@
+//! System calls on sockets: each gives what the kernel gave, or the number of an error.
+
+use super::addr::SockAddr;
+use super::{bytes, retry, unit};
+use std::ffi::CStr;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A new socket that does not block.
+pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: a plain call; what it gives is ours.
+    unsafe {
+        let fd = libc::socket(domain, kind | flags, protocol);
+        unit(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// What `f` gives while this thread is in the network namespace that `file` names.
+pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
+    let open = |p: &CStr| {
+        // SAFETY: the path is terminated; what the call gives is ours.
+        unsafe {
+            let fd = libc::open(p.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            unit(fd).map(|()| OwnedFd::from_raw_fd(fd))
+        }
+    };
+    // SAFETY: a plain call on an open descriptor; namespaces belong to the calling thread.
+    let enter = |ns: &OwnedFd| unsafe { unit(libc::setns(ns.as_raw_fd(), libc::CLONE_NEWNET)) };
+    let here = open(c"/proc/thread-self/ns/net")?;
+    let there = open(file)?;
+    enter(&there)?;
+    let r = f();
+    // Without the way back this thread would go on in the wrong name space.
+    enter(&here)?;
+    r
+}
+
+/// Another descriptor for the same.
+pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
+    // SAFETY: a plain call; what it gives is ours.
+    unsafe {
+        let new = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
+        unit(new)?;
+        Ok(OwnedFd::from_raw_fd(new))
+    }
+}
+
+/// Has calls on a descriptor wait, or not.
+pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
+    // SAFETY: plain calls.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        unit(flags)?;
+        let new = if on {
+            flags & !libc::O_NONBLOCK
+        } else {
+            flags | libc::O_NONBLOCK
+        };
+        if new == flags {
+            return Ok(());
+        }
+        unit(libc::fcntl(fd, libc::F_SETFL, new))
+    }
+}
+
+/// Closes a descriptor that nobody else uses any more.
+pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
+    // SAFETY: by the caller's word; not repeated when interrupted, since the descriptor is gone then too.
+    unit(unsafe { libc::close(fd) })
+}
+
+/// Gives a socket its own address.
+pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    // SAFETY: the address is good for the call, as long as it says.
+    unit(unsafe { libc::bind(fd, a.ptr(), a.size()) })
+}
+/// Begins to connect a socket.
+pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
+    // SAFETY: as above.
+    unit(unsafe { libc::connect(fd, a.ptr(), a.size()) })
+}
+/// Has a socket take connections, of which so many may wait.
+pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
+    // SAFETY: a plain call.
+    unit(unsafe { libc::listen(fd, backlog) })
+}
+/// The next connection of a listening socket, which does not block, and where it is from.
+pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: room and its length, both good for the call; what it gives is ours.
+    unsafe {
+        let (s, from) = SockAddr::filled(|p, len| libc::accept4(fd, p, len, flags));
+        unit(s)?;
+        Ok((OwnedFd::from_raw_fd(s), from))
+    }
+}
+/// Ends one direction of a connection, or both.
+pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
+    // SAFETY: a plain call.
+    unit(unsafe { libc::shutdown(fd, how) })
+}
+/// The address that a socket is bound to.
+pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
+    // SAFETY: room and its length, both good for the call.
+    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
+    unit(r).map(|()| a)
+}
+/// The address that a socket is connected to.
+pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
+    // SAFETY: as above.
+    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
+    unit(r).map(|()| a)
+}
+
+/// Receives at most `room` bytes to `to`.
+///
+/// # Safety
+/// As many bytes may be written there.
+pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
+    // SAFETY: by the contract of this function.
+    bytes(unsafe { libc::recv(fd, to.cast(), room, flags) })
+}
+/// Receives into `to`, without waiting: how many bytes of it have been filled.
+pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i32> {
+    // SAFETY: as many bytes as the slice has.
+    unsafe { recv(fd, to.as_mut_ptr().cast(), to.len(), libc::MSG_DONTWAIT) }
+}
+/// As [`recv`], and where it came from.
+///
+/// # Safety
+/// As for [`recv`].
+pub(crate) unsafe fn recv_from(
+    fd: RawFd,
+    to: *mut u8,
+    room: usize,
+    flags: i32,
+) -> Result<(usize, SockAddr), i32> {
+    // SAFETY: the address and its length are lent for the call; the caller answers for the bytes.
+    let (r, a) =
+        SockAddr::filled(|p, len| unsafe { libc::recvfrom(fd, to.cast(), room, flags, p, len) });
+    bytes(r).map(|n| (n, a))
+}
+
+/// What came with a message beside its bytes.
+pub(crate) struct Came {
+    pub(crate) from: SockAddr,
+    /// Bytes of control messages.
+    pub(crate) control: usize,
+    /// Flags that the kernel set.
+    pub(crate) flags: i32,
+}
+
+/// Receives a message of at most `room` bytes to `to`, where it came from, and its control messages. Repeated while signals
+/// interrupt it.
+///
+/// # Safety
+/// As many bytes may be written there.
+pub(crate) unsafe fn recv_msg(
+    fd: RawFd,
+    to: *mut u8,
+    room: usize,
+    control: &mut [u8],
+    flags: i32,
+) -> Result<(usize, Came), i32> {
+    let mut iov = libc::iovec {
+        iov_base: to.cast(),
+        iov_len: room,
+    };
+    let (mut control_len, mut came) = (0, 0);
+    // SAFETY: all pointers in the header are good for the call, as long as it says; the caller answers for the bytes.
+    let (n, from) = SockAddr::filled(|p, len| unsafe {
+        let mut m: libc::msghdr = std::mem::zeroed();
+        m.msg_name = p.cast();
+        m.msg_namelen = *len;
+        m.msg_iov = &mut iov;
+        m.msg_iovlen = 1;
+        if !control.is_empty() {
+            m.msg_control = control.as_mut_ptr().cast();
+            m.msg_controllen = control.len() as _;
+        }
+        let n = retry(|| libc::recvmsg(fd, &mut m, flags));
+        *len = m.msg_namelen;
+        (control_len, came) = (m.msg_controllen as usize, m.msg_flags);
+        n
+    });
+    let came = Came {
+        from,
+        control: control_len.min(control.len()),
+        flags: came,
+    };
+    Ok((n?, came))
+}
+
+/// As [`recv_msg`], without waiting.
+pub(crate) fn recv_msg_now(
+    fd: RawFd,
+    to: &mut [u8],
+    control: &mut [u8],
+) -> Result<(usize, Came), i32> {
+    // SAFETY: as many bytes as the slice has.
+    unsafe { recv_msg(fd, to.as_mut_ptr(), to.len(), control, libc::MSG_DONTWAIT) }
+}
+
+/// Sends bytes, to `to` if given.
+pub(crate) fn send(
+    fd: RawFd,
+    data: &[u8],
+    flags: i32,
+    to: Option<&SockAddr>,
+) -> Result<usize, i32> {
+    let flags = flags | libc::MSG_NOSIGNAL;
+    // SAFETY: bytes and address are good for the call.
+    bytes(unsafe {
+        match to {
+            Some(a) => libc::sendto(
+                fd,
+                data.as_ptr().cast(),
+                data.len(),
+                flags,
+                a.ptr(),
+                a.size(),
+            ),
+            None => libc::send(fd, data.as_ptr().cast(), data.len(), flags),
+        }
+    })
+}
+
+/// Bytes as a part of a vector that is written.
+pub(crate) fn iovec(bytes: &[u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_ptr() as *mut libc::c_void,
+        iov_len: bytes.len(),
+    }
+}
+
+/// Sends parts, at most `IOV_MAX`: to `to` if given, with the control messages in `control`. Repeated while signals interrupt
+/// it.
+pub(crate) fn send_msg(
+    fd: RawFd,
+    iov: &[libc::iovec],
+    to: Option<&SockAddr>,
+    control: &[u8],
+    flags: i32,
+) -> Result<usize, i32> {
+    // SAFETY: all pointers in the header are good for the call, as long as it says; nothing is written through them.
+    unsafe {
+        let mut m: libc::msghdr = std::mem::zeroed();
+        if let Some(a) = to {
+            m.msg_name = a.ptr() as *mut libc::c_void;
+            m.msg_namelen = a.size();
+        }
+        m.msg_iov = iov.as_ptr() as *mut libc::iovec;
+        m.msg_iovlen = iov.len() as _;
+        if !control.is_empty() {
+            m.msg_control = control.as_ptr() as *mut libc::c_void;
+            m.msg_controllen = control.len() as _;
+        }
+        let flags = flags | libc::MSG_NOSIGNAL;
+        retry(|| libc::sendmsg(fd, &m, flags))
+    }
+}
+
+/// As [`send_msg`], without waiting.
+pub(crate) fn send_msg_now(
+    fd: RawFd,
+    iov: &[libc::iovec],
+    to: Option<&SockAddr>,
+    control: &[u8],
+) -> Result<usize, i32> {
+    send_msg(fd, iov, to, control, libc::MSG_DONTWAIT)
+}
+
+/// Sends at most `n` bytes of the file `from`, from `*at` on, which is moved on. Repeated while signals interrupt it.
+pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Result<usize, i32> {
+    // SAFETY: a plain call; the offset is good for it.
+    retry(|| unsafe { libc::sendfile(fd, from, at, n) })
+}
+
+/// Sets an option of the kernel.
+pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Result<(), i32> {
+    // SAFETY: as many bytes as the slice has.
+    unit(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    })
+}
+
+/// Reads an option of the kernel into `to`; how many bytes it has.
+pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
+    let mut len = to.len() as libc::socklen_t;
+    // SAFETY: as many bytes as the slice has.
+    unit(unsafe { libc::getsockopt(fd, level, name, to.as_mut_ptr().cast(), &mut len) })?;
+    Ok((len as usize).min(to.len()))
+}
+
+/// Reads an option that is an `int`; one of fewer bytes is one the rest of which is zero.
+pub(crate) fn get_int(fd: RawFd, level: i32, name: i32) -> Result<i32, i32> {
+    let mut b = [0u8; size_of::<i32>()];
+    get_option(fd, level, name, &mut b)?;
+    Ok(i32::from_ne_bytes(b))
+}
+
+/// The control messages in a buffer that the kernel filled: level, type, data.
+pub(crate) fn control_messages(buf: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
+    let head = size_of::<libc::cmsghdr>();
+    // Data follow the head, aligned as the head is.
+    let align = |n: usize| n.next_multiple_of(size_of::<usize>());
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = buf.get(at..)?;
+        if rest.len() < head {
+            return None;
+        }
+        // SAFETY: as many bytes as a head has; read unaligned.
+        let h: libc::cmsghdr = unsafe { rest.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
+        let len = h.cmsg_len as usize;
+        let data = rest.get(align(head)..len)?;
+        at += align(len);
+        Some((h.cmsg_level, h.cmsg_type, data))
+    })
+}
+
+/// Adds a control message that holds an `int`.
+pub(crate) fn push_control(buf: &mut Vec<u8>, level: i32, kind: i32, value: i32) {
+    let head = size_of::<libc::cmsghdr>();
+    // SAFETY: plain integers, of which zeros are good.
+    let mut h: libc::cmsghdr = unsafe { std::mem::zeroed() };
+    h.cmsg_level = level;
+    h.cmsg_type = kind;
+    h.cmsg_len = (head.next_multiple_of(size_of::<usize>()) + size_of::<i32>()) as _;
+    // SAFETY: all bytes of the head, which has no padding here, are initialised.
+    buf.extend_from_slice(unsafe { std::slice::from_raw_parts((&raw const h).cast::<u8>(), head) });
+    buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
+    buf.extend_from_slice(&value.to_ne_bytes());
+    buf.resize(buf.len().next_multiple_of(size_of::<usize>()), 0);
+}
+
+/// Asks for an option without room for its value.
+pub(crate) fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
+    // SAFETY: the kernel refuses null pointers that it would write through.
+    unit(unsafe { libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut()) })
+}

@@ -1,0 +1,358 @@
+//! What all ports have, and drivers use: owner, links, monitors, delivery of input, the busy mark.
+
+use super::linebuf::LineBuf;
+use super::traced::Traced;
+use super::{Driver, Port, outbox};
+use crate::events::flag;
+use crate::poll;
+use crate::timer::{self, TimerId};
+use purlin_term::bin::RcBin;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, REFC_BIN_WORDS, heap_bin_limit};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::cell::RefCell;
+use std::os::fd::RawFd;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+/// Why a driver ends its port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Its input has ended.
+    Eof,
+    /// An atom: `normal`, or the name of an error.
+    Reason(Term),
+}
+
+struct Watcher {
+    by: Term,
+    reference: OwnedTerm,
+    /// The name it asked by, or nil.
+    name: Term,
+}
+
+/// See the module head. Guarded by the port's lock.
+pub struct Base {
+    pub id: Term,
+    /// The owner, who gets what comes in.
+    pub connected: Term,
+    /// Input is delivered as binaries.
+    pub binary: bool,
+    /// The end of input is told by a message, and does not end the port.
+    pub soft_eof: bool,
+    /// Input is delivered line by line.
+    pub lines: Option<LineBuf>,
+    pub parallelism: bool,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// Who asks for what the driver is doing now: the sender of output, the caller of `port_control`.
+    pub caller: Term,
+    pub(super) registered: Option<Term>,
+    /// It looks closed to everybody.
+    pub(super) closing: bool,
+    /// The owner is told when it has closed.
+    pub(super) send_closed: bool,
+    /// What a driver has decided; dealt with when the driver has returned.
+    pub(super) ended: Option<End>,
+    busy: bool,
+    /// Who is in the middle of a list that is written in parts.
+    pub transit: Option<Term>,
+    /// The connection to another node that goes over it.
+    pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
+    /// What answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
+    references: RefCell<Vec<(Term, Box<[u8]>)>>,
+    /// Who waits for the port to be no longer busy.
+    waiting: Vec<Term>,
+    links: Vec<Term>,
+    watchers: Vec<Watcher>,
+    me: Weak<Port>,
+    pub(super) traced: Traced,
+}
+
+/// From so many on, references of senders that have ended are forgotten.
+const MANY_REFERENCES: usize = 16;
+
+/// Words of a tuple of two.
+const PAIR_WORDS: usize = 3;
+
+/// Bytes that stock counts for a link and a monitor in `port_info(Port, memory)`.
+const LINK_BYTES: usize = 40;
+const MONITOR_BYTES: usize = 24;
+
+impl Base {
+    pub(super) fn new(id: Term, owner: Term, me: Weak<Port>) -> Base {
+        Base {
+            id,
+            connected: owner,
+            binary: false,
+            soft_eof: false,
+            lines: None,
+            parallelism: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            caller: NIL,
+            registered: None,
+            closing: false,
+            send_closed: false,
+            ended: None,
+            busy: false,
+            transit: None,
+            channel: None,
+            references: RefCell::default(),
+            waiting: Vec::new(),
+            links: Vec::new(),
+            watchers: Vec::new(),
+            me,
+            traced: Traced::as_new(),
+        }
+    }
+    /// Notes what the answer to a command of `from` is to carry.
+    pub(super) fn refer(&self, from: Term, reference: Box<[u8]>) {
+        let mut all = self.references.borrow_mut();
+        if all.len() >= MANY_REFERENCES {
+            all.retain(|r| self.is_alive(r.0));
+        }
+        all.push((from, reference));
+    }
+    /// Takes what the answer to `to` is to carry, if that was noted.
+    pub fn reference_for(&self, to: Term) -> Option<Box<[u8]>> {
+        let mut all = self.references.borrow_mut();
+        let at = all.iter().rposition(|r| r.0 == to)?;
+        Some(all.remove(at).1)
+    }
+    /// Registers a descriptor with the poll thread: the driver's `ready` is called for it.
+    pub fn register(&self, fd: RawFd) -> std::io::Result<poll::Id> {
+        let me = self
+            .me
+            .upgrade()
+            .ok_or_else(|| std::io::Error::from_raw_os_error(libc::EBADF))?;
+        poll::register(fd, me)
+    }
+    /// The port itself.
+    pub(super) fn me(&self) -> Weak<Port> {
+        self.me.clone()
+    }
+    /// Whether the port has been closed and only writes what is queued.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether the port ends when the driver has returned.
+    pub fn is_ending(&self) -> bool {
+        self.ended.is_some()
+    }
+    /// Has the driver's `timeout` called with `token` in `ms` milliseconds.
+    pub fn after(&self, ms: u64, token: u32) -> TimerId {
+        let me = self.me.clone();
+        timer::after(ms, move || {
+            if let Some(p) = me.upgrade() {
+                p.timeout(token);
+            }
+        })
+    }
+    /// Stops a timer. It may have fired already, and wait for the port's lock.
+    pub fn cancel(&self, timer: TimerId) {
+        timer::cancel(timer);
+    }
+    /// Whether the local process is still there.
+    pub fn is_alive(&self, pid: Term) -> bool {
+        outbox::is_alive(pid)
+    }
+    /// Opens another port of the same kind, owned by and linked to `owner`. None: there are too many.
+    pub(crate) fn sibling(&self, name: &str, owner: Term, driver: Box<dyn Driver>) -> Option<Term> {
+        let p = super::enter(name.as_bytes(), owner).ok()?;
+        let mut core = p.lock();
+        core.base.binary = self.binary;
+        core.base.add_link(owner);
+        core.driver = Some(driver);
+        drop(core);
+        outbox::enter_link(owner, p.id);
+        Some(p.id)
+    }
+
+    /// Ends the port as soon as the driver has returned.
+    pub fn end(&mut self, end: End) {
+        self.ended.get_or_insert(end);
+    }
+    /// Ends the port, for a reason that the owner has been told otherwise: it is not linked to the port any more.
+    pub(crate) fn end_told(&mut self, reason: Term) {
+        if self.remove_link(self.connected) {
+            outbox::leave_link(self.connected, self.id);
+        }
+        self.end(End::Reason(reason));
+    }
+    /// Ends the port for an error of the operating system.
+    pub fn fail(&mut self, errno: i32) {
+        self.end(End::Reason(crate::posix::errno_atom(errno)));
+    }
+
+    /// Delivers input to the owner.
+    pub fn input(&mut self, data: &[u8]) {
+        if self.closing {
+            return;
+        }
+        self.bytes_in += data.len() as u64;
+        super::TOTAL_IN.fetch_add(data.len() as u64, Ordering::Relaxed);
+        match self.lines.take() {
+            None => self.deliver(None, data),
+            Some(mut l) => {
+                l.feed(data, |eol, s| self.deliver(Some(eol), s));
+                self.lines = Some(l);
+            }
+        }
+    }
+    /// Delivers what is left of the last line.
+    pub(super) fn flush_lines(&mut self) {
+        if let (Some(mut l), false) = (self.lines.take(), self.closing) {
+            l.flush(|eol, s| self.deliver(Some(eol), s));
+            self.lines = Some(l);
+        }
+    }
+    fn deliver(&self, eol: Option<bool>, data: &[u8]) {
+        let (id, binary) = (self.id, self.binary);
+        let n = data.len();
+        let on_heap = n <= heap_bin_limit();
+        let words = match (binary, on_heap) {
+            (false, _) => 2 * n,
+            (true, true) => HEAP_BIN_HEAD_WORDS + n.div_ceil(8),
+            (true, false) => REFC_BIN_WORDS,
+        };
+        let pairs = 2 + usize::from(eol.is_some());
+        let build = |a: &mut dyn Alloc| {
+            let bytes = match (binary, on_heap) {
+                (false, _) => a.byte_list(data, NIL),
+                (true, true) => {
+                    let (t, at) = a.heap_bin(n);
+                    // SAFETY: heap_bin made room for n bytes.
+                    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
+                    t
+                }
+                // SAFETY: the new block's count is handed over.
+                (true, false) => unsafe { a.refc_bin(RcBin::from_bytes(data), n) },
+            };
+            let bytes = match eol {
+                Some(true) => a.tuple(&[atom::intern("eol"), bytes]),
+                Some(false) => a.tuple(&[atom::intern("noeol"), bytes]),
+                None => bytes,
+            };
+            let data = a.tuple(&[am::DATA, bytes]);
+            a.tuple(&[id, data])
+        };
+        if self.traced_for(flag::SEND) {
+            return self.send_traced(self.connected, build);
+        }
+        outbox::message_of(self.connected, words + pairs * PAIR_WORDS, build);
+    }
+    /// Sends `{Port, What}` to the owner.
+    pub fn tell(&self, what: Term) {
+        let id = self.id;
+        self.message(self.connected, |a| a.tuple(&[id, what]));
+    }
+    /// Sends `{Port, {Tag, Number}}` to the owner.
+    pub(crate) fn tell_number(&self, tag: &str, n: i64) {
+        let id = self.id;
+        self.message(self.connected, |a| {
+            let t = a.tuple(&[atom::intern(tag), Term::small(n)]);
+            a.tuple(&[id, t])
+        });
+    }
+    /// Sends what `build` makes to a process.
+    pub fn message(&self, to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        if self.traced_for(flag::SEND) {
+            return self.send_traced(to, build);
+        }
+        outbox::message(to, build);
+    }
+    /// Tells the owner, by an exit signal, that somebody has sent nonsense.
+    pub(super) fn bad_signal(&self) {
+        outbox::exit_signal(self.id, self.connected, atom::intern("badsig"));
+    }
+
+    /// Counts bytes that a process has sent.
+    pub(super) fn count_out(&mut self, n: usize) {
+        self.bytes_out += n as u64;
+        super::TOTAL_OUT.fetch_add(n as u64, Ordering::Relaxed);
+    }
+    /// Whether who sends has to wait.
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+    /// Says whether who sends has to wait.
+    pub(crate) fn set_busy(&mut self, on: bool) {
+        self.busy = on;
+        if !on {
+            self.wake_waiting();
+        }
+    }
+    /// Has those who wait try again.
+    pub(super) fn wake_waiting(&mut self) {
+        for pid in std::mem::take(&mut self.waiting) {
+            outbox::wake(pid);
+        }
+    }
+    /// Has `pid` woken when the port is no longer busy.
+    pub(super) fn wait(&mut self, pid: Term) {
+        if !self.waiting.contains(&pid) {
+            self.waiting.push(pid);
+        }
+    }
+
+    /// False: they are linked already.
+    pub(super) fn add_link(&mut self, pid: Term) -> bool {
+        let new = !self.links.contains(&pid);
+        if new {
+            self.links.push(pid);
+        }
+        new
+    }
+    /// False: there was none.
+    pub(super) fn remove_link(&mut self, pid: Term) -> bool {
+        match self.links.iter().position(|&l| l == pid) {
+            Some(i) => {
+                self.links.remove(i);
+                true
+            }
+            None => false,
+        }
+    }
+    pub(super) fn links(&self) -> &[Term] {
+        &self.links
+    }
+    pub(super) fn add_watcher(&mut self, by: Term, reference: Term, name: Term) {
+        self.watchers.push(Watcher {
+            by,
+            reference: OwnedTerm::copy_of(reference),
+            name,
+        });
+    }
+    pub(super) fn remove_watcher(&mut self, reference: Term) {
+        let nums = |t: Term| t.as_ref_view().and_then(|v| v.local_nums());
+        let key = nums(reference);
+        self.watchers.retain(|w| nums(w.reference.term()) != key);
+    }
+    /// Who watches.
+    pub(super) fn watchers(&self) -> impl Iterator<Item = Term> {
+        self.watchers.iter().map(|w| w.by)
+    }
+    /// Tells all that are linked to the port or watch it that it has ended.
+    pub(super) fn break_links(&mut self, reason: Term) {
+        for pid in std::mem::take(&mut self.links) {
+            outbox::link_exit(self.id, pid, reason);
+        }
+        for w in std::mem::take(&mut self.watchers) {
+            let mut place = purlin_term::frag::Fragment::new();
+            let object = if w.name.is_nil() {
+                self.id
+            } else {
+                place.tuple(&[w.name, purlin_term::node::this_name()])
+            };
+            outbox::down(w.by, w.reference.term(), object, reason);
+        }
+    }
+    /// Bytes that belong to the port, as stock counts.
+    pub(super) fn memory(&self) -> usize {
+        self.links.len() * LINK_BYTES
+            + self.watchers.len() * MONITOR_BYTES
+            + self.lines.as_ref().map_or(0, |l| l.capacity())
+    }
+}

@@ -1,0 +1,113 @@
+//! What a kind of port does.
+
+use super::channel::Channel;
+use super::{Base, inet, open, ram_file, trace_file, trace_ip};
+use crate::gather::Gather;
+use crate::poll;
+use purlin_term::Term;
+use purlin_term::frag::OwnedTerm;
+use std::time::Instant;
+
+/// What `port_control` answers.
+pub struct Reply {
+    pub bytes: Vec<u8>,
+    /// As a binary, not as a list.
+    pub binary: bool,
+}
+
+/// The work of one port. All is called with the port's lock held, and must not block.
+pub trait Driver: Send {
+    /// Takes what a process writes: everything that was gathered; with [`Driver::in_batches`] the first batch of it.
+    fn output(&mut self, base: &mut Base, data: &mut Gather);
+    /// Whether the driver gathers by itself what isn't in the first batch. The list has been walked then, and
+    /// [`Gather::total`] says what it comes to.
+    fn in_batches(&self) -> bool {
+        false
+    }
+    /// Whether a long list may come in parts, by [`Driver::begin`] and [`Driver::output_part`].
+    fn streams(&self) -> bool {
+        false
+    }
+    /// So many bytes follow in parts. While they do, `base.transit` names who sends them; the driver takes the name away,
+    /// and tells the sender, if nothing more can be sent.
+    fn begin(&mut self, _base: &mut Base, _bytes: usize) {}
+    /// Takes a part. The next comes when the port isn't busy.
+    fn output_part(&mut self, _base: &mut Base, _data: &mut Gather, _last: bool) {}
+    /// Whoever was sending parts has ended before the last.
+    fn cut(&mut self, _base: &mut Base) {}
+    /// A descriptor that the driver registered is ready for what it wanted.
+    fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
+    /// A timer that the driver set has fired, or one that it cancelled too late.
+    fn timeout(&mut self, _base: &mut Base, _token: u32) {}
+    /// `port_control`; None: no such operation.
+    fn control(&mut self, _base: &mut Base, _op: u32, _data: &[u8]) -> Option<Reply> {
+        None
+    }
+    /// `port_call`; None: no such operation.
+    fn call(&mut self, _base: &mut Base, _op: u32, _data: Term) -> Option<OwnedTerm> {
+        None
+    }
+    /// Bytes taken and not written yet. A port that was closed goes on until there are none.
+    fn queued(&self) -> usize {
+        0
+    }
+    /// The port was closed while something is queued.
+    fn flush(&mut self, _base: &mut Base) {}
+    /// Writes everything that is queued, blocking, but not for longer than until then: the runtime halts.
+    fn write_out(&mut self, _base: &mut Base, _until: Option<Instant>) {}
+    /// Whether it reads from or writes to the terminal that the runtime was started on.
+    fn on_terminal(&self) -> bool {
+        false
+    }
+    /// The child process of the port has ended, with that status of wait(2).
+    fn child_exited(&mut self, _base: &mut Base, _status: i32) {}
+    /// Whether a connection to another node may go over its ports.
+    fn may_be_channel(&self) -> bool {
+        false
+    }
+    /// Takes packets from the connection that goes over the port, as many as can be sent now.
+    fn pull(&mut self, _base: &mut Base, _channel: &dyn Channel) {}
+    /// The port ends: the last call. Descriptors are forgotten and closed.
+    fn stop(&mut self, base: &mut Base);
+    /// Process number of the program behind the port.
+    fn os_pid(&self) -> Option<i32> {
+        None
+    }
+    /// Whether stock's driver takes what is written in pieces: tracers are told of it as a list then.
+    fn vectored(&self) -> bool {
+        false
+    }
+    /// Whether `port_command` may be forced while the port is busy.
+    fn may_force(&self) -> bool {
+        false
+    }
+    /// Whether stock has a lock for each port of this driver.
+    fn own_lock(&self) -> bool {
+        false
+    }
+}
+
+/// Starts a driver for a port that is being opened, `command` being what follows `spawn` or `spawn_driver`.
+pub(crate) type Start =
+    fn(&mut Base, &open::Options, command: &[u8]) -> Result<Box<dyn Driver>, open::Error>;
+
+/// The drivers that `{spawn, Name}` and `{spawn_driver, Name}` find by the first word of the name.
+const DRIVERS: &[(&str, Start)] = &[
+    ("tty_sl", super::tty::start),
+    (inet::tcp::NAME, inet::tcp::start),
+    (inet::udp::NAME, inet::udp::start),
+    (ram_file::NAME, ram_file::start),
+    (trace_file::NAME, trace_file::start),
+    (trace_ip::NAME, trace_ip::start),
+];
+
+/// Names of all drivers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DRIVERS.iter().map(|d| d.0)
+}
+
+/// The driver that a command names.
+pub fn find(command: &[u8]) -> Option<Start> {
+    let name = command.split(|&b| b == b' ').next().unwrap_or_default();
+    DRIVERS.iter().find(|d| d.0.as_bytes() == name).map(|d| d.1)
+}

@@ -1,0 +1,263 @@
+//! Interfaces of the network: their names, addresses and flags.
+
+use super::{Answer, Args, EINVAL, Error, addr};
+use crate::os::interfaces::Interfaces;
+use std::ffi::CStr;
+use std::os::fd::RawFd;
+
+/// Numbers of interface options.
+mod ifopt {
+    pub(crate) const ADDR: u8 = 1;
+    pub(crate) const BROADADDR: u8 = 2;
+    pub(crate) const DSTADDR: u8 = 3;
+    pub(crate) const MTU: u8 = 4;
+    pub(crate) const NETMASK: u8 = 5;
+    pub const FLAGS: u8 = 6;
+    pub(crate) const HWADDR: u8 = 7;
+}
+
+/// Bytes of a hardware address that are told.
+const HWADDR_BYTES: usize = 6;
+
+/// The names of interfaces that have an IPv4 address, as often as they have one.
+pub fn names() -> Answer {
+    let all = Interfaces::list()?;
+    let mut out = Vec::new();
+    // SAFETY: entries of the list, with what is in it.
+    unsafe {
+        for i in all.iter() {
+            if i.ifa_addr
+                .as_ref()
+                .is_some_and(|a| a.sa_family as i32 == libc::AF_INET)
+            {
+                out.extend_from_slice(CStr::from_ptr(i.ifa_name).to_bytes_with_nul());
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Takes the name off the front of a request: a question to the kernel about that interface.
+fn question(args: &mut Args) -> Result<libc::ifreq, Error> {
+    let n = args.u8()? as usize;
+    let name = args.take(n)?;
+    // SAFETY: plain bytes, of which zeros are good.
+    let mut q: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, &c) in q.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name) {
+        *to = c as libc::c_char;
+    }
+    Ok(q)
+}
+
+/// Asks the kernel, or tells it. False: it does not know, or does not want to.
+fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
+    // SAFETY: the structure that these operations take.
+    unsafe { libc::ioctl(fd, op as _, q as *mut libc::ifreq) >= 0 }
+}
+
+/// The values of the options asked for; those that the interface does not have are left out.
+pub fn get(fd: RawFd, mut args: Args) -> Answer {
+    let mut q = question(&mut args)?;
+    let mut out = Vec::new();
+    while !args.is_empty() {
+        let o = args.u8()?;
+        let address = match o {
+            ifopt::ADDR => Some(libc::SIOCGIFADDR),
+            ifopt::BROADADDR => Some(libc::SIOCGIFBRDADDR),
+            ifopt::DSTADDR => Some(libc::SIOCGIFDSTADDR),
+            ifopt::NETMASK => Some(libc::SIOCGIFNETMASK),
+            _ => None,
+        };
+        if let Some(op) = address {
+            if ioctl(fd, op as u64, &mut q) {
+                // SAFETY: an address, which the kernel has put there.
+                unsafe { put_address(&mut out, o, &raw const q.ifr_ifru.ifru_addr) };
+            }
+            continue;
+        }
+        match o {
+            ifopt::HWADDR => {
+                if ioctl(fd, libc::SIOCGIFHWADDR as u64, &mut q) {
+                    out.push(o);
+                    out.extend_from_slice(&(HWADDR_BYTES as u16).to_be_bytes());
+                    // SAFETY: as above.
+                    let data = unsafe { q.ifr_ifru.ifru_hwaddr.sa_data };
+                    out.extend(data[..HWADDR_BYTES].iter().map(|&c| c as u8));
+                }
+            }
+            ifopt::MTU => {
+                if ioctl(fd, libc::SIOCGIFMTU as u64, &mut q) {
+                    out.push(o);
+                    // SAFETY: a number, which the kernel has put there.
+                    out.extend_from_slice(&unsafe { q.ifr_ifru.ifru_mtu }.to_be_bytes());
+                }
+            }
+            ifopt::FLAGS => {
+                out.push(o);
+                out.extend_from_slice(&flags(kernel_flags(fd, &mut q)).to_be_bytes());
+            }
+            _ => return Err(EINVAL),
+        }
+    }
+    Ok(out)
+}
+
+/// The flags of an interface; 0 if there is none.
+fn kernel_flags(fd: RawFd, q: &mut libc::ifreq) -> i32 {
+    if ioctl(fd, libc::SIOCGIFFLAGS as u64, q) {
+        // SAFETY: a number, which the kernel has put there.
+        unsafe { q.ifr_ifru.ifru_flags as i32 }
+    } else {
+        0
+    }
+}
+
+/// Sets options of an interface. What the kernel refuses is not told, as in stock.
+pub fn set(fd: RawFd, mut args: Args) -> Answer {
+    let mut q = question(&mut args)?;
+    while !args.is_empty() {
+        let o = args.u8()?;
+        let address = match o {
+            ifopt::ADDR => Some(libc::SIOCSIFADDR),
+            ifopt::BROADADDR => Some(libc::SIOCSIFBRDADDR),
+            ifopt::DSTADDR => Some(libc::SIOCSIFDSTADDR),
+            ifopt::NETMASK => Some(libc::SIOCSIFNETMASK),
+            _ => None,
+        };
+        if let Some(op) = address {
+            if args.u8()? != addr::family::INET {
+                return Err(EINVAL);
+            }
+            let ip = args.take(4)?;
+            // SAFETY: plain integers, of which zeros are good.
+            let mut a: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+            a.sin_family = libc::AF_INET as libc::sa_family_t;
+            a.sin_addr.s_addr = u32::from_ne_bytes([ip[0], ip[1], ip[2], ip[3]]);
+            // SAFETY: the union has room for an IPv4 address, which is of the size of any address there.
+            unsafe { (&raw mut q.ifr_ifru).cast::<libc::sockaddr_in>().write(a) };
+            ioctl(fd, op as u64, &mut q);
+            continue;
+        }
+        match o {
+            ifopt::HWADDR => {
+                let n = args.u16()? as usize;
+                let bytes = args.take(n)?;
+                // SAFETY: the address of the interface's own kind, whose bytes are replaced.
+                let to = unsafe { &mut q.ifr_ifru.ifru_hwaddr.sa_data };
+                *to = [0; 14];
+                for (to, &c) in to.iter_mut().zip(bytes) {
+                    *to = c as libc::c_char;
+                }
+                ioctl(fd, libc::SIOCSIFHWADDR as u64, &mut q);
+            }
+            ifopt::MTU => {
+                q.ifr_ifru.ifru_mtu = args.i32()?;
+                ioctl(fd, libc::SIOCSIFMTU as u64, &mut q);
+            }
+            ifopt::FLAGS => {
+                let wanted = args.u32()?;
+                let old = kernel_flags(fd, &mut q);
+                let mut new = old;
+                for (on, off, flag) in [
+                    (0x01, 0x100, libc::IFF_UP),
+                    (0x02, 0x200, libc::IFF_BROADCAST),
+                    (0x08, 0x800, libc::IFF_POINTOPOINT),
+                ] {
+                    if wanted & on != 0 {
+                        new |= flag;
+                    }
+                    if wanted & off != 0 {
+                        new &= !flag;
+                    }
+                }
+                if new != old {
+                    q.ifr_ifru.ifru_flags = new as libc::c_short;
+                    ioctl(fd, libc::SIOCSIFFLAGS as u64, &mut q);
+                }
+            }
+            _ => return Err(EINVAL),
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Names, flags and addresses of all interfaces.
+pub fn all() -> Answer {
+    let all = Interfaces::list()?;
+    let mut out = Vec::new();
+    // SAFETY: entries of the list, each with what its flags say.
+    unsafe {
+        for i in all.iter() {
+            let name = CStr::from_ptr(i.ifa_name).to_bytes();
+            // Bytes above 127 are coded as characters.
+            out.extend(String::from_iter(name.iter().map(|&b| b as char)).into_bytes());
+            out.push(0);
+            out.push(ifopt::FLAGS);
+            out.extend_from_slice(&flags(i.ifa_flags as i32).to_be_bytes());
+            if let Some(a) = i.ifa_addr.as_ref() {
+                match a.sa_family as i32 {
+                    libc::AF_INET | libc::AF_INET6 => {
+                        put_address(&mut out, ifopt::ADDR, i.ifa_addr);
+                        put_address(&mut out, ifopt::NETMASK, i.ifa_netmask);
+                        let other = i.ifa_ifu;
+                        if !other.is_null() && i.ifa_flags as i32 & libc::IFF_POINTOPOINT != 0 {
+                            put_address(&mut out, ifopt::DSTADDR, other);
+                        } else if i.ifa_flags as i32 & libc::IFF_BROADCAST != 0 {
+                            put_address(&mut out, ifopt::BROADADDR, other);
+                        }
+                    }
+                    libc::AF_PACKET => {
+                        let l = &*i.ifa_addr.cast::<libc::sockaddr_ll>();
+                        let n = (l.sll_halen as usize).min(l.sll_addr.len());
+                        if n > 1 {
+                            out.push(ifopt::HWADDR);
+                            out.extend_from_slice(&(n as u16).to_be_bytes());
+                            out.extend_from_slice(&l.sll_addr[..n]);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            out.push(0);
+        }
+    }
+    Ok(out)
+}
+
+/// # Safety
+/// The address is null or good, with as many bytes as its family has.
+unsafe fn put_address(out: &mut Vec<u8>, option: u8, a: *const libc::sockaddr) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        if a.is_null() {
+            return;
+        }
+        match (*a).sa_family as i32 {
+            libc::AF_INET | libc::AF_UNSPEC => {
+                let ip = (*a.cast::<libc::sockaddr_in>()).sin_addr.s_addr;
+                out.extend_from_slice(&[option, addr::family::INET]);
+                out.extend_from_slice(&ip.to_ne_bytes());
+            }
+            libc::AF_INET6 => {
+                out.extend_from_slice(&[option, addr::family::INET6]);
+                out.extend_from_slice(&(*a.cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn flags(of: i32) -> u32 {
+    let bits = [
+        (libc::IFF_UP, 0x01),
+        (libc::IFF_BROADCAST, 0x02),
+        (libc::IFF_LOOPBACK, 0x04),
+        (libc::IFF_POINTOPOINT, 0x08),
+        // Up counts as running, as in stock.
+        (libc::IFF_UP, 0x10),
+        (libc::IFF_MULTICAST, 0x20),
+    ];
+    bits.iter()
+        .filter(|b| of & b.0 != 0)
+        .fold(0, |n, b| n | b.1)
+}

@@ -1,0 +1,1024 @@
+//! Ports: what connects processes with the world outside.
+//!
+//! # Parts
+//! A [`Port`] is an entry of the port table: a number, an owner, links and monitors, and a [`Driver`], which does the
+//! work of one kind of port. The poll thread tells a port when its descriptors are ready, a process tells it what to
+//! write.
+//!
+//! # Who may touch what
+//! Everything that changes sits under the port's lock, and is done by whoever has something for the port: a process in
+//! a native, or the poll thread. Nobody waits inside: drivers never block, and what can't be written at once is queued
+//! and written when the poll thread says so. Messages and signals are sent with the lock held, so that they arrive in
+//! the order in which things happened.
+//! Order of locks: port, then port table, then those of the poll thread and of other modules.
+//!
+//! # Life
+//! Open; then, where something is queued when it is closed, closing: it has no links, monitors or name any more, looks
+//! closed to everybody, and only writes; then gone from the table.
+//!
+//! # Busy
+//! A driver whose queue has passed its high mark says that its port is busy. Who sends to it then waits, and is woken
+//! when the queue has fallen below the low mark.
+
+mod base;
+pub mod channel;
+pub mod driver;
+mod fd;
+pub mod inet;
+pub mod line;
+mod linebuf;
+pub mod open;
+mod outbox;
+mod ram_file;
+mod spawn;
+pub mod sys;
+#[cfg(test)]
+mod tests;
+mod trace_file;
+mod trace_ip;
+pub mod traced;
+pub mod tty;
+pub mod watch;
+
+pub use base::{Base, End};
+pub use driver::{Driver, Reply};
+use traced::Work;
+
+use crate::cx::{Cx, Fail};
+use crate::events::flag;
+use crate::gather::{self, Gather, Parts};
+use crate::msacc::{self, State};
+use crate::process::registry;
+use crate::{halt, poll, report};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::iolist;
+use purlin_term::release::{self, REFERENCES_OF_SENDERS};
+use purlin_term::{Alloc, NIL, Term, am, atom, etf};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
+use std::time::{Duration, Instant};
+
+/// Greatest port number: what a local port identifier can hold.
+const MAX_NUMBER: u32 = (1 << 28) - 1;
+/// Reductions that a command to a port counts.
+const COMMAND_REDUCTIONS: usize = 200;
+
+/// See the module head.
+pub struct Port {
+    /// Its identifier.
+    pub id: Term,
+    /// What it was opened with, as `port_info(Port, name)` shows.
+    pub name: Box<[u8]>,
+    /// Whether commands begin with what the answers to them are to carry: see [`take_reference`].
+    refers: bool,
+    core: Mutex<Core>,
+    /// `port_set_data`: a table of its own, no signal to the port.
+    data: Mutex<Option<OwnedTerm>>,
+}
+
+/// What the lock guards. No driver: the port is gone.
+struct Core {
+    base: Base,
+    driver: Option<Box<dyn Driver>>,
+}
+
+struct Table {
+    ports: BTreeMap<u32, Arc<Port>>,
+    next: u32,
+    limit: usize,
+}
+
+static TABLE: RwLock<Table> = RwLock::new(Table {
+    ports: BTreeMap::new(),
+    // Number 0 is stock's own port for starting programs, which there is none of here.
+    next: 1,
+    limit: 65536,
+});
+
+/// Greatest number of descriptors that this process may have.
+pub fn max_files() -> i64 {
+    sys::max_files()
+}
+
+/// Sets the most ports there may be (`+Q`).
+pub fn set_limit(n: usize) {
+    TABLE.write().unwrap_or_else(|e| e.into_inner()).limit = n;
+}
+
+/// The most ports there may be.
+pub fn limit() -> usize {
+    TABLE.read().unwrap_or_else(|e| e.into_inner()).limit
+}
+
+/// Bytes that ports have read and written so far.
+static TOTAL_IN: AtomicU64 = AtomicU64::new(0);
+static TOTAL_OUT: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that all ports have read and written so far.
+pub fn total_bytes() -> (u64, u64) {
+    (
+        TOTAL_IN.load(Ordering::Relaxed),
+        TOTAL_OUT.load(Ordering::Relaxed),
+    )
+}
+
+/// Ports there are.
+pub fn count() -> usize {
+    TABLE.read().unwrap_or_else(|e| e.into_inner()).ports.len()
+}
+
+/// The identifiers of all ports.
+pub fn all() -> Vec<Term> {
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    t.ports.keys().map(|&n| Term::port(n)).collect()
+}
+
+/// The port with that local identifier, if it is open or closing.
+pub fn find(id: Term) -> Option<Arc<Port>> {
+    if !id.is_local_port() {
+        return None;
+    }
+    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    t.ports.get(&id.pid_data()).cloned()
+}
+
+/// The port with that local identifier or registered name.
+pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
+    if id_or_name.is_atom() {
+        find(registry::whereis(id_or_name)?)
+    } else {
+        find(id_or_name)
+    }
+}
+
+/// Enters a new port into the table, without a driver.
+fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| halt::on_halt(flush_all_at_halt));
+    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    if t.ports.len() >= t.limit {
+        return Err(open::Error::SystemLimit);
+    }
+    while t.ports.contains_key(&t.next) {
+        t.next = (t.next + 1) & MAX_NUMBER;
+    }
+    let n = t.next;
+    t.next = (n + 1) & MAX_NUMBER;
+    let id = Term::port(n);
+    let p = Arc::new_cyclic(|me| Port {
+        id,
+        name: name.into(),
+        refers: release::has(REFERENCES_OF_SENDERS) && inet::DRIVERS.contains(&name),
+        core: Mutex::new(Core {
+            base: Base::new(id, owner, me.clone()),
+            driver: None,
+        }),
+        data: Mutex::new(None),
+    });
+    t.ports.insert(n, p.clone());
+    Ok(p)
+}
+
+fn remove(id: Term) {
+    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let gone = t.ports.remove(&id.pid_data());
+    // Its last count may be this one, and dropping it takes other locks.
+    drop(t);
+    drop(gone);
+}
+
+/// What became of an operation on a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Outcome {
+    Done,
+    /// There is no such port, or not any more.
+    Gone,
+    /// The port is busy, and the caller did not want to wait.
+    Busy,
+    /// The arguments are bad, or the sender is not the owner.
+    Bad,
+    /// The driver has no such operation.
+    Unsupported,
+    /// Nothing is written: the list is to be sent in parts.
+    Long,
+}
+
+/// Most parts, and merged bytes, of a list that is written at once; a longer one is sent in parts. Up to here a sender
+/// gets on as soon as its output is queued, as in stock, which programs rely on that read what they cause to be sent.
+const MAX_AT_ONCE: (usize, usize) = (16 * 1024, 2 << 20);
+/// Bytes of a long list that are sent before somebody else gets a turn.
+const TURN_BYTES: usize = 1 << 20;
+
+/// How a command is given.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// By a message, `Port ! …`, of which the sender gets no answer.
+    pub message: bool,
+    /// Even if the port is busy.
+    pub force: bool,
+    /// Don't wait if it is busy.
+    pub no_suspend: bool,
+}
+
+impl Port {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
+    fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
+        let _state = msacc::within(State::Port);
+        let mut core = self.turn(work);
+        if core.base.closing {
+            return None;
+        }
+        let c = &mut *core;
+        let r = f(c.driver.as_deref_mut()?, &mut c.base);
+        self.settle(&mut core);
+        Some(r)
+    }
+
+    /// Writes `data`. `from` is who sent it: only the owner may, by message.
+    ///
+    /// Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
+    fn output(
+        &self,
+        caller: Term,
+        from: Term,
+        (reference, data): (Reference, Term),
+        how: How,
+    ) -> Result<Outcome, Fail> {
+        let _state = msacc::within(State::Port);
+        let mut core = self.turn(Work::Command);
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(Outcome::Gone);
+        };
+        if how.force && !how.message && !driver.may_force() {
+            return Ok(Outcome::Unsupported);
+        }
+        if !how.force {
+            if c.base.transit.is_some_and(|by| !c.base.is_alive(by)) {
+                c.base.transit = None;
+                driver.cut(&mut c.base);
+            }
+            if c.base.busy() || c.base.transit.is_some() {
+                if how.no_suspend {
+                    return Ok(Outcome::Busy);
+                }
+                c.base.wait(caller);
+                crate::events::sink().waits_for_port(caller, self.id);
+                return Err(Fail::Wait);
+            }
+        }
+        // Tracers are told of one command.
+        let whole = c.base.traced_for(flag::RECEIVE);
+        let in_parts = !how.message && !how.force && driver.streams() && !whole;
+        let most = match (driver.in_batches() && !whole, in_parts) {
+            (true, _) => (gather::max_parts(), gather::batch_bytes()),
+            (false, true) => MAX_AT_ONCE,
+            (false, false) => (usize::MAX, usize::MAX),
+        };
+        let mut v = Gather::new(data);
+        let r = v.next_batch(most.0, most.1).and_then(|_| {
+            if v.is_last() {
+                return Ok(false);
+            }
+            let most = match in_parts {
+                true => MAX_AT_ONCE,
+                false => (usize::MAX, usize::MAX),
+            };
+            // Nothing is sent of a list that isn't good to its end.
+            let total = match driver.in_batches() {
+                true => iolist::size_unless_long(data, most.0, most.1)?,
+                false => None,
+            };
+            total.into_iter().for_each(|n| v.set_total(n));
+            Ok(total.is_none())
+        });
+        match r {
+            Ok(false) => {}
+            Ok(true) => return Ok(Outcome::Long),
+            Err(_) => {
+                bad_value(&self.name, caller);
+                if how.message {
+                    c.base.bad_signal();
+                }
+                return Ok(Outcome::Bad);
+            }
+        }
+        if how.message && from != c.base.connected {
+            c.base.bad_signal();
+            return Ok(Outcome::Bad);
+        }
+        c.base.count_out(v.total());
+        c.base.caller = if how.message { from } else { caller };
+        match reference {
+            Reference::None => {}
+            Reference::Is(r) => c.base.refer(c.base.caller, r),
+            Reference::Missing => {
+                c.base.fail(libc::EINVAL);
+                self.settle(&mut core);
+                return Ok(Outcome::Done);
+            }
+        }
+        c.base.trace_command(c.base.caller, &v, driver.vectored());
+        driver.output(&mut c.base, &mut v);
+        self.settle(&mut core);
+        Ok(Outcome::Done)
+    }
+
+    /// Begins to send a list of so many bytes in parts.
+    fn begin_parts(
+        &self,
+        caller: Term,
+        reference: Reference,
+        bytes: usize,
+    ) -> Result<Outcome, Fail> {
+        let mut core = self.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(Outcome::Gone);
+        };
+        if c.base.busy() || c.base.transit.is_some() {
+            c.base.wait(caller);
+            return Err(Fail::Wait);
+        }
+        match reference {
+            Reference::None => {}
+            Reference::Is(r) => c.base.refer(caller, r),
+            Reference::Missing => {
+                c.base.fail(libc::EINVAL);
+                self.settle(&mut core);
+                return Ok(Outcome::Gone);
+            }
+        }
+        c.base.transit = Some(caller);
+        c.base.caller = caller;
+        driver.begin(&mut c.base, bytes);
+        self.settle(&mut core);
+        Ok(Outcome::Done)
+    }
+
+    /// Sends the next parts of a list: what is left of it, None when it is over. Waits (`Fail::Wait`) while the port is
+    /// busy.
+    fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
+        let caller = cx.self_pid();
+        let _state = msacc::within(State::Port);
+        let mut core = self.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            return Ok(None);
+        };
+        if c.base.transit != Some(caller) {
+            // It has failed, and been told.
+            return Ok(None);
+        }
+        if c.base.busy() {
+            c.base.wait(caller);
+            crate::events::sink().waits_for_port(caller, self.id);
+            return Err(Fail::Wait);
+        }
+        c.base.caller = caller;
+        let mut g = Gather::new(data);
+        let mut turn = TURN_BYTES;
+        let rest = loop {
+            // Open lists cost room in what is left: of a list as deep as this the rest goes at once.
+            let most = match g.depth() > MAX_AT_ONCE.0 {
+                true => (usize::MAX, usize::MAX),
+                false => (gather::max_parts(), gather::scratch_bytes()),
+            };
+            // It was walked before, and is an I/O list.
+            let _ = g.next_batch(most.0, most.1);
+            let (n, last) = (g.bytes(), g.is_last());
+            c.base.count_out(n);
+            driver.output_part(&mut c.base, &mut g, last);
+            turn = turn.saturating_sub(n.max(1));
+            if last || c.base.transit.is_none() {
+                c.base.transit = None;
+                c.base.wake_waiting();
+                break None;
+            }
+            if c.base.busy() || turn == 0 {
+                break Some(g.rest(cx));
+            }
+        };
+        self.settle(&mut core);
+        cx.bump((TURN_BYTES - turn) / 1024);
+        Ok(rest)
+    }
+
+    /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
+    /// end: false, there is no such process.
+    fn connect(&self, from: Term, to: Term, message: bool, link: impl FnOnce() -> bool) -> Outcome {
+        let mut core = self.turn(Work::Connect);
+        let base = &mut core.base;
+        if base.closing {
+            return Outcome::Gone;
+        }
+        if message {
+            if !to.is_local_pid() || base.connected != from {
+                base.bad_signal();
+                return Outcome::Bad;
+            }
+            base.trace_connect(from, to);
+            base.connected = to;
+            let id = base.id;
+            base.message(from, |a| a.tuple(&[id, am::CONNECTED]));
+            return Outcome::Done;
+        }
+        if !to.is_local_pid() {
+            return Outcome::Bad;
+        }
+        if base.add_link(to) {
+            if !link() {
+                base.remove_link(to);
+                return Outcome::Bad;
+            }
+            base.trace_link(to, true);
+        }
+        base.connected = to;
+        base.trace_connect(from, to);
+        base.trace_connected(from);
+        Outcome::Done
+    }
+
+    /// Ends the port at the wish of `from`: `port_close`, `exit/2`, a message `close`.
+    fn exit(&self, from: Term, reason: Term, message: bool) -> Outcome {
+        let mut core = self.turn(Work::Close);
+        if core.base.closing {
+            return Outcome::Gone;
+        }
+        if message && from != core.base.connected {
+            core.base.bad_signal();
+            return Outcome::Bad;
+        }
+        core.base.trace_close(from);
+        core.base.send_closed = message;
+        self.end(&mut core, reason, false);
+        Outcome::Done
+    }
+
+    /// Deals with what a driver has asked for.
+    fn settle(&self, core: &mut Core) {
+        while let Some(end) = core.base.ended.take() {
+            if let End::Eof = end {
+                core.base.flush_lines();
+            }
+            if core.base.closing {
+                self.terminate(core);
+                return;
+            }
+            match end {
+                End::Eof if core.base.soft_eof => core.base.tell(am::EOF),
+                End::Eof => self.end(core, am::NORMAL, true),
+                End::Reason(r) => self.end(core, r, true),
+            }
+        }
+        if core.base.closing && core.driver.as_ref().is_some_and(|d| d.queued() == 0) {
+            self.terminate(core);
+        }
+    }
+
+    /// Takes its name, links and monitors from an open port, and tells the others; the rest follows when its queue is
+    /// empty, at once if `now`.
+    fn end(&self, core: &mut Core, reason: Term, now: bool) {
+        let c = &mut *core;
+        c.base.trace_closed(reason);
+        let now = now || reason == am::KILL;
+        let reason = if reason == am::KILL {
+            am::KILLED
+        } else {
+            reason
+        };
+        c.base.closing = true;
+        c.base.set_busy(false);
+        if let Some(name) = c.base.registered.take() {
+            let _ = registry::unregister_of(name, self.id);
+            c.base.trace_name(name, false);
+        }
+        if let Some(channel) = c.base.channel.take() {
+            channel.ended(reason);
+        }
+        c.base.break_links(reason);
+        match &mut c.driver {
+            Some(d) if !now && d.queued() > 0 => {
+                c.base.trace_work(true, Work::Flush);
+                d.flush(&mut c.base);
+                c.base.trace_work(false, Work::Flush);
+            }
+            _ => {}
+        }
+        if now || c.driver.as_ref().is_none_or(|d| d.queued() == 0) {
+            self.terminate(core);
+        }
+    }
+
+    fn terminate(&self, core: &mut Core) {
+        let Some(mut d) = core.driver.take() else {
+            return;
+        };
+        core.base.closing = true;
+        d.stop(&mut core.base);
+        drop(d);
+        *self.data() = None;
+        remove(self.id);
+        if std::mem::take(&mut core.base.send_closed) {
+            core.base.tell_closed();
+        }
+    }
+
+    /// A timer of the driver has fired.
+    fn timeout(&self, token: u32) {
+        self.with(Work::Event, |d, b| {
+            b.trace_timeout();
+            d.timeout(b, token)
+        });
+    }
+
+    fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
+        self.data.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// The child process behind it has ended, with that status of wait(2).
+    fn child_exited(&self, status: i32) {
+        let mut core = self.turn(Work::Event);
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.child_exited(&mut c.base, status);
+            self.settle(&mut core);
+        }
+    }
+}
+
+impl poll::Ready for Port {
+    fn ready(&self, id: poll::Id, readable: bool, writable: bool) {
+        let _state = msacc::within(State::Port);
+        let mut core = self.turn(Work::Event);
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.ready(&mut c.base, id, readable, writable);
+            self.settle(&mut core);
+            self.pull(&mut core);
+        }
+    }
+}
+
+/// Reports that something other than an I/O list was sent to a port.
+fn bad_value(name: &[u8], from: Term) {
+    let name = String::from_utf8_lossy(name);
+    let text = format!("Bad value on output port '{name}'\n");
+    report::send(report::Level::Error, NIL, from, report::Text::Plain(&text));
+}
+
+/// What `port_command/2` does, by a native library that can't wait: on behalf of process `from`, if there is one. False: there
+/// is no such port, the data are no I/O list, or the port is busy and can't be forced.
+pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool {
+    let Some(p) = find(port) else {
+        return false;
+    };
+    let from = from.unwrap_or(NIL);
+    let by = |data: Term, how: How| p.output(from, from, (Reference::None, data), how);
+    let force = How {
+        force: true,
+        ..How::default()
+    };
+    let no_suspend = How {
+        no_suspend: true,
+        ..How::default()
+    };
+    match by(data, force) {
+        Ok(Outcome::Unsupported) => {}
+        r => return r == Ok(Outcome::Done),
+    }
+    match by(data, no_suspend) {
+        // What would be sent in parts goes as one.
+        Ok(Outcome::Long) => match iolist::to_vec(data) {
+            Ok(bytes) => {
+                let mut f = Fragment::new();
+                let whole = f.binary(&bytes);
+                let whole = OwnedTerm::from_parts(whole, f);
+                by(whole.term(), no_suspend) == Ok(Outcome::Done)
+            }
+            Err(_) => false,
+        },
+        r => r == Ok(Outcome::Done),
+    }
+}
+
+/// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
+/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy.
+pub fn send(cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
+    send_with(cx, port, msg, How::default()).map(drop)
+}
+
+/// As [`send`]; false if the port is busy and `how` says not to wait.
+pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, Fail> {
+    let Some(p) = find(port) else {
+        return Ok(true);
+    };
+    cx.bump(COMMAND_REDUCTIONS);
+    let how = How {
+        message: true,
+        ..how
+    };
+    let me = cx.self_pid();
+    if let Some(&[from, what]) = msg.as_tuple()
+        && from.is_local_pid()
+    {
+        if what == atom::intern("close") {
+            let _ = p.exit(from, am::NORMAL, true);
+            return Ok(true);
+        }
+        if let Some(&[op, arg]) = what.as_tuple() {
+            if op == atom::intern("command") {
+                let what = take_reference(cx, &p, arg);
+                return Ok(held(cx, p.output(me, from, what, how))? != Outcome::Busy);
+            }
+            if op == atom::intern("connect") {
+                let _ = p.connect(from, arg, true, || true);
+                return Ok(true);
+            }
+        }
+    }
+    let core = p.turn(Work::Command);
+    if !core.base.closing {
+        core.base.bad_signal();
+    }
+    Ok(true)
+}
+
+/// `port_command`: writes an I/O list. Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.
+pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome, Fail> {
+    let Some(p) = lookup(port) else {
+        return Ok(Outcome::Gone);
+    };
+    cx.bump(COMMAND_REDUCTIONS);
+    let me = cx.self_pid();
+    let what = take_reference(cx, &p, data);
+    held(cx, p.output(me, me, what, how))
+}
+
+/// What the answer to a command is to carry: an external term.
+enum Reference {
+    /// Answers to this port's commands carry nothing.
+    None,
+    Is(Box<[u8]>),
+    /// The command should have begun with one.
+    Missing,
+}
+
+/// Parts a command into what the answer is to carry and the rest: to the drivers of sockets, since OTP 26, two bytes that tell a
+/// length come first, then as many bytes.
+fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
+    if !port.refers {
+        return (Reference::None, data);
+    }
+    let part = |bytes: &[u8]| {
+        let (n, rest) = bytes.split_at_checked(2)?;
+        let n = usize::from(u16::from_be_bytes([n[0], n[1]]));
+        let (reference, rest) = rest.split_at_checked(n)?;
+        Some((Reference::Is(reference.into()), rest.len()))
+    };
+    // As the library makes it.
+    if let Some((head, tail)) = data.as_cons()
+        && let Some(bytes) = head.as_binary()
+        && let Some((reference, 0)) = part(&bytes)
+    {
+        return (reference, tail);
+    }
+    let Ok(all) = iolist::to_vec(data) else {
+        return (Reference::None, data);
+    };
+    match part(&all) {
+        Some((reference, left)) => {
+            let rest = cx.binary(&all[all.len() - left..]);
+            (reference, rest)
+        }
+        None => (Reference::Missing, data),
+    }
+}
+
+/// Notes whether the process has to wait because a port is busy.
+fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
+    let waits = matches!(r, Err(Fail::Wait));
+    cx.process().set_flag(crate::process::BUSY, waits);
+    r
+}
+
+/// Gives a port a trace event in the external format, whether it is busy or not: nobody may be made to wait by being
+/// traced. False: there is no such port.
+pub fn trace_event(port: Term, event: &[u8]) -> bool {
+    let Some(p) = find(port) else { return false };
+    let mut frag = Fragment::new();
+    let t = frag.binary(event);
+    let mut data = Gather::new(t);
+    // A binary is an I/O list.
+    let sent = data.next_batch(usize::MAX, usize::MAX).is_ok()
+        && p.with(Work::Command, |d, b| {
+            b.count_out(event.len());
+            b.caller = NIL;
+            d.output(b, &mut data);
+        })
+        .is_some();
+    drop(OwnedTerm::from_parts(t, frag));
+    sent
+}
+
+/// Who is in the midst of a list that is sent in parts, by the process's word, and to which port.
+static IN_PARTS: Mutex<BTreeMap<u64, Term>> = Mutex::new(BTreeMap::new());
+/// How many they are, so that other processes end without looking.
+static SENDERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Notes that a process sends a list to that port in parts, or (None) that it does no longer; what was noted before.
+fn sends_in_parts(pid: Term, port: Option<Term>) -> Option<Term> {
+    let mut all = IN_PARTS.lock().unwrap_or_else(|e| e.into_inner());
+    let before = match port {
+        Some(p) => all.insert(pid.raw(), p),
+        None => all.remove(&pid.raw()),
+    };
+    SENDERS.store(all.len(), Ordering::SeqCst);
+    before
+}
+
+/// Begins to send a list of so many bytes in parts; to be called again while it says to wait. What of the list is to be sent, or
+/// None: the port has gone.
+pub fn begin_parts(
+    cx: &mut Cx,
+    port: Term,
+    data: Term,
+    bytes: usize,
+) -> Result<Option<Term>, Fail> {
+    let Some(p) = lookup(port) else {
+        return Ok(None);
+    };
+    let me = cx.self_pid();
+    let (reference, rest) = take_reference(cx, &p, data);
+    let head = match &reference {
+        Reference::Is(r) => 2 + r.len(),
+        _ => 0,
+    };
+    let r = held(cx, p.begin_parts(me, reference, bytes - head))?;
+    if r != Outcome::Done {
+        return Ok(None);
+    }
+    sends_in_parts(me, Some(p.id));
+    Ok(Some(rest))
+}
+
+/// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
+pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
+    let r = match lookup(port) {
+        Some(p) => p.send_parts(cx, data),
+        None => Ok(None),
+    };
+    let r = held(cx, r);
+    if r == Ok(None) {
+        sends_in_parts(cx.self_pid(), None);
+    }
+    r
+}
+
+/// A process has ended, maybe in the midst of a list: who waits for the end of that must not wait any longer.
+pub fn sender_exit(pid: Term) {
+    if SENDERS.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    let Some(p) = sends_in_parts(pid, None).and_then(find) else {
+        return;
+    };
+    let mut core = p.lock();
+    let c = &mut *core;
+    if c.base.transit != Some(pid) {
+        return;
+    }
+    c.base.transit = None;
+    if let Some(d) = c.driver.as_deref_mut().filter(|_| !c.base.closing) {
+        d.cut(&mut c.base);
+    }
+    c.base.wake_waiting();
+    p.settle(&mut core);
+}
+
+/// Reports that something other than an I/O list was sent to the port.
+pub fn bad_output(cx: &mut Cx, port: Term) {
+    if let Some(p) = lookup(port) {
+        bad_value(&p.name, cx.self_pid());
+    }
+}
+
+/// `port_connect`: makes `to` the owner and links it to the port; `link` enters the link at its end.
+pub fn connect(port: &Port, caller: Term, to: Term, link: impl FnOnce() -> bool) -> Outcome {
+    port.connect(caller, to, false, link)
+}
+
+/// `port_close`, and `exit(Port, Reason)`.
+pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
+    port.exit(from, reason, false)
+}
+
+/// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
+/// reason is `normal` and `from` not the owner.
+pub fn link_broken(port: Term, from: Term, reason: Term) {
+    let Some(p) = find(port) else { return };
+    let mut core = p.turn(Work::Close);
+    let base = &mut core.base;
+    if base.closing || !base.remove_link(from) {
+        return;
+    }
+    base.trace_close(from);
+    if reason == am::NORMAL && from != base.connected {
+        return;
+    }
+    p.end(&mut core, reason, false);
+}
+
+/// Links the local process `pid` at the port's end. False: there is no such port.
+pub fn link(port: Term, pid: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.turn(Work::Link);
+        if core.base.closing {
+            return false;
+        }
+        if core.base.add_link(pid) {
+            core.base.trace_link(pid, true);
+        }
+        true
+    })
+}
+
+/// Removes a link at the port's end.
+pub fn unlink(port: Term, pid: Term) {
+    if let Some(p) = find(port) {
+        let mut core = p.turn(Work::Unlink);
+        if core.base.remove_link(pid) && !core.base.closing {
+            core.base.trace_link(pid, false);
+        }
+    }
+}
+
+/// Has the local process `pid` told when the port ends. `name` is the name it asked by, or nil. False: there is no such
+/// port.
+pub fn monitor(port: Term, pid: Term, reference: Term, name: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.lock();
+        if core.base.closing {
+            return false;
+        }
+        core.base.add_watcher(pid, reference, name);
+        true
+    })
+}
+
+/// Ends a monitor at the port's end.
+pub fn demonitor(port: Term, reference: Term) {
+    if let Some(p) = find(port) {
+        p.lock().base.remove_watcher(reference);
+    }
+}
+
+/// Gives a port a registered name. False: there is no such port, it has a name already, or the name is taken.
+pub fn register(port: Term, name: Term) -> bool {
+    find(port).is_some_and(|p| {
+        let mut core = p.lock();
+        if core.base.closing || core.base.registered.is_some() || !registry::register(name, port) {
+            return false;
+        }
+        core.base.registered = Some(name);
+        core.base.trace_name(name, true);
+        true
+    })
+}
+
+/// Takes a port's registered name away.
+pub fn unregister(port: Term, name: Term) {
+    if let Some(p) = find(port) {
+        let mut core = p.lock();
+        if core.base.registered == Some(name) {
+            core.base.registered = None;
+            core.base.trace_name(name, false);
+        }
+        let _ = registry::unregister_of(name, port);
+    }
+}
+
+/// Whether the port is open.
+pub fn is_open(port: &Port) -> bool {
+    !port.lock().base.closing
+}
+
+/// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
+pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
+    port.with(Work::Control, |d, b| {
+        b.trace_operation(caller, Work::Control, op, data);
+        b.caller = caller;
+        let reply = d.control(b, op, data)?;
+        b.trace_answer(caller, Work::Control, &reply.bytes);
+        Some(reply)
+    })
+    .flatten()
+}
+
+/// `port_call` by `caller`: the answer; None if the driver has no such operation or the port is gone.
+pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm> {
+    let bytes = |t: Term| etf::encode(t, etf::encode::Options::default());
+    port.with(Work::Call, |d, b| {
+        if b.traced_for(flag::RECEIVE) {
+            b.trace_operation(caller, Work::Call, op, &bytes(data));
+        }
+        let reply = d.call(b, op, data)?;
+        if b.traced_for(flag::SEND) {
+            b.trace_answer(caller, Work::Call, &bytes(reply.term()));
+        }
+        Some(reply)
+    })
+    .flatten()
+}
+
+/// `port_set_data`. False: the port is gone.
+pub fn set_data(port: &Port, data: Term) -> bool {
+    let owned = OwnedTerm::copy_of(data);
+    let core = port.lock();
+    if core.driver.is_none() {
+        return false;
+    }
+    let old = port.data().replace(owned);
+    drop(core);
+    drop(old);
+    true
+}
+
+/// Runs `f` on the data set with [`set_data`]; on `undefined` if none was set. None: the port is gone.
+pub fn get_data<R>(port: &Port, f: impl FnOnce(Term) -> R) -> Option<R> {
+    let core = port.lock();
+    core.driver.as_ref()?;
+    let d = port.data();
+    Some(f(d.as_ref().map_or(am::UNDEFINED, |d| d.term())))
+}
+
+/// What `port_info` shows.
+pub struct Info {
+    pub registered: Option<Term>,
+    pub links: Vec<Term>,
+    pub monitored_by: Vec<Term>,
+    pub connected: Term,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub os_pid: Option<i32>,
+    /// Bytes.
+    pub memory: usize,
+    /// Bytes waiting to be written.
+    pub queued: usize,
+    /// Whether the driver's ports have a lock each, in stock.
+    pub own_lock: bool,
+    pub parallelism: bool,
+}
+
+/// What `port_info` shows; None if the port is gone.
+pub fn info(port: &Port) -> Option<Info> {
+    let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
+    port.with(Work::Info, |d, b| Info {
+        registered: b.registered,
+        links: b.links().to_vec(),
+        monitored_by: b.watchers().collect(),
+        connected: b.connected,
+        bytes_in: b.bytes_in,
+        bytes_out: b.bytes_out,
+        os_pid: d.os_pid(),
+        memory: b.memory() + data_bytes,
+        queued: d.queued(),
+        own_lock: d.own_lock(),
+        parallelism: b.parallelism,
+    })
+}
+
+/// As [`info`]; None too if the port is doing something.
+pub fn try_info(port: &Port) -> Option<Info> {
+    drop(port.core.try_lock().ok()?);
+    info(port)
+}
+
+/// The runtime halts: everything that ports have queued is written, as far as that can be done in time.
+pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
+    let until = limit.map(|l| Instant::now() + l);
+    for id in all() {
+        let Some(p) = find(id) else { continue };
+        let mut core = p.lock();
+        let c = &mut *core;
+        if let Some(d) = &mut c.driver {
+            d.write_out(&mut c.base, until);
+        }
+    }
+}
+
+/// Runs `f` while no port reads from or writes to the terminal.
+pub fn hold_terminal(f: impl FnOnce()) {
+    let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
+    let held: Vec<MutexGuard<Core>> = ports
+        .iter()
+        .map(|p| p.lock())
+        .filter(|c| c.driver.as_ref().is_some_and(|d| d.on_terminal()))
+        .collect();
+    f();
+    drop(held);
+}

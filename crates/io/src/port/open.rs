@@ -1,0 +1,358 @@
+//! `open_port`: the first argument and the settings, and what is made of them.
+
+use super::fd::Fd;
+use super::linebuf::LineBuf;
+use super::traced::Work;
+use super::{Driver, Port, driver, enter};
+use crate::filename;
+use purlin_term::{Term, am, atom};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// Why a port can't be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The settings are bad: `badarg` with a cause.
+    BadSettings,
+    BadArg,
+    SystemLimit,
+    /// The driver has failed for a reason that it can't tell.
+    General,
+    Errno(i32),
+}
+
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Error {
+        Error::Errno(crate::posix::errno_of(&e))
+    }
+}
+
+impl Error {
+    /// What `erts_internal:open_port/2` answers.
+    pub fn term(self) -> Term {
+        match self {
+            Error::BadSettings => am::BADOPT,
+            Error::BadArg => am::BADARG,
+            Error::SystemLimit => am::SYSTEM_LIMIT,
+            Error::General => atom::intern("einval"),
+            Error::Errno(e) => crate::posix::errno_atom(e),
+        }
+    }
+}
+
+/// What is opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A driver of that name, or else a program, by a line for the shell.
+    Spawn,
+    /// A driver.
+    Driver,
+    /// A program file, with arguments.
+    Executable {
+        args: Vec<CString>,
+    },
+    Fd(RawFd, RawFd),
+    /// A file.
+    File,
+}
+
+/// The settings.
+pub struct Options {
+    pub target: Target,
+    /// 0: a stream.
+    pub packet_bytes: usize,
+    /// Longest line; 0: not by lines.
+    pub line_bytes: usize,
+    pub read: bool,
+    pub write: bool,
+    pub use_stdio: bool,
+    pub stderr_to_stdout: bool,
+    pub exit_status: bool,
+    pub binary: bool,
+    pub eof: bool,
+    pub parallelism: bool,
+    pub dir: Option<CString>,
+    pub arg0: Option<CString>,
+    /// Changes of the environment; later ones win.
+    pub env: Vec<Variable>,
+    /// Bytes in the queue at which the port becomes busy, and below which it is busy no longer.
+    pub high_mark: usize,
+    pub low_mark: usize,
+    /// The marks were given.
+    pub marks_set: bool,
+}
+
+const HIGH_MARK: usize = 8192;
+const DEFAULT_LINE: usize = 512;
+
+impl Options {
+    fn new() -> Options {
+        Options {
+            target: Target::File,
+            packet_bytes: 0,
+            line_bytes: 0,
+            read: false,
+            write: false,
+            use_stdio: true,
+            stderr_to_stdout: false,
+            exit_status: false,
+            binary: false,
+            eof: false,
+            parallelism: false,
+            dir: None,
+            arg0: None,
+            env: Vec::new(),
+            high_mark: HIGH_MARK,
+            low_mark: HIGH_MARK / 2,
+            marks_set: false,
+        }
+    }
+}
+
+/// What was given as settings, before the first argument is looked at.
+struct Settings {
+    o: Options,
+    args: Option<Vec<CString>>,
+    dir: Option<Term>,
+}
+
+/// What comes before the first zero byte: the end of a string to whoever is told of it.
+fn before_zero(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.iter().position(|b| *b == 0);
+    bytes.truncate(end.unwrap_or(bytes.len()));
+    bytes
+}
+
+/// A command or an argument: the native form of a name, or the bytes of a binary. Characters may not be zero; bytes end
+/// there.
+fn native(t: Term) -> Option<Vec<u8>> {
+    let Some(bits) = t.as_bits() else {
+        return filename::to_native(t);
+    };
+    let mut bytes = bits.shifted();
+    bytes.truncate(bits.bit_len / 8);
+    Some(before_zero(bytes))
+}
+
+fn c_string(t: Term) -> Option<CString> {
+    CString::new(native(t)?).ok()
+}
+
+/// `disabled` or `{Low, High}`.
+fn limits(t: Term) -> Option<(usize, usize)> {
+    if t == atom::intern("disabled") {
+        return Some((usize::MAX, usize::MAX));
+    }
+    let &[low, high] = t.as_tuple()? else {
+        return None;
+    };
+    let n = |t: Term| usize::try_from(t.as_small()?).ok().filter(|&n| n > 0);
+    let (low, high) = (n(low)?, n(high)?);
+    Some((low.min(high), high))
+}
+
+/// A variable of the environment to set, or (None) to unset.
+pub(crate) type Variable = (Vec<u8>, Option<Vec<u8>>);
+
+fn env_list(t: Term) -> Option<Vec<Variable>> {
+    let mut v = Vec::new();
+    for e in t.list_to_vec()? {
+        let &[k, x] = e.as_tuple()? else {
+            return None;
+        };
+        // Strings only, unlike file names.
+        let string = |t: Term| (!t.is_atom()).then(|| filename::to_native(t)).flatten();
+        let k = string(k)?;
+        if k.contains(&b'=') {
+            return None;
+        }
+        let x = if x == am::FALSE || x.is_nil() {
+            None
+        } else {
+            Some(string(x)?)
+        };
+        v.push((k, x));
+    }
+    Some(v)
+}
+
+fn settings(t: Term) -> Option<Settings> {
+    let mut o = Options::new();
+    let (mut args, mut dir) = (None, None);
+    for s in t.list_to_vec()? {
+        if let Some(&[k, v]) = s.as_tuple() {
+            match atom_text(k)? {
+                "packet" => {
+                    o.packet_bytes = usize::try_from(v.as_small()?).ok()?;
+                    if !matches!(o.packet_bytes, 1 | 2 | 4) {
+                        return None;
+                    }
+                }
+                "line" => o.line_bytes = usize::try_from(v.as_small()?).ok().filter(|&n| n > 0)?,
+                "env" => o.env = env_list(v)?,
+                "args" => {
+                    let v = v.list_to_vec()?;
+                    args = Some(v.into_iter().map(c_string).collect::<Option<Vec<_>>>()?);
+                }
+                "arg0" => {
+                    o.arg0 = Some(c_string(v)?);
+                    args.get_or_insert_default();
+                }
+                "cd" => dir = Some(v),
+                "parallelism" => o.parallelism = v.as_bool()?,
+                "busy_limits_port" => {
+                    (o.low_mark, o.high_mark) = limits(v)?;
+                    o.marks_set = true;
+                }
+                // There is no queue of messages in front of a port.
+                "busy_limits_msgq" => {
+                    limits(v)?;
+                }
+                _ => return None,
+            }
+            continue;
+        }
+        match atom_text(s)? {
+            "stream" => o.packet_bytes = 0,
+            "use_stdio" => o.use_stdio = true,
+            "nouse_stdio" => o.use_stdio = false,
+            "stderr_to_stdout" => o.stderr_to_stdout = true,
+            "line" => o.line_bytes = DEFAULT_LINE,
+            "binary" => o.binary = true,
+            "in" => o.read = true,
+            "out" => o.write = true,
+            "eof" => o.eof = true,
+            "exit_status" => o.exit_status = true,
+            // Of Windows only.
+            "hide" | "overlapped_io" => {}
+            _ => return None,
+        }
+    }
+    if !o.read && !o.write {
+        (o.read, o.write) = (true, true);
+    }
+    if (o.line_bytes > 0 && o.packet_bytes > 0) || (o.stderr_to_stdout && !o.use_stdio) {
+        return None;
+    }
+    Some(Settings { o, args, dir })
+}
+
+fn atom_text(t: Term) -> Option<&'static str> {
+    t.is_atom().then(|| atom::name(t))
+}
+
+/// What is opened, and its name.
+fn target(name: Term) -> Option<(Target, Vec<u8>)> {
+    if name.is_atom() {
+        let bytes = atom::name(name).as_bytes().to_vec();
+        return Some((Target::File, before_zero(bytes)));
+    }
+    if name.is_list() {
+        let bytes: Option<Vec<u8>> = name
+            .list_to_vec()?
+            .into_iter()
+            .map(|c| u8::try_from(c.as_small()?).ok())
+            .collect();
+        let bytes = bytes.filter(|b| !b.is_empty())?;
+        return Some((Target::File, before_zero(bytes)));
+    }
+    match *name.as_tuple()? {
+        [kind, what] => {
+            let t = match atom_text(kind)? {
+                "spawn" => Target::Spawn,
+                "spawn_driver" => Target::Driver,
+                "spawn_executable" => Target::Executable { args: Vec::new() },
+                _ => return None,
+            };
+            let name = native(what)?;
+            // An empty binary is one that can't be found, or an empty line.
+            (!name.is_empty() || what.as_bits().is_some()).then_some((t, name))
+        }
+        [kind, i, o] if atom_text(kind)? == "fd" => {
+            let (i, o) = (i.as_small()?, o.as_small()?);
+            let n = |x: i64| i32::try_from(x).unwrap_or(-1);
+            Some((
+                Target::Fd(n(i), n(o)),
+                format!("{}/{}", i as i32, o as i32).into_bytes(),
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Opens a port for `owner`, and links it to the owner at the port's end. The caller is the owner: it enters the link at
+/// its end before it looks at its signals.
+pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
+    let Settings { mut o, args, dir } = settings(given).ok_or(Error::BadSettings)?;
+    let (t, name) = target(name).ok_or(Error::BadArg)?;
+    o.target = match (t, args) {
+        (Target::Executable { .. }, args) => Target::Executable {
+            args: args.unwrap_or_default(),
+        },
+        (_, Some(_)) => return Err(Error::BadArg),
+        (t, None) => t,
+    };
+    if let Some(d) = dir.filter(|d| !d.is_nil()) {
+        let dir = c_string(d).filter(|x| !x.is_empty() || d.as_bits().is_some());
+        o.dir = Some(dir.ok_or(Error::BadArg)?);
+    }
+    let programs = matches!(o.target, Target::Spawn | Target::Executable { .. });
+    if o.exit_status && !programs && o.target != Target::Driver {
+        return Err(Error::BadArg);
+    }
+    let start = match o.target {
+        Target::Spawn | Target::Driver => driver::find(&name),
+        _ => None,
+    };
+    if start.is_some() && (o.exit_status || o.marks_set) {
+        return Err(Error::BadArg);
+    }
+    if start.is_none() && o.target == Target::Driver {
+        return Err(Error::BadArg);
+    }
+    if let Target::Fd(i, w) = o.target {
+        let max = super::sys::max_files();
+        let bad = |fd: RawFd| fd < 0 || i64::from(fd) >= max;
+        if (o.read && bad(i)) || (o.write && bad(w)) {
+            return Err(Error::General);
+        }
+    }
+
+    let port = enter(&name, owner)?;
+    let mut core = port.lock();
+    let b = &mut core.base;
+    b.binary = o.binary;
+    b.soft_eof = o.eof;
+    b.parallelism = o.parallelism;
+    b.lines = (o.line_bytes > 0).then(|| LineBuf::new(o.line_bytes));
+    b.trace_open(owner, &name);
+    b.trace_work(true, Work::Open);
+    let boxed = |d: Fd| Box::new(d) as Box<dyn Driver>;
+    let d = match (start, &o.target) {
+        (Some(start), _) => start(b, &o, &name),
+        (None, &Target::Fd(i, w)) => Fd::on(b, &o, i, w).map(boxed).map_err(Error::from),
+        (None, Target::File) => Fd::file(b, &o, &name)
+            .map(boxed)
+            .map_err(|_| Error::General),
+        (None, _) => Fd::spawned(b, &o, &name).map(boxed).map_err(Error::from),
+    };
+    core.base.trace_work(false, Work::Open);
+    match d {
+        Ok(d) => {
+            core.driver = Some(d);
+            core.base.add_link(owner);
+            core.base.trace_link(owner, true);
+            port.settle(&mut core);
+            drop(core);
+            Ok(port)
+        }
+        Err(e) => {
+            core.base.closing = true;
+            drop(core);
+            super::remove(port.id);
+            Err(e)
+        }
+    }
+}

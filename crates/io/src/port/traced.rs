@@ -1,0 +1,303 @@
+//! Tracing of ports: what processes ask of them, what they send, their names and links, and when they are at work.
+//!
+//! # Invariants
+//! * Whether and how a port is traced stands with the port, under its lock. Events are sent with the lock held, so that a
+//!   tracer sees those of one port in order.
+//! * A port that isn't traced pays for a comparison.
+
+use super::{Base, Core, Port, outbox};
+use crate::events::{self, flag, sink};
+use crate::gather::{Gather, Parts};
+use crate::lazy_atoms;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::ops::{Deref, DerefMut};
+use std::sync::MutexGuard;
+
+lazy_atoms! {
+    receive = "receive";
+    open = "open";
+    closed = "closed";
+    close = "close";
+    connect = "connect";
+    command = "command";
+    control = "control";
+    call = "call";
+    unlink = "unlink";
+    getting_linked = "getting_linked";
+    getting_unlinked = "getting_unlinked";
+    register = "register";
+    unregister = "unregister";
+    send_to_non_existing_process = "send_to_non_existing_process";
+    in_ = "in";
+    out = "out";
+}
+
+/// What a port is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Work {
+    Open,
+    Command,
+    Control,
+    Call,
+    Close,
+    Connect,
+    Link,
+    Unlink,
+    Info,
+    Flush,
+    /// What no process has asked for.
+    Event,
+}
+
+impl Work {
+    fn term(self) -> Term {
+        match self {
+            Work::Open => open(),
+            Work::Command => command(),
+            Work::Control => control(),
+            Work::Call => call(),
+            Work::Close => close(),
+            Work::Connect => connect(),
+            Work::Link => am::LINK,
+            Work::Unlink => unlink(),
+            Work::Info => am::INFO,
+            Work::Flush => am::FLUSH,
+            Work::Event => Term::small(0),
+        }
+    }
+}
+
+/// How a port is traced. No flags: not at all.
+#[derive(Clone, Copy)]
+pub(crate) struct Traced {
+    pub flags: u32,
+    pub tracer: Term,
+}
+
+impl Traced {
+    /// As new ports are.
+    pub(super) fn as_new() -> Traced {
+        let (flags, tracer) = events::NEW_PORTS.get();
+        Traced { flags, tracer }
+    }
+    fn alive(&self) -> bool {
+        events::lives(self.tracer)
+    }
+}
+
+/// Changes what a port is traced for. None: it is gone; false: another tracer has it, or the tracer is a port, which would
+/// have to take events while others are locked.
+pub fn change(port: Term, on: bool, flags: u32, tracer: Term) -> Option<bool> {
+    if on && tracer.is_local_port() {
+        return Some(false);
+    }
+    let p = super::find(port)?;
+    let mut core = p.lock();
+    if core.base.closing {
+        return None;
+    }
+    let t = &mut core.base.traced;
+    if on {
+        if t.flags != 0 && t.tracer != tracer && t.alive() {
+            return Some(false);
+        }
+        t.tracer = tracer;
+        t.flags |= flags;
+    } else {
+        t.flags &= !flags;
+        if t.flags == 0 {
+            t.tracer = NIL;
+        }
+    }
+    Some(true)
+}
+
+/// Flags and tracer of a port. None: it is gone.
+pub fn state(port: Term) -> Option<(u32, Term)> {
+    let p = super::find(port)?;
+    let mut core = p.lock();
+    if core.base.closing {
+        return None;
+    }
+    let t = &mut core.base.traced;
+    if t.flags != 0 && !t.alive() {
+        (t.flags, t.tracer) = (0, NIL);
+    }
+    Some((t.flags, t.tracer))
+}
+
+impl Base {
+    /// Whether the port is traced for any of these.
+    #[inline]
+    pub(super) fn traced_for(&self, flags: u32) -> bool {
+        self.traced.flags & flags != 0
+    }
+    #[cold]
+    fn tell_tracer(&self, items: &[Term]) {
+        sink().port_event(self.traced.tracer, self.traced.flags, self.id, items);
+    }
+    /// It is opened by a process, for something of that name.
+    pub(super) fn trace_open(&self, by: Term, name: &[u8]) {
+        if self.traced_for(flag::PORTS) {
+            // As much as an atom has room for.
+            let bytes = name.iter().take(atom::MAX_CHARS);
+            let name: String = bytes.map(|&b| char::from(b)).collect();
+            self.tell_tracer(&[open(), by, atom::intern(&name)]);
+        }
+    }
+    pub(super) fn trace_closed(&self, reason: Term) {
+        if self.traced_for(flag::PORTS) {
+            self.tell_tracer(&[closed(), reason]);
+        }
+    }
+    pub(super) fn trace_link(&self, with: Term, linked: bool) {
+        if self.traced_for(flag::PORTS) {
+            let what = if linked {
+                getting_linked()
+            } else {
+                getting_unlinked()
+            };
+            self.tell_tracer(&[what, with]);
+        }
+    }
+    pub(super) fn trace_name(&self, name: Term, registered: bool) {
+        if self.traced_for(flag::PORTS) {
+            let what = if registered { register() } else { unregister() };
+            self.tell_tracer(&[what, name]);
+        }
+    }
+    pub(super) fn trace_timeout(&self) {
+        if self.traced_for(flag::RECEIVE) {
+            self.tell_tracer(&[receive(), am::TIMEOUT]);
+        }
+    }
+    /// It has got `{From, What}`.
+    #[cold]
+    fn trace_got(&self, from: Term, what: impl FnOnce(&mut Fragment) -> Term) {
+        let mut f = Fragment::new();
+        let what = what(&mut f);
+        let got = f.tuple(&[from, what]);
+        let got = OwnedTerm::from_parts(got, f);
+        self.tell_tracer(&[receive(), got.term()]);
+    }
+    /// It is to write what was gathered.
+    pub(super) fn trace_command(&self, from: Term, data: &Gather, vectored: bool) {
+        if self.traced_for(flag::RECEIVE) {
+            self.trace_got(from, |f| {
+                let data = if vectored {
+                    let parts: Vec<Term> = data.parts().map(|p| f.binary(p)).collect();
+                    f.list(&parts)
+                } else {
+                    f.binary(&data.to_vec())
+                };
+                f.tuple(&[command(), data])
+            });
+        }
+    }
+    pub(super) fn trace_close(&self, from: Term) {
+        if self.traced_for(flag::RECEIVE) {
+            self.trace_got(from, |_| close());
+        }
+    }
+    pub(super) fn trace_connect(&self, from: Term, to: Term) {
+        if self.traced_for(flag::RECEIVE) {
+            self.trace_got(from, |f| f.tuple(&[connect(), to]));
+        }
+    }
+    /// An operation of `port_control` or `port_call` (`what`), with its data.
+    pub(super) fn trace_operation(&self, from: Term, what: Work, op: u32, data: &[u8]) {
+        if self.traced_for(flag::RECEIVE) {
+            self.trace_got(from, |f| {
+                let data = f.binary(data);
+                let data = f.tuple(&[Term::small(op.into()), data]);
+                f.tuple(&[what.term(), data])
+            });
+        }
+    }
+    /// What such an operation has answered.
+    pub(super) fn trace_answer(&self, to: Term, what: Work, data: &[u8]) {
+        if self.traced_for(flag::SEND) {
+            let mut f = Fragment::new();
+            let data = f.binary(data);
+            let answer = f.tuple(&[what.term(), data]);
+            let answer = f.tuple(&[self.id, answer]);
+            let answer = OwnedTerm::from_parts(answer, f);
+            self.tell_tracer(&[am::SEND, answer.term(), to]);
+        }
+    }
+    /// It sends a message.
+    pub(super) fn trace_sending(&self, to: Term, msg: Term) {
+        if self.traced_for(flag::SEND) {
+            let what = if outbox::is_alive(to) {
+                am::SEND
+            } else {
+                send_to_non_existing_process()
+            };
+            self.tell_tracer(&[what, msg, to]);
+        }
+    }
+    /// Sends what `build` makes, and tells the tracer.
+    #[cold]
+    pub(super) fn send_traced(&self, to: Term, build: impl FnOnce(&mut dyn Alloc) -> Term) {
+        let mut f = Fragment::new();
+        let msg = build(&mut f);
+        let msg = OwnedTerm::from_parts(msg, f);
+        self.trace_sending(to, msg.term());
+        outbox::message(to, |a| purlin_term::copy::copy(msg.term(), a));
+    }
+    /// It has a new owner, of which `from` is told by the result of a call.
+    pub(super) fn trace_connected(&self, from: Term) {
+        if self.traced_for(flag::SEND) {
+            let mut f = Fragment::new();
+            let msg = f.tuple(&[self.id, am::CONNECTED]);
+            let msg = OwnedTerm::from_parts(msg, f);
+            self.trace_sending(from, msg.term());
+        }
+    }
+    /// Tells its owner that it is closed. Tracers are told of the word alone.
+    pub(super) fn tell_closed(&self) {
+        let (id, to) = (self.id, self.connected);
+        self.trace_sending(to, closed());
+        outbox::message(to, |a| a.tuple(&[id, closed()]));
+    }
+    pub(super) fn trace_work(&self, begins: bool, work: Work) {
+        if self.traced_for(flag::RUNNING_PORTS) {
+            self.tell_tracer(&[if begins { in_() } else { out() }, work.term()]);
+        }
+    }
+}
+
+/// A port at work: its lock.
+pub(super) struct Turn<'a> {
+    core: MutexGuard<'a, Core>,
+    work: Work,
+}
+
+impl Port {
+    /// Takes the lock for work of that kind.
+    pub(super) fn turn(&self, work: Work) -> Turn<'_> {
+        let core = self.lock();
+        core.base.trace_work(true, work);
+        Turn { core, work }
+    }
+}
+
+impl Deref for Turn<'_> {
+    type Target = Core;
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.core.base.trace_work(false, self.work);
+    }
+}

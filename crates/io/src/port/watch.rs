@@ -1,0 +1,67 @@
+//! Watching writes: who asked is told, for each system call that writes, the vector that the kernel was given.
+//!
+//! `purlin:watch_writes(Who, Tracer)` asks, `Tracer` being a process, or `false` to end it. `Who` is a port, whose writes
+//! are of interest; a process, for what it writes to files and what ports write that it owns or that it has sent to; or
+//! `all`. The message is `{write, Who, Written, [{Address, Bytes, Origin}]}`: `Who` is the port, or the process that writes
+//! to a file; `Written` is how many bytes the kernel took, or `error`; `Origin` is `merged` (copied together from small
+//! pieces), `reference` (a part of a counted block, a literal's included), `heap` (a small binary where it is), or `queued`
+//! (left over from an earlier call). Addresses are told as numbers, and mean something only by being the same or not.
+//!
+//! One that watches `all` and prints what it is told writes, and is told of that too.
+//!
+//! A tracer that has ended is forgotten at the next write. Nothing is paid while nobody watches, but one load of a flag for each system call.
+
+use super::outbox;
+use crate::gather::{Parts, max_parts};
+use purlin_term::{Term, am, atom};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Pairs of whom to watch (nil: all) and whom to tell.
+static WATCHED: Mutex<Vec<(Term, Term)>> = Mutex::new(Vec::new());
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether anybody watches.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Has `tracer` told of the writes of `who` (nil: all), or nobody any more.
+pub fn set(who: Term, tracer: Option<Term>) {
+    let mut w = WATCHED.lock().unwrap_or_else(|e| e.into_inner());
+    w.retain(|e| e.0 != who);
+    w.extend(tracer.map(|t| (who, t)));
+    ON.store(!w.is_empty(), Ordering::Relaxed);
+}
+
+/// Tells of a call that wrote the front of `parts`; None: it failed. `who`: what writes, and all on whose behalf.
+#[cold]
+pub(crate) fn wrote(who: &[Term], parts: &impl Parts, written: Option<usize>) {
+    let mut to: Vec<Term> = {
+        let mut w = WATCHED.lock().unwrap_or_else(|e| e.into_inner());
+        w.retain(|e| outbox::is_alive(e.1));
+        ON.store(!w.is_empty(), Ordering::Relaxed);
+        let mine = w.iter().filter(|e| e.0.is_nil() || who.contains(&e.0));
+        mine.map(|e| e.1).collect()
+    };
+    to.sort_by_key(|t| t.raw());
+    to.dedup();
+    for tracer in to {
+        outbox::message(tracer, |a| {
+            let all = parts.parts().zip(parts.origins()).take(max_parts());
+            let mut vector = Vec::new();
+            for (bytes, origin) in all {
+                let address = a.uint(bytes.as_ptr() as u64);
+                let n = a.uint(bytes.len() as u64);
+                vector.push(a.tuple(&[address, n, atom::intern(origin.name())]));
+            }
+            let vector = a.list(&vector);
+            let n = match written {
+                Some(n) => a.uint(n as u64),
+                None => am::ERROR,
+            };
+            a.tuple(&[atom::intern("write"), who[0], n, vector])
+        });
+    }
+}

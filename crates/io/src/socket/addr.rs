@@ -1,0 +1,271 @@
+//! Socket addresses as maps (`#{family := inet, port := …, addr := …}` and so on).
+
+use super::{domain_code, domain_term, family, inet, inet6, int, path_atom, unspec};
+use crate::lazy_atoms;
+pub(crate) use crate::os::addr::SockAddr;
+use crate::os::addr::{FAMILY_BYTES, PATH_ROOM};
+use purlin_term::{Alloc, Term, am, atom, map};
+use std::mem::size_of;
+
+lazy_atoms! {
+    addr = "addr";
+    any = "any";
+    broadcast = "broadcast";
+    flowinfo = "flowinfo";
+    hatype = "hatype";
+    ifindex = "ifindex";
+    loopback = "loopback";
+    packet = "packet";
+    pkttype = "pkttype";
+    protocol = "protocol";
+    scope_id = "scope_id";
+}
+
+impl SockAddr {
+    /// The address that a map describes, all keys of which are there; None if it describes none.
+    pub fn from_map(t: Term) -> Option<SockAddr> {
+        if !t.is_map() {
+            return None;
+        }
+        let get = |k: Term| map::get(t, k);
+        let port = || {
+            get(am::PORT)
+                .and_then(int)
+                .map(|p| (p as u16).to_be_bytes())
+        };
+        let number = |k: Term| get(k).and_then(super::uint).map(u32::to_ne_bytes);
+        let f = get(family())?;
+        if f == inet() {
+            let ip = in_addr(get(addr())?)?;
+            let rest = [&port()?[..], &ip, &[0; 8]].concat();
+            return SockAddr::new(libc::AF_INET, &rest);
+        }
+        if f == inet6() {
+            let ip = in6_addr(get(addr())?)?;
+            let rest = [
+                &port()?[..],
+                &number(flowinfo())?,
+                &ip,
+                &number(scope_id())?,
+            ]
+            .concat();
+            return SockAddr::new(libc::AF_INET6, &rest);
+        }
+        if f == am::LOCAL {
+            let path = get(path_atom())?.as_binary()?;
+            // A name that starts with a null is in a name space of its own, where no null ends it.
+            let end = usize::from(path.first() != Some(&0));
+            if path.len() + end > PATH_ROOM {
+                return None;
+            }
+            return SockAddr::new(libc::AF_UNIX, &path);
+        }
+        SockAddr::new(domain_code(f)?, &get(addr())?.as_binary()?)
+    }
+
+    /// As a map.
+    pub fn to_map<A: Alloc + ?Sized>(self, a: &mut A) -> Term {
+        encode(a, self.as_bytes())
+    }
+}
+
+/// The address in `b` as a map; one without a family is the binary itself.
+pub fn encode<A: Alloc + ?Sized>(a: &mut A, b: &[u8]) -> Term {
+    let u16_at = |at: usize| u16::from_be_bytes([b[at], b[at + 1]]);
+    let u32_at = |at: usize| u32::from_ne_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+    if b.is_empty() {
+        return native(a, unspec(), b"");
+    }
+    if b.len() < FAMILY_BYTES {
+        return a.binary(b);
+    }
+    let f = libc::sa_family_t::from_ne_bytes([b[0], b[1]]) as i32;
+    let rest = &b[FAMILY_BYTES..];
+    match f {
+        libc::AF_INET if b.len() >= size_of::<libc::sockaddr_in>() => {
+            let ip = in_addr_term(a, &b[4..8]);
+            let port = Term::small(u16_at(2).into());
+            map::from_pairs(a, &[(family(), inet()), (am::PORT, port), (addr(), ip)])
+        }
+        libc::AF_INET6 if b.len() >= size_of::<libc::sockaddr_in6>() => {
+            let ip = in6_addr_term(a, &b[8..24]);
+            let pairs = [
+                (family(), inet6()),
+                (am::PORT, Term::small(u16_at(2).into())),
+                (addr(), ip),
+                (flowinfo(), Term::small((u32_at(4) as i32).into())),
+                (scope_id(), Term::small((u32_at(24) as i32).into())),
+            ];
+            map::from_pairs(a, &pairs)
+        }
+        libc::AF_UNIX => {
+            let name = match rest.iter().position(|&c| c == 0) {
+                None | Some(0) => rest,
+                Some(end) => &rest[..end],
+            };
+            let path = a.binary(name);
+            map::from_pairs(a, &[(family(), am::LOCAL), (path_atom(), path)])
+        }
+        libc::AF_PACKET if b.len() >= size_of::<libc::sockaddr_ll>() => {
+            let hardware = u16::from_ne_bytes([b[8], b[9]]);
+            let n = (b[11] as usize).min(b.len() - 12);
+            let hw = a.binary(&b[12..12 + n]);
+            let pairs = [
+                (family(), packet()),
+                (protocol(), Term::small(u16_at(2).into())),
+                (ifindex(), Term::small((u32_at(4) as i32).into())),
+                (hatype(), hardware_type(hardware)),
+                (pkttype(), packet_type(b[10])),
+                (addr(), hw),
+            ];
+            map::from_pairs(a, &pairs)
+        }
+        libc::AF_PACKET => native(a, packet(), rest),
+        _ => native(a, domain_term(f), rest),
+    }
+}
+
+/// `#{family := Family, addr := Binary}`
+pub fn native<A: Alloc + ?Sized>(a: &mut A, f: Term, rest: &[u8]) -> Term {
+    let rest = a.binary(rest);
+    map::from_pairs(a, &[(family(), f), (addr(), rest)])
+}
+
+/// An IPv4 address: a tuple of four bytes, `any`, `loopback` or `broadcast`.
+pub(crate) fn in_addr(t: Term) -> Option<[u8; 4]> {
+    match t {
+        _ if t == any() => return Some([0; 4]),
+        _ if t == loopback() => return Some([127, 0, 0, 1]),
+        _ if t == broadcast() => return Some([255; 4]),
+        _ => {}
+    }
+    let parts: &[Term; 4] = t.as_tuple()?.try_into().ok()?;
+    let mut ip = [0; 4];
+    for (to, p) in ip.iter_mut().zip(parts) {
+        *to = p.as_small().and_then(|n| u8::try_from(n).ok())?;
+    }
+    Some(ip)
+}
+/// An IPv6 address: a tuple of eight parts, `any` or `loopback`.
+pub(crate) fn in6_addr(t: Term) -> Option<[u8; 16]> {
+    let mut ip = [0; 16];
+    if t == any() {
+        return Some(ip);
+    }
+    if t == loopback() {
+        ip[15] = 1;
+        return Some(ip);
+    }
+    let parts: &[Term; 8] = t.as_tuple()?.try_into().ok()?;
+    for (to, p) in ip.chunks_exact_mut(2).zip(parts) {
+        let n = p.as_small().and_then(|n| u16::try_from(n).ok())?;
+        to.copy_from_slice(&n.to_be_bytes());
+    }
+    Some(ip)
+}
+/// Four bytes as a tuple.
+pub(crate) fn in_addr_term<A: Alloc + ?Sized>(a: &mut A, ip: &[u8]) -> Term {
+    let parts: Vec<Term> = ip.iter().map(|&b| Term::small(b.into())).collect();
+    a.tuple(&parts)
+}
+/// Sixteen bytes as a tuple of eight.
+pub(crate) fn in6_addr_term<A: Alloc + ?Sized>(a: &mut A, ip: &[u8]) -> Term {
+    let parts: Vec<Term> = ip
+        .chunks_exact(2)
+        .map(|b| Term::small(u16::from_be_bytes([b[0], b[1]]).into()))
+        .collect();
+    a.tuple(&parts)
+}
+
+/// Names of hardware types, by the kernel's numbers.
+const HARDWARE: &[(u16, &str)] = &[
+    (libc::ARPHRD_NETROM, "netrom"),
+    (libc::ARPHRD_ETHER, "ether"),
+    (libc::ARPHRD_EETHER, "eether"),
+    (libc::ARPHRD_AX25, "ax25"),
+    (libc::ARPHRD_PRONET, "pronet"),
+    (libc::ARPHRD_CHAOS, "chaos"),
+    (libc::ARPHRD_IEEE802, "ieee802"),
+    (libc::ARPHRD_ARCNET, "arcnet"),
+    (libc::ARPHRD_APPLETLK, "appletlk"),
+    (libc::ARPHRD_DLCI, "dlci"),
+    (libc::ARPHRD_ATM, "atm"),
+    (libc::ARPHRD_METRICOM, "metricom"),
+    (libc::ARPHRD_IEEE1394, "ieee1394"),
+    (libc::ARPHRD_EUI64, "eui64"),
+    (libc::ARPHRD_INFINIBAND, "infiniband"),
+    (libc::ARPHRD_TUNNEL, "tunnel"),
+    (libc::ARPHRD_TUNNEL6, "tunnel6"),
+    (libc::ARPHRD_LOOPBACK, "loopback"),
+    (libc::ARPHRD_LOCALTLK, "localtlk"),
+    (libc::ARPHRD_NONE, "none"),
+    (libc::ARPHRD_VOID, "void"),
+];
+fn hardware_type(n: u16) -> Term {
+    match HARDWARE.iter().find(|h| h.0 == n) {
+        Some(h) => atom::intern(h.1),
+        None => Term::small(n.into()),
+    }
+}
+/// Hardware types that have a name as the family of a hardware address.
+const HARDWARE_FAMILIES: &[&str] = &[
+    "netrom", "ether", "ieee802", "dlci", "ieee1394", "loopback", "none",
+];
+/// A hardware address, as interfaces have it.
+pub(crate) fn hardware<A: Alloc + ?Sized>(a: &mut A, family: u16, rest: &[u8]) -> Term {
+    let f = match HARDWARE.iter().find(|h| h.0 == family) {
+        Some(h) if HARDWARE_FAMILIES.contains(&h.1) => atom::intern(h.1),
+        _ => Term::small(family.into()),
+    };
+    native(a, f, rest)
+}
+
+/// Names of packet types; the index is the kernel's number.
+const PACKETS: &[&str] = &[
+    "host",
+    "broadcast",
+    "multicast",
+    "otherhost",
+    "outgoing",
+    "loopback",
+    "user",
+    "kernel",
+];
+fn packet_type(n: u8) -> Term {
+    match PACKETS.get(n as usize) {
+        Some(name) => atom::intern(name),
+        None => Term::small(n.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cx::Cx;
+
+    #[test]
+    fn addresses_go_there_and_back() {
+        let cx = &mut *Cx::boxed(0);
+        let ip = in_addr_term(cx, &[10, 1, 2, 3]);
+        let pairs = [
+            (family(), inet()),
+            (am::PORT, Term::small(8080)),
+            (addr(), ip),
+        ];
+        let m = map::from_pairs(cx, &pairs);
+        let a = SockAddr::from_map(m).expect("an address");
+        assert_eq!(&a.as_bytes()[..8], &[2, 0, 0x1F, 0x90, 10, 1, 2, 3]);
+        let back = a.to_map(cx);
+        assert!(purlin_term::compare::eq_exact(back, m));
+
+        let path = cx.binary(b"/tmp/x");
+        let m = map::from_pairs(cx, &[(family(), am::LOCAL), (path_atom(), path)]);
+        let back = SockAddr::from_map(m).expect("an address").to_map(cx);
+        assert!(purlin_term::compare::eq_exact(back, m));
+        let long = cx.binary(&[b'x'; 108]);
+        let m = map::from_pairs(cx, &[(family(), am::LOCAL), (path_atom(), long)]);
+        assert!(SockAddr::from_map(m).is_none());
+        let m = map::from_pairs(cx, &[(family(), inet())]);
+        assert!(SockAddr::from_map(m).is_none());
+    }
+}

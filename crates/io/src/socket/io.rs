@@ -1,0 +1,423 @@
+//! Sending and receiving bytes.
+
+use super::*;
+use purlin_term::bin::RcBin;
+use state::State;
+use std::cell::RefCell;
+
+/// Bytes that a thread receives into before they are copied to a binary of their size.
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
+}
+
+/// A binary of what `call` receives, which is given room for `room` bytes: how many bytes it was, the binary, and what
+/// else the call gave. An errno if it fails.
+pub(crate) fn receive<T>(
+    cx: &mut Cx,
+    room: usize,
+    call: impl FnOnce(*mut u8, usize) -> Result<(usize, T), i32>,
+) -> Result<(usize, Term, T), i32> {
+    if room <= SCRATCH_BYTES {
+        return SCRATCH.with_borrow_mut(|b| {
+            let (n, more) = call(b.as_mut_ptr(), room)?;
+            cx.bump(n / 1024 + 1);
+            // A datagram longer than the room may be reported with its full length.
+            Ok((n, cx.binary(&b[..n.min(room)]), more))
+        });
+    }
+    let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
+    // SAFETY: a fresh block of that many bytes, whose count is given to the term or released. The bytes that the term
+    // shows were written by the system.
+    unsafe {
+        let (n, more) = match call(RcBin::bytes(bin), room) {
+            Ok(r) => r,
+            Err(e) => {
+                RcBin::release(bin);
+                return Err(e);
+            }
+        };
+        cx.bump(n / 1024 + 1);
+        let got = n.min(room);
+        if got >= room / 2 {
+            return Ok((n, cx.refc_bin(bin, got), more));
+        }
+        let t = cx.binary(std::slice::from_raw_parts(RcBin::bytes(bin), got));
+        RcBin::release(bin);
+        Ok((n, t, more))
+    }
+}
+
+/// Whether the caller may write now; if not, what it is answered.
+pub(crate) fn check_writer(
+    cx: &mut Cx,
+    s: &mut State,
+    sock: &Arc<Sock>,
+    me: Term,
+    r: Term,
+) -> Result<(), BifResult> {
+    let caller = cx.self_pid();
+    match &s.writers.current {
+        Some(q) if q.pid != caller => {
+            if s.writers.is_waiting(caller) {
+                return Err(Err(raise_invalid(cx, state_atom())));
+            }
+            s.involve(sock, caller);
+            s.writers.waiting.push_back(Request::new(caller, me, r));
+            Err(Ok(select()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The caller becomes, or stays, the process that writes, under a new reference.
+pub(crate) fn become_writer(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Term, r: Term) {
+    let caller = cx.self_pid();
+    s.involve(sock, caller);
+    let old = s.writers.current.replace(Request::new(caller, me, r));
+    s.discard(old);
+}
+
+/// What `open` sockets that do not connect are asked before anything is written; else the answer.
+pub fn writable(cx: &mut Cx, s: &State) -> Result<(), BifResult> {
+    if !s.is_open() {
+        return Err(Ok(error_closed(cx)));
+    }
+    if s.connector.is_some() {
+        return Err(Ok(error_invalid(cx, state_atom())));
+    }
+    Ok(())
+}
+
+/// Selects for writing on behalf of the current writer. The answer if that fails.
+pub(crate) fn await_room(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result<(), BifResult> {
+    let Some(q) = s.writers.current.take() else {
+        return Ok(());
+    };
+    let r = s.select_write(sock, &q);
+    s.writers.current = Some(q);
+    r.map_err(|e| {
+        let reason = errno_atom(e);
+        s.fail_writers(reason);
+        Ok(cx.err(reason))
+    })
+}
+
+/// Answers a send of `size` bytes that gave `sent`. `rest`: there is more than could be handed over at once.
+pub fn sent(
+    cx: &mut Cx,
+    s: &mut State,
+    sock: &Arc<Sock>,
+    [me, r]: [Term; 2],
+    size: usize,
+    rest: bool,
+    sent: Result<usize, i32>,
+) -> BifResult {
+    let written = match sent {
+        Ok(n) if n >= size && !rest => {
+            let c = &mut s.counters;
+            c.write_pkg += 1;
+            c.write_byte += n as u64;
+            c.write_now += n as u64;
+            c.write_pkg_max = c.write_pkg_max.max(c.write_now);
+            c.write_now = 0;
+            cx.bump(n / 1024 + 1);
+            s.next_writer(sock);
+            return Ok(am::OK);
+        }
+        Ok(n) => Some(n),
+        Err(libc::EAGAIN | libc::EINTR) => None,
+        Err(e) => {
+            s.counters.write_fails += 1;
+            if e != libc::EINVAL {
+                s.fail_writers(errno_atom(e));
+            }
+            return Ok(errno(cx, e));
+        }
+    };
+    if let Some(n) = written {
+        cx.bump(n / 1024 + 1);
+        s.counters.write_now += n as u64;
+        if !s.is_stream() {
+            let c = &mut s.counters;
+            c.write_pkg_max = c.write_pkg_max.max(c.write_now);
+            c.write_now = 0;
+            c.write_pkg += 1;
+            c.write_byte += n as u64;
+            s.next_writer(sock);
+            let n = cx.uint(n as u64);
+            return Ok(cx.ok(n));
+        }
+    }
+    become_writer(cx, s, sock, me, r);
+    if let Some(n) = written.filter(|&n| n >= size && rest) {
+        let n = cx.uint(n as u64);
+        return Ok(cx.tuple(&[iov(), n]));
+    }
+    if let Err(answer) = await_room(cx, s, sock) {
+        return answer;
+    }
+    s.counters.write_waits += 1;
+    Ok(match written {
+        Some(n) => {
+            let n = cx.uint(n as u64);
+            cx.tuple(&[select(), n])
+        }
+        None => select(),
+    })
+}
+
+fn send(
+    cx: &mut Cx,
+    [me, data, flags, r]: [Term; 4],
+    to: Option<&dyn Fn() -> Option<SockAddr>>,
+) -> BifResult {
+    let sock = sock(me)?;
+    let data = data
+        .as_binary()
+        .filter(|_| r.is_ref())
+        .ok_or(Fail::Badarg)?;
+    let Some(fl) = in_range(flags, int(flags))? else {
+        return Ok(out_of_range(cx, flags));
+    };
+    let to = match to {
+        None => None,
+        Some(decode) => match decode() {
+            None => return Ok(invalid(cx, sockaddr())),
+            a => a,
+        },
+    };
+    let mut s = sock.lock();
+    if let Err(answer) = writable(cx, &s).and_then(|()| check_writer(cx, &mut s, sock, me, r)) {
+        return answer;
+    }
+    s.counters.write_tries += 1;
+    let n = sys::send(s.fd, &data, fl, to.as_ref());
+    sent(cx, &mut s, sock, [me, r], data.len(), false, n)
+}
+
+pub(crate) fn send_4(cx: &mut Cx, args: [Term; 4]) -> BifResult {
+    send(cx, args, None)
+}
+pub(crate) fn sendto_5(cx: &mut Cx, [me, data, to, flags, r]: [Term; 5]) -> BifResult {
+    send(cx, [me, data, flags, r], Some(&|| SockAddr::from_map(to)))
+}
+
+/// Whether a reference is one that receiving calls take: `zero` for those that never wait.
+pub(crate) fn need_receive_ref(r: Term) -> Result<(), Fail> {
+    if r.is_ref() || r == zero() {
+        Ok(())
+    } else {
+        Err(Fail::Badarg)
+    }
+}
+
+/// Whether the caller may read now; if not, what it is answered.
+pub(crate) fn check_reader(
+    cx: &mut Cx,
+    s: &mut State,
+    sock: &Arc<Sock>,
+    me: Term,
+    r: Term,
+) -> Result<(), BifResult> {
+    if !s.is_open() {
+        return Err(Ok(error_closed(cx)));
+    }
+    if s.acceptors.current.is_some() {
+        return Err(Ok(error_invalid(cx, state_atom())));
+    }
+    let caller = cx.self_pid();
+    match &s.readers.current {
+        Some(q) if q.pid != caller => {
+            if s.readers.is_waiting(caller) {
+                return Err(Err(raise_invalid(cx, state_atom())));
+            }
+            if r == zero() {
+                return Ok(());
+            }
+            s.involve(sock, caller);
+            s.readers.waiting.push_back(Request::new(caller, me, r));
+            Err(Ok(select()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn become_reader(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Term, r: Term) {
+    let caller = cx.self_pid();
+    s.involve(sock, caller);
+    let old = s.readers.current.replace(Request::new(caller, me, r));
+    s.discard(old);
+}
+
+/// Selects for reading on behalf of the current reader. The answer if that fails.
+fn await_data(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result<(), BifResult> {
+    let Some(q) = s.readers.current.take() else {
+        return Ok(());
+    };
+    let r = s.select_read(sock, &q);
+    s.readers.current = Some(q);
+    r.map_err(|e| {
+        s.next_reader(sock);
+        Ok(errno(cx, e))
+    })
+}
+
+/// Answers a receive that failed with `e`.
+pub(crate) fn receive_failed(
+    cx: &mut Cx,
+    s: &mut State,
+    sock: &Arc<Sock>,
+    [me, r]: [Term; 2],
+    e: i32,
+) -> BifResult {
+    if e == libc::EAGAIN {
+        if r == zero() {
+            return Ok(am::OK);
+        }
+        s.buffers_filled = 0;
+        become_reader(cx, s, sock, me, r);
+        return match await_data(cx, s, sock) {
+            Ok(()) => Ok(select()),
+            Err(answer) => answer,
+        };
+    }
+    s.counters.read_fails += 1;
+    s.fail_readers(errno_atom(e));
+    Ok(errno(cx, e))
+}
+
+/// Answers the end of a stream.
+fn receive_closed(cx: &mut Cx, s: &mut State, tell: bool) -> BifResult {
+    s.counters.read_fails += 1;
+    if tell {
+        s.fail_readers(closed());
+    }
+    Ok(error_closed(cx))
+}
+
+/// Counts a package that ends with `n` bytes.
+fn count_package(s: &mut State, n: usize) {
+    let c = &mut s.counters;
+    c.read_pkg += 1;
+    c.read_now += n as u64;
+    c.read_pkg_max = c.read_pkg_max.max(c.read_now);
+    c.read_now = 0;
+}
+
+/// Length and flags of a receiving call; if they are none, what the caller is answered.
+fn receive_arguments(
+    cx: &mut Cx,
+    len: Term,
+    flags: Term,
+    r: Term,
+) -> Result<(usize, i32), BifResult> {
+    need_receive_ref(r).map_err(Err)?;
+    if !len.is_integer() || !flags.is_integer() {
+        return Err(Err(Fail::Badarg));
+    }
+    let wanted = size_of_term(len).ok_or_else(|| Ok(out_of_range(cx, len)))?;
+    let flags = int(flags).ok_or_else(|| Ok(out_of_range(cx, flags)))?;
+    Ok((wanted, flags))
+}
+
+pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
+    let sock = sock(me)?;
+    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+        Ok(v) => v,
+        Err(answer) => return answer,
+    };
+    let mut s = sock.lock();
+    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
+        return answer;
+    }
+    let room = if wanted != 0 { wanted } else { s.receive_bytes };
+    s.counters.read_tries += 1;
+    let fd = s.fd;
+    let got = receive(cx, room, |p, room| {
+        // SAFETY: room for that many bytes.
+        unsafe { sys::recv(fd, p, room, flags) }.map(|n| (n, ()))
+    });
+    let (n, data, ()) = match got {
+        Err(e) => return receive_failed(cx, &mut s, sock, [me, r], e),
+        Ok((0, ..)) if s.is_stream() => return receive_closed(cx, &mut s, true),
+        Ok(g) => g,
+    };
+    s.counters.read_byte += n as u64;
+    if n >= room && wanted == 0 && s.is_stream() {
+        // The buffer is full: there may be more.
+        s.buffers_filled += 1;
+        if s.buffers_filled >= s.buffers {
+            s.buffers_filled = 0;
+            count_package(&mut s, n);
+            s.next_reader(sock);
+            return Ok(cx.ok(data));
+        }
+        s.counters.read_now += n as u64;
+        become_reader(cx, &mut s, sock, me, r);
+        return Ok(cx.tuple(&[more(), data]));
+    }
+    if n < room && wanted != 0 && s.is_stream() && r != zero() {
+        become_reader(cx, &mut s, sock, me, r);
+        return match await_data(cx, &mut s, sock) {
+            Ok(()) => Ok(cx.tuple(&[select(), data])),
+            Err(answer) => answer,
+        };
+    }
+    if n < room {
+        s.buffers_filled = 0;
+    }
+    count_package(&mut s, n);
+    s.next_reader(sock);
+    Ok(cx.ok(data))
+}
+
+pub(crate) fn recvfrom_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
+    let sock = sock(me)?;
+    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+        Ok(v) => v,
+        Err(answer) => return answer,
+    };
+    let mut s = sock.lock();
+    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
+        return answer;
+    }
+    let room = if wanted != 0 { wanted } else { s.receive_bytes };
+    s.counters.read_tries += 1;
+    let fd = s.fd;
+    let got = receive(cx, room, |p, room| {
+        // SAFETY: room for that many bytes.
+        unsafe { sys::recv_from(fd, p, room, flags) }
+    });
+    match got {
+        Err(e) => receive_failed(cx, &mut s, sock, [me, r], e),
+        Ok((0, ..)) if s.is_stream() => receive_closed(cx, &mut s, false),
+        Ok((n, data, from)) => {
+            s.counters.read_pkg += 1;
+            s.counters.read_byte += n as u64;
+            s.next_reader(sock);
+            let from = from.to_map(cx);
+            let t = cx.tuple(&[from, data]);
+            Ok(cx.ok(t))
+        }
+    }
+}
+
+/// The answer to a message that came.
+pub(crate) fn received_message(
+    cx: &mut Cx,
+    s: &mut State,
+    sock: &Arc<Sock>,
+    n: usize,
+    message: impl FnOnce(&mut Cx) -> Term,
+) -> BifResult {
+    if n == 0 && s.is_stream() {
+        return receive_closed(cx, s, false);
+    }
+    s.counters.read_pkg += 1;
+    s.counters.read_byte += n as u64;
+    s.next_reader(sock);
+    let m = message(cx);
+    Ok(cx.ok(m))
+}

@@ -1,0 +1,278 @@
+//! What differs between releases of OTP, in one place: a row for each difference, which says in which releases it is so.
+//!
+//! Nobody else asks for a release by its number. What is in a file (opcodes, chunks) isn't here: files are told apart by what
+//! is in them, and modules of every release run under every other.
+
+use std::ops::RangeInclusive;
+
+/// The releases whose libraries this runtime knows.
+pub const KNOWN: RangeInclusive<u32> = 21..=29;
+
+/// The release that is stood in for where nobody has named one.
+pub const ASSUMED: u32 = 25;
+
+/// Something that is so in a span of releases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Feature {
+    since: u32,
+    before: u32,
+}
+
+impl Feature {
+    /// Whether it is so in that release.
+    #[inline(always)]
+    pub const fn is_in(self, release: u32) -> bool {
+        self.since <= release && release < self.before
+    }
+}
+
+const fn since(release: u32) -> Feature {
+    Feature {
+        since: release,
+        before: u32::MAX,
+    }
+}
+
+const fn before(release: u32) -> Feature {
+    Feature {
+        since: 0,
+        before: release,
+    }
+}
+
+/// In every release that is known.
+pub const ALWAYS: Feature = since(0);
+
+/// `-S` on the command line hands all that follows to a function; `-extra` ends what stands before it like any other source of
+/// arguments; `-detached` is shown to `init`.
+pub const CALL_WITH_REST: Feature = since(26);
+/// `+JMsingle`.
+pub const SINGLE_MAPPED_CODE: Feature = since(26);
+/// `+C multi_time_warp` unless told otherwise.
+pub const MULTI_TIME_WARP: Feature = since(26);
+/// Atoms are written in UTF-8 to the external format unless another encoding is asked for.
+pub const UTF8_ATOMS_OUT: Feature = since(26);
+/// `term_to_binary(T, [local])`: an encoding that only the runtime which made it reads.
+pub const LOCAL_ENCODING: Feature = since(26);
+/// What is sent to the drivers of sockets begins with a reference of the sender's, which the answer carries.
+pub const REFERENCES_OF_SENDERS: Feature = since(26);
+/// `process_info(P, {dictionary, Key})`.
+pub const DICTIONARY_KEYS: Feature = since(26);
+/// Processes have labels, which `process_info` tells.
+pub const PROCESS_LABELS: Feature = since(27);
+/// `max_heap_size` has a field for binaries that are shared with others.
+pub const SHARED_BINARIES_IN_LIMIT: Feature = since(27);
+/// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
+pub const SIGNED_ZEROS: Feature = since(27);
+/// `+P` is 1048576 unless told otherwise.
+pub const MILLION_PROCESSES: Feature = since(27);
+/// `+JPcover`.
+pub const COVERAGE: Feature = since(27);
+/// `+JPperfdirectory`, and `fp` and `no_fp` of `+JPperf`.
+pub const PERF_DIRECTORY: Feature = since(27);
+/// `+zhft`, and `flush_timeout` of `halt/2`.
+pub const HALT_FLUSH_TIMEOUT: Feature = since(27);
+/// `ets:update_element` says that a position is what is wrong.
+pub const ETS_POSITION_CAUSE: Feature = since(27);
+/// `ets:update_counter` and `update_element` look at their default whether they need it or not.
+pub const ETS_SOUND_DEFAULTS: Feature = since(29);
+/// The debugger's flags, `+D` and those behind it.
+pub const DEBUGGER: Feature = since(28);
+/// Iterators of maps may have an order: they hold the keys that are left.
+pub const ORDERED_ITERATORS: Feature = since(26);
+/// Programs may ask for the signals of terminals: another size of the window, going on after a stop.
+pub const TERMINAL_SIGNALS: Feature = since(28);
+/// `re:compile` may export a pattern, and `re:import` takes it.
+pub const EXPORTED_PATTERNS: Feature = since(28);
+/// Exit signals may be sent by way of an alias.
+pub const EXIT_BY_ALIAS: Feature = since(28);
+/// A request to the drivers of sockets to open one names the protocol.
+pub const PROTOCOL_OF_SOCKETS: Feature = since(29);
+/// The socket module's tables of options and messages name the number of a level and of an option besides their names.
+pub const SOCKET_LEVEL_NUMBERS: Feature = since(29);
+
+/// Modules that stock has in the emulator itself, in the order in which it loads them.
+pub const PRELOADED: &[(Feature, &str)] = &[
+    (ALWAYS, "erts_code_purger"),
+    (ALWAYS, "erl_init"),
+    (ALWAYS, "init"),
+    (ALWAYS, "prim_buffer"),
+    (ALWAYS, "prim_eval"),
+    (ALWAYS, "prim_inet"),
+    (ALWAYS, "prim_file"),
+    (ALWAYS, "zlib"),
+    (ALWAYS, "socket_registry"),
+    (ALWAYS, "prim_socket"),
+    (ALWAYS, "prim_net"),
+    (ALWAYS, "prim_zip"),
+    (ALWAYS, "erl_prim_loader"),
+    (ALWAYS, "erlang"),
+    (ALWAYS, "erts_internal"),
+    (ALWAYS, "erl_tracer"),
+    (ALWAYS, "erts_literal_area_collector"),
+    (since(27), "erts_trace_cleaner"),
+    (ALWAYS, "erts_dirty_process_signal_handler"),
+    (ALWAYS, "atomics"),
+    (ALWAYS, "counters"),
+    (ALWAYS, "persistent_term"),
+];
+
+/// Natives that not every release has: module, name, arity. Those that stand in no row are in all.
+const NATIVES: &[(Feature, &str, &[(&str, u8)])] = &[
+    (
+        before(26),
+        "erlang",
+        &[
+            ("binary_to_integer", 1),
+            ("binary_to_integer", 2),
+            ("display_nl", 0),
+            ("display_string", 1),
+            ("list_to_integer", 1),
+            ("list_to_integer", 2),
+        ],
+    ),
+    (before(26), "erts_debug", &[("display", 1)]),
+    (before(26), "string", &[("list_to_integer", 1)]),
+    (since(26), "erlang", &[("display_string", 2)]),
+    (
+        since(26),
+        "erts_internal",
+        &[
+            ("binary_to_integer", 2),
+            ("list_to_integer", 2),
+            ("term_to_string", 2),
+        ],
+    ),
+    (since(26), "ets", &[("lookup_element", 4)]),
+    (
+        since(27),
+        "code",
+        &[
+            ("coverage_support", 0),
+            ("get_coverage", 2),
+            ("get_coverage_mode", 0),
+            ("get_coverage_mode", 1),
+            ("reset_coverage", 1),
+            ("set_coverage_mode", 1),
+        ],
+    ),
+    (
+        since(27),
+        "erts_internal",
+        &[
+            ("trace", 4),
+            ("trace_info", 3),
+            ("trace_pattern", 4),
+            ("trace_session_create", 3),
+            ("trace_session_destroy", 1),
+        ],
+    ),
+    (
+        since(27),
+        "erts_trace_cleaner",
+        &[("check", 0), ("send_trace_clean_signal", 1)],
+    ),
+    (
+        since(27),
+        "ets",
+        &[
+            ("first_lookup", 1),
+            ("last_lookup", 1),
+            ("next_lookup", 2),
+            ("prev_lookup", 2),
+            ("update_element", 4),
+        ],
+    ),
+    (
+        before(28),
+        "erlang",
+        &[
+            ("system_monitor", 0),
+            ("system_monitor", 1),
+            ("system_monitor", 2),
+        ],
+    ),
+    (since(28), "code", &[("get_debug_info", 1)]),
+    (
+        since(28),
+        "erlang",
+        &[("exit", 3), ("hibernate", 0), ("link", 2)],
+    ),
+    (
+        since(28),
+        "erts_internal",
+        &[
+            ("notify_breakpoint_hit", 3),
+            ("processes_next", 1),
+            ("system_monitor", 1),
+            ("system_monitor", 3),
+        ],
+    ),
+    (since(28), "persistent_term", &[("put_new", 2)]),
+    (
+        since(27),
+        "prim_net",
+        &[("nif_getservbyname", 2), ("nif_getservbyport", 2)],
+    ),
+    (since(27), "prim_socket", &[("nif_sendv", 3)]),
+    (before(29), "prim_socket", &[("nif_getopt", 4)]),
+    (since(29), "prim_socket", &[("nif_getopt", 5)]),
+    (since(28), "re", &[("import", 1)]),
+    (
+        since(29),
+        "erlang",
+        &[("exit_signal", 3), ("is_integer", 3), ("is_record", 1)],
+    ),
+    (since(29), "erts_debug", &[("unaligned_bitstring", 2)]),
+];
+
+/// Modules all of whose natives came with a release.
+const MODULES: &[(Feature, &str)] = &[
+    (since(26), "prim_tty"),
+    (since(28), "erl_debugger"),
+    (since(28), "zstd"),
+    (since(29), "records"),
+];
+
+/// Whether a release has a native function of that name.
+pub fn has_native(release: u32, module: &str, name: &str, arity: u8) -> bool {
+    let named = |(_, m, names): &&(Feature, &str, &[(&str, u8)])| {
+        *m == module && names.contains(&(name, arity))
+    };
+    NATIVES
+        .iter()
+        .find(named)
+        .is_none_or(|(f, ..)| f.is_in(release))
+        && MODULES
+            .iter()
+            .find(|(_, m)| *m == module)
+            .is_none_or(|(f, _)| f.is_in(release))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn natives_come_and_go() {
+        assert!(has_native(25, "lists", "reverse", 2));
+        assert!(has_native(25, "erlang", "display_nl", 0));
+        assert!(!has_native(27, "erlang", "display_nl", 0));
+        assert!(!has_native(27, "zstd", "compress_nif", 3));
+        assert!(has_native(29, "zstd", "compress_nif", 3));
+        assert!(!has_native(28, "erlang", "is_integer", 3));
+        assert!(has_native(28, "erlang", "is_integer", 1));
+    }
+
+    #[test]
+    fn a_native_stands_in_one_row() {
+        let all = NATIVES
+            .iter()
+            .flat_map(|(_, m, names)| names.iter().map(move |n| (*m, *n)));
+        let mut all: Vec<_> = all.collect();
+        let n = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), n);
+    }
+}

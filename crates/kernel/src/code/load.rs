@@ -1,0 +1,340 @@
+//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
+
+use super::areas::Literals;
+use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
+use super::{called, fun_entry, is_builtin, native};
+use crate::bif::Kind;
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_loader::lower::{Callee, Env, Lowered, lower};
+use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
+use purlin_native::nif::NifSlot;
+use purlin_term::etf;
+use purlin_term::fun::{Export, FunEntry};
+use purlin_term::region::Builder;
+use purlin_term::{Alloc, NIL, Term, atom, copy};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+/// Why a module can't be loaded.
+#[derive(Debug)]
+pub enum LoadFailure {
+    /// The file is damaged or of a kind this runtime does not take.
+    File(LoadError),
+    /// A literal does not decode.
+    Literal(u32),
+    /// An atom is too long, or the atom table is full.
+    Atom,
+    /// The attributes or the compilation information don't decode.
+    Attributes,
+}
+
+impl From<LoadError> for LoadFailure {
+    fn from(e: LoadError) -> Self {
+        LoadFailure::File(e)
+    }
+}
+
+impl fmt::Display for LoadFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadFailure::File(e) => write!(f, "{e}"),
+            LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
+            LoadFailure::Atom => write!(f, "too many or too long atoms"),
+            LoadFailure::Attributes => write!(f, "attributes do not decode"),
+        }
+    }
+}
+
+/// A module that is ready to be made current.
+pub struct Prepared {
+    module: Box<Module>,
+}
+
+impl Prepared {
+    /// The module's name.
+    pub fn name(&self) -> Term {
+        self.module.name
+    }
+    pub(super) fn into_module(self) -> Module {
+        *self.module
+    }
+    /// Whether it has a function that runs at loading.
+    pub fn has_on_load(&self) -> bool {
+        self.module.on_load.is_some()
+    }
+}
+
+/// Stands for natives that this runtime hasn't got.
+unsafe fn missing(_: &mut Cx, _: *const Term) -> BifResult {
+    Err(Fail::Undef)
+}
+
+struct Names<'a> {
+    file: &'a BeamFile<'a>,
+    atoms: Vec<Term>,
+    literals: Vec<Term>,
+    bigints: HashMap<BigInt, Term>,
+    regions: Regions,
+    funs: Vec<&'static FunEntry>,
+    strings: u64,
+    /// One for each function.
+    nifs: Box<[NifSlot]>,
+}
+
+impl Env for Names<'_> {
+    fn atom(&mut self, number: u32) -> u64 {
+        self.atoms
+            .get((number as usize).wrapping_sub(1))
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn literal(&mut self, index: u32) -> u64 {
+        self.literals
+            .get(index as usize)
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn bigint(&mut self, value: &BigInt) -> u64 {
+        if let Some(t) = self.bigints.get(value) {
+            return t.raw();
+        }
+        let digits: Vec<u64> = value
+            .magnitude
+            .chunks(8)
+            .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
+            .collect();
+        // A region of its own: such literals outside the literal chunk are rare.
+        let mut b = self.regions.builder(digits.len() + 1);
+        let t = b.big(value.negative, &digits);
+        self.regions.all.add(b.finish());
+        self.bigints.insert(value.clone(), t);
+        t.raw()
+    }
+    fn import(&mut self, index: u32) -> Callee {
+        let i = self.file.imports[index as usize];
+        let atom = |n: u32| self.atoms[n as usize - 1];
+        let (m, f) = (atom(i.module), atom(i.function));
+        let e = called(m, f, i.arity);
+        // Dirty natives are called through the stub of their export only, which sees to the thread.
+        let found = native(m, f, i.arity);
+        let native = found
+            .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
+            .map(|(_, b)| b.call as usize as u64);
+        Callee {
+            export: e as *const _ as u64,
+            built_in: found.is_some(),
+            native,
+            guard: native.unwrap_or(missing as *const () as u64),
+        }
+    }
+    fn lambda(&mut self, index: u32) -> u64 {
+        self.funs[index as usize] as *const FunEntry as u64
+    }
+    fn own_native(&mut self, function: u32, arity: u32) -> Option<u64> {
+        let (m, f) = (self.atoms[0], self.atoms[function as usize - 1]);
+        is_builtin(m, f, arity).then(|| called(m, f, arity) as *const _ as u64)
+    }
+    fn strings(&mut self) -> u64 {
+        self.strings
+    }
+    fn nif_slot(&mut self, index: usize) -> u64 {
+        &raw const self.nifs[index] as u64
+    }
+    fn atoms_of(&mut self, term: u64) -> Vec<String> {
+        // SAFETY: a word that this environment gave out.
+        let t = unsafe { Term::from_raw(term) };
+        t.list_iter()
+            .filter(|a| a.is_atom())
+            .map(|a| atom::name(a).to_owned())
+            .collect()
+    }
+}
+
+/// Where the literals of a version lie.
+struct Regions {
+    /// Whether they can be given up, see `areas.rs`.
+    counted: bool,
+    all: Literals,
+}
+
+impl Regions {
+    fn builder(&self, words: usize) -> Builder {
+        match self.counted {
+            true => Builder::counted(words),
+            false => Builder::new(words),
+        }
+    }
+}
+
+/// Decodes the literals into one region.
+fn literals(file: &BeamFile, regions: &mut Regions) -> Result<Vec<Term>, LoadFailure> {
+    let n = file.literal_count();
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    // First into a fragment, since a region is sized before it is filled.
+    let mut heap = purlin_term::heap::Heap::empty();
+    let mut made = Vec::with_capacity(n);
+    for i in 0..n as u32 {
+        let bytes = file.literal(i).unwrap_or_default();
+        match etf::decode(bytes, &mut heap, &super::CodeHooks, etf::Options::default()) {
+            Ok((t, _)) => made.push(t),
+            Err(_) => return Err(LoadFailure::Literal(i)),
+        }
+    }
+    let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
+    let mut b = regions.builder(words);
+    let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
+    // SAFETY: the region holds copies with counts of their own.
+    unsafe { purlin_term::gc::destroy(&mut heap) };
+    regions.all.add(b.finish());
+    Ok(out)
+}
+
+/// Checks a module and makes its code.
+pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
+    let file = BeamFile::parse(bytes)?;
+    let code = GenericCode::decode(&file)?;
+    let atoms = file
+        .atoms
+        .iter()
+        .map(|a| atom::try_intern(a))
+        .collect::<Result<Vec<Term>, _>>()
+        .map_err(|_| LoadFailure::Atom)?;
+    let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
+    let mut regions = Regions {
+        counted: was_loaded(name),
+        all: Literals::default(),
+    };
+    let lits = literals(&file, &mut regions)?;
+    let md5 = file.md5();
+    let strings: Box<[u8]> = file.strings().into();
+    let funs: Vec<&'static FunEntry> = file
+        .lambdas
+        .iter()
+        .map(|l| {
+            let f = atoms[l.function as usize - 1];
+            let arity = l.arity.saturating_sub(l.num_free) as u8;
+            fun_entry(
+                name,
+                i64::from(l.old_uniq),
+                l.index,
+                md5,
+                l.index,
+                arity,
+                l.num_free as u8,
+                f,
+            )
+        })
+        .collect();
+    let mut env = Names {
+        file: &file,
+        atoms,
+        literals: lits,
+        bigints: HashMap::new(),
+        regions,
+        funs,
+        strings: strings.as_ptr() as u64,
+        nifs: code.functions.iter().map(|_| NifSlot::new()).collect(),
+    };
+    let Lowered {
+        words,
+        functions,
+        labels,
+        lines,
+        on_load,
+    } = lower(&file, &code, &mut env)?;
+    let exports = file
+        .exports
+        .iter()
+        .map(|e| {
+            (
+                env.atoms[e.function as usize - 1],
+                e.arity,
+                labels[e.label as usize],
+            )
+        })
+        .collect();
+    let Names {
+        funs,
+        regions,
+        mut nifs,
+        ..
+    } = env;
+    if !functions.iter().any(|f| f.nif) {
+        nifs = Box::default();
+    }
+    let (line_items, mut files) = match &file.lines {
+        Some(l) => (l.items.clone(), l.names.clone()),
+        None => (Vec::new(), Vec::new()),
+    };
+    if let Some(f) = files.first_mut()
+        && f.is_empty()
+    {
+        *f = format!("{}.erl", file.module());
+    }
+    let code = words.into_boxed_slice();
+    let on_load = on_load.map(|at| {
+        Box::new(Export {
+            address: AtomicPtr::new(code.as_ptr().wrapping_add(at as usize) as *mut u64),
+            module: name,
+            function: purlin_term::am::ON_LOAD,
+            arity: 0,
+            bif: AtomicU32::new(0),
+            stub: std::array::from_fn(|_| AtomicU64::new(0)),
+        })
+    });
+    for bytes in [file.attributes(), file.compile_info()]
+        .into_iter()
+        .flatten()
+    {
+        let mut f = purlin_term::frag::Fragment::new();
+        etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default())
+            .map_err(|_| LoadFailure::Attributes)?;
+    }
+    Ok(Prepared {
+        module: Box::new(Module {
+            name,
+            code,
+            functions,
+            lines,
+            line_items,
+            files,
+            exports,
+            funs,
+            md5,
+            attributes: file.attributes().unwrap_or_default().to_vec(),
+            compile: file.compile_info().unwrap_or_default().to_vec(),
+            literals: regions.all,
+            strings,
+            on_load,
+            nifs,
+            library: OnceLock::new(),
+        }),
+    })
+}
+
+/// Makes a prepared module current; a version that was current becomes old. `on_load` is not waited for: this is for
+/// modules that the runtime itself loads before processes run.
+pub fn finish(p: Prepared) -> Arc<Module> {
+    let name = p.name();
+    let held = p.has_on_load();
+    let _ = finish_all(vec![p]);
+    if held {
+        finish_on_load(name, true);
+    }
+    // A module that has old code already is not replaced; then the one that is current is it.
+    current(name).unwrap_or_else(|| unreachable!("just made current"))
+}
+
+/// Loads one of the modules that are there before the first process. Stack traces don't show their lines, as in stock.
+pub fn load_preloaded(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
+    let mut p = prepare(bytes)?;
+    p.module.lines = Vec::new();
+    Ok(finish(p))
+}
+
+/// Loads a module in one go.
+pub fn load(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
+    Ok(finish(prepare(bytes)?))
+}

@@ -1,0 +1,25 @@
+//! The code of the runtime: modules, their versions, and what lies where. The names it is called by: `exports.rs`.
+//!
+//! # Invariants
+//! * The code of a module stays where it is until the module is purged, and so does whatever the code refers to
+//!   (string table). Literals are regions; who may refer to those of purged modules, and when they go, says `areas.rs`.
+//! * `Arc`s of modules keep the code in memory for those who look at it. Those who run it are found by the purge.
+
+pub mod areas;
+pub mod breakpoint;
+mod disasm;
+pub mod entry;
+mod load;
+pub mod purge;
+mod purge_count;
+mod versions;
+
+pub use disasm::{disasm_at, disasm_specific};
+pub use load::{LoadFailure, Prepared, finish, load, load_preloaded, prepare};
+pub use versions::{
+    FinishFailure, Module, NotNif, Place, Versions, current, delete, find, finish_all,
+    finish_on_load, loaded, module_at, with_versions,
+};
+
+pub use purlin_native::bif::native;
+pub use purlin_native::exports::*;

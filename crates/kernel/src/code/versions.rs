@@ -1,0 +1,352 @@
+//! Modules and their versions: current, old, and one whose `on_load` function hasn't been run yet; what lies where.
+//!
+//! One lock guards the versions of all modules, a second one the ranges of addresses. They are taken in that order.
+
+use super::areas::Literals;
+use super::{export, is_builtin, reset_export};
+use crate::code::Prepared;
+use purlin_loader::lower::LoweredFunction;
+use purlin_native::nif::NifSlot;
+use purlin_term::Term;
+use purlin_term::fun::{Export, FunEntry};
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, RwLock, RwLockWriteGuard};
+
+/// A loaded version of a module.
+pub struct Module {
+    pub name: Term,
+    pub code: Box<[u64]>,
+    /// What `func_info` to end of each function is, sorted.
+    pub functions: Vec<LoweredFunction>,
+    pub(super) lines: Vec<(u32, u32)>,
+    pub(super) line_items: Vec<(u32, u32)>,
+    pub(super) files: Vec<String>,
+    /// Name, arity and offset of what it exports.
+    pub exports: Vec<(Term, u32, u32)>,
+    pub funs: Vec<&'static FunEntry>,
+    pub md5: [u8; 16],
+    /// `Attr` and `CInf` chunks, in external term format.
+    pub attributes: Vec<u8>,
+    pub compile: Vec<u8>,
+    pub(super) literals: Literals,
+    /// Read by code, by address.
+    #[allow(dead_code)]
+    pub(super) strings: Box<[u8]>,
+    /// Leads to the function that runs at loading. In no table: only `erlang:call_on_load_function/1` calls it.
+    pub on_load: Option<Box<Export>>,
+    /// One for each function, if a native library may replace any.
+    pub nifs: Box<[NifSlot]>,
+    /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.
+    pub library: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        super::breakpoint::breakpoints().forget(self.addresses());
+    }
+}
+
+impl Module {
+    /// Where its code lies.
+    fn addresses(&self) -> std::ops::Range<usize> {
+        let r = self.code.as_ptr_range();
+        r.start as usize..r.end as usize
+    }
+    /// Address of an offset in its code.
+    pub fn at(&self, offset: u32) -> *const u64 {
+        self.code.as_ptr().wrapping_add(offset as usize)
+    }
+    /// Bytes that it takes, literals excepted, which are a region.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self)
+            + self.code.len() * 8
+            + self.functions.len() * size_of::<LoweredFunction>()
+            + (self.lines.len() + self.line_items.len()) * size_of::<(u32, u32)>()
+            + self.exports.len() * size_of::<(Term, u32, u32)>()
+            + self.funs.len() * size_of::<FunEntry>()
+            + self.files.iter().map(|f| f.len()).sum::<usize>()
+            + self.attributes.len()
+            + self.compile.len()
+            + self.strings.len()
+    }
+    /// Whether an address lies in its code.
+    pub fn contains(&self, pc: *const u64) -> bool {
+        self.code.as_ptr_range().contains(&pc)
+    }
+    /// All functions: name and arity.
+    pub fn function_names(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
+        // SAFETY: names are words of atoms.
+        self.functions
+            .iter()
+            .map(|f| (unsafe { Term::from_raw(f.name) }, f.arity))
+    }
+    /// Where a native library may put a function in the place of that one: an error if it is there, but isn't one of those.
+    /// None: it isn't there.
+    pub fn nif_slot(&self, f: Term, arity: u32) -> Option<Result<&NifSlot, NotNif>> {
+        let i = self
+            .functions
+            .iter()
+            .position(|x| x.name == f.raw() && x.arity == arity)?;
+        Some(match self.functions[i].nif {
+            true => self.nifs.get(i).ok_or(NotNif),
+            false => Err(NotNif),
+        })
+    }
+    /// The functions that a native library has replaced: name and arity.
+    pub fn replaced(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
+        self.function_names()
+            .zip(&self.nifs)
+            .filter(|(_, s)| !s.get().is_null())
+            .map(|(f, _)| f)
+    }
+    /// Whether it exports that function.
+    pub fn exports_function(&self, f: Term, arity: u32) -> bool {
+        self.exports.iter().any(|e| e.0 == f && e.1 == arity)
+    }
+    /// Where the code of each fun starts; None where the table of funs names a function that isn't there.
+    pub(super) fn fun_offsets(&self) -> Vec<Option<u32>> {
+        let by_name: HashMap<(u64, u32), u32> = self
+            .functions
+            .iter()
+            .map(|f| ((f.name, f.arity), f.entry))
+            .collect();
+        self.funs
+            .iter()
+            .map(|f| {
+                let key = (f.function().raw(), u32::from(f.code_arity));
+                by_name.get(&key).copied()
+            })
+            .collect()
+    }
+    /// The function that holds an address.
+    pub(super) fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
+        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
+        let i = self
+            .functions
+            .partition_point(|f| f.start <= at)
+            .checked_sub(1)?;
+        self.functions.get(i).filter(|f| at < f.end)
+    }
+    /// File and line of an address.
+    fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
+        let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
+        let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
+        let &(file, line) = self.line_items.get(self.lines[i].1 as usize)?;
+        let name = self.files.get(file as usize)?;
+        (line != 0).then(|| (name.clone(), line))
+    }
+}
+
+/// A function whose module doesn't declare that a native library may replace it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotNif;
+
+/// Versions of a module.
+#[derive(Default, Clone)]
+pub struct Versions {
+    pub current: Option<Arc<Module>>,
+    pub old: Option<Arc<Module>>,
+    /// Loaded, but its `on_load` function hasn't returned yet: nobody can call it from outside.
+    pub on_load: Option<Arc<Module>>,
+}
+
+type Table = HashMap<u32, Versions>;
+
+fn table() -> &'static RwLock<Table> {
+    static T: OnceLock<RwLock<Table>> = OnceLock::new();
+    T.get_or_init(RwLock::default)
+}
+pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
+    table().write().unwrap_or_else(|e| e.into_inner())
+}
+/// All versions that may run, sorted by address.
+fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
+    static R: RwLock<Vec<Arc<Module>>> = RwLock::new(Vec::new());
+    &R
+}
+
+/// Runs `f` on the versions of a module (none, if it was never loaded).
+pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
+    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    f(m.get(&name.atom_index()).unwrap_or(&Versions::default()))
+}
+
+/// Whether a version of the module was loaded before, current or not.
+pub(super) fn was_loaded(name: Term) -> bool {
+    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    m.contains_key(&name.atom_index())
+}
+
+/// The current version of a module.
+pub fn current(name: Term) -> Option<Arc<Module>> {
+    with_versions(name, |v| v.current.clone())
+}
+
+/// Names of all modules that have a current or old version.
+pub fn loaded() -> Vec<Term> {
+    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    m.iter()
+        .filter(|(_, v)| v.current.is_some() || v.old.is_some())
+        .map(|(&i, _)| Term::atom(i))
+        .collect()
+}
+
+/// Makes the current version old. False if there is an old one already; `None` if the module was never loaded.
+pub fn delete(name: Term) -> Option<bool> {
+    let mut m = write();
+    let v = m.get_mut(&name.atom_index())?;
+    if v.old.is_some() {
+        return Some(false);
+    }
+    if let Some(cur) = v.current.take() {
+        for &(f, a, _) in &cur.exports {
+            reset_export(export(name, f, a));
+        }
+        super::breakpoint::breakpoints().outdated(cur.addresses());
+        v.old = Some(cur);
+    }
+    Some(true)
+}
+
+/// Why modules can't be made current.
+pub enum FinishFailure {
+    /// These occur more than once.
+    Duplicated(Vec<Term>),
+    /// These have old code already.
+    NotPurged(Vec<Term>),
+    /// These are loaded, but their `on_load` functions have to run first.
+    OnLoad(Vec<Term>),
+}
+
+/// Makes prepared modules current, all or none; versions that were current become old. A module with an `on_load`
+/// function is put aside until [`finish_on_load`].
+pub fn finish_all(prepared: Vec<Prepared>) -> Result<(), FinishFailure> {
+    let mut table = write();
+    let names: Vec<Term> = prepared.iter().map(|p| p.name()).collect();
+    let twice: Vec<Term> = (0..names.len())
+        .filter(|&i| names[..i].contains(&names[i]))
+        .map(|i| names[i])
+        .collect();
+    if !twice.is_empty() {
+        return Err(FinishFailure::Duplicated(twice));
+    }
+    let stuck: Vec<Term> = names
+        .iter()
+        .copied()
+        .filter(|n| {
+            table
+                .get(&n.atom_index())
+                .is_some_and(|v| v.current.is_some() && v.old.is_some())
+        })
+        .collect();
+    if !stuck.is_empty() {
+        return Err(FinishFailure::NotPurged(stuck));
+    }
+    let mut waiting = Vec::new();
+    for p in prepared {
+        let m = Arc::new(p.into_module());
+        let v = table.entry(m.name.atom_index()).or_default();
+        add_range(&m);
+        if m.on_load.is_some() {
+            waiting.push(m.name);
+            point_funs(&m);
+            v.on_load = Some(m);
+        } else {
+            make_current(v, m);
+        }
+    }
+    match waiting.is_empty() {
+        true => Ok(()),
+        false => Err(FinishFailure::OnLoad(waiting)),
+    }
+}
+
+/// The `on_load` function of a module has returned: with `keep` the version becomes current, else it stays for the
+/// purge. False if there is no such version.
+pub fn finish_on_load(name: Term, keep: bool) -> bool {
+    let mut table = write();
+    let Some(v) = table.get_mut(&name.atom_index()) else {
+        return false;
+    };
+    if v.on_load.is_none() {
+        return false;
+    }
+    if keep && let Some(m) = v.on_load.take() {
+        make_current(v, m);
+    }
+    true
+}
+
+fn add_range(m: &Arc<Module>) {
+    let mut r = ranges().write().unwrap_or_else(|e| e.into_inner());
+    let at = r.partition_point(|o| o.code.as_ptr() < m.code.as_ptr());
+    r.insert(at, m.clone());
+}
+
+pub(super) fn remove_range(m: &Arc<Module>) {
+    let mut r = ranges().write().unwrap_or_else(|e| e.into_inner());
+    r.retain(|o| !Arc::ptr_eq(o, m));
+}
+
+fn point_funs(m: &Module) {
+    for (e, at) in m.funs.iter().zip(m.fun_offsets()) {
+        let at = at.map_or(std::ptr::null(), |at| m.at(at));
+        e.address.store(at as *mut u64, Ordering::Release);
+    }
+}
+
+fn make_current(v: &mut Versions, m: Arc<Module>) {
+    point_funs(&m);
+    if let Some(prev) = v.current.take() {
+        let new: std::collections::HashSet<(Term, u32)> =
+            m.exports.iter().map(|x| (x.0, x.1)).collect();
+        for &(f, a, _) in &prev.exports {
+            if !new.contains(&(f, a)) {
+                reset_export(export(m.name, f, a));
+            }
+        }
+        super::breakpoint::breakpoints().outdated(prev.addresses());
+        v.old = Some(prev);
+    }
+    for &(f, a, at) in &m.exports {
+        // What is a native stays one, whatever its module's file says.
+        if !is_builtin(m.name, f, a) {
+            let e = export(m.name, f, a);
+            e.address.store(m.at(at) as *mut u64, Ordering::Release);
+        }
+    }
+    super::breakpoint::breakpoints().loaded(&m);
+    v.current = Some(m);
+}
+
+/// What lies at an address.
+pub struct Place {
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    pub line: Option<(String, u32)>,
+}
+
+/// The version of a module whose code holds that address.
+pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
+    let r = ranges().read().unwrap_or_else(|e| e.into_inner());
+    let i = r
+        .partition_point(|m| m.code.as_ptr() <= pc)
+        .checked_sub(1)?;
+    r.get(i).filter(|m| m.contains(pc)).cloned()
+}
+
+/// The function and line at an address; for return addresses give the word before.
+pub fn find(pc: *const u64) -> Option<Place> {
+    let m = module_at(pc)?;
+    let f = m.function_at(pc)?;
+    Some(Place {
+        module: m.name,
+        // SAFETY: the word of an atom.
+        function: unsafe { Term::from_raw(f.name) },
+        arity: f.arity,
+        line: m.line_at(pc),
+    })
+}

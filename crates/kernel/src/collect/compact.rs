@@ -1,0 +1,162 @@
+//! Idle compaction: a process that has waited for a while gives back what it doesn't use.
+//!
+//! The owner says as its process begins to wait whether compacting may pay ([`pays`]: a few comparisons). Upkeep
+//! ([`crate::threads::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
+//! held after that is remembered, so that one which is all in use is not copied again and again.
+
+use super::{Also, Collect, Sweep};
+use crate::cx::Cx;
+use crate::message::mailbox::Mailbox;
+use crate::process::{Enter, INLINE_WORDS, Process, SETTLED, TIMER, TRACED, table};
+use purlin_term::gc;
+use purlin_term::heap::Heap;
+
+/// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
+const SMALL_WORDS: usize = 4096;
+/// Free words in a small heap that are left to it.
+const SLACK_WORDS: usize = 8;
+
+/// Whether a process that waits, and is packed, might give memory back.
+///
+/// # Safety
+/// The caller owns the process.
+#[inline]
+pub(crate) unsafe fn pays(p: *mut Process) -> bool {
+    if !may(p) {
+        return false;
+    }
+    let me = &mut *p;
+    if let Some(h) = me.boxed_heap() {
+        let (used, blocks, untidy) = sizes(h);
+        return pays_expanded(me, used, blocks, untidy);
+    }
+    let (block, free) = me.packed_words();
+    if block > INLINE_WORDS && free > SLACK_WORDS {
+        return block < SMALL_WORDS || grown(me, block - free);
+    }
+    me.mailbox.as_ref().is_some_and(|m| m.is_unused())
+}
+
+/// Whether a process that waits may be compacted.
+#[inline]
+unsafe fn may(p: *mut Process) -> bool {
+    !(*p).has(TRACED) && (*p).live == 0
+}
+
+/// Stress mode: a process that begins to wait is compacted at once, or may be compacted by upkeep soon, or not. The second is
+/// told, as of [`pays`].
+///
+/// # Safety
+/// As for [`compact`].
+#[cold]
+pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
+    let words = match (*p).boxed_heap() {
+        Some(h) => sizes(h).0,
+        None => (*p).packed_words().0,
+    };
+    if gc::stress_once(8, words) {
+        compact(cx, p);
+        return false;
+    }
+    gc::stress_once(3, words) && may(p)
+}
+
+/// Words in use, words of blocks and fragments, and whether there is more than one of those.
+#[inline]
+fn sizes(h: &Heap) -> (usize, usize, bool) {
+    let used = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
+    let blocks = h.block_words() + h.old_block_words() + h.frag_words;
+    (used, blocks, !h.frags.is_empty() || h.old_words() > 0)
+}
+
+#[cold]
+unsafe fn pays_expanded(me: &mut Process, used: usize, blocks: usize, untidy: bool) -> bool {
+    if blocks < SMALL_WORDS {
+        return blocks > used + SLACK_WORDS || untidy;
+    }
+    grown(me, used)
+}
+
+/// Whether the heap holds much more than it did after it was last compacted.
+#[inline]
+fn grown(me: &mut Process, used: usize) -> bool {
+    let before = me.ext().map_or(0, |e| e.compacted_words);
+    used > before + before / 2
+}
+
+/// Processes that make a crowd: among so many it matters what each takes before upkeep comes to it.
+pub(crate) const CROWD: usize = 50_000;
+
+/// Whether [`settle`] may have something to do.
+///
+/// # Safety
+/// As for [`compact`].
+#[inline]
+pub(crate) unsafe fn settles(p: *mut Process) -> bool {
+    (*p).has(TIMER) && !(*p).has(SETTLED)
+}
+
+/// Compacts a process of a crowd that begins to wait with a timeout for the first time: it may well sleep for long. True if
+/// compacting it later may pay.
+///
+/// # Safety
+/// As for [`compact`].
+#[cold]
+pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
+    let me = &mut *p;
+    if !me.has(TIMER) || me.has(SETTLED) || table().live() < CROWD {
+        return true;
+    }
+    me.set_flag(SETTLED, true);
+    if me.heap_blocks_words() >= SMALL_WORDS {
+        return true;
+    }
+    compact(cx, p);
+    pays(p)
+}
+
+/// Compacts a process that waits: a full sweep into a block of just the words in use. The memory that its blocks took
+/// less, in bytes. It is left as it was found: packed, and the caller's.
+///
+/// # Safety
+/// The caller owns the process, and `cx` runs none.
+pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
+    if !(pays(p) || gc::stress() && may(p)) {
+        return 0;
+    }
+    cx.enter(p);
+    let blocks = |cx: &Cx| {
+        let h = &cx.heap;
+        let inline = if h.inline_block { h.block_words() } else { 0 };
+        h.block_words() - inline + h.old_block_words() + h.frag_words
+    };
+    let before = blocks(cx);
+    if before > 0 {
+        // The process has not asked for it.
+        let reds = cx.reds;
+        cx.collect(0, 0, Also::NONE, Sweep::Exact);
+        cx.reds = reds;
+    }
+    let after = blocks(cx);
+    let left_cell = !cx.heap.inline_block;
+    cx.leave((*p).pc, 0);
+    let me = &mut *p;
+    if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
+        Mailbox::destroy(me.mailbox);
+        me.mailbox = std::ptr::null_mut();
+    }
+    // A heap that has left the cell never comes back to it.
+    let cell_words = me.inline_words();
+    if let Some(e) = me.ext() {
+        e.monitors.compact();
+        if left_cell {
+            e.dict.settle(cell_words, INLINE_WORDS);
+        }
+        if after >= SMALL_WORDS || e.compacted_words != 0 {
+            e.compacted_words = after;
+        }
+    } else if after >= SMALL_WORDS {
+        me.ext_mut().compacted_words = after;
+    }
+    before.saturating_sub(after) * 8
+}

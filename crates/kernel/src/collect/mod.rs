@@ -1,0 +1,220 @@
+//! The one way to collect the process that runs.
+//!
+//! Every collection of a running process, of one that begins to wait, and of one that upkeep compacts comes through
+//! [`Collect::collect`]: so the roots are named once, a collection is told to whoever watches, and its words are counted and held
+//! against `max_heap_size`. Nothing else calls the collector on the heap of a process; `destroy` frees heaps of those that
+//! ended.
+//!
+//! # Roots
+//! | where terms are | why they are found |
+//! | --- | --- |
+//! | the first `live` X registers | named by the caller: what the instruction or the native keeps |
+//! | one register more | [`Also`]: the result of an instruction, which lies behind the live ones or on the stack |
+//! | the stack | the collector walks it from `heap.stop` |
+//! | the process dictionary | here |
+//! | the message that is looked at | not a root: it stays in its block. [`Heap::window`] keeps what was built from it young |
+//!
+//! Whatever else a process owns (messages in its queue, reasons of links, tasks, saved registers of one that doesn't run)
+//! lies in blocks of its own and holds no pointer into the heap.
+//!
+//! [`Heap::window`]: purlin_term::heap::Heap::window
+
+pub mod compact;
+
+use crate::cx::Cx;
+use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE, TRACED};
+use purlin_term::gc;
+use purlin_term::{NIL, Term};
+
+/// Which collection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sweep {
+    /// What is due: a minor collection, or a full sweep.
+    Due,
+    /// A full sweep.
+    Full,
+    /// A full sweep of a process that begins to wait, with an eye on what it will need when it is woken.
+    Rest,
+    /// A full sweep into a block of just the words in use.
+    Exact,
+}
+
+/// A register beyond the live ones that holds a term: its place in bytes from the X registers, or with the lowest bit set
+/// from the top of the stack, as instructions name what they write. Those on the stack are found without.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Also(u16);
+
+impl Also {
+    /// No other register.
+    pub const NONE: Also = Also(u16::MAX);
+
+    /// The register that an instruction writes.
+    #[inline(always)]
+    pub fn dst(d: u16) -> Also {
+        Also(d)
+    }
+    /// The number of the X register, if it is one that `live` doesn't cover.
+    #[inline]
+    fn x_beyond(self, live: usize) -> Option<usize> {
+        let n = (self.0 >> 3) as usize;
+        (self.0 & 1 == 0 && n >= live).then_some(n)
+    }
+}
+
+/// Collections of the process in a context.
+pub trait Collect {
+    /// Collects the process in the context. Afterwards `need` words are free beside the stack reserve. Its first `live` X
+    /// registers are kept, and `also`. Gives the words that were moved, which count
+    /// as reductions unless the process begins to wait.
+    ///
+    /// # Safety
+    /// `heap.htop` and `heap.stop` are current. The registers named hold terms of this process, and no other term of it is
+    /// used afterwards.
+    unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize;
+
+    /// Whether any word of what a collection looks through, but for the old generation, `passes`: the first `live` X registers,
+    /// stack, dictionary, young block and fragments. Some are no terms: bytes, numbers, return addresses.
+    ///
+    /// # Safety
+    /// As for [`Collect::collect`].
+    unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool;
+
+    /// Whether nobody is to be told of a collection that the process doesn't ask for, and nothing waits for it.
+    fn may_rest(&mut self) -> bool;
+}
+
+impl Collect for Cx {
+    unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize {
+        let told = match sweep {
+            Sweep::Due | Sweep::Full => crate::events::gc_begin(self),
+            Sweep::Rest | Sweep::Exact => None,
+        };
+        let x = self.x.as_mut_ptr();
+        let regs = std::slice::from_raw_parts_mut(x, live);
+        let one = match also.x_beyond(live) {
+            Some(n) => std::slice::from_raw_parts_mut(x.add(n), 1),
+            None => &mut [],
+        };
+        let dictionary: &mut [Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+            Some(e) => e.dict.slots_mut(),
+            None => &mut [],
+        };
+        let roots = &mut [regs, one, dictionary];
+        let words = match sweep {
+            Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
+            Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
+            Sweep::Rest => gc::rest(&mut self.heap, roots),
+            Sweep::Exact => gc::shrink_to_fit(&mut self.heap, roots),
+        };
+        if gc::stress() {
+            forget_registers(self, live, also);
+        }
+        if sweep != Sweep::Rest {
+            self.reds -= (words / WORDS_PER_REDUCTION) as i64;
+            limit_heap(self);
+        }
+        if let Some(t) = told {
+            crate::events::gc_end(self, t);
+        }
+        words
+    }
+
+    unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool {
+        let words = |p: *const Term, n: usize| match n {
+            0 => &[][..],
+            _ => std::slice::from_raw_parts(p, n),
+        };
+        let h = &self.heap;
+        let dictionary: &[Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+            Some(e) => e.dict.slots_mut(),
+            None => &[],
+        };
+        [
+            &self.x[..live],
+            words(h.stop, h.stack_words()),
+            dictionary,
+            words(h.heap, h.used_words()),
+        ]
+        .into_iter()
+        .chain(
+            h.frags
+                .iter()
+                .flat_map(|f| f.areas())
+                .map(|(p, n)| words(p, n)),
+        )
+        .any(|w| w.iter().any(&passes))
+    }
+
+    #[inline]
+    fn may_rest(&mut self) -> bool {
+        let p = self.process();
+        !p.has(TRACED) && p.ext().is_none_or(|e| e.deferred.is_empty())
+    }
+}
+
+/// Stress mode: verifies the heap after a message was received. `refused`: others were looked at before it, so that registers may
+/// hold what the code left there long ago, or another process.
+///
+/// # Safety
+/// `heap.htop` and `heap.stop` are current. If none was refused, registers hold terms that were made or found since they
+/// were forgotten.
+#[cold]
+pub(crate) unsafe fn verify_received(cx: &mut Cx, refused: bool) {
+    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+        Some(e) => e.dict.slots_mut(),
+        None => &[],
+    };
+    let registers = if refused { 0 } else { FORGOTTEN };
+    gc::stress_look(
+        &cx.heap,
+        &[&cx.x[..registers], dictionary],
+        "after a receive",
+    );
+}
+
+/// In stress mode no register that was said to be dead holds anything afterwards.
+#[cold]
+pub(crate) fn forget_registers(cx: &mut Cx, live: usize, also: Also) {
+    let one = also.x_beyond(live);
+    for n in live..FORGOTTEN.max(live) {
+        if Some(n) != one {
+            cx.x[n] = NIL;
+        }
+    }
+}
+
+/// Ends a process that exceeds its `max_heap_size`.
+fn limit_heap(cx: &mut Cx) {
+    if cx.proc.is_null() {
+        return;
+    }
+    let Some(m) = cx.process().ext().and_then(|e| e.max_heap) else {
+        return;
+    };
+    let h = &cx.heap;
+    let mut words = h.block_words() + h.old_block_words() + h.frag_words;
+    // Messages in the queue are part of the heap, where they aren't to be kept apart.
+    if !cx.process().has(OFF_HEAP_QUEUE) {
+        words += cx.process().queued_words();
+    }
+    let h = &cx.heap;
+    if m.include_shared_binaries {
+        words += (h.off_heap.bytes + h.old_off_heap.bytes) / 8;
+    }
+    if m.words == 0 || words <= m.words || cx.process().has(EXIT_PENDING) {
+        return;
+    }
+    if m.error_logger {
+        crate::report::max_heap_exceeded(cx, m, words);
+    }
+    if m.kill {
+        cx.process().end_for(purlin_term::am::KILLED);
+        cx.reds = 0;
+    }
+}
+
+/// Words moved at the price of one reduction.
+const WORDS_PER_REDUCTION: usize = 16;
+
+/// Registers that the stress mode clears: more than code uses.
+const FORGOTTEN: usize = 64;

@@ -1,0 +1,152 @@
+//! The end of a process.
+
+use crate::cx::Cx;
+use crate::events;
+use crate::message::mailbox::Mailbox;
+use crate::outside::outside;
+use crate::process::table::take_spare;
+use crate::process::{Process, SEQUENTIAL, TRACED, ext, registry, table};
+use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
+use crate::signal::receive;
+use crate::signal::send::{link_exit, link_exit_with_token};
+use purlin_term::layout::RefWords;
+use purlin_term::{NIL, Term, gc};
+
+/// Ends the running process: everybody who is to know is told, and the cell is given back. The process must not be
+/// touched afterwards.
+///
+/// # Safety
+/// The caller owns the process in `cx`, whose heap is expanded; `reason` may lie on that heap.
+pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
+    let p = cx.proc;
+    let me = (*p).pid();
+    // Everybody who hears of it gets the same large reason. The heap is only freed after this.
+    let (reason, _held) = crate::signal::share::share(cx, reason);
+    (*p).state.begin_exit();
+    // Against that in `Table::is_alive`.
+    crate::sync::fence(crate::sync::Ordering::SeqCst);
+    if (*p).has(TRACED) {
+        events::sink().exited(&mut *p, reason);
+    }
+    events::ends(&mut *p);
+    receive::stop_timer(&mut *p);
+    let _ = (*p).state.take_timeout();
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
+        for f in std::mem::take(&mut e.on_exit) {
+            f();
+        }
+    }
+    crate::timer::message::owner_exit(me);
+    crate::sched::multi_scheduling::owner_exit(me);
+    outside().owner_exit(me);
+    // Whoever no longer finds the name finds none of the process's tables either.
+    if let Some(e) = (*p).ext().and_then(|e| e.rare())
+        && e.name != NIL
+    {
+        let name = std::mem::replace(&mut e.name, NIL);
+        if registry::unregister_of(name, me) {
+            events::tie(&mut *p, events::Tie::Unregister, name);
+        }
+    }
+    let left = (*p).in_transit.close();
+    // Whoever hears of its end finds it gone.
+    table().withdraw(p, take_spare());
+    if let Some(e) = (*p).ext() {
+        // Work that was put off: whoever asked for it hears that the process has gone.
+        if let Some(r) = e.rare() {
+            let held = r.collections_held.take().unwrap_or_default();
+            for (_, task) in std::mem::take(&mut r.deferred).into_iter().chain(held) {
+                task(None);
+            }
+        }
+        // Who hears that the keeper of the node's name has ended finds that the node has none.
+        if let Some(ties) = e.rare().and_then(|r| r.remote.take()) {
+            outside().remote_end(cx, me, *ties, reason);
+        }
+        if (*p).has(SEQUENTIAL)
+            && let Some(e) = (*p).ext()
+        {
+            let links = e.links.drain();
+            tell_with_token(&mut *p, me, links, reason);
+        }
+        if let Some(e) = (*p).ext() {
+            tell(me, e, reason);
+        }
+    }
+    // After those who had linked and monitored it before.
+    drain_dead(me, left);
+    gc::destroy(&mut cx.heap);
+    let me_mut = &mut *p;
+    me_mut.drop_boxed_heap();
+    if !me_mut.mailbox.is_null() {
+        Mailbox::destroy(me_mut.mailbox);
+        me_mut.mailbox = std::ptr::null_mut();
+    }
+    me_mut.drop_ext();
+    cx.proc = std::ptr::null_mut();
+    if me_mut.state.load().has_own_thread() {
+        crate::sched::own::ended(table().index(p));
+    }
+    me_mut.state.set_free();
+    table().release_or_keep(p, crate::sched::current() != 0);
+}
+
+/// Tells links of a process that has a token of sequential tracing.
+#[cold]
+fn tell_with_token(
+    p: &mut Process,
+    me: Term,
+    links: ext::Drained<ext::Peer, ext::Link>,
+    reason: Term,
+) {
+    for (other, link) in links {
+        let other = other.term();
+        if !other.is_local_pid() {
+            outside().port_exit(other, me, reason);
+        } else if link.unlinking == 0 {
+            link_exit_with_token(p, me, other, reason);
+        }
+    }
+}
+
+/// Tells links and watchers, and those who are watched.
+fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
+    for (other, _) in e.links.drain() {
+        let other = other.term();
+        if other.is_local_pid() {
+            link_exit(me, other, reason);
+        } else {
+            outside().port_exit(other, me, reason);
+        }
+    }
+    for (k, w) in e.watchers.drain() {
+        tell_down(
+            w.by(),
+            RefWords::new(k.numbers()).term(),
+            me,
+            w.name(),
+            reason,
+        );
+    }
+    purlin_term::etf::aliases::process_ended(me);
+    for (k, m) in e.monitors.drain() {
+        match m.target() {
+            ext::Target::Local(to) | ext::Target::Named(to, _) => {
+                send_demonitor(me, to, RefWords::new(k.numbers()).term());
+            }
+            ext::Target::Remote => {
+                if let Some(w) = m.watched() {
+                    outside().remote_demonitor(me, w);
+                }
+            }
+            ext::Target::Clock => {}
+        }
+    }
+    if let Some(r) = e.rare() {
+        for (pid, n, _) in std::mem::take(&mut r.suspending) {
+            for _ in 0..n {
+                crate::signal::suspend::resume(me, pid);
+            }
+        }
+    }
+}

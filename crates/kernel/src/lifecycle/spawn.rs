@@ -1,0 +1,260 @@
+//! Making processes.
+
+use crate::code;
+use crate::code::breakpoint;
+use crate::events;
+use crate::keys::RefKey;
+use crate::message::{Kind, Sequel, Signal};
+use crate::post::push_or_free;
+use crate::process::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, Settings, Target, Watcher};
+pub use crate::process::request::{Reply, Request};
+use crate::process::state::Priority;
+use crate::process::table::take_spare;
+use crate::process::{self, INLINE_WORDS, OFF_HEAP_QUEUE, Process, SEQUENTIAL, SYSTEM, table};
+use crate::signal::token;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::off_heap::OffHeap;
+use purlin_term::{Alloc, Term, am, copy, gc};
+use std::sync::atomic::Ordering;
+
+/// How a new process is to be made.
+#[derive(Default)]
+pub struct Options {
+    pub link: bool,
+    /// Reference, alias mode and tag of the monitor that the parent gets.
+    pub monitor: Option<(RefKey, AliasMode, Option<Box<OwnedTerm>>)>,
+    pub priority: Option<Priority>,
+    pub settings: Settings,
+    pub max_heap: Option<MaxHeap>,
+    pub off_heap_queue: bool,
+    /// Number of the only scheduler that runs it; 0: any may.
+    pub scheduler: usize,
+    pub system: bool,
+    /// `{thread, own}`
+    pub own_thread: bool,
+    /// Where the parent gets a reply by a message, or has a token of sequential tracing.
+    pub request: Option<Box<Request>>,
+}
+
+/// Why there is no new process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpawnError {
+    /// The process table is full, or the system has no thread for it.
+    SystemLimit,
+}
+
+struct Block {
+    at: *mut Term,
+    off_heap: OffHeap,
+}
+
+impl Alloc for Block {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        let p = self.at;
+        // SAFETY: the block was sized for all that is made in it.
+        self.at = unsafe { p.add(words) };
+        p
+    }
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+/// Registers that a process starts with, at most; more arguments come as a list.
+const ARGS: usize = 6;
+
+const _: () = assert!(crate::code::entry::APPLY_LIVE <= ARGS);
+
+/// Where the process starts, and with which registers.
+fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, usize) {
+    // A fun, or a function, is called without the list of its arguments, which would take room.
+    if m == am::ERLANG
+        && f == am::APPLY
+        && let Some((fun, rest)) = args.as_cons()
+        && let Some((a, end)) = rest.as_cons()
+        && fun.is_fun()
+        && end.is_nil()
+    {
+        regs[0] = fun;
+        regs[1] = a;
+        // The call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
+        let start = breakpoint::traced_apply().unwrap_or(code::stubs().apply_fun.as_ptr());
+        return (start, 2);
+    }
+    let mut n = 0;
+    let mut it = args.list_iter();
+    for a in it.by_ref() {
+        if n == ARGS {
+            // With many arguments the list is the smaller part.
+            regs[0] = m;
+            regs[1] = f;
+            regs[2] = args;
+            return (
+                crate::code::entry::apply_start(),
+                crate::code::entry::APPLY_LIVE,
+            );
+        }
+        regs[n] = a;
+        n += 1;
+    }
+    let e = code::export(m, f, n as u32);
+    (e.address.load(Ordering::Acquire), n)
+}
+
+/// A new process that calls `m:f` with `args` (two atoms and a proper list), and its pid. `parent` is the control
+/// block of the process that spawns it, if there is one.
+///
+/// # Safety
+/// `parent` is null or owned by the caller.
+pub unsafe fn spawn(
+    parent: *mut Process,
+    m: Term,
+    f: Term,
+    args: Term,
+    mut o: Options,
+) -> Result<Term, SpawnError> {
+    let (p, pid) = table()
+        .reserve(take_spare())
+        .map_err(|_| SpawnError::SystemLimit)?;
+    if o.own_thread && !crate::sched::own::start(table().index(p)) {
+        table().withdraw(p, None);
+        table().release(p);
+        return Err(SpawnError::SystemLimit);
+    }
+    crate::sched::count_spawn();
+    let (gl, parent_data) = match parent.as_ref() {
+        Some(q) => (q.group_leader, q.pid().pid_data()),
+        None => (pid, pid.pid_data()),
+    };
+    Process::init(p, gl, parent_data);
+    let me = &mut *p;
+    if gl == am::UNDEFINED {
+        let copy = (*parent)
+            .ext()
+            .and_then(|e| e.group_leader.as_ref())
+            .map(|t| Box::new(OwnedTerm::copy_of(t.term())));
+        me.ext_mut().group_leader = copy;
+    }
+    let mut regs = [purlin_term::NIL; ARGS];
+    let purges = code::purge::BEGUN.begun();
+    let (pc, live) = entry(m, f, args, &mut regs);
+    let arity = args.list_iter().count();
+    me.initial_call = code::export(m, f, arity as u32);
+    fill(me, pc, &regs[..live], &o);
+    if o.system {
+        me.flags |= SYSTEM;
+    }
+    if events::watches_spawn(parent.as_ref()) {
+        events::sink().spawned(parent, me, o.link, [m, f, args]);
+    }
+    let mut token = None;
+    if let Some(q) = parent.as_mut().filter(|q| q.has(SEQUENTIAL)) {
+        token::inherit(q, me);
+        if let Some(r) = &o.request {
+            token = token::spawned(q, me, [m, f, args], r);
+        }
+    }
+    if o.off_heap_queue {
+        me.flags |= OFF_HEAP_QUEUE;
+    }
+    if o.scheduler != 0 {
+        crate::sched::bind_until_exit(p, o.scheduler);
+    }
+    if let Some(q) = parent.as_mut() {
+        if o.link {
+            me.ext_mut()
+                .links
+                .insert(Peer::of(q.pid()), Link { unlinking: 0 });
+            q.ext_mut()
+                .links
+                .insert(Peer::of(pid), Link { unlinking: 0 });
+        }
+        if let Some((k, alias, tag)) = o.monitor.take() {
+            me.ext_mut()
+                .watchers
+                .insert(k, Watcher::new(q.pid(), purlin_term::NIL));
+            q.ext_mut()
+                .monitors
+                .insert(k, Monitor::new(Target::Local(pid), alias, tag));
+        }
+    }
+    if o.max_heap.is_some() {
+        me.ext_mut().max_heap = o.max_heap;
+    }
+    if let (Some(q), Some(r)) = (parent.as_ref(), &o.request)
+        && r.reply == Reply::Message
+    {
+        reply(q.pid(), r, pid, token);
+    }
+    let prio = o.priority.unwrap_or(Priority::Normal);
+    me.in_transit.open();
+    // A purge that began since then may have taken this process for one that had ended: its queue was closed. From here
+    // on it is asked like all others whether it would run old code.
+    if !code::purge::BEGUN.unchanged(purges) {
+        me.pc = entry(m, f, args, &mut regs).0;
+    }
+    me.state.publish_queued(prio, o.own_thread);
+    crate::sched::enqueue_new(p, prio);
+    Ok(pid)
+}
+
+/// Tells the parent by a message that there is a new process.
+fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
+    let mut f = Fragment::new();
+    let tag = copy::copy(r.tag.term(), &mut f);
+    let reference = copy::copy(r.reference, &mut f);
+    let msg = f.tuple(&[tag, reference, am::OK, pid]);
+    let msg = OwnedTerm::from_parts(msg, f);
+    let s = match &token {
+        Some(t) => Signal::with_token(None, t, None, msg.term()),
+        None => Signal::copy_of(Kind::Message, msg.term()),
+    };
+    // SAFETY: a fresh signal.
+    unsafe {
+        if token.is_none() {
+            (*s).sequel = Sequel::Ends;
+        }
+        push_or_free(to, s);
+    }
+}
+
+/// Makes the heap with the registers' terms, and the bottom of the stack.
+unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
+    let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
+    let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;
+    let s = &o.settings;
+    let custom =
+        s.min_heap_words.is_some() || s.min_vheap_words.is_some() || s.fullsweep_after.is_some();
+    if custom {
+        me.ext_mut().settings = *s;
+    }
+    let least = s.min_heap_words.unwrap_or_else(|| {
+        process::DEFAULTS
+            .min_heap_words
+            .load(purlin_term::sync::Ordering::Relaxed)
+    }) as usize;
+    let (mut block, mut size) = (me.inline_words(), INLINE_WORDS);
+    // With a fence no heap is in a cell, which is used again.
+    let inline = need <= INLINE_WORDS && least <= INLINE_WORDS && !purlin_term::fence::on();
+    if !inline {
+        size = gc::heap_size_for(need.max(least));
+        block = gc::alloc_block(size);
+    }
+    let mut b = Block {
+        at: block,
+        off_heap: OffHeap::default(),
+    };
+    let mut copies = [purlin_term::NIL; ARGS];
+    for (c, &t) in copies.iter_mut().zip(regs) {
+        *c = copy::copy(t, &mut b);
+    }
+    for (i, c) in copies[..regs.len()].iter().enumerate() {
+        b.at.add(i).write(*c);
+    }
+    let stop = block.add(size - crate::code::entry::BOTTOM_WORDS);
+    (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
+    me.live = regs.len() as u16;
+    me.pc = pc;
+    me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+}

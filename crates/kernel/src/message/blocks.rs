@@ -1,0 +1,286 @@
+//! Blocks of signals.
+//!
+//! A message is made by one thread and freed by another, which the C library's allocator is slow at. So schedulers keep
+//! the small blocks that they free, by size; who has more than it needs leaves a [`batch`] of them where others find it.
+//! Each block is a plain allocation of just its size, so that it may as well become a fragment of a heap, and what is
+//! beyond [`SHELF_BYTES`] goes back to where it came from.
+//!
+//! With a fence (`purlin_term::fence`) no thread keeps blocks: then each is allocated and freed there.
+
+use super::queue::prefetch;
+use super::{HEAD_WORDS, Signal};
+use purlin_term::fence::{self, Kind};
+use std::alloc::Layout;
+use std::cell::UnsafeCell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Signals of more words than this are left to the C library.
+const LARGEST: usize = 128;
+/// Blocks of a size that change hands at a time; a scheduler keeps less than twice as many.
+const fn batch(words: usize) -> u32 {
+    if words <= 32 { 64 } else { 16 }
+}
+/// Most bytes of blocks that lie ready for all.
+const SHELF_BYTES: usize = 16 << 20;
+
+/// A free block: its first word leads to the next, except in the last of a list, whose length says that it is the last.
+struct Free {
+    next: *mut Free,
+}
+
+/// The free blocks of one size that a scheduler has.
+#[derive(Clone, Copy)]
+struct List {
+    first: *mut Free,
+    /// The last [`batch`] of a list of more than so many start here.
+    second_batch: *mut Free,
+    len: u32,
+}
+
+struct Cache {
+    active: bool,
+    lists: [List; LARGEST + 1],
+}
+
+thread_local! {
+    static CACHE: UnsafeCell<Cache> = const {
+        UnsafeCell::new(Cache {
+            active: false,
+            lists: [List { first: std::ptr::null_mut(), second_batch: std::ptr::null_mut(), len: 0 }; LARGEST + 1],
+        })
+    };
+}
+
+/// Batches of free blocks, by size.
+struct Shelf {
+    batches: Vec<*mut Free>,
+}
+
+// SAFETY: the blocks on a shelf belong to it.
+unsafe impl Send for Shelf {}
+
+static SHELVES: [Mutex<Shelf>; LARGEST + 1] = [const {
+    Mutex::new(Shelf {
+        batches: Vec::new(),
+    })
+}; LARGEST + 1];
+/// Batches on each shelf, to be seen without its lock.
+static FILLED: [AtomicUsize; LARGEST + 1] = [const { AtomicUsize::new(0) }; LARGEST + 1];
+/// Bytes on all shelves.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+#[inline]
+fn layout(words: usize) -> Layout {
+    Layout::array::<u64>(HEAD_WORDS + words)
+        .unwrap_or_else(|_| std::alloc::handle_alloc_error(Layout::new::<u64>()))
+}
+
+#[inline]
+fn batch_bytes(words: usize) -> usize {
+    (HEAD_WORDS + words) * 8 * batch(words) as usize
+}
+
+/// This thread keeps blocks from now on. For threads that live as long as the runtime: nobody empties what they keep.
+#[inline]
+pub fn keep() {
+    // SAFETY: of this thread, and not in use otherwise.
+    CACHE.with(|c| unsafe { (*c.get()).active = !fence::on() });
+}
+
+/// A block for a signal of so many words, not initialised.
+#[inline]
+pub fn alloc(words: usize) -> *mut Signal {
+    if words <= LARGEST {
+        let kept = CACHE.with(|c| {
+            // SAFETY: of this thread; nothing called here comes back. Blocks in a list are free, and lead to the next.
+            unsafe {
+                let l = &mut (&mut (*c.get()).lists)[words];
+                if l.len == 0 {
+                    return std::ptr::null_mut();
+                }
+                let b = l.first;
+                l.first = (*b).next;
+                l.len -= 1;
+                // Another processor may have had it last.
+                prefetch(l.first as *const u8);
+                b
+            }
+        });
+        if !kept.is_null() {
+            return kept as *mut Signal;
+        }
+    }
+    fresh(words)
+}
+
+#[cold]
+#[inline(never)]
+fn fresh(words: usize) -> *mut Signal {
+    if words <= LARGEST && FILLED[words].load(Ordering::Relaxed) != 0 {
+        let got = CACHE.with(|c| {
+            // SAFETY: as in `alloc`; a batch is a chain of `batch(words)` free blocks.
+            unsafe {
+                if !(*c.get()).active {
+                    return None;
+                }
+                let mut s = SHELVES[words].lock().unwrap_or_else(|e| e.into_inner());
+                let b = s.batches.pop()?;
+                FILLED[words].store(s.batches.len(), Ordering::Relaxed);
+                drop(s);
+                BYTES.fetch_sub(batch_bytes(words), Ordering::Relaxed);
+                let l = &mut (&mut (*c.get()).lists)[words];
+                (l.first, l.len) = ((*b).next, batch(words) - 1);
+                Some(b)
+            }
+        });
+        if let Some(b) = got {
+            return b as *mut Signal;
+        }
+    }
+    let l = layout(words);
+    // SAFETY: the layout has a size.
+    let p = unsafe { fence::allocate(Kind::Signal, l) };
+    if p.is_null() {
+        std::alloc::handle_alloc_error(l);
+    }
+    p as *mut Signal
+}
+
+/// A value in a block of its own, to be freed by [`unbox`]. Of what every other process has one.
+#[inline]
+pub(crate) fn boxed<T>(t: T) -> *mut T {
+    let words = const { words_for::<T>() };
+    let p = alloc(words) as *mut T;
+    // SAFETY: the block is as large and as aligned as the value.
+    unsafe { p.write(t) };
+    p
+}
+
+/// Words beyond the head of a signal whose block fits a value.
+const fn words_for<T>() -> usize {
+    assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8);
+    assert!(size_of::<T>() >= HEAD_WORDS * 8);
+    size_of::<T>() / 8 - HEAD_WORDS
+}
+
+/// Drops what [`boxed`] made.
+///
+/// # Safety
+/// It is not used afterwards.
+#[inline]
+pub(crate) unsafe fn unbox<T>(p: *mut T) {
+    std::ptr::drop_in_place(p);
+    free(p as *mut Signal, const { words_for::<T>() });
+}
+
+/// Frees a block of a signal of so many words.
+///
+/// # Safety
+/// It came from [`alloc`] for so many words, and is not used afterwards.
+#[inline]
+#[track_caller]
+pub unsafe fn free(s: *mut Signal, words: usize) {
+    if words <= LARGEST {
+        // With a fence no list is active, so that what follows is all there is.
+        let done = CACHE.with(|c| {
+            let c = &mut *c.get();
+            if !c.active {
+                return false;
+            }
+            let l = &mut c.lists[words];
+            let b = s as *mut Free;
+            (*b).next = l.first;
+            l.first = b;
+            l.len += 1;
+            if l.len == batch(words) + 1 {
+                l.second_batch = (*b).next;
+            } else if l.len == 2 * batch(words) {
+                leave(l, words);
+            }
+            true
+        });
+        if done {
+            return;
+        }
+    }
+    fence::deallocate(s as *mut u8, layout(words));
+}
+
+/// Puts all but the last batch of a list on the shelf, or gives them back.
+#[cold]
+#[inline(never)]
+unsafe fn leave(l: &mut List, words: usize) {
+    let (mut b, rest) = (l.first, l.second_batch);
+    (l.first, l.len) = (rest, batch(words));
+    if BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
+        BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
+        let mut s = SHELVES[words].lock().unwrap_or_else(|e| e.into_inner());
+        s.batches.push(b);
+        FILLED[words].store(s.batches.len(), Ordering::Relaxed);
+        return;
+    }
+    for _ in 0..batch(words) {
+        let next = (*b).next;
+        std::alloc::dealloc(b as *mut u8, layout(words));
+        b = next;
+    }
+}
+
+/// Gives back what lies ready.
+pub fn clear() {
+    for (words, shelf) in SHELVES.iter().enumerate() {
+        let all = {
+            let mut s = shelf.lock().unwrap_or_else(|e| e.into_inner());
+            FILLED[words].store(0, Ordering::Relaxed);
+            std::mem::take(&mut s.batches)
+        };
+        BYTES.fetch_sub(all.len() * batch_bytes(words), Ordering::Relaxed);
+        for mut b in all {
+            // SAFETY: a batch is a chain of `batch(words)` free blocks of this size, which nobody else knows.
+            unsafe {
+                for _ in 0..batch(words) {
+                    let next = (*b).next;
+                    std::alloc::dealloc(b as *mut u8, layout(words));
+                    b = next;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_come_back_and_are_passed_on() {
+        let words = 7;
+        std::thread::spawn(move || {
+            keep();
+            let all: Vec<*mut Signal> = (0..1000).map(|_| alloc(words)).collect();
+            for &b in &all {
+                // SAFETY: each came from `alloc`, and is freed once.
+                unsafe { free(b, words) };
+            }
+            let kept = CACHE.with(|c| unsafe { (&(*c.get()).lists)[words].len });
+            assert!(kept < 2 * batch(words));
+            assert!(
+                FILLED[words].load(Ordering::Relaxed)
+                    >= (1000 - 2 * batch(words) as usize) / batch(words) as usize
+            );
+            let mut again: Vec<*mut Signal> = (0..1000).map(|_| alloc(words)).collect();
+            again.sort();
+            again.dedup();
+            assert_eq!(again.len(), 1000);
+            for b in again {
+                // SAFETY: as above.
+                unsafe { free(b, words) };
+            }
+            clear();
+            assert_eq!(FILLED[words].load(Ordering::Relaxed), 0);
+        })
+        .join()
+        .unwrap_or_else(|_| panic!("the thread failed"));
+    }
+}

@@ -1,0 +1,165 @@
+//! The mailbox: messages that the process has fetched and not received, in order of arrival. How they are received is in
+//! [`crate::signal::receive`].
+//!
+//! Messages stay in the blocks they came in, so no collection walks them, however many there are. What the current
+//! message is, is a pointer to the link that leads to it, so that removing is O(1).
+//!
+//! # Markers
+//! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
+//! reference.
+
+use super::queue::Link;
+use super::{HEAD_WORDS, Signal, blocks};
+use crate::keys::RefKey;
+use purlin_term::Term;
+
+pub(crate) struct Marker {
+    pub(crate) id: i64,
+    pub(crate) reference: Option<RefKey>,
+    /// The link that leads to the first message behind it.
+    pub(crate) at: *mut *mut Link,
+}
+
+/// See the module head. Boxed, since `first` is pointed to.
+pub struct Mailbox {
+    pub(crate) first: *mut Link,
+    /// The link that the next message is hung on.
+    pub(crate) last: *mut *mut Link,
+    /// The link that leads to the current message.
+    pub(crate) save: *mut *mut Link,
+    len: usize,
+    /// The current message was copied to the heap, whose top was this afterwards; else null.
+    pub(crate) copied_end: *mut Term,
+    /// Words of that copy.
+    pub(crate) copied_words: u32,
+    /// Collections of the heap until then. After another one `copied_end` is an address and no more: the block may have
+    /// come back to it.
+    pub(crate) copied_at: u32,
+    /// Words of the blocks of the messages.
+    words: usize,
+    /// `save` was taken from a marker, and what it leads to was not looked at yet.
+    pub(crate) at_marker: bool,
+    /// Null until the process uses markers.
+    pub(crate) markers: Option<Box<Markers>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Markers {
+    pub(crate) list: Vec<Marker>,
+    /// The last number that was given.
+    pub(crate) last: i64,
+}
+
+impl Mailbox {
+    /// An empty mailbox.
+    pub(crate) fn boxed() -> *mut Mailbox {
+        let b = blocks::boxed(Mailbox {
+            first: std::ptr::null_mut(),
+            last: std::ptr::null_mut(),
+            save: std::ptr::null_mut(),
+            len: 0,
+            copied_end: std::ptr::null_mut(),
+            copied_words: 0,
+            copied_at: 0,
+            words: 0,
+            at_marker: false,
+            markers: None,
+        });
+        // SAFETY: just made; the box doesn't move.
+        unsafe {
+            (*b).last = &mut (*b).first;
+            (*b).save = &mut (*b).first;
+        }
+        b
+    }
+    /// Whether it says no more than no mailbox would.
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        self.len == 0 && self.markers.as_ref().is_none_or(|m| m.list.is_empty())
+    }
+    #[inline]
+    pub(crate) fn markers(&mut self) -> &mut [Marker] {
+        self.markers.as_deref_mut().map_or(&mut [], |m| &mut m.list)
+    }
+    /// Messages in it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Puts a message at the end.
+    ///
+    /// # Safety
+    /// `s` is a message owned by the caller.
+    #[inline]
+    pub(crate) unsafe fn append(&mut self, s: *mut Signal) {
+        (*s).link.next = std::ptr::null_mut();
+        *self.last = &mut (*s).link;
+        self.last = &mut (*s).link.next;
+        self.len += 1;
+        self.words += HEAD_WORDS + (*s).words();
+    }
+    /// Whether messages are there that the current receive has not looked at.
+    #[inline]
+    pub(crate) fn has_current(&self) -> bool {
+        // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+        unsafe { !(*self.save).is_null() }
+    }
+    /// All messages, oldest first.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &Signal> + '_ {
+        let mut p = self.first;
+        std::iter::from_fn(move || {
+            // SAFETY: links of messages in the queue; a link is the first word of its signal.
+            let s = unsafe { (p as *const Signal).as_ref() }?;
+            p = s.link.next;
+            Some(s)
+        })
+    }
+    /// Bytes of the blocks of its messages.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.words * 8
+    }
+    /// Frees the messages and the mailbox.
+    ///
+    /// # Safety
+    /// `m` came from [`Mailbox::boxed`] and is not used afterwards.
+    #[inline]
+    pub unsafe fn destroy(m: *mut Mailbox) {
+        let mut p = (*m).first;
+        while !p.is_null() {
+            let next = (*p).next;
+            Signal::free(p as *mut Signal);
+            p = next;
+        }
+        blocks::unbox(m);
+    }
+    /// Takes the current message out of the queue; the next receive starts at the first.
+    ///
+    /// # Safety
+    /// There is a current message. It is the caller's afterwards.
+    pub(crate) unsafe fn unlink_current(&mut self) -> *mut Signal {
+        let s = *self.save;
+        let next: *mut *mut Link = &mut (*s).next;
+        *self.save = (*s).next;
+        if self.last == next {
+            self.last = self.save;
+        }
+        let save = self.save;
+        for m in self.markers() {
+            if m.at == next {
+                m.at = save;
+            }
+        }
+        self.len -= 1;
+        let words = HEAD_WORDS + (*(s as *mut Signal)).words();
+        self.words -= words;
+        self.save = &mut self.first;
+        s as *mut Signal
+    }
+}

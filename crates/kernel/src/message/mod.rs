@@ -1,0 +1,419 @@
+//! Signals as they lie in memory, and where they wait: in transit, and in mailboxes. Everything that one process does to another
+//! is a signal; what is done with them is in [`crate::signal`].
+//!
+//! # A signal in memory
+//! One block: a head, then the words of its terms. Its root term points into the block, or into regions, or is an
+//! immediate. Senders build it, push it on the receiver's queue in transit, and forget it. The receiver takes the whole
+//! queue, puts messages into its mailbox as they are (the block is the message) and acts on the others.
+
+pub mod blocks;
+pub mod mailbox;
+pub mod queue;
+#[cfg(test)]
+mod queue_tests;
+pub mod sharing;
+pub mod token;
+
+use purlin_term::copy::Flat;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::off_heap::OffHeap;
+use purlin_term::region::{RegionSet, is_region_ptr};
+use purlin_term::{Alloc, Term, copy, gc};
+use queue::Link;
+use smallvec::SmallVec;
+use token::Token;
+
+/// What a signal is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Term: the message.
+    Message,
+    /// Term: `[Reference | Message]`; a message only if the reference is an active alias.
+    AliasMessage,
+    /// Term: `{'EXIT', From, Reason}`; the link to From broke.
+    LinkExit,
+    /// Term: `{'EXIT', From, Reason}`, sent by `exit/2`.
+    Exit,
+    /// Term: pid or port that links.
+    Link,
+    /// Term: `{From, Id}`
+    Unlink,
+    /// Term: `{From, Id}`
+    UnlinkAck,
+    /// Term: `{Reference, From, Name}`; From starts watching.
+    Monitor,
+    /// Term: `{Reference, From}`
+    Demonitor,
+    /// Term: `{'DOWN', Reference, Type, Object, Reason}`
+    Down,
+    /// A task to run in the receiver: see [`crate::process::task`].
+    Run,
+}
+
+/// What a message means for sequential tracing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Sequel {
+    /// No process sent it: who receives it keeps its token.
+    None,
+    /// It was sent without a token.
+    Ends,
+    /// The first words of the block are a cell: `[Token | Message]`.
+    Token,
+}
+
+/// Head of a signal. The words of its terms follow.
+#[repr(C)]
+pub struct Signal {
+    pub link: Link,
+    pub kind: Kind,
+    /// Of messages: the message is `[Sender | Message]`, for those who trace what is received by its sender.
+    pub sent_by: bool,
+    /// Of messages: see [`Sequel`].
+    pub sequel: Sequel,
+    /// Whether the words are a [`Flat`], of which `off_heap` says what is to be known ([`FLAT`]); and above that the upper bits
+    /// of how many words follow.
+    form: u8,
+    /// The lower bits of that.
+    words: u32,
+    pub term: Term,
+    /// First of the objects in it that own something. Of what is flat and owns nothing: which words point into the block
+    /// (32 bits), and the first and the end of the words that the message takes (8 bits each).
+    off_heap: *mut Term,
+    /// Regions that it points into.
+    regions: RegionSet,
+}
+
+/// See [`Signal::form`].
+const FLAT: u8 = 1;
+/// Most words of a signal, as many as [`Signal::form`] and [`Signal::words`] can say: terabytes.
+const MOST_WORDS: usize = (1 << 39) - 1;
+
+/// Words in the form in which a head has them.
+#[inline]
+fn split(words: usize) -> (u8, u32) {
+    (((words >> 32) << 1) as u8, words as u32)
+}
+
+#[inline]
+fn joined(form: u8, words: u32) -> usize {
+    (form as usize >> 1) << 32 | words as usize
+}
+
+/// Words of the head.
+pub const HEAD_WORDS: usize = size_of::<Signal>() / 8;
+const _: () = assert!(size_of::<Signal>() == 40);
+
+/// Fills the words of a fresh signal.
+struct Builder {
+    at: *mut Term,
+    end: *mut Term,
+    off_heap: OffHeap,
+}
+
+impl Alloc for Builder {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        let p = self.at;
+        // SAFETY: compared with the end of the block before it is used.
+        let next = unsafe { p.add(words) };
+        assert!(next <= self.end, "a signal is larger than was measured");
+        self.at = next;
+        p
+    }
+    #[inline]
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.off_heap
+    }
+}
+
+impl Signal {
+    /// A signal with room for `words` words, whose term is what `f` builds in it.
+    #[inline]
+    pub fn build(kind: Kind, words: usize, f: impl FnOnce(&mut dyn Alloc) -> Term) -> *mut Signal {
+        Self::build_with(kind, words, |b| f(b))
+    }
+    fn build_with(kind: Kind, words: usize, f: impl FnOnce(&mut Builder) -> Term) -> *mut Signal {
+        if words > MOST_WORDS {
+            // No memory holds it.
+            std::alloc::handle_alloc_error(std::alloc::Layout::new::<Signal>());
+        }
+        // SAFETY: the head is written whole.
+        unsafe {
+            let p = blocks::alloc(words);
+            let at = (p as *mut Term).add(HEAD_WORDS);
+            let (form, low) = split(words);
+            let mut b = Builder {
+                at,
+                end: at.add(words),
+                off_heap: OffHeap::default(),
+            };
+            let term = f(&mut b);
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind,
+                sent_by: false,
+                sequel: Sequel::None,
+                form,
+                words: low,
+                term,
+                off_heap: b.off_heap.first,
+                regions: b.off_heap.regions,
+            });
+            p
+        }
+    }
+    /// A signal that holds a copy of `t`.
+    #[inline]
+    pub fn copy_of(kind: Kind, t: Term) -> *mut Signal {
+        if t.is_immed() {
+            return Self::build_with(kind, 0, |_| t);
+        }
+        Self::copy_sized(kind, t, copy::size_of(t))
+    }
+    /// A signal that holds what was gathered; `part`: the words that are of the message.
+    #[inline]
+    pub(crate) fn of_flat(
+        kind: Kind,
+        sequel: Sequel,
+        f: &Flat,
+        part: (usize, usize),
+    ) -> *mut Signal {
+        let info = f.inside() as usize | part.0 << 32 | part.1 << 40;
+        // SAFETY: the head is written whole, and the words are those of the block.
+        unsafe {
+            let p = blocks::alloc(f.len());
+            let term = f.put((p as *mut Term).add(HEAD_WORDS));
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind,
+                sent_by: false,
+                sequel,
+                form: FLAT,
+                words: f.len() as u32,
+                term,
+                off_heap: std::ptr::without_provenance_mut(info),
+                regions: RegionSet::default(),
+            });
+            p
+        }
+    }
+    /// A message that is an immediate.
+    #[inline]
+    pub(crate) fn of_immed(sequel: Sequel, term: Term) -> *mut Signal {
+        // SAFETY: the head is written whole.
+        unsafe {
+            let p = blocks::alloc(0);
+            p.write(Signal {
+                link: Link {
+                    next: std::ptr::null_mut(),
+                },
+                kind: Kind::Message,
+                sent_by: false,
+                sequel,
+                form: 0,
+                words: 0,
+                term,
+                off_heap: std::ptr::null_mut(),
+                regions: RegionSet::default(),
+            });
+            p
+        }
+    }
+    /// The message made anew at `to`, with the words that it took, if it is flat.
+    ///
+    /// # Safety
+    /// There is room for [`Signal::words`] words.
+    #[inline]
+    pub(crate) unsafe fn move_to(&self, to: *mut Term) -> Option<(Term, usize)> {
+        if !self.is_flat() {
+            return None;
+        }
+        let t = self.term;
+        if is_region_ptr(t.ptr()) {
+            return Some((t, 0));
+        }
+        let info = self.off_heap.addr();
+        let (first, end) = (info >> 32 & 0xFF, info >> 40 & 0xFF);
+        let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
+        let t = copy::move_flat(t, words, (first, end), info as u32, to);
+        Some((t, end - first))
+    }
+    /// A signal that holds a copy of `t`, which takes `n` words.
+    #[inline]
+    pub(crate) fn copy_sized(kind: Kind, t: Term, n: usize) -> *mut Signal {
+        sharing::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
+        Self::build_with(kind, n, |b| copy::copy(t, b))
+    }
+    /// A tuple of copies of `items`.
+    pub fn tuple_of(kind: Kind, items: &[Term]) -> *mut Signal {
+        let mut f = Flat::new();
+        if !sharing::as_if_large() && f.set_tuple(items) {
+            return Self::of_flat(kind, Sequel::None, &f, (0, f.len()));
+        }
+        let n: usize = items.iter().map(|&t| copy::size_of(t)).sum();
+        Self::build_with(kind, n + 1 + items.len(), |b| {
+            let v: SmallVec<[Term; 8]> = items.iter().map(|&t| copy::copy(t, b)).collect();
+            b.tuple(&v)
+        })
+    }
+    /// A cons cell of copies.
+    #[inline]
+    pub fn pair_of(kind: Kind, a: Term, d: Term) -> *mut Signal {
+        let n = copy::size_of(a) + copy::size_of(d) + 2;
+        Self::build_with(kind, n, |b| {
+            let (a, d) = (copy::copy(a, b), copy::copy(d, b));
+            b.cons(a, d)
+        })
+    }
+    /// A message of which its sender is known, behind the reference of an alias if there is one.
+    pub fn sent(alias: Option<Term>, from: Term, msg: Term) -> *mut Signal {
+        let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
+        let n = copy::size_of(msg) + 2 + alias.map_or(0, |r| copy::size_of(r) + 2);
+        let s = Self::build_with(kind, n, |b| {
+            let msg = copy::copy(msg, b);
+            let sent = b.cons(from, msg);
+            match alias {
+                None => sent,
+                Some(r) => {
+                    let r = copy::copy(r, b);
+                    b.cons(r, sent)
+                }
+            }
+        });
+        // SAFETY: fresh, and not shared yet.
+        unsafe { (*s).sent_by = true };
+        s
+    }
+    /// A message that a token goes with; `from`: the message is to say who sent it.
+    pub fn with_token(
+        alias: Option<Term>,
+        token: &Token,
+        from: Option<Term>,
+        msg: Term,
+    ) -> *mut Signal {
+        let kind = alias.map_or(Kind::Message, |_| Kind::AliasMessage);
+        // As many as are made: the words become a fragment of the receiver's heap, all of which is looked at.
+        let n = 2
+            + token.words()
+            + copy::size_of(msg)
+            + from.map_or(0, |_| 2)
+            + alias.map_or(0, |r| copy::size_of(r) + 2);
+        let s = Self::build_with(kind, n, |b| {
+            // The cell comes first, so that it is found again.
+            let cell = b.alloc(2);
+            let token = token.term(b);
+            let mut msg = copy::copy(msg, b);
+            if let Some(from) = from {
+                msg = b.cons(from, msg);
+            }
+            // SAFETY: two fresh words.
+            let pair = unsafe {
+                cell.write(token);
+                cell.add(1).write(msg);
+                Term::cons_at(cell)
+            };
+            match alias {
+                None => pair,
+                Some(r) => {
+                    let r = copy::copy(r, b);
+                    b.cons(r, pair)
+                }
+            }
+        });
+        // SAFETY: fresh, and not shared yet.
+        unsafe {
+            (*s).sequel = Sequel::Token;
+            (*s).sent_by = from.is_some();
+        }
+        s
+    }
+    /// The token that came with a message.
+    #[inline]
+    pub fn token(&self) -> Option<Term> {
+        // SAFETY: the words follow the head, and the first two are a cell.
+        (self.sequel == Sequel::Token)
+            .then(|| unsafe { *(self as *const Signal as *const Term).add(HEAD_WORDS) })
+    }
+    /// Words of its terms.
+    #[inline]
+    pub fn words(&self) -> usize {
+        joined(self.form, self.words)
+    }
+    #[inline]
+    fn is_flat(&self) -> bool {
+        self.form & FLAT != 0
+    }
+    /// Whether its terms own nothing outside the block.
+    #[inline]
+    pub fn plain(&self) -> bool {
+        self.is_flat() || self.off_heap.is_null() && self.regions.is_empty()
+    }
+    fn take_off_heap(&mut self) -> OffHeap {
+        if self.is_flat() {
+            return OffHeap::default();
+        }
+        OffHeap {
+            first: std::mem::replace(&mut self.off_heap, std::ptr::null_mut()),
+            bytes: 0,
+            regions: std::mem::take(&mut self.regions),
+        }
+    }
+    /// The regions that it points into, taken from it.
+    #[inline]
+    pub(crate) fn take_regions(&mut self) -> RegionSet {
+        std::mem::take(&mut self.regions)
+    }
+    /// Frees it with what its terms own.
+    ///
+    /// # Safety
+    /// `s` is owned by the caller and is no [`Kind::Run`]; its terms are not used afterwards.
+    #[inline]
+    pub unsafe fn free(s: *mut Signal) {
+        if !(*s).plain() {
+            gc::release_off_heap(&mut (*s).take_off_heap());
+        }
+        blocks::free(s, (*s).words());
+    }
+    /// Turns it into a fragment that holds its term.
+    ///
+    /// # Safety
+    /// `s` is owned by the caller and is no [`Kind::Run`].
+    #[inline]
+    pub(crate) unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
+        let term = (*s).term;
+        let words = (*s).words();
+        let mut o = (*s).take_off_heap();
+        o.bytes = gc::off_heap_bytes(&o);
+        let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
+        (term, f)
+    }
+    /// Turns it into an owned term.
+    ///
+    /// # Safety
+    /// As for [`Signal::into_fragment`].
+    #[inline]
+    pub unsafe fn into_owned(s: *mut Signal) -> OwnedTerm {
+        let (t, f) = Self::into_fragment(s);
+        OwnedTerm::from_parts(t, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_beyond_32_bits_are_told() {
+        for n in [0, 1, u32::MAX as usize, 1 << 32, (5 << 32) | 7, MOST_WORDS] {
+            let (form, low) = split(n);
+            assert_eq!(joined(form, low), n);
+            assert!(form & FLAT == 0 && joined(form | FLAT, low) == n);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Where processes meet what is not a process: ports, tables, files, nodes, dumps. What is below knows of them what is
+//! written here, and no more.
+
+use crate::cx::{Cx, Fail};
+use crate::remote::{Remote, Watched};
+use purlin_term::{Alloc, Term};
+use std::sync::OnceLock;
+
+/// What there is beside processes. The methods do as if there was nothing.
+pub trait Outside: Sync {
+    /// A message to a port. Nobody is told where there is no such port. Waits while the port is busy.
+    fn port_send(&self, _cx: &mut Cx, _port: Term, _msg: Term) -> Result<(), Fail> {
+        Ok(())
+    }
+    /// The exit signal of a process that was linked to a port.
+    fn port_exit(&self, _port: Term, _from: Term, _reason: Term) {}
+    /// A process does not watch a port any more.
+    fn port_demonitor(&self, _port: Term, _reference: Term) {}
+    /// Whether there is such a port, and it is open.
+    fn port_is_open(&self, _port: Term) -> bool {
+        false
+    }
+    /// A process that something outside watches by that reference has ended.
+    fn watched_down(&self, _reference: Term, _pid: Term) {}
+    /// What watches by that reference, as those who ask the watched process are told.
+    fn watched_by(&self, _reference: [u32; 3], _to: &mut dyn Alloc) -> Option<Term> {
+        None
+    }
+    /// A process has ended: what it owned outside goes.
+    fn owner_exit(&self, _pid: Term) {}
+    /// A message to what is on another node, as `to` names it. Waits while the connection is busy.
+    fn remote_send(&self, _cx: &mut Cx, _to: Term, _msg: Term) -> Result<(), Fail> {
+        Ok(())
+    }
+    /// The process `me` does not watch something on another node any more.
+    fn remote_demonitor(&self, _me: Term, _watched: &Watched) {}
+    /// The running process, which was `me`, has ended, which had ties to other nodes.
+    fn remote_end(&self, _cx: &mut Cx, _me: Term, _ties: Remote, _reason: Term) {}
+    /// The emulator is about to end by force: a crash dump is written.
+    fn crash_dump(&self, _slogan: &str) {}
+}
+
+struct Nothing;
+impl Outside for Nothing {}
+
+static OUTSIDE: OnceLock<&'static dyn Outside> = OnceLock::new();
+
+/// Says what there is. Only the first call does.
+pub fn set_outside(what: &'static dyn Outside) {
+    let _ = OUTSIDE.set(what);
+}
+
+/// What there is beside processes.
+pub fn outside() -> &'static dyn Outside {
+    OUTSIDE.get().copied().unwrap_or(&Nothing)
+}

@@ -1,0 +1,110 @@
+//! A signal is put into the queue of a process, which is woken. What is sent, and to whom, is up to [`crate::signal`].
+
+use crate::events;
+use crate::message::{Kind, Signal};
+use crate::process::state::Wake;
+use crate::process::{Process, table};
+use crate::sched;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, Term};
+use std::sync::atomic::Ordering;
+
+/// Pushes a signal on the queue of a local process and wakes it. False: there is no such process, and the signal is
+/// still the caller's.
+///
+/// # Safety
+/// `sig` is a signal owned by the caller.
+#[inline]
+pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
+    match table().find(to) {
+        Some(p) => push_at(p, to, sig) != Pushed::Refused,
+        None => false,
+    }
+}
+
+/// What became of a signal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// There is no such process; the signal is still the caller's.
+    Refused,
+    Done,
+    /// The receiver has got behind with what it is sent.
+    Behind,
+}
+
+/// As [`push`], to the cell that `to` was found in.
+///
+/// # Safety
+/// As for [`push`]; `p` is a cell.
+#[inline]
+pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
+    let data = to.pid_data();
+    let target = &*p;
+    if target
+        .in_transit
+        .push(&mut (*sig).link, || {
+            target.id.load(Ordering::Acquire) == data
+        })
+        .is_err()
+    {
+        return Pushed::Refused;
+    }
+    match target.state.wake() {
+        Wake::Enqueue(prio) => {
+            sched::enqueue(p, prio);
+            Pushed::Done
+        }
+        Wake::Seen => Pushed::Done,
+        Wake::Behind => Pushed::Behind,
+    }
+}
+
+/// As [`push`]; a signal that can't be delivered is freed.
+///
+/// # Safety
+/// As for [`push`]; `sig` is no [`Kind::Run`].
+#[inline]
+pub unsafe fn push_or_free(to: Term, sig: *mut Signal) -> bool {
+    let ok = push(to, sig);
+    if !ok {
+        Signal::free(sig);
+    }
+    ok
+}
+
+/// Sends a copy of `msg` to a local process, from any thread. False: there is nobody.
+#[inline]
+pub fn send(to: Term, msg: Term) -> bool {
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::copy_of(Kind::Message, msg)) }
+}
+
+/// As [`send`], where those who trace messages may learn who sent it: a pid, or an atom for a part of the runtime.
+#[inline]
+pub fn send_from(from: Term, to: Term, msg: Term) -> bool {
+    if !events::by_sender() {
+        return send(to, msg);
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::sent(None, from, msg)) }
+}
+
+/// Sends what `f` builds to a local process, from any thread. False: there is nobody.
+#[inline]
+pub fn send_with(to: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
+    let mut frag = Fragment::new();
+    let t = f(&mut frag);
+    let owned = OwnedTerm::from_parts(t, frag);
+    send(to, owned.term())
+}
+
+/// Wakes a process for no reason that it can see: what waits in a native is called again.
+#[inline]
+pub fn wake(pid: Term) {
+    if let Some(p) = table().find(pid) {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        if let Wake::Enqueue(prio) = unsafe { (*p).state.wake() } {
+            sched::enqueue(p, prio);
+        }
+    }
+}

@@ -1,0 +1,721 @@
+//! What a process seldom has. Everything here belongs to the owner of the process.
+
+use super::dense::Dense;
+use super::dict::Dict;
+use super::state::Priority;
+use super::task::Task;
+pub use crate::keys::{AliasMode, RefKey};
+use crate::message::sharing::Tally;
+use crate::message::token::Sequence;
+use crate::remote::{Remote, Watched};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::heap::Heap;
+use purlin_term::{NIL, Term};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A local process or port, as a key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Peer(u32);
+
+const PORT: u32 = 1 << 31;
+
+impl Peer {
+    /// Of a local pid or port. Of anything else: what no set has.
+    #[inline]
+    pub fn of(t: Term) -> Peer {
+        if t.is_local_pid() {
+            Peer(t.pid_data())
+        } else if t.is_local_port() {
+            Peer(t.pid_data() | PORT)
+        } else {
+            Peer(u32::MAX)
+        }
+    }
+    /// Its pid or port.
+    #[inline]
+    pub fn term(self) -> Term {
+        match self.0 & PORT {
+            0 => Term::pid(self.0),
+            _ => Term::port(self.0 & !PORT),
+        }
+    }
+}
+
+/// Small sets of things, looked up by key: one in place, a vector up to a size, a table beyond.
+pub struct Set<K, V>(Repr<K, V>);
+
+// Nearly every process has one link, or one monitor, or none: those cost no block of memory.
+enum Repr<K, V> {
+    None,
+    One(K, V),
+    Few(Far<Vec<(K, V)>>),
+    Many(Far<Dense<K, V, Mix>>),
+}
+
+/// A box that is aligned to four bytes only, as what it takes turns with is.
+#[repr(C, packed(4))]
+struct Far<T>(*mut T);
+
+impl<T> Far<T> {
+    #[inline]
+    fn new(t: T) -> Far<T> {
+        Far(Box::into_raw(Box::new(t)))
+    }
+    #[inline]
+    fn get(&self) -> &T {
+        // SAFETY: from `Box::into_raw`, and this is its only owner.
+        unsafe { &*{ self.0 } }
+    }
+    #[inline]
+    fn get_mut(&mut self) -> &mut T {
+        // SAFETY: as in `get`.
+        unsafe { &mut *{ self.0 } }
+    }
+    #[inline]
+    fn take(self) -> T {
+        let p = self.0;
+        std::mem::forget(self);
+        // SAFETY: as in `get`; it is forgotten.
+        unsafe { *Box::from_raw(p) }
+    }
+}
+
+impl<T> Drop for Far<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: as in `get`; it is not used afterwards.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+const FEW: usize = 16;
+
+/// What was in a [`Set`].
+pub(crate) type Drained<K, V> = SmallVec<[(K, V); 1]>;
+
+pub use crate::hashing::{Hashing, Mix};
+
+impl<K: Eq + std::hash::Hash + Copy, V> Default for Set<K, V> {
+    #[inline]
+    fn default() -> Self {
+        Set(Repr::None)
+    }
+}
+
+impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
+    pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
+        match &mut self.0 {
+            Repr::None => None,
+            Repr::One(key, v) => (key == k).then_some(v),
+            Repr::Few(f) => (f.get_mut().iter_mut())
+                .find(|e| e.0 == *k)
+                .map(|e| &mut e.1),
+            Repr::Many(m) => m.get_mut().get_mut(k),
+        }
+    }
+    #[inline]
+    pub fn contains(&mut self, k: &K) -> bool {
+        self.get_mut(k).is_some()
+    }
+    pub fn insert(&mut self, k: K, v: V) {
+        if let Some(e) = self.get_mut(&k) {
+            *e = v;
+            return;
+        }
+        match &mut self.0 {
+            Repr::Few(f) if f.get().len() < FEW => f.get_mut().push((k, v)),
+            Repr::Many(m) => m.get_mut().insert_new(k, v),
+            old => {
+                self.0 = match std::mem::replace(old, Repr::None) {
+                    Repr::One(k0, v0) => Repr::Few(Far::new(vec![(k0, v0), (k, v)])),
+                    Repr::Few(f) => {
+                        let mut m = Dense::from_entries(f.take());
+                        m.insert_new(k, v);
+                        Repr::Many(Far::new(m))
+                    }
+                    _ => Repr::One(k, v),
+                };
+            }
+        }
+    }
+    pub fn remove(&mut self, k: &K) -> Option<V> {
+        match &mut self.0 {
+            Repr::None => None,
+            Repr::One(key, _) => {
+                if key != k {
+                    return None;
+                }
+                match std::mem::replace(&mut self.0, Repr::None) {
+                    Repr::One(_, v) => Some(v),
+                    _ => None,
+                }
+            }
+            // The order of what is left is kept: it shows in process_info.
+            Repr::Few(f) => {
+                let f = f.get_mut();
+                let i = f.iter().position(|e| e.0 == *k)?;
+                let v = f.remove(i).1;
+                if f.is_empty() {
+                    self.0 = Repr::None;
+                }
+                Some(v)
+            }
+            Repr::Many(m) => {
+                let m = m.get_mut();
+                let v = m.remove(k);
+                if m.is_empty() {
+                    self.0 = Repr::None;
+                }
+                v
+            }
+        }
+    }
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::None => 0,
+            Repr::One(..) => 1,
+            Repr::Few(f) => f.get().len(),
+            Repr::Many(m) => m.get().len(),
+        }
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    #[inline]
+    pub fn iter(&self) -> Box<dyn Iterator<Item = (&K, &V)> + '_> {
+        match &self.0 {
+            Repr::None => Box::new(std::iter::empty()),
+            Repr::One(k, v) => Box::new(std::iter::once((k, v))),
+            Repr::Few(f) => Box::new(f.get().iter().map(|e| (&e.0, &e.1))),
+            Repr::Many(m) => Box::new(m.get().iter()),
+        }
+    }
+    /// Empties it.
+    #[inline]
+    pub fn drain(&mut self) -> Drained<K, V> {
+        match std::mem::replace(&mut self.0, Repr::None) {
+            Repr::None => Drained::new(),
+            Repr::One(k, v) => Drained::from_buf([(k, v)]),
+            Repr::Few(f) => Drained::from_vec(f.take()),
+            Repr::Many(m) => Drained::from_vec(m.take().into_entries()),
+        }
+    }
+    /// Bytes that it takes outside itself.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        let entry = size_of::<(K, V)>();
+        match &self.0 {
+            Repr::None | Repr::One(..) => 0,
+            Repr::Few(f) => size_of::<Vec<(K, V)>>() + f.get().capacity() * entry,
+            Repr::Many(m) => size_of::<Dense<K, V, Mix>>() + m.get().bytes(),
+        }
+    }
+}
+
+/// A [`Set`] behind a pointer, for what is large or hardly ever there.
+pub struct Lazy<K, V>(Option<Box<Set<K, V>>>);
+
+impl<K, V> Default for Lazy<K, V> {
+    #[inline]
+    fn default() -> Self {
+        Lazy(None)
+    }
+}
+
+impl<K: Eq + std::hash::Hash + Copy, V> Lazy<K, V> {
+    #[inline]
+    pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
+        self.0.as_mut()?.get_mut(k)
+    }
+    #[inline]
+    pub fn contains(&mut self, k: &K) -> bool {
+        self.get_mut(k).is_some()
+    }
+    #[inline]
+    pub fn insert(&mut self, k: K, v: V) {
+        self.0.get_or_insert_default().insert(k, v);
+    }
+    #[inline]
+    pub fn remove(&mut self, k: &K) -> Option<V> {
+        self.0.as_mut()?.remove(k)
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|s| s.is_empty())
+    }
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> + '_ {
+        self.0.iter().flat_map(|s| s.iter())
+    }
+    /// Empties it.
+    #[inline]
+    pub fn drain(&mut self) -> Drained<K, V> {
+        self.0.take().map_or_else(Drained::new, |mut s| s.drain())
+    }
+    /// Bytes that it takes outside itself.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.0
+            .as_ref()
+            .map_or(0, |s| size_of::<Set<K, V>>() + s.bytes())
+    }
+    /// Gives back what it takes where it is empty.
+    #[inline]
+    pub(crate) fn compact(&mut self) {
+        if self.is_empty() {
+            self.0 = None;
+        }
+    }
+}
+
+/// A link as one end sees it.
+#[derive(Clone, Copy)]
+pub struct Link {
+    /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
+    pub unlinking: u32,
+}
+
+/// What a monitor watches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A local process or port.
+    Local(Term),
+    /// The same, monitored by that name.
+    Named(Term, Term),
+    /// `time_offset`
+    Clock,
+    /// On another node: see [`Monitor::watched`].
+    Remote,
+}
+
+/// A monitor as the watching end sees it. A process may have a million of them: packed, so that an entry of the set takes
+/// 20 bytes.
+#[repr(C, packed(4))]
+pub struct Monitor {
+    /// Data of the pid or port, what kind of thing it is ([`KIND`]), and the [`AliasMode`].
+    what: u32,
+    /// Null, or from `Box::into_raw`.
+    more: *mut More,
+}
+
+/// What most monitors don't have.
+struct More {
+    /// `{tag, T}`
+    tag: Option<Box<OwnedTerm>>,
+    /// Index of the atom that it is monitored by, or [`NO_NAME`].
+    name: u32,
+    /// What is on another node.
+    watched: Option<Box<Watched>>,
+}
+
+/// Index of no atom.
+const NO_NAME: u32 = u32::MAX;
+
+// Of `Monitor::what`: pids and ports have 28 bits.
+const DATA: u32 = (1 << 28) - 1;
+const KIND: u32 = 3 << 28;
+const KIND_PORT: u32 = 1 << 28;
+const KIND_CLOCK: u32 = 2 << 28;
+const KIND_REMOTE: u32 = 3 << 28;
+const ALIAS_SHIFT: u32 = 30;
+
+const _: () = assert!(size_of::<(RefKey, Monitor)>() == 20);
+
+impl Monitor {
+    /// A monitor of `target`.
+    pub fn new(target: Target, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
+        let (object, name) = match target {
+            Target::Local(t) => (t, NO_NAME),
+            Target::Named(t, n) => (t, n.atom_index()),
+            Target::Clock | Target::Remote => (NIL, NO_NAME),
+        };
+        let what = match object {
+            t if t.is_local_pid() => t.pid_data(),
+            t if t.is_local_port() => t.pid_data() | KIND_PORT,
+            _ => KIND_CLOCK,
+        };
+        let more = match (&tag, name) {
+            (None, NO_NAME) => std::ptr::null_mut(),
+            _ => Box::into_raw(Box::new(More {
+                tag,
+                name,
+                watched: None,
+            })),
+        };
+        let mut m = Monitor { what, more };
+        m.set_alias(alias);
+        m
+    }
+    /// A monitor of what is on another node.
+    pub fn remote(watched: Watched, alias: AliasMode, tag: Option<Box<OwnedTerm>>) -> Monitor {
+        let more = More {
+            tag,
+            name: NO_NAME,
+            watched: Some(Box::new(watched)),
+        };
+        let mut m = Monitor {
+            what: KIND_REMOTE,
+            more: Box::into_raw(Box::new(more)),
+        };
+        m.set_alias(alias);
+        m
+    }
+    /// What it watches on another node.
+    #[inline]
+    pub fn watched(&self) -> Option<&Watched> {
+        self.more()?.watched.as_deref()
+    }
+    #[inline]
+    fn more(&self) -> Option<&More> {
+        let more = self.more;
+        // SAFETY: null or a box that belongs to this monitor.
+        unsafe { more.as_ref() }
+    }
+    /// What it watches.
+    pub fn target(&self) -> Target {
+        let object = match self.what & KIND {
+            0 => Term::pid(self.what & DATA),
+            KIND_PORT => Term::port(self.what & DATA),
+            KIND_REMOTE => return Target::Remote,
+            _ => return Target::Clock,
+        };
+        match self.more().map_or(NO_NAME, |m| m.name) {
+            NO_NAME => Target::Local(object),
+            n => Target::Named(object, Term::atom(n)),
+        }
+    }
+    /// How its reference serves as an alias.
+    #[inline]
+    pub fn alias(&self) -> AliasMode {
+        match self.what >> ALIAS_SHIFT {
+            0 => AliasMode::None,
+            1 => AliasMode::Explicit,
+            2 => AliasMode::Demonitor,
+            _ => AliasMode::ReplyDemonitor,
+        }
+    }
+    /// Has its reference serve as an alias in another way.
+    #[inline]
+    pub fn set_alias(&mut self, alias: AliasMode) {
+        self.what = self.what & (DATA | KIND) | (alias as u32) << ALIAS_SHIFT;
+    }
+    /// The tag of the message that it ends with, if it has one.
+    #[inline]
+    pub fn tag(&self) -> Option<Term> {
+        self.more()?.tag.as_ref().map(|t| t.term())
+    }
+}
+
+impl Drop for Monitor {
+    #[inline]
+    fn drop(&mut self) {
+        let more = self.more;
+        if !more.is_null() {
+            // SAFETY: a box that belongs to this monitor, which is not used afterwards.
+            drop(unsafe { Box::from_raw(more) });
+        }
+    }
+}
+
+/// [`Watcher::by`] of what is no process: no pid has this data.
+const OUTSIDE: u32 = u32::MAX;
+
+/// A monitor as the watched end sees it.
+#[derive(Clone, Copy)]
+pub struct Watcher {
+    /// Data of the pid of who watches.
+    by: u32,
+    /// Index of the atom that it watches by, or [`NO_NAME`].
+    name: u32,
+}
+
+impl Watcher {
+    /// The local process `by` watches, by the name `name` or nil. Nil in place of a process: something outside does, see
+    /// [`Outside::watched_down`](crate::outside::Outside::watched_down).
+    pub fn new(by: Term, name: Term) -> Watcher {
+        debug_assert!(by.is_local_pid() || by.is_nil());
+        Watcher {
+            by: if by.is_nil() { OUTSIDE } else { by.pid_data() },
+            name: if name.is_atom() {
+                name.atom_index()
+            } else {
+                NO_NAME
+            },
+        }
+    }
+    /// Pid of who watches; nil: something outside.
+    #[inline]
+    pub fn by(&self) -> Term {
+        match self.by {
+            OUTSIDE => NIL,
+            data => Term::pid(data),
+        }
+    }
+    /// The name it watches by, or nil.
+    #[inline]
+    pub fn name(&self) -> Term {
+        match self.name {
+            NO_NAME => NIL,
+            n => Term::atom(n),
+        }
+    }
+}
+
+/// Settings that differ from the runtime's.
+#[derive(Clone, Copy, Default)]
+pub struct Settings {
+    pub min_heap_words: Option<u32>,
+    pub min_vheap_words: Option<u32>,
+    pub fullsweep_after: Option<u32>,
+}
+
+/// `max_heap_size`
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MaxHeap {
+    /// Words; 0 is no limit.
+    pub words: usize,
+    pub kill: bool,
+    pub error_logger: bool,
+    pub include_shared_binaries: bool,
+}
+
+/// See the module head. What is seldom even here is in [`Rare`], whose fields read as those of this structure; writing to
+/// one makes the block.
+#[derive(Default)]
+pub struct Ext {
+    pub dict: Dict,
+    pub links: Set<Peer, Link>,
+    /// By reference.
+    pub monitors: Lazy<RefKey, Monitor>,
+    pub watchers: Set<RefKey, Watcher>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What hardly any process has.
+pub struct Rare {
+    pub regs: Vec<Term>,
+    /// Aliases that are not monitors; true: ends with the first message.
+    pub aliases: Set<RefKey, bool>,
+    /// Registered name, or nil.
+    pub name: Term,
+    /// A group leader of another node.
+    pub group_leader: Option<Box<OwnedTerm>>,
+    /// Where `undefined_function` is called; nil: `error_handler`.
+    pub error_handler: Term,
+    pub settings: Settings,
+    pub max_heap: Option<MaxHeap>,
+    /// Why a signal has ended it.
+    pub exit_reason: Option<Box<OwnedTerm>>,
+    /// State of a native that waits.
+    pub bif_state: Option<Box<dyn Any + Send>>,
+    /// How many times it is suspended, by whom.
+    pub suspended: Vec<(Term, u32)>,
+    /// Whom it has suspended, how many times, and whether they have heard of it.
+    pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
+    /// Priority as set: what the state word has.
+    pub priority: Priority,
+    /// `Pid` of the process that the trace messages of this one go to; nil for none.
+    pub tracer: Term,
+    pub trace_flags: u32,
+    /// The function whose time is being measured: its entry, and since when (0: it doesn't run).
+    pub call_time: Option<(usize, i64)>,
+    /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
+    pub passed: usize,
+    /// Timers and things that natives keep for it, dropped at exit.
+    pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
+    pub gc_count: u64,
+    /// Words of its heap after it was compacted for the last time.
+    pub compacted_words: usize,
+    /// Work to be done between time slices, when the live registers are known.
+    pub deferred: Vec<(Priority, Task)>,
+    /// Others can't have it collect for now, for trying what waits for that; and what they asked.
+    pub collections_held: Option<Vec<(Priority, Task)>>,
+    /// What it knows of sequential tracing.
+    pub sequence: Option<Box<Sequence>>,
+    /// Its last calls, if it saves them.
+    pub saved: Option<Box<super::saved::Saved>>,
+    /// What it sent.
+    pub tally: Tally,
+    pub async_dist: bool,
+    /// The call of a native library's function that is to be made next: the process is at it.
+    pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
+    /// What ties it to other nodes.
+    pub remote: Option<Box<Remote>>,
+}
+
+impl Rare {
+    const fn new() -> Rare {
+        Rare {
+            regs: Vec::new(),
+            aliases: Set(Repr::None),
+            name: NIL,
+            group_leader: None,
+            error_handler: NIL,
+            settings: Settings {
+                min_heap_words: None,
+                min_vheap_words: None,
+                fullsweep_after: None,
+            },
+            max_heap: None,
+            exit_reason: None,
+            bif_state: None,
+            suspended: Vec::new(),
+            suspending: Vec::new(),
+            priority: Priority::Normal,
+            tracer: NIL,
+            trace_flags: 0,
+            call_time: None,
+            passed: 0,
+            on_exit: Vec::new(),
+            gc_count: 0,
+            compacted_words: 0,
+            deferred: Vec::new(),
+            collections_held: None,
+            sequence: None,
+            saved: None,
+            tally: Tally::NONE,
+            async_dist: false,
+            scheduled: None,
+            remote: None,
+        }
+    }
+}
+
+/// What a process without a [`Rare`] reads.
+struct Nothing(Rare);
+// SAFETY: it holds no closures and no boxes, and is never written to.
+unsafe impl Sync for Nothing {}
+static NOTHING: Nothing = Nothing(Rare::new());
+
+impl std::ops::Deref for Ext {
+    type Target = Rare;
+    #[inline]
+    fn deref(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NOTHING.0)
+    }
+}
+impl std::ops::DerefMut for Ext {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(|| Box::new(Rare::new()))
+    }
+}
+
+// A million tasks have a million of these: with what the C library adds they are a multiple of 16 bytes.
+const _: () = assert!(size_of::<Ext>() == 56);
+
+impl Ext {
+    /// What is seldom even here, if there is any.
+    #[inline]
+    pub fn rare(&mut self) -> Option<&mut Rare> {
+        self.rare.as_deref_mut()
+    }
+    /// Bytes that it takes with all that hangs off it, heaps excepted.
+    pub fn bytes(&self) -> usize {
+        let mut n = size_of::<Ext>()
+            + self.links.bytes()
+            + self.monitors.bytes()
+            + self.watchers.bytes()
+            + self.dict.bytes();
+        if let Some(r) = &self.rare {
+            n += size_of::<Rare>() + r.aliases.bytes() + r.regs.capacity() * 8;
+        }
+        n
+    }
+    /// Puts the settings of this process into its heap.
+    pub(crate) fn apply_settings(&self, h: &mut Heap) {
+        let Some(r) = &self.rare else { return };
+        if let Some(w) = r.settings.min_heap_words {
+            h.min_heap_words = w as usize;
+        }
+        if let Some(w) = r.settings.min_vheap_words {
+            h.min_vheap_words = w as usize;
+            h.vheap_bytes = w as usize * 8;
+            h.old_vheap_bytes = w as usize * 8;
+        }
+        if let Some(n) = r.settings.fullsweep_after {
+            h.fullsweep_after = n;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_set_behaves_as_a_map() {
+        let mut s: Set<u64, u64> = Set::default();
+        let mut m: HashMap<u64, u64> = HashMap::new();
+        let mut r = 1u64;
+        for i in 0..50_000u64 {
+            r = r
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            // Grows past every form, and shrinks again.
+            let most = if (i / 5000) % 2 == 0 { 3 } else { 40 };
+            let k = (r >> 40) % most;
+            if r & 3 == 0 {
+                assert_eq!(s.remove(&k), m.remove(&k));
+            } else {
+                s.insert(k, i);
+                m.insert(k, i);
+            }
+            assert_eq!(s.len(), m.len());
+            assert_eq!(s.get_mut(&k).copied(), m.get(&k).copied());
+        }
+        let got: HashMap<u64, u64> = s.drain().into_iter().collect();
+        assert!(s.is_empty() && got == m);
+    }
+
+    #[test]
+    fn packed_keys_and_monitors_give_back_what_was_put_in() {
+        use crate::ids;
+        for bits in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
+            let k = RefKey::new(bits);
+            assert_eq!(ids::bits_of(k.numbers()), Some(bits));
+        }
+        assert_eq!(ids::bits_of([1 << 18, 0, 0]), None);
+        assert_eq!(ids::bits_of([0, 0, 1 << 14]), None);
+        let most = (1 << 28) - 1;
+        for t in [
+            Term::pid(0),
+            Term::pid(most),
+            Term::port(7),
+            Term::port(most),
+        ] {
+            assert_eq!(Peer::of(t).term(), t);
+            let name = purlin_term::am::NORMAL;
+            for target in [Target::Local(t), Target::Named(t, name), Target::Clock] {
+                for alias in [
+                    AliasMode::None,
+                    AliasMode::Explicit,
+                    AliasMode::Demonitor,
+                    AliasMode::ReplyDemonitor,
+                ] {
+                    let tag = Box::new(OwnedTerm::copy_of(name));
+                    let mut m = Monitor::new(target, alias, Some(tag));
+                    assert!(m.target() == target && m.alias() == alias && m.tag() == Some(name));
+                    m.set_alias(AliasMode::None);
+                    assert!(m.target() == target && m.alias() == AliasMode::None);
+                    assert!(Monitor::new(target, alias, None).tag().is_none());
+                }
+            }
+        }
+        assert_ne!(Peer::of(Term::pid(5)), Peer::of(Term::port(5)));
+    }
+
+    #[test]
+    fn what_is_not_there_reads_as_nothing() {
+        let mut e = Ext::default();
+        assert!(e.max_heap.is_none() && e.name == NIL && e.rare().is_none());
+        e.trace_flags = 1;
+        assert!(e.rare().is_some_and(|r| r.trace_flags == 1));
+    }
+}

@@ -1,0 +1,28 @@
+//! What is told of the heap of a process.
+
+use purlin_term::frag::Fragment;
+use purlin_term::heap::Heap;
+use purlin_term::{Alloc, Term, atom};
+
+/// What `process_info(Pid, garbage_collection_info)` and trace messages tell of a heap, in words.
+pub fn gc_info(to: &mut Fragment, h: &Heap) -> Term {
+    let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
+    let items = [
+        ("old_heap_block_size", h.old_block_words()),
+        ("heap_block_size", h.block_words()),
+        ("mbuf_size", h.frag_words),
+        ("recent_size", used(h.heap, h.high_water)),
+        ("stack_size", h.stack_words()),
+        ("old_heap_size", used(h.old_heap, h.old_htop)),
+        ("heap_size", h.used_words()),
+        ("bin_vheap_size", h.off_heap.bytes / 8),
+        ("bin_vheap_block_size", h.vheap_bytes / 8),
+        ("bin_old_vheap_size", h.old_off_heap.bytes / 8),
+        ("bin_old_vheap_block_size", h.old_vheap_bytes / 8),
+    ];
+    let pairs: Vec<Term> = items
+        .iter()
+        .map(|&(name, n)| to.tuple(&[atom::intern(name), Term::small(n as i64)]))
+        .collect();
+    to.list(&pairs)
+}

@@ -1,0 +1,67 @@
+//! Of [`super::state`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+
+use super::state::*;
+
+#[test]
+fn a_wake_up_while_running_is_seen_before_waiting() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, false);
+    s.start_running();
+    assert_eq!(s.wake(), Wake::Seen);
+    assert_eq!(s.try_wait(false), Wait::Awake);
+    assert!(s.take_signals() && !s.take_signals());
+    assert_eq!(s.try_wait(false), Wait::Waiting);
+}
+
+#[test]
+fn exactly_one_waker_queues_a_waiting_process() {
+    let s = State::free();
+    s.publish_queued(Priority::High, false);
+    s.start_running();
+    assert_eq!(s.try_wait(false), Wait::Waiting);
+    assert_eq!(s.wake(), Wake::Enqueue(Priority::High));
+    assert_eq!(s.wake_by_timeout(), Wake::Seen);
+    s.start_running();
+    assert!(s.take_signals() && s.take_timeout());
+}
+
+#[test]
+fn upkeep_takes_what_has_waited_since_it_was_seen() {
+    let s = State::free();
+    assert_eq!(s.age(), Age::Nothing);
+    s.publish_queued(Priority::Normal, false);
+    s.start_running();
+    assert_eq!(s.age(), Age::Nothing);
+    assert_eq!(s.try_wait(true), Wait::Waiting);
+    assert_eq!(s.age(), Age::First);
+    assert_eq!(s.wake(), Wake::Enqueue(Priority::Normal));
+    assert_eq!(s.age(), Age::Nothing);
+    s.start_running();
+    assert!(s.take_signals());
+    assert_eq!(s.try_wait(true), Wait::Waiting);
+    assert_eq!((s.age(), s.age()), (Age::First, Age::Owned));
+    assert_eq!(s.wake(), Wake::Seen);
+    assert_eq!(s.try_wait(false), Wait::Awake);
+}
+
+#[test]
+fn a_free_cell_is_never_queued() {
+    let s = State::free();
+    assert_eq!(s.wake(), Wake::Seen);
+    s.publish_queued(Priority::Low, false);
+    assert_eq!(s.priority(), Priority::Low);
+}
+
+#[test]
+fn a_timeout_does_not_keep_a_suspended_process_running() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, false);
+    s.start_running();
+    s.suspend();
+    assert_eq!(s.wake_by_timeout(), Wake::Seen);
+    assert_eq!(s.try_suspend(), Wait::Waiting);
+    assert_eq!(s.wake(), Wake::Enqueue(Priority::Normal));
+    s.start_running();
+    assert_eq!(s.try_suspend(), Wait::Awake);
+    assert!(s.take_signals() && s.load().is_suspended() && s.take_timeout());
+}

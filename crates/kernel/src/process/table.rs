@@ -1,0 +1,277 @@
+//! Process cells and the table that leads from a pid to one.
+//!
+//! # Cells
+//! Cells lie in one reserved range of addresses, are handed out by index and never unmapped: a stale pointer to a cell
+//! always points at a cell, and the epoch in its signal queue (see `message::queue`) tells whether it still is the
+//! process that was meant. Free cells are kept on a list; memory is touched only as cells are first used.
+//!
+//! # Pids
+//! A pid has 28 bits of data. New pids are taken from a counter that skips occupied slots of the table, so a number comes
+//! again only after all others have had their turn. How the table is read and grown is in [`super::slots`].
+
+use super::Process;
+use super::slots::{Cells, Slots};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+use purlin_term::Term;
+use std::cell::Cell;
+
+pub use super::slots::Full;
+
+/// Most processes there can be: what 28 bits of pid data can name, less a margin for skipping.
+pub const MAX_PROCESSES: usize = (1 << 27) - 1;
+const MAX_SLOTS: usize = 1 << 27;
+/// Bytes of a cell. See [`Process`] for what lies in it.
+pub const CELL_BYTES: usize = 192;
+/// Bytes that a process takes at least: its cell, the node of its receive timer, and slots of the table, of which there
+/// are one to two for each.
+pub const BYTES_EACH: usize = CELL_BYTES + 16 + 8;
+
+thread_local! {
+    /// The cell of a process that has ended on this thread, plus one; 0: none.
+    static SPARE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The cell that this thread has kept, for [`Table::reserve`] or [`Table::withdraw`].
+#[inline]
+pub(crate) fn take_spare() -> Option<u32> {
+    SPARE.with(|s| s.take()).checked_sub(1)
+}
+/// Free cells whose memory was given back when that was done last.
+static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
+
+/// See the module head.
+pub struct Table(Slots<Memory>);
+
+struct Memory {
+    cells: usize,
+    slots: *const AtomicU32,
+}
+
+// SAFETY: the pointers are to memory mapped for good, accessed as the module head says.
+unsafe impl Send for Memory {}
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    #[inline]
+    fn cell(&self, index: u32) -> *mut Process {
+        (self.cells + index as usize * CELL_BYTES) as *mut Process
+    }
+}
+
+impl Cells for Memory {
+    const FIRST_SLOTS: usize = 1 << 15;
+    const MAX_SLOTS: usize = MAX_SLOTS;
+    const DATA_MASK: u64 = (1 << 28) - 1;
+    const NO_ID: u32 = super::NO_ID;
+    #[inline]
+    fn slot(&self, i: usize) -> &AtomicU32 {
+        debug_assert!(i < MAX_SLOTS);
+        // SAFETY: all MAX_SLOTS slots are mapped and start as zero, a valid AtomicU32.
+        unsafe { &*self.slots.add(i) }
+    }
+    #[inline]
+    fn id(&self, cell: u32) -> &AtomicU32 {
+        // SAFETY: cells are never unmapped; the id is an atomic.
+        unsafe { &(*self.cell(cell)).id }
+    }
+    #[inline]
+    fn prepare(&self, cell: u32) {
+        // SAFETY: as above; the word of the queue is an atomic.
+        unsafe { (*self.cell(cell)).in_transit.close_if_zeroed() }
+    }
+}
+
+impl Table {
+    /// An empty table for at most `limit` processes.
+    #[inline]
+    pub fn new(limit: usize) -> Table {
+        let memory = Memory {
+            cells: purlin_term::sys::reserve_rw(MAX_SLOTS * CELL_BYTES),
+            slots: purlin_term::sys::reserve_rw(MAX_SLOTS * 4) as *const AtomicU32,
+        };
+        Table(Slots::new(memory, limit.min(MAX_PROCESSES)))
+    }
+    /// The cell with that index.
+    #[inline]
+    pub fn cell(&self, index: u32) -> *mut Process {
+        self.0.cells.cell(index)
+    }
+    /// The index of a cell.
+    #[inline]
+    pub fn index(&self, p: *const Process) -> u32 {
+        ((p as usize - self.0.cells.cells) / CELL_BYTES) as u32
+    }
+    /// Bytes of cells that are in use, or were and have not been given back, and of the table's slots.
+    #[inline]
+    pub fn bytes(&self) -> (usize, usize) {
+        let cells = self.used_cells() as usize - GIVEN_BACK.load(Ordering::Relaxed);
+        // Some of those that were given back may be in use again.
+        (cells.max(self.live()) * CELL_BYTES, self.0.size() * 4)
+    }
+    /// Cells that are or were in use: those with lower indices than this.
+    #[inline]
+    pub(crate) fn used_cells(&self) -> u32 {
+        self.0.used_cells()
+    }
+    /// Gives the memory behind free cells back to the system, where whole pages of them lie together. Those read as
+    /// zero from then on, which is a free cell to anybody who comes late: no pid but that of the very first process,
+    /// whose cell is never free, has the data 0, and no signal goes to a cell without the right data. `also` is called for each
+    /// run of cells (from, to).
+    pub(crate) fn release_free_cells(&self, mut also: impl FnMut(u32, u32)) {
+        let mut list = self.0.take_free();
+        crate::message::queue::forget_epochs();
+        list.sort_unstable_by(|a, b| b.cmp(a));
+        let page = purlin_term::sys::page_bytes();
+        let mut bytes = 0;
+        for run in list.chunk_by(|a, b| *a == *b + 1) {
+            let (last, first) = (run[0], run[run.len() - 1]);
+            let from = (self.cell(first) as usize).next_multiple_of(page);
+            let to = self.cell(last + 1) as usize / page * page;
+            if from < to {
+                purlin_term::sys::decommit(from, to - from);
+                bytes += to - from;
+            }
+            also(first, last + 1);
+        }
+        GIVEN_BACK.store(bytes / CELL_BYTES, Ordering::Relaxed);
+        // The lowest go first, so that living processes draw together.
+        self.0.give_free(list);
+    }
+    /// Processes alive.
+    #[inline]
+    pub fn live(&self) -> usize {
+        self.0.live()
+    }
+    /// Most processes there may be.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.0.limit()
+    }
+
+    /// A cell and a pid for a new process. Look-ups lead to the cell at once; its queue of signals is closed until the
+    /// caller has filled the rest of the cell and opens it. `mine`: see [`Slots::reserve`].
+    #[inline]
+    pub fn reserve(&self, mine: Option<u32>) -> Result<(*mut Process, Term), Full> {
+        let (cell, data) = self.0.reserve(mine)?;
+        Ok((self.cell(cell), Term::pid(data)))
+    }
+    /// The cell that belongs to a local pid at this moment. It may change hands any time: only what `message::queue`
+    /// and `state` allow may be done with it.
+    #[inline]
+    pub fn find(&self, pid: Term) -> Option<*mut Process> {
+        debug_assert!(pid.is_local_pid());
+        self.0.find(pid.pid_data()).map(|c| self.cell(c))
+    }
+    /// Whether a process has not begun to end. Whoever enters something that goes with its owner, and then sees the owner
+    /// alive by this, can rely on it that the owner's end ([`crate::outside::Outside::owner_exit`]) finds the thing.
+    pub fn is_alive(&self, pid: Term) -> bool {
+        let Some(p) = self.find(pid) else {
+            return false;
+        };
+        // Against that in `lifecycle::exit`.
+        crate::sync::fence(crate::sync::Ordering::SeqCst);
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        let ends = unsafe { (*p).state.load() }.is_exiting();
+        // The word may have been that of the cell's next process.
+        !ends && self.find(pid) == Some(p)
+    }
+    /// A process ends: its pid leads nowhere from now on. `other`: see [`Slots::withdraw`].
+    ///
+    /// # Safety
+    /// The caller owns the process and has closed its queue.
+    #[inline]
+    pub(crate) unsafe fn withdraw(&self, p: *mut Process, other: Option<u32>) {
+        self.0.withdraw(self.index(p), other);
+    }
+    /// The cell of a process that was withdrawn may be handed out again.
+    ///
+    /// # Safety
+    /// The caller owns the process, has emptied the cell, and forgets it.
+    #[inline]
+    pub unsafe fn release(&self, p: *mut Process) {
+        self.0.release(self.index(p));
+    }
+    /// As [`Table::release`]. A thread that is to `keep` it, as a scheduler does, has it for the process that it makes next, which
+    /// saves it a lock that all take; or gives it back with the end of the next one.
+    ///
+    /// # Safety
+    /// As for [`Table::release`].
+    #[inline]
+    pub(crate) unsafe fn release_or_keep(&self, p: *mut Process, keep: bool) {
+        if !keep {
+            return self.release(p);
+        }
+        if let Some(other) = SPARE.with(|s| s.replace(self.index(p) + 1)).checked_sub(1) {
+            self.0.release(other);
+        }
+    }
+    /// Pids alive in a range of cells, and where the next one begins. See [`Slots::range`].
+    pub fn range(&self, from: u32, most: u32) -> Option<(Vec<Term>, u32)> {
+        let (data, next) = self.0.range(from, most)?;
+        Some((data.into_iter().map(Term::pid).collect(), next))
+    }
+    /// All pids alive, in no particular order.
+    #[inline]
+    pub fn pids(&self) -> Vec<Term> {
+        self.0.all().into_iter().map(Term::pid).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn spawn(t: &Table) -> (Term, *mut Process) {
+        let Ok((p, pid)) = t.reserve(None) else {
+            panic!("table full")
+        };
+        (pid, p)
+    }
+
+    #[test]
+    fn pids_are_found_until_their_process_ends() {
+        let t = Table::new(1 << 20);
+        let mut alive = vec![];
+        let mut gone = vec![];
+        for i in 0..100_000 {
+            alive.push(spawn(&t));
+            if i % 3 == 0 {
+                let (pid, p) = alive.swap_remove(i * 7919 % alive.len());
+                // SAFETY: nobody else uses the cell.
+                unsafe {
+                    t.withdraw(p, None);
+                    t.release(p);
+                }
+                gone.push(pid);
+            }
+        }
+        assert_eq!(t.live(), alive.len());
+        for &(pid, p) in &alive {
+            assert_eq!(t.find(pid), Some(p));
+        }
+        for pid in gone {
+            assert_eq!(t.find(pid), None);
+        }
+        let want: HashSet<u64> = alive.iter().map(|a| a.0.raw()).collect();
+        let got: Vec<Term> = t.pids();
+        assert_eq!(got.len(), want.len());
+        assert!(got.iter().all(|p| want.contains(&p.raw())));
+    }
+
+    #[test]
+    fn a_full_table_refuses() {
+        let t = Table::new(10);
+        let first = spawn(&t);
+        for _ in 1..10 {
+            spawn(&t);
+        }
+        assert_eq!(t.reserve(None).err(), Some(Full));
+        // SAFETY: nobody else uses the cell.
+        unsafe {
+            t.withdraw(first.1, None);
+            t.release(first.1);
+        }
+        assert!(t.reserve(None).is_ok());
+    }
+}

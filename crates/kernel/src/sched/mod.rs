@@ -1,0 +1,510 @@
+//! Scheduling: which process runs where and when. Each scheduler has a run queue of its own, and steals from others when it is
+//! empty; beside them are pools of threads for natives that block or compute long. What the threads do is in [`crate::threads`].
+//!
+//! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; here they meet clocks
+//! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
+
+pub mod multi_scheduling;
+pub mod own;
+pub mod parker;
+pub mod pool;
+pub mod queues;
+#[cfg(test)]
+mod queues_tests;
+#[cfg(test)]
+mod slot_tests;
+
+use crate::events;
+use crate::msacc;
+use crate::process::state::Priority;
+use crate::process::{Process, table};
+use parker::Parker;
+use pool::Pool;
+use queues::{Comes, Hooks, RunQueues};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock};
+
+/// What threads of each kind do.
+pub(crate) struct Threads {
+    pub(crate) scheduler: fn(usize),
+    pub(crate) own: fn(u32, &own::Thread),
+}
+
+/// See [`Threads`]; empty until there are schedulers.
+pub(crate) static THREADS: OnceLock<Threads> = OnceLock::new();
+
+/// Wakes the upkeep thread, which sleeps while nothing happens.
+pub(crate) static UPKEEP: LazyLock<Parker> = LazyLock::new(Parker::new);
+
+/// Most schedulers.
+pub const MAX_SCHEDULERS: usize = 1024;
+
+/// For how long a thread had nothing to do.
+pub(crate) struct Resting {
+    /// Nanoseconds, the current rest excepted.
+    total: AtomicU64,
+    /// When the current rest began, as [`crate::clock::elapsed`]; 0: it works.
+    since: AtomicU64,
+}
+
+impl Resting {
+    const fn new() -> Resting {
+        Resting {
+            total: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
+    }
+    #[inline]
+    pub(crate) fn begin(&self) {
+        let now = crate::clock::elapsed().max(1) as u64;
+        self.since.store(now, Ordering::Relaxed);
+    }
+    #[inline]
+    pub(crate) fn end(&self) {
+        let now = crate::clock::elapsed().max(1) as u64;
+        let since = self.since.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            self.total
+                .fetch_add(now.saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+    #[inline]
+    fn nanoseconds(&self) -> u64 {
+        let now = crate::clock::elapsed().max(1) as u64;
+        let total = self.total.load(Ordering::Relaxed);
+        match self.since.load(Ordering::Relaxed) {
+            0 => total,
+            since => total + now.saturating_sub(since),
+        }
+    }
+}
+
+/// A pool of threads, and how busy they are.
+pub(crate) struct Dirty {
+    pub(crate) pool: Pool,
+    /// Threads that run a process, and nanoseconds for which they have.
+    pub(crate) busy: AtomicUsize,
+    pub(crate) worked: AtomicU64,
+    /// Sum of the times at which those that are at work began, in nanoseconds.
+    pub(crate) started: AtomicU64,
+}
+
+impl Dirty {
+    #[inline]
+    fn new() -> Dirty {
+        Dirty {
+            pool: Pool::new(),
+            busy: AtomicUsize::new(0),
+            worked: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What the run queues ask of the runtime.
+pub(crate) struct Here {
+    pub(crate) rests: Vec<Resting>,
+}
+
+impl Hooks for Here {
+    #[inline]
+    fn bound(&self, cell: u32) -> usize {
+        bound(cell)
+    }
+    #[inline]
+    fn rests(&self, i: usize, idle: usize) {
+        self.rests[i].begin();
+        events::scheduler_is(i + 1, false, MAX_SCHEDULERS.saturating_sub(idle));
+    }
+    #[inline]
+    fn sleeps(&self, on: bool) {
+        msacc::asleep(on);
+    }
+    #[inline]
+    fn works(&self, i: usize, idle: usize) {
+        self.rests[i].end();
+        UPKEEP.unpark();
+        events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
+    }
+}
+
+pub(crate) static QUEUES: LazyLock<RunQueues<Here>> = LazyLock::new(|| {
+    let rests = (0..MAX_SCHEDULERS).map(|_| Resting::new()).collect();
+    RunQueues::new(MAX_SCHEDULERS, Here { rests })
+});
+pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
+pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
+
+/// What happens all the time is counted by each scheduler for itself, on cache lines of its own.
+#[repr(align(128))]
+struct Counts {
+    reductions: AtomicU64,
+    switches: AtomicU64,
+    spawned: AtomicU64,
+}
+
+/// By scheduler; the last is that of all other threads, which add to it atomically.
+static COUNTS: [Counts; MAX_SCHEDULERS + 1] = [const {
+    Counts {
+        reductions: AtomicU64::new(0),
+        switches: AtomicU64::new(0),
+        spawned: AtomicU64::new(0),
+    }
+}; MAX_SCHEDULERS + 1];
+
+#[inline]
+fn add(of: impl Fn(&Counts) -> &AtomicU64, n: u64) {
+    match current() {
+        0 => {
+            of(&COUNTS[MAX_SCHEDULERS]).fetch_add(n, Ordering::Relaxed);
+        }
+        me => {
+            let c = of(&COUNTS[me - 1]);
+            c.store(c.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        }
+    }
+}
+
+#[inline]
+fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+    let all = COUNTS[..count()].iter().chain(&COUNTS[MAX_SCHEDULERS..]);
+    all.map(|c| of(c).load(Ordering::Relaxed)).sum()
+}
+
+/// Counts a process that begins to run.
+#[inline]
+pub(crate) fn count_switch() {
+    add(|c| &c.switches, 1);
+}
+
+/// Counts a process that is made.
+#[inline]
+pub(crate) fn count_spawn() {
+    add(|c| &c.spawned, 1);
+}
+
+/// Processes made so far.
+#[inline]
+pub fn spawned() -> u64 {
+    sum(|c| &c.spawned)
+}
+
+/// Context switches so far.
+#[inline]
+pub fn context_switches() -> u64 {
+    sum(|c| &c.switches)
+}
+
+thread_local! {
+    /// This thread's scheduler plus one; 0 on other threads.
+    static ME: Cell<usize> = const { Cell::new(0) };
+    /// See [`running_priority`].
+    static RUNS: Cell<Priority> = const { Cell::new(Priority::Low) };
+    /// This thread is of a dirty pool: whether of that for input and output.
+    pub(crate) static POOL: Cell<Option<bool>> = const { Cell::new(None) };
+    /// The process that this thread runs has made others since its time slice began.
+    static MADE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Words of a heap that is large in the sense of [`enqueue_used`].
+const LARGE_HEAP_WORDS: usize = 4096;
+
+/// Counts reductions used in a time slice.
+#[inline]
+pub(crate) fn count_reductions(n: u64) {
+    add(|c| &c.reductions, n);
+}
+
+/// Reductions so far in the whole runtime.
+#[inline]
+pub fn reductions() -> u64 {
+    sum(|c| &c.reductions)
+}
+
+/// Schedulers that exist.
+#[inline]
+pub fn count() -> usize {
+    QUEUES.count()
+}
+
+/// Schedulers that run processes.
+#[inline]
+pub fn online() -> usize {
+    QUEUES.online()
+}
+
+/// This thread is that scheduler (from 1) from now on.
+pub(crate) fn become_scheduler(number: usize) {
+    ME.with(|m| m.set(number));
+}
+
+/// Number of the scheduler that this thread is, from 1; 0 for other threads.
+#[inline]
+pub fn current() -> usize {
+    ME.with(|m| m.get())
+}
+
+/// Whether this thread is of the dirty pool for input and output, or of the other one; None: of neither.
+#[inline]
+pub fn dirty_kind() -> Option<bool> {
+    POOL.get()
+}
+
+/// Processes in each run queue.
+#[inline]
+pub fn queue_lengths() -> Vec<usize> {
+    QUEUES.lengths()
+}
+
+/// Processes waiting for a thread of the dirty pools: (processor, input and output).
+#[inline]
+pub fn dirty_lengths() -> (usize, usize) {
+    (DIRTY_CPU.pool.len(), DIRTY_IO.pool.len())
+}
+
+/// Of each scheduler: whether it runs a process.
+#[inline]
+pub fn working() -> Vec<bool> {
+    (0..count()).map(|i| !QUEUES.is_idle(i)).collect()
+}
+
+/// Of each scheduler: nanoseconds for which it had nothing to do.
+#[inline]
+pub fn idle_nanoseconds() -> Vec<u64> {
+    let rests = &QUEUES.hooks.rests[..count()];
+    rests.iter().map(|r| r.nanoseconds()).collect()
+}
+
+/// Of the dirty pools (processor, input and output): threads that are at work, and nanoseconds of work of all threads.
+#[inline]
+pub fn dirty_work() -> [(usize, u64); 2] {
+    let now = crate::clock::elapsed().max(0) as u64;
+    [&*DIRTY_CPU, &*DIRTY_IO].map(|p| {
+        let busy = p.busy.load(Ordering::Relaxed);
+        // What is under way counts as far as it has come.
+        let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));
+        (busy, p.worked.load(Ordering::Relaxed) + under_way)
+    })
+}
+
+/// Cells of processes that run on one scheduler only, with its number.
+static BOUND: Mutex<Option<HashMap<u32, usize>>> = Mutex::new(None);
+static ANY_BOUND: AtomicUsize = AtomicUsize::new(0);
+
+/// Has a process that the caller owns run on that scheduler only from its next time slice on (0: on any); what was set
+/// before.
+pub(crate) fn bind(p: *mut Process, scheduler: usize) -> usize {
+    if scheduler == 0 && ANY_BOUND.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    let cell = table().index(p);
+    let mut b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    let all = b.get_or_insert_default();
+    let before = match scheduler {
+        0 => all.remove(&cell),
+        n => all.insert(cell, n),
+    };
+    ANY_BOUND.store(all.len(), Ordering::Relaxed);
+    before.unwrap_or(0)
+}
+
+/// As [`bind`], and until the process ends: its cell may be another's then.
+///
+/// # Safety
+/// The caller owns the process.
+pub unsafe fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
+    let before = bind(p, scheduler);
+    if before == 0 && scheduler != 0 {
+        let at = p as usize;
+        let undo = Box::new(move || {
+            bind(at as *mut Process, 0);
+        });
+        // SAFETY: the caller owns the process.
+        unsafe { (*p).ext_mut().on_exit.push(undo) };
+    }
+    before
+}
+
+/// The scheduler that a process is bound to; 0 if to none.
+#[inline]
+fn bound(cell: u32) -> usize {
+    if ANY_BOUND.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    bound_among(cell)
+}
+
+#[cold]
+fn bound_among(cell: u32) -> usize {
+    let b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    b.as_ref()
+        .and_then(|all| all.get(&cell).copied())
+        .unwrap_or(0)
+}
+
+/// A process that waits in a run queue for its turn comes there at a higher priority, once, to do what signals ask of it.
+#[inline]
+pub fn raise(p: *mut Process, prio: Priority) {
+    let cell = table().index(p);
+    QUEUES.raise(cell, prio, || {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        unsafe { (*table().cell(cell)).state.raise() }
+    });
+}
+
+/// Puts a process that was raised, whose `QUEUED` bit the caller has set, back into this scheduler's run queue.
+#[inline]
+pub(crate) fn enqueue_back(p: *mut Process, prio: Priority) {
+    QUEUES.put_back(table().index(p), prio, current());
+}
+
+/// The priority of the process that this thread runs; the lowest where it runs none.
+#[inline]
+pub fn running_priority() -> Priority {
+    RUNS.with(|r| r.get())
+}
+
+/// This thread runs a process of that priority.
+#[inline]
+pub(crate) fn set_running_priority(p: Priority) {
+    RUNS.with(|r| r.set(p));
+    MADE.with(|m| m.set(false));
+}
+
+/// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
+#[inline]
+pub(crate) fn enqueue(p: *mut Process, prio: Priority) {
+    put(p, prio, Comes::Woken);
+}
+
+/// As [`enqueue`], for a process that has just been made.
+#[inline]
+pub(crate) fn enqueue_new(p: *mut Process, prio: Priority) {
+    MADE.with(|m| m.set(true));
+    put(p, prio, Comes::New);
+}
+
+/// As [`enqueue`], for a process that has used up its time slice. One that has made others goes behind these, so that they
+/// don't become more and more while it has the turns of those that only compute.
+#[inline]
+pub(crate) fn enqueue_last(p: *mut Process, prio: Priority) {
+    let comes = match MADE.with(|m| m.take()) {
+        true => Comes::New,
+        false => Comes::Spent,
+    };
+    put(p, prio, comes);
+}
+
+/// As [`enqueue_last`], for a process that has used up its time slice, which this scheduler has run. One that has a large heap
+/// has several slices in a turn: between two of them hundreds of others, such as the requests that a server works on, would
+/// displace the heap from the processor's caches, and all of them would have their heaps at the same time. Those that are woken
+/// meanwhile don't wait for it, and in the long run it gets no more than others do: see [`queues`].
+pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
+    let (me, cell) = (current(), table().index(p));
+    let made = MADE.with(|m| m.get());
+    let large = heap_words > LARGE_HEAP_WORDS && prio == Priority::Normal;
+    if !large || made || !QUEUES.took_used(me) || QUEUES.hooks.bound(cell) != 0 {
+        return enqueue_last(p, prio);
+    }
+    // SAFETY: cells are never unmapped; the state word is an atomic. Until it is queued the process is this thread's.
+    let (own, more) = unsafe {
+        let own = (*p).state.load().has_own_thread();
+        (own, (*p).count_turn(queues::TURN_SLICES))
+    };
+    match more && !own {
+        true => QUEUES.go_on(cell, me),
+        false => put(p, prio, Comes::Owing),
+    }
+}
+
+#[inline]
+fn put(p: *mut Process, prio: Priority, comes: Comes) {
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    if unsafe { (*p).state.load() }.has_own_thread() {
+        return own::ring(table().index(p));
+    }
+    QUEUES.put(table().index(p), prio, comes, current());
+}
+
+/// Times that schedulers have compared their queues.
+#[inline]
+pub fn balances() -> u64 {
+    QUEUES.balances() as u64
+}
+
+pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Has schedulers and dirty threads run no process any more, and waits for that, but not longer than `limit`: the
+/// emulator is about to end. The calling thread may be one of them.
+#[inline]
+pub fn stop(limit: std::time::Duration) {
+    STOPPED.store(true, Ordering::SeqCst);
+    let started = std::time::Instant::now();
+    let me = current();
+    let works = |i: usize| i + 1 != me && !QUEUES.is_idle(i);
+    while (0..count()).any(works) && started.elapsed() < limit {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Where threads end up that are to run nothing any more.
+#[inline]
+pub(crate) fn rest_if_stopped() {
+    if STOPPED.load(Ordering::SeqCst) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Queues a process, whose `QUEUED` bit is set, for a thread that may block (or compute long).
+#[inline]
+pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
+    let dirty = if io { &DIRTY_IO } else { &DIRTY_CPU };
+    dirty.pool.put(table().index(p), prio);
+}
+
+/// Bytes of the native stack of each thread.
+#[inline]
+pub(crate) fn stack_size() -> usize {
+    1 << 20
+}
+
+/// Dirty threads: (processor, input and output).
+#[inline]
+pub fn dirty_counts() -> (usize, usize) {
+    (DIRTY_CPU.pool.threads(), DIRTY_IO.pool.threads())
+}
+
+/// Threads of the dirty processor pool that take processes.
+#[inline]
+pub fn dirty_cpu_online() -> usize {
+    DIRTY_CPU.pool.online()
+}
+
+/// Has so many threads of the dirty processor pool take processes; how many did before.
+#[inline]
+pub fn set_dirty_cpu_online(n: usize) -> usize {
+    let before = dirty_cpu_online();
+    DIRTY_CPU.pool.set_online(n);
+    before
+}
+
+/// Makes `n` schedulers run processes, starting threads if there are too few; the others go to sleep when they are done
+/// with the process they run, and what is in their queues is taken by the rest. The number that was online before.
+pub(crate) fn set_online(n: usize) -> usize {
+    purlin_native::bif::count_schedulers(n);
+    QUEUES.set_online(n, |i| {
+        std::thread::Builder::new()
+            .name(format!("sched{}", i + 1))
+            .stack_size(stack_size())
+            .spawn(move || {
+                if let Some(t) = THREADS.get() {
+                    (t.scheduler)(i);
+                }
+            })
+            .is_ok()
+    })
+}

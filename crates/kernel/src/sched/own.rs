@@ -1,0 +1,86 @@
+//! Processes with a thread of their own: `spawn_opt(Fun, [{thread, own}])`, for work that is one to one with threads by
+//! nature. Such a process never enters a run queue: whoever wakes it rings its thread. Natives of the dirty pools are
+//! still called there, and exits, links, messages and the rest are those of any process.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, RwLock};
+
+/// The thread of a process, as others see it.
+#[derive(Default)]
+pub(crate) struct Thread {
+    ready: Mutex<bool>,
+    bell: Condvar,
+    /// The process has ended.
+    over: AtomicBool,
+}
+
+impl Thread {
+    /// Waits until the process is to run. False: it has ended.
+    pub(crate) fn wait(&self) -> bool {
+        if self.over.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut ready = self.ready.lock().unwrap_or_else(|e| e.into_inner());
+        while !*ready {
+            ready = self.bell.wait(ready).unwrap_or_else(|e| e.into_inner());
+        }
+        *ready = false;
+        drop(ready);
+        super::rest_if_stopped();
+        !self.over.load(Ordering::Acquire)
+    }
+    fn ring(&self) {
+        *self.ready.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.bell.notify_one();
+    }
+}
+
+/// By the index of the process's cell.
+static THREADS: RwLock<Option<HashMap<u32, Arc<Thread>>>> = RwLock::new(None);
+
+fn thread(cell: u32) -> Option<Arc<Thread>> {
+    let all = THREADS.read().unwrap_or_else(|e| e.into_inner());
+    all.as_ref()?.get(&cell).cloned()
+}
+
+/// Threads that belong to a process.
+pub fn count() -> usize {
+    let all = THREADS.read().unwrap_or_else(|e| e.into_inner());
+    all.as_ref().map_or(0, |m| m.len())
+}
+
+/// Makes the thread of a process that is not published yet. False: the system has none left.
+pub fn start(cell: u32) -> bool {
+    let Some(threads) = super::THREADS.get() else {
+        return false;
+    };
+    let t = Arc::new(Thread::default());
+    let mine = t.clone();
+    let made = std::thread::Builder::new()
+        .name(format!("own{cell}"))
+        .stack_size(super::stack_size())
+        .spawn(move || (threads.own)(cell, &mine));
+    if made.is_err() {
+        return false;
+    }
+    let mut all = THREADS.write().unwrap_or_else(|e| e.into_inner());
+    all.get_or_insert_default().insert(cell, t);
+    true
+}
+
+/// The process in that cell, whose `QUEUED` bit the caller has set, is to run.
+pub(crate) fn ring(cell: u32) {
+    if let Some(t) = thread(cell) {
+        t.ring();
+    }
+}
+
+/// The process in that cell has ended; called before the cell is free.
+pub fn ended(cell: u32) {
+    let mut all = THREADS.write().unwrap_or_else(|e| e.into_inner());
+    if let Some(t) = all.as_mut().and_then(|m| m.remove(&cell)) {
+        t.over.store(true, Ordering::Release);
+        t.ring();
+    }
+}

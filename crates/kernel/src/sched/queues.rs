@@ -1,0 +1,864 @@
+//! The run queues: who puts a process where, who takes it, and how schedulers sleep and are woken. Processes are numbers
+//! here (the indices of their cells).
+//!
+//! # Who goes first
+//! Among processes of normal priority those that were woken or just made go before those that have used up a time slice,
+//! in the order in which they came; but after [`WOKEN_IN_A_ROW`] of them one of the others has its turn. So a process
+//! that answers a message or a timer need not wait until each of a thousand busy ones has had its slice, a child runs
+//! before those that its parent sends to after having made it, and none of the busy ones starves.
+//!
+//! A process with a large heap has several slices in a turn, so that its heap is still in the processor's caches. After such
+//! a turn it owes the others: those that have one slice in a turn have as many turns before its next one. Among
+//! processes of its kind it waits for one turn of each.
+//!
+//! # The next one
+//! What a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
+//! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
+//! queue for everybody. Only its scheduler fills it; it and others empty it.
+//!
+//! # Invariants
+//! * What was put is in one queue, or in the hands of one scheduler that is about to queue or to run it.
+//! * A scheduler sleeps only after it has published that it is idle and then found every queue empty (but for those with one
+//!   process, whose scheduler is awake); whoever queues a process looks at the idle schedulers after that. Two fences order
+//!   this. So no process waits while all schedulers sleep.
+//! * A scheduler that was woken, or found something while others thought it idle, wakes the next one if there is more to
+//!   do: what was meant to wake several may have woken it several times.
+//! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
+//!   [`RunQueues::raise`] is given.
+
+use crate::process::state::Priority;
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence,
+};
+use std::collections::VecDeque;
+
+/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken or made,
+/// and those that have had several slices in a turn.
+const LEVELS: usize = 6;
+const WOKEN: usize = 4;
+const OWING: usize = 5;
+/// The levels of normal priority.
+const EQUAL: [usize; 3] = [Priority::Normal as usize, WOKEN, OWING];
+/// The order in which a scheduler without work takes from another's levels.
+const STEAL_ORDER: [usize; LEVELS] = [
+    Priority::Max as usize,
+    Priority::High as usize,
+    WOKEN,
+    Priority::Normal as usize,
+    OWING,
+    Priority::Low as usize,
+];
+
+/// Those of them at the front that go before all of normal priority.
+const URGENT_LEVELS: usize = 2;
+
+/// Woken processes that go before one that has used up its slice.
+const WOKEN_IN_A_ROW: u32 = 16;
+/// Turns that each process of normal priority has while one of low priority has one, however many there are of both:
+/// with each turn of a normal one every low one that waits gains a credit, and a turn of a low one costs so many for every
+/// normal one.
+const NORMAL_PER_LOW: usize = 8;
+/// Slices of a long turn.
+pub(crate) const TURN_SLICES: u16 = 16;
+/// What one slice is in [`Queues::owed`], which shares are counted in.
+const OWED_SLICE: isize = 256;
+
+/// Processes that a scheduler takes from its queue between two looks at the others'.
+const PICKS_PER_BALANCE: usize = 128;
+
+/// Why a process is queued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Comes {
+    /// Something that it waited for has come.
+    Woken,
+    /// It has just been made.
+    New,
+    /// It has used up its time slice, or goes on elsewhere.
+    Spent,
+    /// It has used up the slices of a long turn.
+    Owing,
+}
+
+/// Processes that wait, by priority.
+#[derive(Default)]
+pub(super) struct Queues {
+    levels: [VecDeque<u32>; LEVELS],
+    woken_in_a_row: u32,
+    /// What processes of low priority have waited: see [`NORMAL_PER_LOW`].
+    low_credit: usize,
+    /// What was taken last, of normal priority, had used up a time slice before.
+    used: bool,
+    /// The long turn of the first of those that owe isn't over.
+    turn_goes_on: bool,
+    /// What is owed to those that have had one slice in their last turn; below zero where they have had more than that.
+    owed: isize,
+    /// What was taken last from either of the two was one of these.
+    spent: bool,
+    pub(super) len: usize,
+}
+
+impl Queues {
+    #[inline]
+    pub(super) fn push(&mut self, cell: u32, p: Priority, comes: Comes) {
+        let l = match (p, comes) {
+            (Priority::Normal, Comes::Woken | Comes::New) => WOKEN,
+            (Priority::Normal, Comes::Owing) => OWING,
+            _ => p as usize,
+        };
+        self.levels[l].push_back(cell);
+        self.len += 1;
+    }
+    /// Moves a process up, if it is here at a lower priority.
+    fn raise(&mut self, cell: u32, to: Priority) -> bool {
+        let above_normal = to > Priority::Normal;
+        let lower = (0..to as usize).chain([WOKEN, OWING].into_iter().filter(|_| above_normal));
+        for l in lower {
+            if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
+                self.levels[l].remove(i);
+                self.levels[to as usize].push_back(cell);
+                return true;
+            }
+        }
+        false
+    }
+    /// Processes of high priority and above.
+    #[inline]
+    fn urgent(&self) -> usize {
+        self.levels[Priority::High as usize].len() + self.levels[Priority::Max as usize].len()
+    }
+    fn pop_normal(&mut self) -> Option<u32> {
+        let spent = self.levels[Priority::Normal as usize].len();
+        let owing = self.levels[OWING].len();
+        if (self.woken_in_a_row < WOKEN_IN_A_ROW || spent + owing == 0)
+            && let Some(c) = self.levels[WOKEN].pop_front()
+        {
+            self.woken_in_a_row += 1;
+            self.used = false;
+            return Some(c);
+        }
+        self.woken_in_a_row = 0;
+        self.used = true;
+        let goes_on = std::mem::take(&mut self.turn_goes_on) && owing != 0;
+        if !goes_on {
+            self.spent = owing == 0 || spent != 0 && self.owed >= OWED_SLICE;
+        }
+        if owing == 0 {
+            self.owed = 0;
+        } else if self.spent {
+            self.owed -= OWED_SLICE;
+        } else if !goes_on {
+            // While each of these has such a turn, each of the others has as many slices.
+            let each = TURN_SLICES as isize * OWED_SLICE;
+            self.owed += each * spent as isize / owing as isize;
+        }
+        self.levels[match self.spent && !goes_on {
+            true => Priority::Normal as usize,
+            false => OWING,
+        }]
+        .pop_front()
+    }
+    #[inline]
+    fn pop_level(&mut self, p: Priority) -> Option<u32> {
+        match p {
+            Priority::Normal => self.pop_normal(),
+            _ => self.levels[p as usize].pop_front(),
+        }
+    }
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
+        let l = |p: Priority| p as usize;
+        let low_wait = self.levels[l(Priority::Low)].len();
+        let normal = [l(Priority::Normal), WOKEN, OWING];
+        let normal = normal.iter().map(|&l| self.levels[l].len()).sum::<usize>();
+        let price = NORMAL_PER_LOW * normal.max(1);
+        let low_first = low_wait != 0 && self.low_credit >= price;
+        let order = if low_first {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Low,
+                Priority::Normal,
+            ]
+        } else {
+            [
+                Priority::Max,
+                Priority::High,
+                Priority::Normal,
+                Priority::Low,
+            ]
+        };
+        for p in order {
+            if let Some(c) = self.pop_level(p) {
+                match p {
+                    Priority::Low => {
+                        self.low_credit = match normal {
+                            0 => 0,
+                            _ => self.low_credit.saturating_sub(price),
+                        };
+                    }
+                    Priority::Normal if low_wait != 0 => self.low_credit += low_wait,
+                    Priority::Normal => self.low_credit = 0,
+                    _ => {}
+                }
+                self.len -= 1;
+                return Some(c);
+            }
+        }
+        None
+    }
+}
+
+/// One scheduler, as others see it. On cache lines of its own.
+#[repr(align(128))]
+struct Scheduler {
+    queue: Spin<Queues>,
+    /// Length of the queue, for those who look for work.
+    len: AtomicUsize,
+    /// Processes in it that are of high priority or above.
+    urgent: AtomicUsize,
+    /// What it took from its queue last was one of these.
+    hogged: AtomicBool,
+    /// What it took last came from among those that had used up a time slice.
+    used: AtomicBool,
+    /// The process that goes next, of normal priority, plus one; 0: none.
+    slot: AtomicU32,
+    parked: Mutex<bool>,
+    unpark: Condvar,
+    idle: AtomicBool,
+    /// Looks for a process, by this scheduler only.
+    picks: AtomicUsize,
+}
+
+impl Scheduler {
+    fn new() -> Scheduler {
+        Scheduler {
+            queue: Spin::new(Queues::default()),
+            len: AtomicUsize::new(0),
+            urgent: AtomicUsize::new(0),
+            hogged: AtomicBool::new(false),
+            used: AtomicBool::new(false),
+            slot: AtomicU32::new(0),
+            parked: Mutex::new(false),
+            unpark: Condvar::new(),
+            idle: AtomicBool::new(false),
+            picks: AtomicUsize::new(0),
+        }
+    }
+    #[inline]
+    fn wake(&self) {
+        let mut p = self.parked.lock().unwrap_or_else(|e| e.into_inner());
+        // Whoever has taken the mark away has rung; until the scheduler comes to run that is as good, and costs no call of the
+        // system for each process that is queued meanwhile.
+        if std::mem::take(&mut *p) {
+            self.unpark.notify_one();
+        }
+    }
+    #[inline]
+    fn lock(&self) -> SpinGuard<'_, Queues> {
+        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    #[inline]
+    fn queued(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        self.queued() + usize::from(self.slot.load(Ordering::Relaxed) != 0)
+    }
+    /// This scheduler: has a process go next, if nothing waits.
+    #[inline]
+    fn fill_slot(&self, cell: u32) -> bool {
+        let free = self.len() == 0;
+        if free {
+            self.slot.store(cell + 1, Ordering::Release);
+        }
+        free
+    }
+    /// Whoever: takes that process, if it is what was to go next.
+    #[inline]
+    fn take_from_slot(&self, cell: u32) -> bool {
+        self.slot.load(Ordering::Relaxed) == cell + 1
+            && self
+                .slot
+                .compare_exchange(cell + 1, 0, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+    /// Whoever: takes what was to go next.
+    #[inline]
+    fn empty_slot(&self) -> Option<u32> {
+        if self.slot.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.slot.swap(0, Ordering::Acquire).checked_sub(1)
+    }
+    /// To be called before the lock is given back.
+    #[inline]
+    fn set_len(&self, q: &Queues) {
+        self.len.store(q.len, Ordering::Relaxed);
+        self.urgent.store(q.urgent(), Ordering::Relaxed);
+    }
+    fn take(&self) -> Option<u32> {
+        let next = self.empty_slot();
+        if self.queued() == 0 {
+            self.used.store(false, Ordering::Relaxed);
+            return next;
+        }
+        let mut q = self.lock();
+        if let Some(c) = next {
+            // It came first; but there may be some of higher priority now.
+            q.levels[WOKEN].push_front(c);
+            q.len += 1;
+        }
+        self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
+        let c = q.pop();
+        self.used.store(q.used, Ordering::Relaxed);
+        self.set_len(&q);
+        c
+    }
+    /// Puts processes where they were taken from another.
+    #[inline]
+    fn add(&self, got: impl Iterator<Item = (u32, usize)>) {
+        let mut q = self.lock();
+        for (c, l) in got {
+            q.levels[l].push_back(c);
+            q.len += 1;
+        }
+        self.set_len(&q);
+    }
+}
+
+/// How many processes of each level a scheduler that has `mine` takes from one that has `theirs` waiting; `hogged`: what is of
+/// high priority or above runs there for long.
+fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [usize; LEVELS] {
+    let urgent = [Priority::High as usize, Priority::Max as usize];
+    let calm = urgent.iter().all(|&l| mine[l] == 0);
+    // All of normal priority count together: what has just had several slices is one of them.
+    let all = |of: &[usize; LEVELS]| EQUAL.iter().map(|&l| of[l]).sum::<usize>();
+    let mut due = (all(theirs) + 2).saturating_sub(all(mine)) / 2;
+    std::array::from_fn(|l| {
+        let (mine, theirs) = (mine[l], theirs[l]);
+        if urgent.contains(&l) {
+            return (theirs.saturating_sub(mine) + usize::from(calm)) / 2;
+        }
+        if !calm || theirs == 0 {
+            return 0;
+        }
+        // They wait there for as long as what is of high priority runs.
+        if hogged {
+            return theirs.div_ceil(2);
+        }
+        // One more runs there, and none here; if it is one by which they have more, it is the other's turn to have that.
+        let want = (theirs + 2).saturating_sub(mine) / 2;
+        if !EQUAL.contains(&l) {
+            return want;
+        }
+        let want = want.min(due);
+        due -= want;
+        want
+    })
+}
+
+/// What the queues ask of the runtime.
+pub(crate) trait Hooks {
+    /// The number, from 1, of the only scheduler that a process may run on; 0: any.
+    fn bound(&self, cell: u32) -> usize;
+    /// Scheduler `i` has nothing to do from now on (or again has); `idle` schedulers have not.
+    fn rests(&self, i: usize, idle: usize);
+    /// This thread is about to sleep, or has slept.
+    fn sleeps(&self, on: bool);
+    fn works(&self, i: usize, idle: usize);
+}
+
+/// See the module head.
+pub(crate) struct RunQueues<H> {
+    schedulers: Vec<Scheduler>,
+    /// Schedulers that exist, and that may run processes.
+    online: AtomicUsize,
+    started: AtomicUsize,
+    idle: AtomicUsize,
+    next: AtomicUsize,
+    /// Times that schedulers have compared their queues.
+    balances: AtomicUsize,
+    pub hooks: H,
+}
+
+/// What a scheduler sees of another from which it might take its only process: how often that has taken one itself.
+pub(crate) type Glance = Option<usize>;
+
+/// How a scheduler's rest ended.
+pub(crate) enum Rest {
+    /// It found a process before it slept.
+    Found(u32),
+    /// It didn't sleep, since somebody has a single process that was not there before, or is another one now.
+    Again,
+    /// It slept.
+    Woken,
+}
+
+impl<H: Hooks> RunQueues<H> {
+    /// Queues of at most `n` schedulers, of which none is there and one is online.
+    pub fn new(n: usize, hooks: H) -> RunQueues<H> {
+        RunQueues {
+            schedulers: (0..n).map(|_| Scheduler::new()).collect(),
+            online: AtomicUsize::new(1),
+            started: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+            next: AtomicUsize::new(0),
+            balances: AtomicUsize::new(0),
+            hooks,
+        }
+    }
+    /// Schedulers that exist.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.started.load(Ordering::Relaxed)
+    }
+    /// Schedulers that run processes.
+    #[inline]
+    pub(crate) fn online(&self) -> usize {
+        self.online.load(Ordering::Relaxed)
+    }
+    /// Times that schedulers have compared their queues.
+    #[inline]
+    pub(crate) fn balances(&self) -> usize {
+        self.balances.load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn started(&self) -> &[Scheduler] {
+        &self.schedulers[..self.count()]
+    }
+    /// Processes in each queue.
+    #[inline]
+    pub fn lengths(&self) -> Vec<usize> {
+        self.started().iter().map(|w| w.len()).collect()
+    }
+    /// Whether scheduler `i` has nothing to do.
+    #[inline]
+    pub(crate) fn is_idle(&self, i: usize) -> bool {
+        self.schedulers[i].idle.load(Ordering::SeqCst)
+    }
+    /// Scheduler `i` runs nothing any more.
+    #[inline]
+    pub(crate) fn retire(&self, i: usize) {
+        self.schedulers[i].idle.store(true, Ordering::SeqCst);
+    }
+
+    /// A process that waits in a queue comes there at a higher priority, once. `mark` is called then, while nobody can take
+    /// it from there.
+    pub fn raise(&self, cell: u32, prio: Priority, mark: impl FnOnce()) {
+        for w in self.started() {
+            if w.len() == 0 {
+                continue;
+            }
+            let mut q = w.lock();
+            let next = prio > Priority::Normal && w.take_from_slot(cell);
+            if next {
+                q.push(cell, prio, Comes::Woken);
+            }
+            if next || q.raise(cell, prio) {
+                w.set_len(&q);
+                mark();
+                return;
+            }
+        }
+    }
+
+    /// Whether scheduler `me`, from 1, has taken the process that it runs from among those of normal priority that had used up
+    /// a time slice.
+    #[inline]
+    pub(crate) fn took_used(&self, me: usize) -> bool {
+        me != 0 && self.schedulers[me - 1].used.load(Ordering::Relaxed)
+    }
+
+    /// Queues a process of normal priority that scheduler `me`, from 1, runs and whose long turn is not over: it goes on before
+    /// all but those that were woken. Taken elsewhere meanwhile, it has its next turn there.
+    #[inline]
+    pub(crate) fn go_on(&self, cell: u32, me: usize) {
+        if me == 0 || me > self.online() {
+            return self.put(cell, Priority::Normal, Comes::Spent, me);
+        }
+        self.put_first(cell, OWING, me);
+    }
+
+    /// Queues a process that scheduler `me`, from 1, has taken from its queue before its turn: it goes before all others of
+    /// its priority.
+    #[inline]
+    pub(crate) fn put_back(&self, cell: u32, prio: Priority, me: usize) {
+        if me == 0 || me > self.online() {
+            return self.put(cell, prio, Comes::Spent, me);
+        }
+        self.put_first(cell, prio as usize, me);
+    }
+
+    fn put_first(&self, cell: u32, level: usize, me: usize) {
+        let w = &self.schedulers[me - 1];
+        let len = {
+            let mut q = w.lock();
+            q.levels[level].push_front(cell);
+            q.turn_goes_on |= level == OWING;
+            q.len += 1;
+            w.set_len(&q);
+            w.len()
+        };
+        // As in `put`.
+        fence(Ordering::SeqCst);
+        if len > 1 && self.idle.load(Ordering::Relaxed) != 0 {
+            self.wake_one();
+        }
+    }
+
+    /// Queues a process. `me`: number of the scheduler that this thread is, from 1; 0: none.
+    pub fn put(&self, cell: u32, prio: Priority, comes: Comes, me: usize) {
+        let online = self.online();
+        let bound = self.hooks.bound(cell);
+        let at = if bound != 0 {
+            (bound - 1) % online
+        } else if me != 0 && me <= online {
+            me - 1
+        } else {
+            // From a thread that runs no processes: spread.
+            self.next.fetch_add(1, Ordering::Relaxed) % online
+        };
+        let w = &self.schedulers[at];
+        let mine = at + 1 == me;
+        let slot = mine && bound == 0 && comes == Comes::Woken && prio == Priority::Normal;
+        if slot && w.fill_slot(cell) {
+            return;
+        }
+        let len = {
+            let mut q = w.lock();
+            q.push(cell, prio, comes);
+            w.set_len(&q);
+            w.len()
+        };
+        if mine && len == 1 {
+            // This scheduler takes it when it is done with the process that runs.
+            return;
+        }
+        // Against that in `rest`.
+        fence(Ordering::SeqCst);
+        if self.idle.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        if !mine {
+            if w.idle.load(Ordering::Relaxed) {
+                w.wake();
+            } else {
+                self.wake_one();
+            }
+        } else {
+            // This scheduler takes one; others may take the rest.
+            self.wake_one();
+        }
+    }
+
+    #[inline]
+    fn wake_one(&self) {
+        for w in &self.schedulers[..self.online()] {
+            if w.idle.load(Ordering::Relaxed) {
+                w.wake();
+                return;
+            }
+        }
+    }
+
+    /// Scheduler `i` has come out of its rest with something to do: if there is more than one scheduler can do, another is to
+    /// come. Wake-ups that were meant for several may all have gone to this one.
+    pub(crate) fn pass_on(&self, i: usize) {
+        // Against that in `put`: whoever has taken this one for idle after all has queued something by now.
+        fence(Ordering::SeqCst);
+        if self.idle.load(Ordering::Relaxed) != 0
+            && self
+                .started()
+                .iter()
+                .enumerate()
+                .any(|(k, w)| w.len() > usize::from(k != i))
+        {
+            self.wake_one();
+        }
+    }
+
+    /// Scheduler `i`, which has enough to do, takes processes over from one that has more of the same priority: schedulers
+    /// that never rest would otherwise go on with what they happened to get. Of three processes on two schedulers the third
+    /// goes to and fro, so that each has its share in the end. Where this one has nothing of high priority or
+    /// above, a single one that waits for another scheduler comes here too, and so does what waits behind such processes.
+    #[cold]
+    #[inline(never)]
+    fn balance(&self, i: usize) {
+        self.balances.fetch_add(1, Ordering::Relaxed);
+        let w = &self.schedulers[i];
+        let mine: [usize; LEVELS] = {
+            let q = w.lock();
+            std::array::from_fn(|l| q.levels[l].len())
+        };
+        let (high, max) = (Priority::High as usize, Priority::Max as usize);
+        let calm = mine[high] + mine[max] == 0;
+        let Some(other) = (0..self.online()).filter(|&k| k != i).max_by_key(|&k| {
+            let v = &self.schedulers[k];
+            (calm && v.urgent.load(Ordering::Relaxed) != 0, v.len())
+        }) else {
+            return;
+        };
+        let mut got: Vec<(u32, usize)> = Vec::new();
+        {
+            let v = &self.schedulers[other];
+            let mut q = v.lock();
+            let theirs = std::array::from_fn(|l| q.levels[l].len());
+            let hogged = v.hogged.load(Ordering::Relaxed);
+            for (l, want) in to_take(&mine, &theirs, hogged).into_iter().enumerate() {
+                for _ in 0..want {
+                    // From the end, which waits longest.
+                    match q.levels[l].pop_back() {
+                        Some(c) if self.hooks.bound(c) == 0 => {
+                            q.len -= 1;
+                            got.push((c, l));
+                        }
+                        Some(c) => {
+                            q.levels[l].push_back(c);
+                            break;
+                        }
+                        None => break,
+                    }
+                }
+            }
+            v.set_len(&q);
+        }
+        if !got.is_empty() {
+            w.add(got.into_iter().rev());
+        }
+    }
+
+    /// Scheduler `i` is offline: what is in its queue goes to those that are not, which may never come to look for it.
+    #[cold]
+    fn hand_over(&self, i: usize) {
+        let w = &self.schedulers[i];
+        if w.len() == 0 {
+            return;
+        }
+        let mut got: Vec<(u32, usize)> = Vec::new();
+        got.extend(w.empty_slot().map(|c| (c, WOKEN)));
+        {
+            let mut q = w.lock();
+            for l in 0..LEVELS {
+                got.extend(q.levels[l].drain(..).map(|c| (c, l)));
+            }
+            q.len = 0;
+            w.set_len(&q);
+        }
+        let online = self.online();
+        for (k, (c, l)) in got.into_iter().enumerate() {
+            let at = match self.hooks.bound(c) {
+                0 => k % online,
+                n => (n - 1) % online,
+            };
+            let to = &self.schedulers[at];
+            to.add(std::iter::once((c, l)));
+            // As in `put`.
+            fence(Ordering::SeqCst);
+            if to.idle.load(Ordering::Relaxed) {
+                to.wake();
+            }
+        }
+    }
+
+    /// What scheduler `i` sees of the first scheduler that has a single process.
+    #[inline]
+    pub(crate) fn glance(&self, i: usize) -> Glance {
+        let n = self.count();
+        (1..n)
+            .map(|k| &self.schedulers[(i + k) % n])
+            .find(|v| v.len() == 1)
+            .map(|v| v.picks.load(Ordering::Relaxed))
+    }
+
+    /// The next process for scheduler `i`: of its own queue, or of another's. `glance`: that of a moment ago.
+    pub fn next(&self, i: usize, glance: Glance) -> Option<u32> {
+        let w = &self.schedulers[i];
+        let online = i < self.online();
+        let picks = w.picks.load(Ordering::Relaxed);
+        w.picks.store(picks.wrapping_add(1), Ordering::Relaxed);
+        if picks.is_multiple_of(PICKS_PER_BALANCE) && online && w.len() != 0 {
+            self.balance(i);
+        }
+        if !online {
+            self.hand_over(i);
+            return None;
+        }
+        if let Some(c) = w.take() {
+            return Some(c);
+        }
+        self.steal(i, glance)
+    }
+
+    /// Takes half of another's processes, of each level; the first is the answer. Where there are some of high priority or
+    /// above it takes of these only: whatever else came along would wait behind them here.
+    fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
+        let n = self.count();
+        for k in 1..n {
+            let v = &self.schedulers[(i + k) % n];
+            match v.len() {
+                0 => continue,
+                // It is likely that the one that runs there is about to wait, for this one: as they would take turns on
+                // two processors, at a much higher price. Where it goes on running the other is taken a moment later.
+                1 if glance.is_none_or(|g| g != v.picks.load(Ordering::Relaxed)) => continue,
+                _ => {}
+            }
+            // Half of what is there, so that thieves don't come again at once.
+            let mut got: Vec<(u32, usize)> = Vec::new();
+            let v_online = (i + k) % n < self.online();
+            {
+                let mut q = v.lock();
+                let most = q.len.div_ceil(2);
+                for (k, l) in STEAL_ORDER.into_iter().enumerate() {
+                    if k == URGENT_LEVELS && !got.is_empty() {
+                        break;
+                    }
+                    let mut stay = Vec::new();
+                    let want = most.min(got.len() + q.levels[l].len().div_ceil(2));
+                    while got.len() < want {
+                        match q.levels[l].pop_front() {
+                            // Those of schedulers that are offline run where they can.
+                            Some(c) if v_online && self.hooks.bound(c) != 0 => stay.push(c),
+                            Some(c) => {
+                                q.len -= 1;
+                                got.push((c, l));
+                            }
+                            None => break,
+                        }
+                    }
+                    for c in stay.into_iter().rev() {
+                        q.levels[l].push_front(c);
+                    }
+                }
+                v.set_len(&q);
+            }
+            // What goes next there only where nothing else is.
+            if got.is_empty() {
+                got.extend(v.empty_slot().map(|c| (c, WOKEN)));
+            }
+            let mut it = got.into_iter();
+            let Some((first, _)) = it.next() else {
+                continue;
+            };
+            if it.len() > 0 {
+                self.schedulers[i].add(it);
+            }
+            return Some(first);
+        }
+        None
+    }
+
+    /// Scheduler `i` has found nothing: it sleeps until somebody wakes it, unless something has come meanwhile. `glanced`:
+    /// what it saw of the others before. `patient`: it does not sleep while somebody has a single process either.
+    pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest {
+        let w = &self.schedulers[i];
+        *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        w.idle.store(true, Ordering::Relaxed);
+        let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
+        self.hooks.rests(i, idle);
+        // Against that in `put`.
+        fence(Ordering::SeqCst);
+        let rest = if let Some(c) = self.next(i, glanced) {
+            Rest::Found(c)
+        } else if patient && i < self.online() && self.glance(i).is_some() {
+            Rest::Again
+        } else {
+            let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
+            self.hooks.sleeps(true);
+            while *p {
+                p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
+            }
+            self.hooks.sleeps(false);
+            Rest::Woken
+        };
+        w.idle.store(false, Ordering::Relaxed);
+        let idle = self.idle.fetch_sub(1, Ordering::Relaxed) - 1;
+        self.hooks.works(i, idle);
+        rest
+    }
+
+    /// Makes `n` schedulers run processes, and `start`s those that don't exist; where that fails there are fewer. The others
+    /// rest when they are done with the process they run, and what is in their queues is taken by the rest. The number
+    /// that was online before.
+    pub(crate) fn set_online(&self, n: usize, start: impl Fn(usize) -> bool) -> usize {
+        let n = n.clamp(1, self.schedulers.len());
+        let before = self.online.swap(n, Ordering::SeqCst);
+        while self.count() < n {
+            let i = self.started.fetch_add(1, Ordering::SeqCst);
+            if !start(i) {
+                self.started.fetch_sub(1, Ordering::SeqCst);
+                self.online.store(i.max(1), Ordering::SeqCst);
+                break;
+            }
+        }
+        // Those that came online, and those that have to find the work of the others.
+        for w in self.started() {
+            w.wake();
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_priorities_go_first() {
+        let mut q = Queues::default();
+        q.push(1, Priority::Low, Comes::Spent);
+        q.push(2, Priority::Normal, Comes::Spent);
+        q.push(3, Priority::High, Comes::Spent);
+        q.push(4, Priority::Max, Comes::Spent);
+        let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
+        assert_eq!(order, [4, 3, 2, 1]);
+        assert_eq!(q.len, 0);
+    }
+
+    #[test]
+    fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
+        for (normal, low) in [(1, 1), (500, 500), (1000, 4), (4, 1000), (3, 50)] {
+            let mut q = Queues::default();
+            for i in 0..normal + low {
+                let prio = if i < normal {
+                    Priority::Normal
+                } else {
+                    Priority::Low
+                };
+                q.push(i, prio, Comes::Spent);
+            }
+            let mut turns = [0u32; 2];
+            for _ in 0..200_000 {
+                let c = q.pop().expect("something is always queued");
+                let is_low = c >= normal;
+                turns[usize::from(is_low)] += 1;
+                let prio = [Priority::Normal, Priority::Low][usize::from(is_low)];
+                q.push(c, prio, Comes::Spent);
+            }
+            let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
+            let ratio = share(turns[1], low) / share(turns[0], normal);
+            assert!((0.1..0.15).contains(&ratio), "{normal} {low}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn who_has_more_of_normal_priority_takes_none_whatever_their_levels() {
+        let (normal, low) = (Priority::Normal as usize, Priority::Low as usize);
+        let taken = |mine: [(usize, usize); 2], theirs: [(usize, usize); 2]| {
+            let of = |queued: [(usize, usize); 2]| {
+                let mut n = [0; LEVELS];
+                queued.into_iter().for_each(|(l, k)| n[l] = k);
+                n
+            };
+            let n = to_take(&of(mine), &of(theirs), false);
+            EQUAL.iter().map(|&l| n[l]).sum::<usize>()
+        };
+        // Three that have had several slices, and one that runs soon on the other, besides many of low priority.
+        assert_eq!(taken([(OWING, 3), (low, 10)], [(normal, 1), (low, 10)]), 0);
+        // Of three, one runs on the other: the one that waits there comes here.
+        assert_eq!(taken([(normal, 1), (low, 0)], [(OWING, 1), (low, 0)]), 1);
+        assert_eq!(taken([(normal, 0), (low, 1)], [(OWING, 4), (low, 1)]), 3);
+    }
+}

@@ -1,0 +1,122 @@
+//! Of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
+//! take.
+
+use super::queues::{Comes, Hooks, RunQueues, TURN_SLICES};
+use crate::process::state::Priority;
+
+struct Here;
+
+impl Hooks for Here {
+    /// Processes from 100 on stay on the first scheduler.
+    fn bound(&self, cell: u32) -> usize {
+        usize::from(cell >= 100)
+    }
+    fn rests(&self, _: usize, _: usize) {}
+    fn sleeps(&self, _: bool) {}
+    fn works(&self, _: usize, _: usize) {}
+}
+
+fn queues(online: usize) -> RunQueues<Here> {
+    let q = RunQueues::new(2, Here);
+    q.set_online(2, |_| true);
+    q.set_online(online, |_| true);
+    q
+}
+
+/// What the first scheduler takes.
+fn taken(q: &RunQueues<Here>) -> Vec<u32> {
+    std::iter::from_fn(|| q.next(0, None)).collect()
+}
+
+#[test]
+fn what_goes_next_keeps_its_place() {
+    let q = queues(1);
+    for c in 1..4 {
+        q.put(c, Priority::Normal, Comes::Woken, 1);
+    }
+    assert_eq!(q.lengths(), [3, 0]);
+    assert_eq!(taken(&q), [1, 2, 3]);
+    // It came first of its priority, and goes behind others.
+    q.put(1, Priority::Normal, Comes::Woken, 1);
+    q.put(2, Priority::Normal, Comes::Woken, 0);
+    q.put(3, Priority::Normal, Comes::Woken, 1);
+    q.put(4, Priority::High, Comes::Woken, 0);
+    assert_eq!(taken(&q), [4, 1, 2, 3]);
+    q.put(1, Priority::Normal, Comes::Woken, 1);
+    q.raise(1, Priority::Max, || ());
+    q.put(4, Priority::High, Comes::Woken, 0);
+    assert_eq!(taken(&q), [1, 4]);
+    assert_eq!(q.lengths(), [0, 0]);
+}
+
+#[test]
+fn what_was_made_or_woken_goes_in_the_order_in_which_it_came() {
+    let q = queues(1);
+    q.put(1, Priority::Normal, Comes::Spent, 1);
+    q.put(2, Priority::Normal, Comes::New, 1);
+    q.put(3, Priority::Normal, Comes::Woken, 1);
+    q.put(4, Priority::Normal, Comes::New, 1);
+    assert_eq!(taken(&q), [2, 3, 4, 1]);
+}
+
+/// How many slices each of three has of a hundred thousand, of which 1 has long turns.
+#[test]
+fn who_has_long_turns_gets_no_more_than_others() {
+    let q = queues(1);
+    let mut had = [0u32; 3];
+    let mut turn = 0;
+    for c in 0..3 {
+        q.put(c, Priority::Normal, Comes::Spent, 1);
+    }
+    for _ in 0..100_000 {
+        let c = q.next(0, None).unwrap_or(9);
+        had[c as usize] += 1;
+        assert!(q.took_used(1));
+        if c != 1 {
+            q.put(c, Priority::Normal, Comes::Spent, 1);
+        } else if turn + 1 < TURN_SLICES {
+            turn += 1;
+            q.go_on(c, 1);
+        } else {
+            turn = 0;
+            q.put(c, Priority::Normal, Comes::Owing, 1);
+        }
+    }
+    assert!(had.iter().all(|n| n.abs_diff(33_333) < 100), "{had:?}");
+}
+
+/// Those that have long turns have them one after another, and what was woken goes between.
+#[test]
+fn long_turns_follow_each_other() {
+    let q = queues(1);
+    for c in 1..4 {
+        q.put(c, Priority::Normal, Comes::Owing, 1);
+    }
+    assert_eq!(q.next(0, None), Some(1));
+    q.go_on(1, 1);
+    q.put(7, Priority::Normal, Comes::Woken, 0);
+    assert_eq!(q.next(0, None), Some(7));
+    assert_eq!(q.next(0, None), Some(1));
+    q.put(1, Priority::Normal, Comes::Owing, 1);
+    assert_eq!(taken(&q), [2, 3, 1]);
+}
+
+#[test]
+fn what_goes_next_is_stolen_and_handed_over() {
+    let q = queues(2);
+    q.put(1, Priority::Normal, Comes::Woken, 1);
+    assert_eq!(q.next(1, None), None);
+    let glance = q.glance(1);
+    assert_eq!(q.next(1, glance), Some(1));
+    assert_eq!(q.lengths(), [0, 0]);
+    // What is bound to its scheduler stays there.
+    q.put(100, Priority::Normal, Comes::Woken, 1);
+    let glance = q.glance(1);
+    assert_eq!(q.next(1, glance), None);
+    assert_eq!(q.next(0, None), Some(100));
+    // What a scheduler leaves that goes offline the others find.
+    q.put(2, Priority::Normal, Comes::Woken, 2);
+    q.set_online(1, |_| true);
+    assert_eq!(q.next(1, None), None);
+    assert_eq!(q.next(0, None), Some(2));
+}

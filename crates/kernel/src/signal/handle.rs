@@ -1,0 +1,428 @@
+//! What a process does with the signals that have arrived. Runs on the thread that owns the process, between two of
+//! its instructions (or in a native that waits).
+
+use super::send::{link_exit, monitor_down};
+use crate::cx::Cx;
+use crate::events::{self, Tie};
+use crate::keys::RefKey;
+use crate::message::queue::Link;
+use crate::message::token::Token;
+use crate::message::{Kind, Sequel, Signal};
+use crate::outside::outside;
+use crate::post::push_or_free;
+use crate::process::ext::{self, AliasMode, Monitor, Peer, Target, Watcher};
+use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
+use purlin_term::etf::aliases;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, copy};
+
+/// The numbers of a reference of this node.
+#[inline]
+pub fn ref_key(t: Term) -> Option<RefKey> {
+    RefKey::of(t)
+}
+
+/// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
+#[inline]
+pub fn fetch(cx: &mut Cx) -> bool {
+    // Whoever has pushed something and not set the bit yet is about to.
+    cx.process().state.take_signals() && fetch_all(cx)
+}
+
+/// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
+pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
+    // SAFETY: the running process is owned by this thread.
+    let p = unsafe { &mut *cx.proc };
+    let mut chain = p.in_transit.take();
+    if chain.is_null() {
+        return false;
+    }
+    let before = p.queued_messages();
+    let mut came = 0;
+    let mut traced = p.has(crate::process::TRACED);
+    while !chain.is_null() {
+        let s = chain as *mut Signal;
+        // SAFETY: the chain is ours; each signal is passed on once.
+        unsafe {
+            chain = (*s).link.next;
+            came += 1;
+            if (*s).kind == Kind::Message
+                && (*s).sequel != Sequel::Token
+                && !(*s).sent_by
+                && !traced
+            {
+                (*cx.proc).mailbox_mut().append(s);
+                continue;
+            }
+            (*s).link.next = std::ptr::null_mut();
+            handle(cx, s);
+            traced = (*cx.proc).has(crate::process::TRACED);
+        }
+    }
+    // SAFETY: as above.
+    let p = unsafe { &mut *cx.proc };
+    p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
+    !p.has(EXIT_PENDING) && p.queued_messages() > before
+}
+
+unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    match (*s).kind {
+        Kind::Message => message(cx, s),
+        Kind::AliasMessage => alias_message(cx, s),
+        Kind::LinkExit | Kind::Exit => exit(cx, s),
+        // Behind the signal that ends it nobody finds the process any more.
+        Kind::Link | Kind::Monitor if p.has(EXIT_PENDING) => drain_dead(p.pid(), s as *mut Link),
+        Kind::Link => {
+            events::tie(p, Tie::GettingLinked, (*s).term);
+            link(p, (*s).term);
+            Signal::free(s);
+        }
+        Kind::Unlink => {
+            if let Some(&[from, id]) = (*s).term.as_tuple() {
+                unlinked(p, from, id);
+            }
+            Signal::free(s);
+        }
+        Kind::UnlinkAck => {
+            if let Some(&[from, id]) = (*s).term.as_tuple()
+                && let Some(e) = p.ext()
+            {
+                let n = id.as_small().unwrap_or(0) as u32;
+                if e.links
+                    .get_mut(&Peer::of(from))
+                    .is_some_and(|l| l.unlinking == n)
+                {
+                    e.links.remove(&Peer::of(from));
+                }
+            }
+            Signal::free(s);
+        }
+        Kind::Monitor => {
+            if let Some(&[r, by, name]) = (*s).term.as_tuple()
+                && let Some(k) = ref_key(r)
+            {
+                p.ext_mut().watchers.insert(k, Watcher::new(by, name));
+            }
+            Signal::free(s);
+        }
+        Kind::Demonitor => {
+            if let Some(&[r, _]) = (*s).term.as_tuple()
+                && let (Some(k), Some(e)) = (ref_key(r), p.ext())
+            {
+                e.watchers.remove(&k);
+            }
+            Signal::free(s);
+        }
+        Kind::Down => down(cx, s),
+        Kind::Run => {
+            let task = Signal::into_task(s);
+            // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
+            task(if p.has(EXIT_PENDING) { None } else { Some(cx) });
+        }
+    }
+}
+
+unsafe fn message(cx: &mut Cx, s: *mut Signal) {
+    let mut from = None;
+    if (*s).sequel == Sequel::Token
+        && let Some((_, msg)) = (*s).term.as_cons()
+    {
+        (*s).term = msg;
+    }
+    if (*s).sent_by {
+        (*s).sent_by = false;
+        if let Some((who, msg)) = (*s).term.as_cons() {
+            from = Some(who);
+            (*s).term = msg;
+        }
+    }
+    if (*cx.proc).has(crate::process::TRACED) {
+        events::sink().received(cx, from, (*s).term);
+    }
+    (*cx.proc).mailbox_mut().append(s);
+}
+
+unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    let Some((r, msg)) = (*s).term.as_cons() else {
+        return Signal::free(s);
+    };
+    let Some(k) = ref_key(r) else {
+        return Signal::free(s);
+    };
+    let mut ended = None;
+    let active = match p.ext() {
+        None => false,
+        Some(e) => {
+            let alias = e.rare().and_then(|r| {
+                let once = r.aliases.get_mut(&k).copied()?;
+                if once {
+                    aliases::ended(|| k.numbers());
+                    r.aliases.remove(&k);
+                }
+                Some(())
+            });
+            if alias.is_some() {
+                true
+            } else if let Some(m) = e.monitors.get_mut(&k) {
+                match m.alias() {
+                    AliasMode::None => false,
+                    AliasMode::ReplyDemonitor => {
+                        aliases::ended(|| k.numbers());
+                        ended = e.monitors.remove(&k);
+                        true
+                    }
+                    _ => true,
+                }
+            } else {
+                false
+            }
+        }
+    };
+    if let Some(m) = ended {
+        end_monitor(p.pid(), &m, r);
+    }
+    if active {
+        (*s).kind = Kind::Message;
+        (*s).term = msg;
+        message(cx, s);
+    } else {
+        Signal::free(s);
+    }
+}
+
+/// Tells what `m` watches that the process `me` does not watch it by `r` any more.
+#[inline]
+pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
+    match m.target() {
+        Target::Local(to) | Target::Named(to, _) => send_demonitor(me, to, r),
+        Target::Remote => {
+            if let Some(w) = m.watched() {
+                outside().remote_demonitor(me, w);
+            }
+        }
+        Target::Clock => {}
+    }
+}
+
+/// Tells `to` that `from` does not watch it by `r` any more.
+#[inline]
+pub fn send_demonitor(from: Term, to: Term, r: Term) {
+    if to.is_local_port() {
+        outside().port_demonitor(to, r);
+        return;
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, Signal::tuple_of(Kind::Demonitor, &[r, from])) };
+}
+
+/// An exit signal has arrived: it becomes a message, ends the process, or nothing.
+unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    let broken = (*s).kind == Kind::LinkExit;
+    if (*s).sequel == Sequel::Token
+        && let Some((_, told)) = (*s).term.as_cons()
+    {
+        (*s).term = told;
+    }
+    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
+        return Signal::free(s);
+    };
+    if broken {
+        // Only a link that is there and has not been taken away breaks.
+        let there = p.ext().is_some_and(|e| {
+            e.links
+                .get_mut(&Peer::of(from))
+                .is_some_and(|l| l.unlinking == 0)
+        });
+        if let (true, Some(e)) = (there, p.ext()) {
+            e.links.remove(&Peer::of(from));
+            // One that ends by it has that told, and nothing else.
+            if p.has(TRAP_EXIT) || reason == am::NORMAL {
+                events::tie(p, Tie::GettingUnlinked, from);
+            }
+        } else {
+            return Signal::free(s);
+        }
+    }
+    exited(cx, s, broken);
+}
+
+/// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
+/// effect now.
+pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&Token>) {
+    let s = match token {
+        None => Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, from, reason]),
+        Some(t) => {
+            let mut f = Fragment::new();
+            let parts = [from, reason].map(|t| copy::copy(t, &mut f));
+            let told = f.tuple(&[am::EXIT_UC, parts[0], parts[1]]);
+            let told = OwnedTerm::from_parts(told, f);
+            Signal::with_token(None, t, None, told.term())
+        }
+    };
+    let p = cx.process();
+    if p.has(TRAP_EXIT) || reason == am::NORMAL {
+        events::tie(p, Tie::GettingUnlinked, from);
+    }
+    // SAFETY: a fresh signal.
+    unsafe {
+        match token {
+            None => (*s).sequel = Sequel::Ends,
+            Some(_) => {
+                (*s).kind = Kind::LinkExit;
+                if let Some((_, told)) = (*s).term.as_cons() {
+                    (*s).term = told;
+                }
+            }
+        }
+        exited(cx, s, true);
+    }
+}
+
+/// A message for the running process comes out of a task that it runs: as if it had arrived here.
+///
+/// # Safety
+/// The signal is a message, or of an alias, and owned by the caller.
+pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
+    (*s).link.next = std::ptr::null_mut();
+    match (*s).kind {
+        Kind::AliasMessage => alias_message(cx, s),
+        _ => message(cx, s),
+    }
+}
+
+/// What an exit signal does whose link, if it has one, is gone.
+unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool) {
+    let p = &mut *cx.proc;
+    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
+        return Signal::free(s);
+    };
+    if !broken && reason == am::KILL {
+        p.end_for(am::KILLED);
+        return Signal::free(s);
+    }
+    if p.has(TRAP_EXIT) {
+        (*s).kind = Kind::Message;
+        return message(cx, s);
+    }
+    if reason != am::NORMAL || (!broken && from == p.pid()) {
+        p.end_for(reason);
+    }
+    Signal::free(s);
+}
+
+#[inline]
+fn link(p: &mut Process, from: Term) {
+    let e = p.ext_mut();
+    // A link request that crosses one of our own makes one link.
+    if !e.links.contains(&Peer::of(from)) {
+        e.links.insert(Peer::of(from), ext::Link { unlinking: 0 });
+    }
+}
+
+fn unlinked(p: &mut Process, from: Term, id: Term) {
+    events::tie(p, Tie::GettingUnlinked, from);
+    let me = p.pid();
+    if let Some(e) = p.ext()
+        && e.links
+            .get_mut(&Peer::of(from))
+            .is_some_and(|l| l.unlinking == 0)
+    {
+        e.links.remove(&Peer::of(from));
+    }
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
+}
+
+/// What a monitor watched has ended.
+unsafe fn down(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
+        return Signal::free(s);
+    };
+    let m = ref_key(r).and_then(|k| {
+        let e = p.ext()?;
+        let m = e.monitors.remove(&k)?;
+        if m.alias() == AliasMode::Explicit {
+            e.aliases.insert(k, false);
+        } else {
+            aliases::ended(|| k.numbers());
+        }
+        Some(m)
+    });
+    let Some(m) = m else {
+        return Signal::free(s);
+    };
+    match m.tag() {
+        None => {
+            (*s).kind = Kind::Message;
+            message(cx, s);
+        }
+        Some(tag) => {
+            let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
+            (*t).sequel = (*s).sequel;
+            Signal::free(s);
+            message(cx, t);
+        }
+    }
+}
+
+/// Handles what arrives at a process that has ended: those who link and monitor hear of it.
+///
+/// # Safety
+/// The chain is owned by the caller.
+pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
+    while !chain.is_null() {
+        let s = chain as *mut Signal;
+        chain = (*s).link.next;
+        match (*s).kind {
+            Kind::Run => {
+                Signal::into_task(s)(None);
+                continue;
+            }
+            Kind::Link => {
+                let from = (*s).term;
+                if from.is_local_pid() {
+                    link_exit(me, from, am::NOPROC);
+                } else {
+                    outside().port_exit(from, me, am::NOPROC);
+                }
+            }
+            Kind::Unlink => {
+                if let Some(&[from, id]) = (*s).term.as_tuple() {
+                    push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id]));
+                }
+            }
+            Kind::Monitor => {
+                if let Some(&[r, by, name]) = (*s).term.as_tuple() {
+                    tell_down(by, r, me, name, am::NOPROC);
+                }
+            }
+            _ => {}
+        }
+        Signal::free(s);
+    }
+}
+
+/// Tells a watcher that the process `me` (watched by `name`, if that is no nil) has ended.
+pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
+    if by == NIL {
+        outside().watched_down(r, me);
+    } else if name == NIL {
+        monitor_down(by, r, am::PROCESS, me, reason);
+    } else {
+        let mut f = purlin_term::frag::Fragment::new();
+        let node = purlin_term::node::this_name();
+        let object = f.tuple(&[name, node]);
+        let o = OwnedTerm::from_parts(object, f);
+        monitor_down(by, r, am::PROCESS, o.term(), reason);
+    }
+}
+
+/// A copy of `t` that the context's heap holds.
+#[inline]
+pub fn copy_in(cx: &mut Cx, t: Term) -> Term {
+    copy::copy(t, cx)
+}

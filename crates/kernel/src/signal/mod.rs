@@ -1,0 +1,16 @@
+//! Signals: everything that one process does to another.
+//!
+//! # Order
+//! Signals of one sender to one receiver arrive in the order in which they were sent, whatever their kinds, since all
+//! go through one queue. Nothing is done to another process in any other way.
+
+pub mod handle;
+pub mod receive;
+pub mod send;
+pub mod share;
+pub mod suspend;
+pub mod token;
+
+pub use crate::message::{HEAD_WORDS, Kind, Sequel, Signal};
+pub use crate::process::task::Task;
+pub use send::{deliver, send, send_from, send_with};

@@ -1,0 +1,243 @@
+//! Sequential tracing: a token that goes with messages from process to process, and tells where they go.
+//!
+//! A process that has a token ([`SEQUENTIAL`] in its flags) sends it with each message. Whoever receives the message has
+//! that token then; whoever receives one that was sent without a token has none any more. Messages that no process sent
+//! (of timers and ports) change nothing.
+//!
+//! A process that ends gives its token to those that are linked to it, with its exit signal; `exit/2` gives none, and so
+//! takes the token of who traps the signal. What a monitor tells changes nothing where the reason is an immediate, and
+//! takes the token otherwise, as in stock.
+//!
+//! A new process has the token of the one that made it. That is told as two messages, `spawn_request` and `spawn_reply`,
+//! each sent and received.
+//!
+//! Each process counts what it sends. A token says which count the message has, and which count was received before it:
+//! its serial numbers, by which the events of one sequence are put in order.
+
+use crate::events::sink;
+use crate::lazy_atoms;
+use crate::message::Signal;
+pub use crate::message::token::{Sequence, Token, token_flag};
+use crate::process::request::{Reply, Request};
+use crate::process::{self, Process, SEQUENTIAL};
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+
+lazy_atoms! {
+    receive = "receive";
+    print_ = "print";
+    spawn_request = "spawn_request";
+}
+
+/// What the process knows of sequences, for changing it.
+pub fn sequence(p: &mut Process) -> &mut Sequence {
+    p.ext_mut().sequence.get_or_insert_default()
+}
+
+/// The token of a process.
+pub fn token(p: &mut Process) -> Option<&mut Token> {
+    if !p.has(SEQUENTIAL) {
+        return None;
+    }
+    p.ext()?.sequence.as_mut()?.token.as_mut()
+}
+
+/// Gives a process a token, or takes it.
+pub fn set_token(p: &mut Process, t: Option<Token>) {
+    p.set_flag(SEQUENTIAL, t.is_some());
+    if t.is_some() || p.ext().is_some_and(|e| e.sequence.is_some()) {
+        sequence(p).token = t;
+    }
+}
+
+/// The process has no token and has counted nothing.
+pub fn reset(p: &mut Process) {
+    p.set_flag(SEQUENTIAL, false);
+    if let Some(e) = p.ext() {
+        e.sequence = None;
+    }
+}
+
+/// A new token for a process that has none.
+pub fn fresh(p: &mut Process) -> Token {
+    let from = p.pid();
+    Token {
+        label: OwnedTerm::copy_of(Term::small(0)),
+        flags: 0,
+        serial: 0,
+        from: OwnedTerm::copy_of(from),
+        previous: sequence(p).last,
+    }
+}
+
+/// The token of the process is about to go with something: it gets the next serial numbers.
+fn step(p: &mut Process) {
+    let me = p.pid();
+    step_as(p, me);
+}
+
+/// As [`step`], of a process with that identifier.
+fn step_as(p: &mut Process, me: Term) {
+    let s = sequence(p);
+    s.clock = s.clock.wrapping_add(1);
+    let (clock, last) = (s.clock, s.last);
+    if let Some(t) = &mut s.token {
+        t.serial = clock;
+        t.previous = last;
+        t.from = OwnedTerm::copy_of(me);
+    }
+}
+
+/// An exit signal (`msg` is what a process that traps it receives) is about to go to a process that is linked to one that
+/// ends and has a token: what goes with it. `me`: who it was, which its control block does not say any more.
+pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
+    step_as(p, me);
+    let t = token(p)?;
+    // As in stock, it hangs on who gets the signal whether it is told.
+    let told = process::table().find(to).is_some_and(|p| {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        unsafe { !(*p).state.load().is_quiet() }
+    });
+    if t.flags & token_flag::SEND != 0 && told {
+        sink().sequential(t, am::SEND, to, msg);
+    }
+    Some(t.duplicate())
+}
+
+/// As [`ending`], to a process of another node.
+pub fn ending_far(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
+    if !p.has(SEQUENTIAL) {
+        return None;
+    }
+    step_as(p, me);
+    let t = token(p)?;
+    if t.flags & token_flag::SEND != 0 {
+        sink().sequential(t, am::SEND, to, msg);
+    }
+    Some(t.duplicate())
+}
+
+/// A message is about to be sent by a process that has a token: what goes with it. `to`: as the sender named it.
+#[cold]
+pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
+    step(p);
+    let quiet = p.has(process::SENSITIVE);
+    let t = token(p)?;
+    if t.flags & token_flag::SEND != 0 && !quiet {
+        sink().sequential(t, am::SEND, to, msg);
+    }
+    Some(t.duplicate())
+}
+
+/// The process receives a message that was sent by a process, with or without a token.
+///
+/// # Safety
+/// `s` is a message in the mailbox of `p`.
+#[cold]
+pub(crate) unsafe fn receiving(p: &mut Process, s: *const Signal) {
+    let Some(t) = (*s).token().and_then(Token::of_term) else {
+        return set_token(p, None);
+    };
+    if t.flags & token_flag::RECEIVE != 0 && !p.has(process::SENSITIVE) {
+        sink().sequential(&t, receive(), p.pid(), (*s).term);
+    }
+    let q = sequence(p);
+    q.last = t.serial;
+    q.clock = q.clock.max(t.serial);
+    set_token(p, Some(t));
+}
+
+/// Tells `{print, …, Pid, [], Info}` of a process whose token asks for that. False: it doesn't.
+pub fn print(p: &mut Process, label: Option<Term>, info: Term) -> bool {
+    let wanted = token(p).is_some_and(|t| {
+        t.flags & token_flag::PRINT != 0
+            && label.is_none_or(|l| purlin_term::compare::eq_exact(l, t.label.term()))
+    });
+    if wanted {
+        step(p);
+        let quiet = p.has(process::SENSITIVE);
+        if let Some(t) = token(p).filter(|_| !quiet) {
+            sink().sequential(t, print_(), NIL, info);
+        }
+    }
+    wanted
+}
+
+/// A new process has the token of its parent.
+pub(crate) fn inherit(parent: &mut Process, child: &mut Process) {
+    step(parent);
+    if let Some(t) = token(parent).map(|t| t.duplicate()) {
+        let s = sequence(child);
+        (s.clock, s.last) = (t.serial, t.serial);
+        set_token(child, Some(t));
+    }
+}
+
+/// Tells that a token has gone from one process to another and come there. `told`: whom it is about, who may want
+/// nothing told.
+fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
+    if told.has(process::SENSITIVE) {
+        return;
+    }
+    if t.flags & token_flag::SEND != 0 {
+        sink().sequential(t, am::SEND, to, msg);
+    }
+    if t.flags & token_flag::RECEIVE != 0 {
+        sink().sequential(t, receive(), to, msg);
+    }
+}
+
+/// A process that has a token makes another, which has taken it over by [`inherit`]: tells so. What goes with the reply,
+/// if that is a message.
+pub fn spawned(
+    parent: &mut Process,
+    child: &mut Process,
+    [m, f, args]: [Term; 3],
+    r: &Request,
+) -> Option<Token> {
+    let (me, pid) = (parent.pid(), child.pid());
+    let mut place = Fragment::new();
+    let arity = Term::small(args.list_iter().count() as i64);
+    let leader = parent.ext().and_then(|e| e.group_leader.as_ref());
+    let leader = leader.map_or(NIL, |t| t.term());
+    let leader = match parent.group_leader {
+        purlin_term::am::UNDEFINED => leader,
+        pid => pid,
+    };
+    let mfa = place.tuple(&[m, f, arity]);
+    let (tag, options) = (r.tag.term(), r.options.as_ref().map_or(NIL, |o| o.term()));
+    let request = [
+        spawn_request(),
+        r.reference,
+        me,
+        leader,
+        mfa,
+        options,
+        tag,
+        args,
+    ];
+    let request = place.tuple(&request);
+    if let Some(t) = token(parent).map(|t| t.duplicate()) {
+        tell_both(&t, parent, pid, request);
+    }
+    if r.reply == Reply::Nothing {
+        return None;
+    }
+    step(child);
+    let t = token(child)?.duplicate();
+    let reply = place.tuple(&[tag, r.reference, purlin_term::am::OK, pid]);
+    if r.reply == Reply::Call {
+        tell_both(&t, parent, me, reply);
+        let q = sequence(parent);
+        (q.last, q.clock) = (t.serial, t.serial);
+    } else if t.flags & token_flag::SEND != 0 && !parent.has(process::SENSITIVE) {
+        sink().sequential(&t, am::SEND, me, reply);
+    }
+    Some(t)
+}
+
+/// The flag of that name.
+pub fn named(what: Term) -> Option<u32> {
+    let name = what.is_atom().then(|| atom::name(what))?;
+    Some(token_flag::NAMES.iter().find(|n| n.0 == name)?.1)
+}

@@ -1,0 +1,9 @@
+//! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use
+//! these with loom's in their place, and runs them through their interleavings.
+
+mod spin;
+
+pub use purlin_term::sync::*;
+pub use std::sync::{Condvar, Mutex, MutexGuard};
+
+pub(crate) use spin::{Spin, SpinGuard};

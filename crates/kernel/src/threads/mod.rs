@@ -1,0 +1,179 @@
+//! The threads that run processes, and what they do: schedulers, dirty threads, threads of a process's own, upkeep. Which process
+//! is whose turn is up to [`crate::sched`].
+
+pub mod slice;
+pub mod upkeep;
+
+use crate::cx::{Cx, Exit};
+use crate::later;
+use crate::process::table;
+use crate::sched::multi_scheduling;
+use crate::sched::own::Thread;
+use crate::sched::queues::Rest;
+use crate::sched::{self, DIRTY_CPU, DIRTY_IO, Dirty, MAX_SCHEDULERS, QUEUES, STOPPED, THREADS};
+use crate::sched::{POOL, Threads, rest_if_stopped, stack_size};
+use crate::{msacc, poll, timer};
+use std::sync::atomic::Ordering;
+
+/// What runs code. Threads know no more of it.
+pub trait Engine: 'static {
+    /// Runs the process in the context from `entry` on, until it yields, waits or ends.
+    ///
+    /// # Safety
+    /// `cx.heap` is the heap of a process whose stack is in order for the code at `entry`, and the registers which that
+    /// code reads hold terms of this process.
+    unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit;
+}
+
+/// Reductions after which a scheduler looks whether timers are due, and what it counts for taking a process.
+const REDUCTIONS_PER_POLL: i64 = slice::SLICE;
+const REDUCTIONS_PER_PICK: i64 = 100;
+
+/// Looks for work, of about a microsecond each, before a scheduler sleeps: to sleep and to be woken costs both sides more than
+/// some of these, and processes that end soon leave their makers' schedulers idle all the time.
+const LOOKS: u32 = 12;
+
+/// Looks, in vain, at the only process of another scheduler before it is left to that.
+const ROUNDS: u32 = 4;
+
+/// The next process for scheduler `i`; sleeps until there is one. `used`: reductions of this scheduler since it looked at
+/// timers, which is brought up to date.
+fn next_or_park(i: usize, used: &mut i64) -> u32 {
+    let q = &*QUEUES;
+    *used += REDUCTIONS_PER_PICK;
+    let mut rounds = ROUNDS;
+    let mut rested = false;
+    let cell = loop {
+        if STOPPED.load(Ordering::Relaxed) {
+            q.retire(i);
+            rest_if_stopped();
+        }
+        if *used >= REDUCTIONS_PER_POLL {
+            *used = 0;
+            timer::poll();
+        }
+        if let Some(c) = q.next(i, None) {
+            break c;
+        }
+        // A moment of looking costs less than to sleep and be woken.
+        let mut glanced = None;
+        if i < q.online() {
+            let mut found = None;
+            for _ in 0..LOOKS {
+                glanced = q.glance(i);
+                for _ in 0..64 {
+                    std::hint::spin_loop();
+                }
+                found = q.next(i, glanced);
+                if found.is_some() || STOPPED.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            if let Some(c) = found {
+                break c;
+            }
+            // What it has sent may have come by now.
+            if poll::look()
+                && let Some(c) = q.next(i, glanced)
+            {
+                break c;
+            }
+        }
+        *used = REDUCTIONS_PER_POLL;
+        rested = true;
+        match q.rest(i, glanced, rounds > 0) {
+            Rest::Found(c) if !STOPPED.load(Ordering::Relaxed) => break c,
+            Rest::Again => rounds -= 1,
+            _ => rounds = ROUNDS,
+        }
+    };
+    if rested {
+        q.pass_on(i);
+    }
+    cell
+}
+
+/// Starts `n` schedulers and the dirty pools, which run code by the engine `E`.
+pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
+    THREADS.get_or_init(|| Threads {
+        scheduler: work::<E>,
+        own: own::<E>,
+    });
+    sched::set_online(n);
+    for i in 0..dirty_cpu.max(1) {
+        start_dirty::<E>(&DIRTY_CPU, msacc::Kind::DirtyCpu, format!("dcpu{}", i + 1));
+    }
+    for i in 0..dirty_io.max(1) {
+        start_dirty::<E>(&DIRTY_IO, msacc::Kind::DirtyIo, format!("dio{}", i + 1));
+    }
+    upkeep::start();
+}
+
+fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
+    let index = d.pool.join();
+    let id = MAX_SCHEDULERS + index;
+    let made = std::thread::Builder::new()
+        .name(name)
+        .stack_size(stack_size())
+        .spawn(move || {
+            msacc::begin_thread(kind, index + 1);
+            POOL.set(Some(kind == msacc::Kind::DirtyIo));
+            later::begin_thread();
+            let mut cx: Option<Box<Cx>> = None;
+            loop {
+                let cell = d.pool.take(index, msacc::asleep);
+                let cx = cx.get_or_insert_with(|| {
+                    let mut c = Cx::boxed(id);
+                    c.dirty = true;
+                    c
+                });
+                let turn = multi_scheduling::turn(msacc::asleep);
+                rest_if_stopped();
+                let start = crate::clock::elapsed().max(0) as u64;
+                d.started.fetch_add(start, Ordering::Relaxed);
+                d.busy.fetch_add(1, Ordering::Relaxed);
+                // SAFETY: the cell was in the queue of this pool.
+                unsafe { slice::dirty::<E>(cx, table().cell(cell)) };
+                d.busy.fetch_sub(1, Ordering::Relaxed);
+                d.started.fetch_sub(start, Ordering::Relaxed);
+                let took = (crate::clock::elapsed() as u64).saturating_sub(start);
+                d.worked.fetch_add(took, Ordering::Relaxed);
+                drop(turn);
+                later::work();
+            }
+        });
+    if made.is_err() {
+        d.pool.leave();
+    }
+}
+
+/// What the thread of a scheduler does.
+fn work<E: Engine>(i: usize) {
+    sched::become_scheduler(i + 1);
+    later::begin_scheduler();
+    msacc::begin_thread(msacc::Kind::Scheduler, i + 1);
+    crate::message::blocks::keep();
+    purlin_term::counts::take_share();
+    let mut cx = Cx::boxed(i);
+    let mut used = 0;
+    loop {
+        let cell = next_or_park(i, &mut used);
+        let _turn = multi_scheduling::turn(|on| {
+            let rests = &QUEUES.hooks.rests[i];
+            if on { rests.begin() } else { rests.end() }
+        });
+        // SAFETY: the cell was in a run queue.
+        used += unsafe { slice::normal::<E>(&mut cx, table().cell(cell)) };
+        later::work();
+    }
+}
+
+/// What the thread of a process does that has one to itself.
+fn own<E: Engine>(cell: u32, t: &Thread) {
+    let mut cx = Cx::boxed(MAX_SCHEDULERS);
+    while t.wait() {
+        let _turn = multi_scheduling::turn(|_| ());
+        // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.
+        unsafe { slice::own::<E>(&mut cx, table().cell(cell)) };
+    }
+}

@@ -1,0 +1,212 @@
+//! Upkeep: what the runtime does for itself beside the programs, on one thread that sleeps while nothing happens.
+//!
+//! Each round ([`ROUND`]) it
+//! * compacts processes that have waited since the round before ([`crate::collect::compact`]);
+//! * gives the memory behind free process cells back to the system after many processes have ended, and that of freed
+//!   heaps which was not used again, and has the C library give back what it holds free;
+//! * tells the memory of heaps whether processes are a crowd;
+//! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
+//!   schedulers it wants.
+
+use crate::collect::compact;
+use crate::cx::Cx;
+use crate::msacc::{self, State};
+use crate::process::state::{Age, Wait};
+use crate::process::table;
+use crate::sched::{self, context_switches, reductions, rest_if_stopped, spawned};
+use purlin_term::gc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const ROUND: Duration = Duration::from_millis(500);
+/// A round that takes long is followed by a pause of so many times its own length, but none longer than this.
+const REST: u32 = 20;
+const LONGEST: Duration = Duration::from_millis(1000);
+/// Ended processes after which it is time to give memory back, even when programs are busy.
+const MANY_ENDED: usize = 50_000;
+/// Ended processes that may have left something when programs have come to rest.
+const SOME_ENDED: usize = 5_000;
+/// Bytes of resident memory worth a look at what the C library holds free.
+const WORTH_BYTES: usize = 16 << 20;
+/// Reductions in a round below which programs do as good as nothing.
+const QUIET_REDUCTIONS: u64 = 5_000_000;
+
+/// The number of schedulers is the program's choice (or its user's).
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// The number of schedulers was asked for: what the machine offers no longer decides it.
+pub fn count_chosen() {
+    CHOSEN.store(true, Ordering::Relaxed);
+}
+
+/// Starts the thread.
+pub fn start() {
+    let made = std::thread::Builder::new()
+        .name("upkeep".into())
+        .stack_size(sched::stack_size())
+        .spawn(serve);
+    if let Err(e) = made {
+        eprintln!("purlin: cannot start the upkeep thread: {e}");
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    switches: u64,
+    reductions: u64,
+    /// Processes that had ended when free cells, and free memory of the C library, were last given back.
+    ended_cells: usize,
+    ended_trim: usize,
+    /// Memory was given back while programs were busy: what they freed meanwhile and afterwards is still there, and doesn't
+    /// show in what is resident.
+    untidy: bool,
+    /// Resident bytes after that.
+    resident: usize,
+    /// Processes have been a crowd.
+    crowd: bool,
+    /// Bytes given back by compaction since then.
+    compacted: usize,
+    processors: u32,
+}
+
+fn serve() {
+    msacc::begin_thread(msacc::Kind::Aux, 1);
+    let mut cx = Cx::boxed(sched::MAX_SCHEDULERS);
+    let mut seen = Seen {
+        processors: crate::options::current().flags.schedulers.cpus.usable(),
+        ..Seen::default()
+    };
+    let mut pause = ROUND;
+    loop {
+        if gc::stress() {
+            compact_often(&mut cx, &mut seen, pause);
+        }
+        msacc::asleep(true);
+        std::thread::sleep(pause);
+        msacc::asleep(false);
+        rest_if_stopped();
+        let _state = msacc::within(State::Aux);
+        let begun = Instant::now();
+        let switches = context_switches();
+        let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
+        seen.reductions = reductions();
+        let crowded = table().live() >= compact::CROWD;
+        purlin_term::blocks::set_crowded(crowded);
+        if crowded && !std::mem::replace(&mut seen.crowd, true) {
+            give_back_at_once();
+        }
+        let waiting = compact_all(&mut cx, &mut seen);
+        let left = give_back(&mut seen, quiet) | purlin_term::blocks::release_unused();
+        follow_processors(&mut seen);
+        pause = (begun.elapsed() * REST).clamp(ROUND, LONGEST);
+        if switches == seen.switches && !waiting && !left {
+            sleep(switches);
+        }
+        seen.switches = switches;
+    }
+}
+
+/// Sleeps until a scheduler finds work, unless one has any, or has had some since `switches`.
+fn sleep(switches: u64) {
+    sched::UPKEEP.park(|| context_switches() != switches || sched::working().contains(&true));
+}
+
+/// Stress mode: compacts for so long what waits, as soon as it does.
+fn compact_often(cx: &mut Cx, seen: &mut Seen, time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        let begun = Instant::now();
+        rest_if_stopped();
+        compact_all(cx, seen);
+        std::thread::sleep((begun.elapsed() * 4).max(Duration::from_micros(200)));
+    }
+}
+
+/// Compacts what has waited since the last round; true if there is more that might be due in the next.
+fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
+    let mut more = false;
+    for i in 0..table().used_cells() {
+        let p = table().cell(i);
+        // SAFETY: cells are never unmapped; the state word is an atomic. Once it says so the process is ours.
+        unsafe {
+            match (*p).state.age() {
+                Age::Nothing => {}
+                Age::First => more = true,
+                Age::Owned => {
+                    rest_if_stopped();
+                    seen.compacted += purlin_term::blocks::give_back_in(|| compact::compact(cx, p));
+                    if (*p).state.try_wait(false) == Wait::Awake {
+                        let prio = (*p).state.requeue();
+                        sched::enqueue(p, prio);
+                    }
+                }
+            }
+        }
+    }
+    cx.proc = std::ptr::null_mut();
+    more
+}
+
+/// Gives free memory back to the system; true if there is some left to be given in a later round.
+fn give_back(seen: &mut Seen, quiet: bool) -> bool {
+    let spawned = spawned() as usize;
+    let ended = spawned.saturating_sub(table().live());
+    if ended - seen.ended_cells.min(ended) > MANY_ENDED {
+        table().release_free_cells(crate::timer::release_nodes);
+        seen.ended_cells = ended;
+    }
+    let now = resident();
+    seen.resident = seen.resident.min(now);
+    let since = ended - seen.ended_trim.min(ended);
+    let more = now > seen.resident + WORTH_BYTES || seen.untidy || since > SOME_ENDED;
+    let many = since > MANY_ENDED || seen.compacted > 4 * WORTH_BYTES;
+    if more && (quiet || many) {
+        trim();
+        seen.untidy = !quiet;
+        seen.resident = resident();
+        seen.ended_trim = ended;
+        seen.compacted = 0;
+        return false;
+    }
+    more
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn trim() {
+    crate::message::blocks::clear();
+    // SAFETY: may be called at any time.
+    unsafe { libc::malloc_trim(0) };
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn trim() {}
+
+/// Has the C library return freed blocks of a megabyte and more to the system from now on. Left to itself it comes to keep
+/// blocks of up to 32 MiB, and twice as much at the end of each of its arenas.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back_at_once() {
+    // SAFETY: may be called at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 1 << 20);
+    }
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back_at_once() {}
+
+/// Bytes of resident memory; 0 where the system doesn't tell.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok());
+    pages.unwrap_or(0) * purlin_term::sys::page_bytes()
+}
+
+fn follow_processors(seen: &mut Seen) {
+    if CHOSEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let n = crate::options::CpuCounts::detect().usable();
+    if n != seen.processors {
+        seen.processors = n;
+        sched::multi_scheduling::set_online(n as usize);
+    }
+}

@@ -1,0 +1,441 @@
+//! The timer service: everything that happens at a later time.
+//!
+//! One thread sleeps until the next deadline and fires what is due; where it is late, schedulers fire receive timers. Timers are started and stopped from any thread, in
+//! constant time, under the lock of one of several shards; a new timer wakes the thread only if it is due earlier than
+//! everything else. There are three kinds:
+//! * receive timers ([`arm_receive`]): the timeout of a process's `receive`. A process has one; its 16 bytes lie in an
+//!   array beside the process cells, indexed like them.
+//! * message timers ([`message`]): `erlang:send_after/3` and its kin.
+//! * calls ([`after`]): what the runtime itself puts off.
+//!
+//! # Time
+//! Timers count milliseconds of [`clock::elapsed`] ("ticks"). A timer of `n` milliseconds fires at the first tick that
+//! is at least `n` milliseconds away, as in stock; never early.
+//!
+//! # Locks
+//! A process is woken by its receive timer with the lock of a shard held, so that after [`disarm_receive`] it is settled whether the
+//! timer has fired. It may take the locks of run queues; so nobody arms or disarms timers with one of those held.
+//! Calls and messages run without a lock.
+
+mod alarm;
+pub mod message;
+mod wheel;
+
+use crate::clock;
+use crate::process::table::MAX_PROCESSES;
+use crate::sync::AtomicU64;
+use alarm::{Alarm, Due, NEVER};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+use wheel::{Node, Nodes, Wheel};
+
+const NS_PER_TICK: i64 = 1_000_000;
+/// The last tick that a timer of a program may fire at: `erlang:system_info(end_time)`.
+pub const LAST_TICK: u64 = ((i64::MAX / clock::UNIT - 1) * 1000) as u64;
+const RECEIVE_SHARDS: usize = 16;
+
+/// The tick at this moment.
+pub(crate) fn now_tick() -> u64 {
+    (clock::elapsed() / NS_PER_TICK) as u64
+}
+
+/// The tick at which a timer of `ms` milliseconds, started now, fires.
+pub fn tick_in(ms: u64) -> u64 {
+    if ms == 0 {
+        return now_tick();
+    }
+    (((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1).saturating_add(ms)
+}
+
+/// Milliseconds until tick `deadline`, rounded down, as stock tells them: 0 once it is due.
+pub(crate) fn ms_left(deadline: u64) -> u64 {
+    let now = ((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1;
+    deadline.saturating_sub(now)
+}
+
+pub(crate) fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+// ---- the thread ----
+
+static ALARM: Alarm = Alarm(AtomicU64::new(Alarm::UNSET));
+
+fn service() -> &'static std::thread::Thread {
+    static THREAD: OnceLock<std::thread::Thread> = OnceLock::new();
+    THREAD.get_or_init(|| {
+        let spawned = std::thread::Builder::new()
+            .name("timers".into())
+            .stack_size(256 << 10)
+            .spawn(serve);
+        match spawned {
+            Ok(h) => h.thread().clone(),
+            Err(e) => {
+                eprintln!("purlin: cannot start the timer thread: {e}");
+                std::process::exit(1);
+            }
+        }
+    })
+}
+
+/// Starts the service. The first timer does it otherwise.
+pub fn start() {
+    service();
+}
+
+fn serve() {
+    loop {
+        ALARM.looking();
+        let next = run_due();
+        if !ALARM.may_sleep(next) {
+            continue;
+        }
+        if next == NEVER {
+            std::thread::park();
+            continue;
+        }
+        let wait = next as i64 * NS_PER_TICK - clock::elapsed();
+        if wait > 0 {
+            std::thread::park_timeout(Duration::from_nanos(wait as u64));
+        }
+    }
+}
+
+/// Makes sure that somebody looks at tick `deadline`. Called after the timer is in its wheel, without locks.
+#[inline]
+pub(crate) fn notify(deadline: u64) {
+    if ALARM.must_ring(deadline) {
+        service().unpark();
+    }
+}
+
+/// Fires what is due; the tick at which there is more to do.
+fn run_due() -> u64 {
+    let now = now_tick();
+    let mut next = NEVER;
+    for shard in receive_timers() {
+        if shard.next.tick() <= now {
+            shard.fire(now);
+        }
+        next = next.min(shard.next.tick());
+    }
+    next.min(run_calls(now)).min(message::run_due(now))
+}
+
+/// Fires the receive timers that are due where the thread has not come to it in time, since other threads have the
+/// processors. Called by schedulers between time slices.
+#[inline]
+pub fn poll() {
+    if ALARM.is_late(now_tick()) {
+        fire_late();
+    }
+}
+
+#[cold]
+fn fire_late() {
+    let now = now_tick();
+    for shard in receive_timers() {
+        if shard.next.tick() <= now {
+            // Whoever holds it now may be firing it.
+            if let Ok(mut g) = shard.inner.try_lock() {
+                shard.fire_in(&mut g, now);
+            }
+        }
+    }
+}
+
+// ---- receive timers ----
+
+/// The receive timer of the process in that cell has fired.
+#[cfg(not(test))]
+fn receive_fired(cell: u32) {
+    use crate::process::state::Wake;
+    let p = crate::process::table().cell(cell);
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    if let Wake::Enqueue(prio) = unsafe { (*p).state.wake_by_timeout() } {
+        crate::sched::enqueue(p, prio);
+    }
+}
+#[cfg(test)]
+use tests::receive_fired;
+
+/// The nodes of all cells, in memory that takes no room until it is used.
+struct CellNodes;
+
+fn nodes_base() -> usize {
+    static BASE: OnceLock<usize> = OnceLock::new();
+    *BASE.get_or_init(|| purlin_term::sys::reserve_rw((MAX_PROCESSES + 1) * size_of::<Node>()))
+}
+
+/// Gives the memory of the nodes of cells `from..to`, all free and kept so by the caller, back to the system: they
+/// read as zero, idle, from then on.
+pub(crate) fn release_nodes(from: u32, to: u32) {
+    let page = purlin_term::sys::page_bytes();
+    let at = |i: u32| nodes_base() + i as usize * size_of::<Node>();
+    let (from, to) = (at(from).next_multiple_of(page), at(to) / page * page);
+    if from < to {
+        purlin_term::sys::decommit(from, to - from);
+    }
+}
+
+impl Nodes for CellNodes {
+    #[inline]
+    fn node(&mut self, id: u32) -> &mut Node {
+        let base = nodes_base();
+        assert!(id as usize <= MAX_PROCESSES);
+        // SAFETY: within the mapping, which starts as zero, an idle node; a cell's node is only touched under the lock
+        // of its shard, which the `&mut self` of the one `CellNodes` in there stands for.
+        unsafe { &mut *(base as *mut Node).add(id as usize) }
+    }
+}
+
+struct ReceiveShard {
+    next: Due,
+    inner: Mutex<(Wheel, CellNodes)>,
+}
+
+impl ReceiveShard {
+    fn fire(&self, now: u64) {
+        self.fire_in(&mut locked(&self.inner), now);
+    }
+    fn fire_in(&self, inner: &mut (Wheel, CellNodes), now: u64) {
+        let (wheel, nodes) = inner;
+        wheel.advance(nodes, now, |_, id| receive_fired(id));
+        self.next.set(wheel.next_event());
+    }
+}
+
+fn receive_timers() -> &'static [ReceiveShard; RECEIVE_SHARDS] {
+    static SHARDS: OnceLock<[ReceiveShard; RECEIVE_SHARDS]> = OnceLock::new();
+    SHARDS.get_or_init(|| {
+        std::array::from_fn(|_| ReceiveShard {
+            next: Due::new(),
+            inner: Mutex::new((Wheel::new(now_tick()), CellNodes)),
+        })
+    })
+}
+
+fn receive_shard(cell_index: u32) -> &'static ReceiveShard {
+    &receive_timers()[cell_index as usize % RECEIVE_SHARDS]
+}
+
+/// Starts the receive timer of a process, to call the hook in `ms` milliseconds; one that runs is started anew. The
+/// caller owns the process.
+pub(crate) fn arm_receive(cell_index: u32, ms: u64) {
+    let deadline = tick_in(ms);
+    let shard = receive_shard(cell_index);
+    {
+        let mut g = locked(&shard.inner);
+        let (wheel, nodes) = &mut *g;
+        wheel.cancel(nodes, cell_index);
+        wheel.start(nodes, cell_index, deadline);
+        shard.next.add(deadline);
+    }
+    notify(deadline);
+}
+
+/// Stops the receive timer of a process. False if it doesn't run: then the hook has been called, and is over. The
+/// caller owns the process.
+pub(crate) fn disarm_receive(cell_index: u32) -> bool {
+    let mut g = locked(&receive_shard(cell_index).inner);
+    let (wheel, nodes) = &mut *g;
+    wheel.cancel(nodes, cell_index)
+}
+
+/// Milliseconds until the receive timer of a process fires; None if it doesn't run.
+#[cfg(test)]
+fn receive_left(cell_index: u32) -> Option<u64> {
+    let mut g = locked(&receive_shard(cell_index).inner);
+    let n = g.1.node(cell_index);
+    n.is_active().then(|| ms_left(n.deadline()))
+}
+
+// ---- calls ----
+
+/// Names a call that was put off. Never used again for another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TimerId {
+    index: u32,
+    generation: u32,
+}
+
+type Action = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Call {
+    node: Node,
+    generation: u32,
+    action: Option<Action>,
+}
+
+#[derive(Default)]
+struct Slab {
+    entries: Vec<Call>,
+    free: Vec<u32>,
+}
+
+impl Nodes for Slab {
+    fn node(&mut self, id: u32) -> &mut Node {
+        &mut self.entries[id as usize].node
+    }
+}
+
+impl Slab {
+    fn take(&mut self, index: u32) -> Option<Action> {
+        let c = &mut self.entries[index as usize];
+        c.generation = c.generation.wrapping_add(1);
+        self.free.push(index);
+        c.action.take()
+    }
+    fn find(&self, id: TimerId) -> Option<&Call> {
+        self.entries
+            .get(id.index as usize)
+            .filter(|c| c.generation == id.generation && c.node.is_active())
+    }
+}
+
+fn calls() -> &'static Mutex<(Wheel, Slab)> {
+    static CALLS: OnceLock<Mutex<(Wheel, Slab)>> = OnceLock::new();
+    CALLS.get_or_init(|| Mutex::new((Wheel::new(now_tick()), Slab::default())))
+}
+
+fn run_calls(now: u64) -> u64 {
+    let (due, next) = {
+        let mut g = locked(calls());
+        let (wheel, slab) = &mut *g;
+        let mut due = Vec::new();
+        wheel.advance(slab, now, |slab, id| due.extend(slab.take(id)));
+        (due, wheel.next_event().unwrap_or(NEVER))
+    };
+    if due.is_empty() {
+        return next;
+    }
+    for action in due {
+        action();
+    }
+    // An action may have started another.
+    locked(calls()).0.next_event().unwrap_or(NEVER)
+}
+
+/// Has the timer thread call `action` in `ms` milliseconds. It must be short: all timers wait for it.
+pub fn after(ms: u64, action: impl FnOnce() + Send + 'static) -> TimerId {
+    at_tick(tick_in(ms), action)
+}
+
+/// As [`after`], at a point of Erlang monotonic time in native units (nanoseconds), or as soon after as there is a
+/// tick.
+pub fn at(deadline_ns_monotonic: i64, action: impl FnOnce() + Send + 'static) -> TimerId {
+    let ns = deadline_ns_monotonic.saturating_sub(clock::START).max(0) as u64;
+    at_tick(ns.div_ceil(NS_PER_TICK as u64), action)
+}
+
+fn at_tick(deadline: u64, action: impl FnOnce() + Send + 'static) -> TimerId {
+    let id = {
+        let mut g = locked(calls());
+        let (wheel, slab) = &mut *g;
+        let index = slab.free.pop().unwrap_or_else(|| {
+            slab.entries.push(Call::default());
+            slab.entries.len() as u32 - 1
+        });
+        let c = &mut slab.entries[index as usize];
+        c.action = Some(Box::new(action));
+        let generation = c.generation;
+        wheel.start(slab, index, deadline);
+        TimerId { index, generation }
+    };
+    notify(deadline);
+    id
+}
+
+/// Stops a call: milliseconds that were left, or None if it has begun (or was stopped before).
+pub fn cancel(id: TimerId) -> Option<u64> {
+    let mut g = locked(calls());
+    let (wheel, slab) = &mut *g;
+    let left = ms_left(slab.find(id)?.node.deadline());
+    wheel.cancel(slab, id.index);
+    let action = slab.take(id.index);
+    // Its destructor is the caller's code: not under the lock.
+    drop(g);
+    drop(action);
+    Some(left)
+}
+
+/// Milliseconds until a call is made; None if it has begun.
+pub fn left(id: TimerId) -> Option<u64> {
+    locked(calls())
+        .1
+        .find(id)
+        .map(|c| ms_left(c.node.deadline()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    #[test]
+    fn calls_are_made_in_order_and_never_early() {
+        let (tx, rx) = mpsc::channel();
+        let start = Instant::now();
+        let base = tick_in(0) + 1;
+        for ms in [700, 350, 300, 500, 320] {
+            let tx = tx.clone();
+            at_tick(base + ms, move || {
+                let _ = tx.send((ms, start.elapsed()));
+            });
+        }
+        let got: Vec<(u64, Duration)> = rx.iter().take(5).collect();
+        assert!(got.is_sorted_by_key(|g| g.0), "{got:?}");
+        for (ms, took) in got {
+            assert!(took >= Duration::from_millis(ms), "{ms}: {took:?}");
+        }
+    }
+
+    #[test]
+    fn a_stopped_call_is_not_made() {
+        let (tx, rx) = mpsc::channel();
+        let long = after(100_000, || {});
+        let id = after(50_000, move || {
+            let _ = tx.send(());
+        });
+        assert!(left(id).is_some_and(|l| l <= 50_001));
+        assert!(cancel(id).is_some_and(|l| l <= 50_001));
+        assert_eq!((cancel(id), left(id)), (None, None));
+        assert!(rx.recv().is_err());
+        assert!(cancel(long).is_some_and(|l| l > 90_000));
+    }
+
+    static FIRED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts in the place of waking a process.
+    pub(super) fn receive_fired(_: u32) {
+        FIRED.fetch_add(1, Ordering::SeqCst);
+    }
+
+    #[test]
+    fn receive_timers_fire_once_unless_stopped() {
+        const N: u32 = 200_000;
+        for i in 0..N {
+            arm_receive(i, if i % 2 == 0 { 3_600_000 } else { 20 });
+        }
+        assert!(receive_left(0).is_some_and(|l| l > 3_000_000));
+        let limit = Instant::now() + Duration::from_secs(120);
+        while FIRED.load(Ordering::SeqCst) < N as usize / 2 && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(FIRED.load(Ordering::SeqCst), N as usize / 2);
+        for i in 0..N {
+            assert_eq!(disarm_receive(i), i % 2 == 0);
+        }
+        // The first would still be running when the second is started, however slow the machine is.
+        arm_receive(7, 3_600_000);
+        arm_receive(7, 1);
+        while receive_left(7).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(!disarm_receive(7));
+        assert_eq!(FIRED.load(Ordering::SeqCst), N as usize / 2 + 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! What a native is: a row that says its name, how it may be called and the function that does it.
+//!
+//! Natives stand in tables, one for each file that has any. Whoever puts the runtime together knows all tables and installs
+//! them once, before anything is loaded; all others find a native here by its name.
+
+use crate::cx::{BifResult, Context, Env};
+use crate::modules::BifModule;
+use purlin_term::{Term, atom, release};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How a native may be called and what it may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Allowed in guards too: has no side effect and never traps.
+    Guard,
+    /// An ordinary native.
+    Plain,
+    /// Blocks on the operating system: run on the dirty I/O pool.
+    DirtyIo,
+    /// Computes long without being able to yield: run on the dirty CPU pool.
+    DirtyCpu,
+}
+
+/// The function of a native: the context, and the address of as many arguments as the row says.
+///
+/// # Safety
+/// The context is one of a thread that runs processes, seen as what it is ([`Context::env_ptr`]); the arguments are terms of
+/// the process that runs.
+pub type Call = unsafe fn(*mut Env, *const Term) -> BifResult;
+
+/// The context as what the native knows it as.
+///
+/// # Safety
+/// `cx` is from [`Context::env_ptr`] of a `Context<P>`, or `P` is unknown.
+#[inline(always)]
+pub unsafe fn known_as<'a, P>(cx: *mut Env) -> &'a mut Context<P> {
+    // SAFETY: by the contract; the layout is the same.
+    unsafe { &mut *cx.cast() }
+}
+
+/// One native.
+pub struct Bif {
+    pub module: &'static str,
+    pub name: &'static str,
+    pub arity: u8,
+    pub kind: Kind,
+    /// What is true of all of its module.
+    pub home: &'static BifModule,
+    pub traits: Traits,
+    /// Calls it with the `arity` arguments at that address.
+    pub call: Call,
+}
+
+/// What is special about a native.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traits {
+    /// On much data it is called again on a dirty CPU thread. See [`reschedule`](crate::reschedule).
+    pub long: bool,
+    /// It stands in for Erlang code in the file of its module: nobody is told that it is native.
+    pub in_place: bool,
+    /// It only raises what it is told to: the stack trace starts where it was called.
+    pub raises: bool,
+}
+
+impl Traits {
+    /// An ordinary one.
+    pub const NONE: Traits = Traits {
+        long: false,
+        in_place: false,
+        raises: false,
+    };
+}
+
+/// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
+/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. What is special about it stands behind, as
+/// [`Traits`] names it: `Plain "lists":"member"/2 = member_2 [long];`
+#[macro_export]
+macro_rules! bifs {
+    ($($kind:ident $m:literal : $n:literal / $a:literal = $f:path $([$($trait:ident)*])?;)*) => {
+        /// The natives of this file.
+        pub const BIFS: &[$crate::bif::Bif] = &[$($crate::bif::Bif {
+            module: $m,
+            name: $n,
+            arity: $a,
+            kind: $crate::bif::Kind::$kind,
+            home: $crate::modules::named($m),
+            #[allow(unused_mut)]
+            traits: {
+                let mut t = $crate::bif::Traits::NONE;
+                $($(t.$trait = true;)*)?
+                t
+            },
+            call: {
+                /// # Safety
+                /// See [`Call`]($crate::bif::Call).
+                unsafe fn shim(cx: *mut $crate::cx::Env, args: *const purlin_term::Term) -> $crate::cx::BifResult {
+                    #[cfg(debug_assertions)]
+                    {
+                        static SEEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+                        $crate::coverage::note(&SEEN, format_args!("bif {}:{}/{}", $m, $n, $a));
+                    }
+                    // SAFETY: by the contract of `Call`.
+                    unsafe {
+                        let args = *(args as *const [purlin_term::Term; $a]);
+                        $f($crate::bif::known_as(cx), args)
+                    }
+                }
+                shim
+            },
+        }),*];
+    };
+}
+
+static SCHEDULERS: AtomicUsize = AtomicUsize::new(1);
+
+/// Schedulers that there are: those of the command line, or more where the program has asked for more. What is kept for each
+/// of them is as large.
+pub fn schedulers() -> usize {
+    SCHEDULERS.load(Ordering::Relaxed)
+}
+
+/// There are at least so many schedulers from now on.
+pub fn count_schedulers(n: usize) {
+    SCHEDULERS.fetch_max(n, Ordering::Relaxed);
+}
+
+type Natives = HashMap<(&'static str, &'static str, u8), (u32, &'static Bif)>;
+
+static NATIVES: OnceLock<Natives> = OnceLock::new();
+
+/// Makes the natives of these tables known that the release has which is stood in for: a row's index in their concatenation is its number. To be called before anything
+/// is loaded; later calls change nothing.
+pub fn install(tables: &[&'static [Bif]]) {
+    #[cfg(debug_assertions)]
+    crate::coverage::natives(
+        tables
+            .iter()
+            .flat_map(|t| t.iter())
+            .map(|b| format!("{}:{}/{}", b.module, b.name, b.arity)),
+    );
+    NATIVES.get_or_init(|| {
+        tables
+            .iter()
+            .flat_map(|t| t.iter())
+            .enumerate()
+            .filter(|(_, b)| release::has_native(b.module, b.name, b.arity))
+            .map(|(i, b)| ((b.module, b.name, b.arity), (i as u32, b)))
+            .collect()
+    });
+}
+
+/// The native of that name, with its row number.
+pub fn native(m: Term, f: Term, arity: u32) -> Option<(u32, &'static Bif)> {
+    let key = (atom::name(m), atom::name(f), u8::try_from(arity).ok()?);
+    NATIVES.get()?.get(&key).copied()
+}

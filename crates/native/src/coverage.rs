@@ -1,0 +1,66 @@
+//! Which ops and BIFs have run, in builds with debug assertions: `PURLIN_COVERAGE=FILE` appends a line to the file when one
+//! runs for the first time, `op NAME` or `bif MODULE:NAME/ARITY`. The first to write to an empty file names all rows there
+//! are, each after `row `. `scripts/coverage.sh` makes a table of it.
+
+use purlin_isa::ops::{OPS, Op};
+use std::fmt::{Arguments, Write as _};
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// `MODULE:NAME/ARITY` of all natives.
+static NATIVES: OnceLock<Vec<String>> = OnceLock::new();
+
+/// These natives are all that there are. To be told before the first runs; later calls change nothing.
+pub fn natives(names: impl Iterator<Item = String>) {
+    NATIVES.get_or_init(|| names.collect());
+}
+
+fn file() -> Option<&'static Mutex<File>> {
+    static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let path = std::env::var_os("PURLIN_COVERAGE")?;
+        let mut file = File::options().create(true).append(true).open(path).ok()?;
+        if file.metadata().ok()?.len() == 0 {
+            let _ = file.write_all(rows().as_bytes());
+        }
+        Some(Mutex::new(file))
+    })
+    .as_ref()
+}
+
+fn rows() -> String {
+    let mut out = String::new();
+    for op in OPS {
+        let _ = writeln!(out, "row op {}", op.name.trim_end_matches('_'));
+    }
+    for name in NATIVES.get().into_iter().flatten() {
+        let _ = writeln!(out, "row bif {name}");
+    }
+    out
+}
+
+/// Notes that something runs; `seen` tells whether it has been noted.
+pub fn note(seen: &AtomicBool, what: Arguments) {
+    if seen.load(Ordering::Relaxed) || seen.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if let Some(file) = file() {
+        // One write each: other processes append to the same file.
+        let line = format!("{what}\n");
+        let _ = file
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .write_all(line.as_bytes());
+    }
+}
+
+/// Notes that an instruction of that variant runs.
+pub fn op(number: u16) {
+    static SEEN: [AtomicBool; OPS.len()] = [const { AtomicBool::new(false) }; OPS.len()];
+    if let Some(op) = Op::of(number) {
+        let name = op.row().name.trim_end_matches('_');
+        note(&SEEN[op as usize], format_args!("op {name}"));
+    }
+}

@@ -1,0 +1,359 @@
+//! The context of a thread that runs processes: registers, the expanded heap of the process that runs, its pending
+//! exception. Natives get it and their arguments: as [`Env`] if they know of no process, else as `Cx` of crate `kernel`.
+//!
+//! # The contract of a native (BIF)
+//! * It makes terms through the context, which is an [`Alloc`]: nothing moves while it runs, so it may hold any number of
+//!   terms. The runtime collects after it returned, if it must.
+//! * It returns a term, or a [`Fail`] made by one of the methods here.
+//! * It keeps no `Term` beyond its return. What must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
+//!   the value of a magic reference.
+//! * Work proportional to user data is counted with [`Context::bump`]; a native that finds [`Context::out_of_reds`] on long work
+//!   packs its state and returns [`Context::trap`] to a continuation (a row of module `purlin`, not callable by name).
+//! * Blocking work belongs in rows of kind `DirtyIo`, long computation that cannot be cut in `DirtyCpu`: the process
+//!   is then run by a thread of that pool.
+
+use purlin_term::fun::Export;
+use purlin_term::heap::Heap;
+use purlin_term::off_heap::OffHeap;
+use purlin_term::{Alloc, NIL, Term, am};
+
+/// X registers there are.
+pub const X_REGS: usize = 1024;
+/// Most arguments of a native, and of a trap.
+pub const MAX_ARGS: usize = 255;
+
+/// What a native returns.
+pub type BifResult = Result<Term, Fail>;
+
+/// Why a native gave no value. Details wait in the context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[must_use]
+pub enum Fail {
+    /// `error:badarg`; the interpreter adds the native's arguments and `error_info`.
+    Badarg,
+    /// `error:badarith`
+    Badarith,
+    /// `error:system_limit`
+    SystemLimit,
+    /// `error:notsup`
+    Notsup,
+    /// `error:undef`: the native is not there.
+    Undef,
+    /// Class and value stand in [`Context::exc`].
+    Raised,
+    /// Call [`Trap::target`] with [`Trap::args`] in place of this native.
+    Trap,
+    /// Put the process at the end of its run queue and call this native again with the same arguments.
+    Again,
+    /// The process waits: it is called again, same arguments, when a signal has arrived.
+    Wait,
+    /// The value is the first of [`Trap::args`], and the time slice ends.
+    Yield,
+    /// The process has ended (it exited itself); nothing follows.
+    Exited,
+    /// A function of a native library wants the call that it has left with its process
+    /// ([`Scheduled`](crate::nif::Scheduled)) to be made in its place.
+    Scheduled,
+}
+
+/// Exception classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Class {
+    Error,
+    Exit,
+    Throw,
+}
+
+impl Class {
+    /// The atom that `try … catch` sees.
+    pub fn atom(self) -> Term {
+        match self {
+            Class::Error => am::ERROR,
+            Class::Exit => am::EXIT,
+            Class::Throw => am::THROW,
+        }
+    }
+}
+
+/// An exception under way.
+pub struct Exc {
+    pub class: Class,
+    pub value: Term,
+    /// Arguments to show in the first stack trace entry in place of the arity; NON_VALUE if none.
+    pub args: Term,
+    /// `cause` for `error_info`: a term; NON_VALUE if none.
+    pub cause: Term,
+    /// A stack trace given by the program (`erlang:raise/3`); NON_VALUE if the runtime makes it.
+    pub trace: Term,
+    /// Whether the first stack trace entry carries `error_info`.
+    pub error_info: bool,
+    /// Module and function that the first stack trace entry names, where the native that failed stands for another.
+    pub native: Option<(Term, Term)>,
+}
+
+/// A call to be made in place of a native.
+pub struct Trap {
+    pub target: *const Export,
+    pub argc: usize,
+    pub args: [Term; 16],
+}
+
+/// Why code stopped to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// Go on with the next instruction (only between handlers and the loop of debug builds).
+    Next,
+    /// The time slice is over. Resume at `interp.pc` with `interp.live` registers.
+    Yield,
+    /// Wait for a signal, then resume at `interp.pc`.
+    Wait,
+    /// As `Wait`, but for at most `interp.timeout` milliseconds; then resume at `interp.timeout_pc`.
+    WaitTimeout,
+    /// The process has ended; the reason is `interp.reason`.
+    Exited,
+    /// Go on at `interp.pc` with `interp.live` registers, on a thread of the dirty I/O pool, where `cx.dirty` is set:
+    /// a native is called there. Then comes [`Exit::Yield`], and the process is a normal scheduler's again.
+    DirtyIo,
+    /// As `DirtyIo`, for the dirty CPU pool.
+    DirtyCpu,
+}
+
+/// Where code left off, and why: the engine's part of a context.
+pub struct State {
+    /// Where to resume.
+    pub pc: *const u64,
+    /// X registers that hold terms there.
+    pub live: usize,
+    /// Milliseconds to wait, where [`Exit::WaitTimeout`] says so.
+    pub timeout: u64,
+    /// Where to go on when the time has passed.
+    pub timeout_pc: *const u64,
+    /// Exit reason of a process that ended by an exception or normally.
+    pub reason: Term,
+    /// The process ended by an error or throw that nobody caught, which is to be reported.
+    pub crashed: bool,
+    /// What a slow op that gives no next instruction returns.
+    pub exit: Exit,
+    /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
+    pub build: (*mut u8, usize, usize),
+    /// The instruction to go on with, in builds that return to a loop after each.
+    #[cfg(debug_assertions)]
+    pub next: (*const u64, *mut Term, *mut Term, i64),
+    /// The instruction that runs has raised an exception.
+    #[cfg(debug_assertions)]
+    pub raised: bool,
+}
+
+impl State {
+    pub fn new() -> State {
+        State {
+            pc: std::ptr::null(),
+            live: 0,
+            timeout: 0,
+            timeout_pc: std::ptr::null(),
+            reason: purlin_term::am::NORMAL,
+            crashed: false,
+            exit: Exit::Exited,
+            build: (std::ptr::null_mut(), 0, 0),
+            #[cfg(debug_assertions)]
+            next: (
+                std::ptr::null(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                0,
+            ),
+            #[cfg(debug_assertions)]
+            raised: false,
+        }
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// See the module head. `repr(C)`: interpreter code addresses X registers at offset 0.
+#[repr(C)]
+pub struct Context<P> {
+    pub x: [Term; X_REGS],
+    pub fr: [f64; X_REGS],
+    /// The heap of the process that runs; the interpreter holds `htop` and `stop` in locals while it runs code.
+    pub heap: Heap,
+    /// Reductions left in this time slice; may go below zero.
+    pub reds: i64,
+    /// What was left when the process was last charged for what it used.
+    pub charged: i64,
+    /// What is left of the time slice of a process that saves its calls, beside `reds`.
+    pub kept_reds: i64,
+    pub exc: Exc,
+    pub trap: Trap,
+    /// Words that were copied to other processes and not counted yet.
+    pub words_copied: u64,
+    /// The control block of the process that runs.
+    pub proc: *mut P,
+    /// Index of this thread among the schedulers; dirty threads come behind them.
+    pub sched: usize,
+    /// Whether this is a dirty thread: natives of the dirty kinds are called here and nowhere else.
+    pub dirty: bool,
+    /// The address that the native was called from, for stack traces.
+    pub bif_pc: *const u64,
+    /// Where the interpreter left off, and why.
+    pub interp: State,
+}
+
+/// A process, as far as those need to know it who don't know what processes are.
+pub trait Owner {
+    /// Its pid.
+    fn pid(&self) -> Term;
+}
+
+/// No process that could be looked at.
+pub enum Unknown {}
+
+/// A context as natives see it that know of no process. It is the same context: who knows what process runs sees it as
+/// another type, of the same layout.
+pub type Env = Context<Unknown>;
+
+impl<P> Context<P> {
+    /// A context for a thread. Large: keep it boxed.
+    pub fn boxed(sched: usize) -> Box<Context<P>> {
+        Box::new(Context {
+            x: [NIL; X_REGS],
+            fr: [0.0; X_REGS],
+            heap: Heap::empty(),
+            reds: 0,
+            charged: 0,
+            kept_reds: 0,
+            exc: Exc {
+                class: Class::Error,
+                value: NIL,
+                args: Term::NON_VALUE,
+                cause: Term::NON_VALUE,
+                trace: Term::NON_VALUE,
+                error_info: false,
+                native: None,
+            },
+            trap: Trap {
+                target: std::ptr::null(),
+                argc: 0,
+                args: [NIL; 16],
+            },
+            words_copied: 0,
+            proc: std::ptr::null_mut(),
+            sched,
+            dirty: false,
+            bif_pc: std::ptr::null(),
+            interp: State::new(),
+        })
+    }
+
+    fn raise(&mut self, class: Class, value: Term) -> Fail {
+        self.exc = Exc {
+            class,
+            value,
+            args: Term::NON_VALUE,
+            cause: Term::NON_VALUE,
+            trace: Term::NON_VALUE,
+            error_info: false,
+            native: None,
+        };
+        Fail::Raised
+    }
+    /// `error:value`
+    pub fn error(&mut self, value: Term) -> Fail {
+        self.raise(Class::Error, value)
+    }
+    /// `error:{tag, value}`, such as `{badmap, T}`
+    pub fn error2(&mut self, tag: Term, value: Term) -> Fail {
+        let t = self.tuple(&[tag, value]);
+        self.raise(Class::Error, t)
+    }
+    /// `exit:value`
+    pub fn exit(&mut self, value: Term) -> Fail {
+        self.raise(Class::Exit, value)
+    }
+    /// `throw:value`
+    pub fn throw(&mut self, value: Term) -> Fail {
+        self.raise(Class::Throw, value)
+    }
+    /// `error:badarg` whose `error_info` carries a `cause`, for the modules that format errors by it.
+    pub fn badarg_cause(&mut self, cause: Term) -> Fail {
+        self.error_cause(am::BADARG, cause)
+    }
+    /// `error:value` with `error_info` and that `cause`.
+    pub(crate) fn error_cause(&mut self, value: Term, cause: Term) -> Fail {
+        let f = self.raise(Class::Error, value);
+        self.exc.cause = cause;
+        self.exc.error_info = true;
+        f
+    }
+    /// Has `target` called with `args` (at most 16) in place of this native: its value is the native's value.
+    pub fn trap(&mut self, target: *const Export, args: &[Term]) -> Fail {
+        self.trap.target = target;
+        self.trap.argc = args.len();
+        self.trap.args[..args.len()].copy_from_slice(args);
+        Fail::Trap
+    }
+    /// The native's value, which an immediate is; others run before the process goes on.
+    pub fn yield_with(&mut self, value: Term) -> Fail {
+        self.trap.args[0] = value;
+        Fail::Yield
+    }
+    /// Counts `n` reductions of work done.
+    #[inline]
+    pub fn bump(&mut self, n: usize) {
+        self.reds -= n as i64;
+    }
+    /// Whether the time slice is used up: long work packs up and traps.
+    #[inline]
+    pub fn out_of_reds(&self) -> bool {
+        self.reds <= 0
+    }
+    /// The address of the context, for calling a native.
+    #[inline]
+    pub fn env_ptr(&mut self) -> *mut Env {
+        (&raw mut *self).cast()
+    }
+    /// `{ok, T}`
+    pub fn ok(&mut self, t: Term) -> Term {
+        self.tuple(&[am::OK, t])
+    }
+    /// `{error, T}`
+    pub fn err(&mut self, t: Term) -> Term {
+        self.tuple(&[am::ERROR, t])
+    }
+}
+
+impl<P: Owner> Context<P> {
+    /// Control block of the process that runs.
+    #[inline]
+    pub fn process(&mut self) -> &mut P {
+        // SAFETY: set while a process runs on this thread, which natives only are called in.
+        unsafe { &mut *self.proc }
+    }
+    /// `self()`
+    #[inline]
+    pub fn self_pid(&mut self) -> Term {
+        self.process().pid()
+    }
+}
+
+impl<P> Alloc for Context<P> {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        self.heap.alloc(words)
+    }
+    #[inline]
+    fn off_heap(&mut self) -> &mut OffHeap {
+        &mut self.heap.off_heap
+    }
+    #[inline]
+    fn off_heap_grew(&mut self) {
+        self.heap.off_heap_grew();
+    }
+}

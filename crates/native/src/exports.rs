@@ -1,0 +1,339 @@
+//! Exports and fun entries: the names by which code is called, and the stubs of the runtime.
+//!
+//! # Invariants
+//! * Exports and fun entries are never freed or moved; their addresses stand in code and terms.
+//! * An export's `address` always points at an instruction: the function's code, a stub that calls the native, or a
+//!   stub that calls the error handler.
+
+use crate::bif::{Kind, native};
+use crate::hashing::Hashing;
+use purlin_isa::ops::{Form, Op, dirty};
+use purlin_term::fun::{Export, FunEntry};
+use purlin_term::{NIL, Term, am, atom};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, RwLock};
+
+const SHARDS: usize = 16;
+
+/// By the indices of the atoms and the arity. Looked up at each call of a function that is named at run time.
+type ExportMap = HashMap<(u32, u32, u32), &'static Export, Hashing>;
+/// Module, old uniq and index, uniq, index, arity, free variables.
+type FunKey = (u32, i64, u32, [u8; 16], u32, u8, u8);
+
+struct Code {
+    exports: [RwLock<ExportMap>; SHARDS],
+    funs: Mutex<HashMap<FunKey, &'static FunEntry>>,
+    stubs: Stubs,
+}
+
+/// Code that belongs to no module.
+pub struct Stubs {
+    /// Calls x0:x1 with the arguments in list x2, in place of the caller.
+    pub apply: &'static [u64],
+    /// Calls fun x0 with the arguments in list x1, in place of the caller.
+    pub apply_fun: &'static [u64],
+    /// The same, where `apply/2` itself is what is called: so that a fault can tell who was called by name.
+    pub reapply_fun: &'static [u64],
+    /// `erlang:hibernate/3`.
+    pub hibernate: &'static [u64],
+    /// Where a process that hibernates goes on.
+    pub hibernated: &'static [u64],
+    /// What a traced call returns to.
+    pub return_trace: &'static [u64],
+    /// What a call whose time is measured returns to.
+    pub return_time: &'static [u64],
+    /// Ends the process normally: what the first call of a process returns to.
+    pub exit: &'static [u64],
+}
+
+/// The words of an instruction, as code has them.
+pub fn stub(op: Op, operands: &[(Form, u64)]) -> Vec<u64> {
+    let forms: Vec<Form> = operands.iter().map(|o| o.0).collect();
+    let mut units: Vec<u16> = vec![op.variant(&forms).unwrap_or(0)];
+    for &(f, v) in operands {
+        for i in 0..f.units() {
+            units.push((v >> (16 * i)) as u16);
+        }
+    }
+    units.resize(units.len().div_ceil(4) * 4, 0);
+    units
+        .chunks(4)
+        .map(|c| c.iter().rev().fold(0, |w, &u| w << 16 | u64::from(u)))
+        .collect()
+}
+
+fn code() -> &'static Code {
+    static C: OnceLock<Code> = OnceLock::new();
+    C.get_or_init(|| Code {
+        exports: std::array::from_fn(|_| RwLock::default()),
+        funs: Mutex::default(),
+        stubs: Stubs {
+            apply: stub(Op::IApply, &[]).leak(),
+            apply_fun: stub(Op::IApplyFun, &[]).leak(),
+            reapply_fun: stub(Op::IApplyFun, &[]).leak(),
+            hibernate: stub(Op::Hibernate, &[]).leak(),
+            hibernated: stub(Op::Hibernated, &[]).leak(),
+            return_trace: stub(Op::ReturnTrace, &[]).leak(),
+            return_time: stub(Op::ReturnTime, &[]).leak(),
+            exit: stub(Op::ProcessExit, &[]).leak(),
+        },
+    })
+}
+
+/// Code that belongs to no module.
+#[inline]
+pub fn stubs() -> &'static Stubs {
+    &code().stubs
+}
+
+#[inline]
+fn shard(m: u32, f: u32, a: u32) -> &'static RwLock<ExportMap> {
+    let h = m
+        .wrapping_mul(31)
+        .wrapping_add(f)
+        .wrapping_mul(31)
+        .wrapping_add(a);
+    &code().exports[h as usize % SHARDS]
+}
+
+/// Exports that a thread remembers.
+const RECENT_EXPORTS: usize = 256;
+
+thread_local! {
+    /// Exports that this thread looked up last, by a hash of their names. None ever goes.
+    static RECENT: [Cell<Option<&'static Export>>; RECENT_EXPORTS] =
+        const { [const { Cell::new(None) }; RECENT_EXPORTS] };
+}
+
+/// The export `m:f/arity`, if somebody refers to it.
+#[inline]
+pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
+    let (mi, fi) = (m.atom_index(), f.atom_index());
+    let map = shard(mi, fi, arity)
+        .read()
+        .unwrap_or_else(|e| e.into_inner());
+    map.get(&(mi, fi, arity)).copied()
+}
+
+/// The export `m:f/arity`, made if it is new. `m` and `f` are atoms.
+pub fn export(m: Term, f: Term, arity: u32) -> &'static Export {
+    // Calls by name mostly are of the few that this thread has just looked up.
+    let place = (m.atom_index().wrapping_mul(0x9E37_79B1) ^ f.atom_index()).wrapping_add(arity);
+    let place = place as usize % RECENT_EXPORTS;
+    if let Some(e) = RECENT.with(|r| r[place].get())
+        && (e.module, e.function, e.arity) == (m, f, arity)
+    {
+        return e;
+    }
+    let e = find_export(m, f, arity);
+    RECENT.with(|r| r[place].set(Some(e)));
+    e
+}
+
+fn find_export(m: Term, f: Term, arity: u32) -> &'static Export {
+    if let Some(e) = existing_export(m, f, arity) {
+        return e;
+    }
+    let (mi, fi) = (m.atom_index(), f.atom_index());
+    let mut map = shard(mi, fi, arity)
+        .write()
+        .unwrap_or_else(|e| e.into_inner());
+    map.entry((mi, fi, arity))
+        .or_insert_with(|| new_export(m, f, arity))
+}
+
+fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
+    let e: &'static Export = Box::leak(Box::new(Export {
+        address: AtomicPtr::new(std::ptr::null_mut()),
+        module: m,
+        function: f,
+        arity,
+        bif: AtomicU32::new(0),
+        stub: std::array::from_fn(|_| AtomicU64::new(0)),
+    }));
+    let here = e as *const Export as u64;
+    let words = match native(m, f, arity) {
+        Some((row, b)) => {
+            e.bif.store(row + 1, Ordering::Relaxed);
+            let mut v = vec![
+                (Form::Q, here),
+                (Form::Q, b.call as usize as u64),
+                (Form::H, u64::from(arity)),
+            ];
+            match b.kind {
+                Kind::Guard | Kind::Plain => stub(Op::CallBifOnly, &v),
+                Kind::DirtyIo | Kind::DirtyCpu => {
+                    let pool = match b.kind {
+                        Kind::DirtyIo => dirty::IO,
+                        _ => dirty::CPU,
+                    };
+                    v.push((Form::H, u64::from(pool)));
+                    stub(Op::CallDirty, &v)
+                }
+            }
+        }
+        None => stub(Op::ErrorHandler, &[(Form::Q, here)]),
+    };
+    for (s, w) in e.stub.iter().zip(words) {
+        s.store(w, Ordering::Relaxed);
+    }
+    let at = own_code(m, f, arity).unwrap_or(e.stub.as_ptr() as *const u64);
+    e.address.store(at as *mut u64, Ordering::Release);
+    e
+}
+
+/// The export that a call of `m:f/arity` in code goes by. Functions that are code of the runtime have one of their own for
+/// that: such a call is an instruction to stock, which isn't traced, while calls that come upon them by a name that was
+/// computed or by a fun are.
+pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
+    static CALLED: Mutex<Vec<&'static Export>> = Mutex::new(Vec::new());
+    if own_code(m, f, arity).is_none() {
+        return export(m, f, arity);
+    }
+    let mut known = CALLED.lock().unwrap_or_else(|e| e.into_inner());
+    match known.iter().find(|e| (e.function, e.arity) == (f, arity)) {
+        Some(e) => e,
+        None => {
+            let e = new_export(m, f, arity);
+            known.push(e);
+            e
+        }
+    }
+}
+
+/// Calls of a function that is code of the runtime, by whatever names it, arrive at `entry`; none: at that code. Nothing
+/// happens for other functions.
+#[inline]
+pub fn lead_to(m: Term, f: Term, arity: u32, entry: Option<*const u64>) {
+    if let Some(own) = own_code(m, f, arity) {
+        let to = entry.unwrap_or(own) as *mut u64;
+        export(m, f, arity).address.store(to, Ordering::Release);
+    }
+}
+
+/// The functions of `erlang` that are code of the runtime: what they do to the stack no native can.
+fn own_code(m: Term, f: Term, arity: u32) -> Option<*const u64> {
+    if m != am::ERLANG {
+        return None;
+    }
+    let s = stubs();
+    match (atom::name(f), arity) {
+        ("apply", 2) => Some(s.apply_fun.as_ptr()),
+        ("apply", 3) => Some(s.apply.as_ptr()),
+        ("hibernate", 3) => Some(s.hibernate.as_ptr()),
+        _ => None,
+    }
+}
+
+/// Whether a function is the runtime's whatever the file of its module says: a native, or code of the runtime.
+#[inline]
+pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
+    native(m, f, arity).is_some() || own_code(m, f, arity).is_some()
+}
+
+/// Makes an export undefined again, for unloading. What is built in stays.
+#[inline]
+pub fn reset_export(e: &Export) {
+    if is_builtin(e.module, e.function, e.arity) {
+        return;
+    }
+    e.address
+        .store(e.stub.as_ptr() as *mut u64, Ordering::Release);
+}
+
+/// The entry of a fun, made if it is new; an entry made so leads nowhere until its module is loaded.
+#[allow(clippy::too_many_arguments)]
+pub fn fun_entry(
+    module: Term,
+    old_uniq: i64,
+    old_index: u32,
+    uniq: [u8; 16],
+    index: u32,
+    arity: u8,
+    num_free: u8,
+    function: Term,
+) -> &'static FunEntry {
+    let mut m = code().funs.lock().unwrap_or_else(|e| e.into_inner());
+    // Reloading the same code meets the same entries: they are told apart by the module's checksum too. A fun of another arity
+    // or with another environment than the code's, as a made-up external term may tell of it, has an entry of its own, which
+    // leads nowhere.
+    let key = (
+        module.atom_index(),
+        old_uniq,
+        old_index,
+        uniq,
+        index,
+        arity,
+        num_free,
+    );
+    let entry = m.entry(key).or_insert_with(|| {
+        Box::leak(Box::new(FunEntry {
+            address: AtomicPtr::new(std::ptr::null_mut()),
+            refc: AtomicUsize::new(1),
+            module,
+            name: AtomicU64::new(function.raw()),
+            code_arity: arity.saturating_add(num_free),
+            arity,
+            num_free,
+            index,
+            old_uniq,
+            old_index,
+            uniq,
+        }))
+    });
+    if function != NIL {
+        entry.set_function(function);
+    }
+    entry
+}
+
+/// Lets the codec of external terms find exports and funs.
+pub struct CodeHooks;
+
+impl purlin_term::etf::Hooks for CodeHooks {
+    #[inline]
+    fn export(&self, m: Term, f: Term, arity: u8, only_existing: bool) -> Option<*const Export> {
+        if only_existing {
+            existing_export(m, f, u32::from(arity)).map(|e| e as *const Export)
+        } else {
+            Some(export(m, f, u32::from(arity)))
+        }
+    }
+    #[inline]
+    fn fun_entry(
+        &self,
+        module: Term,
+        old_uniq: i64,
+        old_index: u32,
+        uniq: [u8; 16],
+        index: u32,
+        arity: u8,
+        num_free: u8,
+    ) -> Option<*const FunEntry> {
+        Some(fun_entry(
+            module, old_uniq, old_index, uniq, index, arity, num_free, NIL,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fun_of_another_shape_has_no_code() {
+        let of = |arity, free, name| fun_entry(am::OK, 1, 2, [3; 16], 2, arity, free, name);
+        let told = of(1, 2, NIL);
+        assert!(told.function().is_nil());
+        // Its module is loaded.
+        assert!(std::ptr::eq(of(1, 2, am::TRUE), told));
+        assert_eq!(told.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, NIL), told));
+        assert_eq!(told.function(), am::TRUE);
+        for (arity, free) in [(0, 2), (2, 2), (1, 0), (1, 1), (1, 3), (3, 0)] {
+            assert!(!std::ptr::eq(of(arity, free, NIL), told));
+        }
+    }
+}

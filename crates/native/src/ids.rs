@@ -1,0 +1,121 @@
+//! Numbers that are given out once: references and unique integers.
+//!
+//! Each thread takes numbers in blocks, so that making a reference touches nothing shared most of the time. Strictly
+//! monotonic integers come from one counter.
+
+use purlin_term::{Alloc, Term};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+const BLOCK: u64 = 1 << 12;
+/// The first of a reference's numbers has this many bits.
+const FIRST_BITS: u32 = 18;
+
+static NEXT_REF: AtomicU64 = AtomicU64::new(0);
+static NEXT_UNIQUE: AtomicU64 = AtomicU64::new(0);
+static NEXT_MONOTONIC: AtomicI64 = AtomicI64::new(1);
+
+thread_local! {
+    static REFS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    static UNIQUE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// Where the numbers of references start: differs from run to run.
+#[inline]
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let t = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64);
+        (t.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4) & 0x0FFF_FFFF_FFFF_0000
+    })
+}
+
+fn from_block(cell: &'static std::thread::LocalKey<Cell<(u64, u64)>>, next: &AtomicU64) -> u64 {
+    cell.with(|c| {
+        let (mut at, mut end) = c.get();
+        if at == end {
+            at = next.fetch_add(BLOCK, Ordering::Relaxed);
+            end = at + BLOCK;
+        }
+        c.set((at + 1, end));
+        at
+    })
+}
+
+/// The numbers of a new reference.
+#[inline]
+pub fn ref_numbers() -> [u32; 3] {
+    numbers_of(ref_bits())
+}
+
+/// A new reference, as the bits that [`numbers_of`] takes.
+#[inline]
+pub fn ref_bits() -> u64 {
+    seed().wrapping_add(from_block(&REFS, &NEXT_REF))
+}
+
+/// The numbers of a reference of this runtime: it has 64 bits.
+#[inline]
+pub fn numbers_of(bits: u64) -> [u32; 3] {
+    [
+        (bits & ((1 << FIRST_BITS) - 1)) as u32,
+        (bits >> FIRST_BITS) as u32,
+        (bits >> (FIRST_BITS + 32)) as u32,
+    ]
+}
+
+/// The bits of these numbers; None if no reference of this runtime has them.
+#[inline]
+pub fn bits_of(numbers: [u32; 3]) -> Option<u64> {
+    let [a, b, c] = numbers.map(u64::from);
+    let bits = a | b << FIRST_BITS | c << (FIRST_BITS + 32);
+    (numbers_of(bits) == numbers).then_some(bits)
+}
+
+/// `make_ref()`
+#[inline]
+pub fn make_ref<A: Alloc + ?Sized>(to: &mut A) -> Term {
+    to.local_ref(ref_numbers())
+}
+
+/// An integer that no other call gives, 0 or greater; in no particular order.
+#[inline]
+pub fn unique() -> u64 {
+    from_block(&UNIQUE, &NEXT_UNIQUE)
+}
+
+/// An integer greater than every one given before.
+#[inline]
+pub fn unique_monotonic() -> i64 {
+    NEXT_MONOTONIC.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn numbers_are_unique_across_threads() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    (0..20_000)
+                        .map(|_| (ref_numbers(), unique()))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let mut refs = HashSet::new();
+        let mut ints = HashSet::new();
+        for t in threads {
+            for (r, u) in t.join().unwrap_or_default() {
+                assert!(r[0] < 1 << FIRST_BITS);
+                assert!(refs.insert(r) && ints.insert(u));
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What a native is: a function of an Erlang module that is written in Rust. The context that it runs in, how it fails, the
+//! row that says its name, the exports by which code finds it.
+//!
+//! Knows no process and no loaded code.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+pub mod bif;
+#[cfg(debug_assertions)]
+pub mod coverage;
+pub mod cx;
+pub mod errors;
+pub mod exports;
+pub mod hashing;
+pub mod ids;
+pub mod modules;
+pub mod native_state;
+pub mod nif;
+pub mod reschedule;

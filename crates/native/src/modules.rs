@@ -1,0 +1,117 @@
+//! The Erlang modules that have BIFs: what is true of all BIFs of a module. One row each; rows of BIFs refer to them.
+
+use purlin_term::{Term, atom};
+
+/// An Erlang module that has BIFs.
+pub struct BifModule {
+    pub name: &'static str,
+    /// The module that explains errors of its BIFs (`error_info`), if there is one.
+    pub errors: Option<&'static str>,
+    /// The library they belong to.
+    pub library: Library,
+}
+
+/// Where BIFs of a module come from, in the eyes of Erlang code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Library {
+    /// The emulator itself has them.
+    Emulator,
+    /// A native library that is part of the emulator: `load_nif/2` of the module finds it.
+    Static,
+}
+
+impl BifModule {
+    /// Whether its BIFs are functions of a native library.
+    pub fn is_library(&self) -> bool {
+        self.library == Library::Static
+    }
+}
+
+const fn row(name: &'static str, errors: Option<&'static str>, library: Library) -> BifModule {
+    BifModule {
+        name,
+        errors,
+        library,
+    }
+}
+
+use Library::{Emulator, Static};
+const ERTS: Option<&str> = Some("erl_erts_errors");
+const KERNEL: Option<&str> = Some("erl_kernel_errors");
+const STDLIB: Option<&str> = Some("erl_stdlib_errors");
+
+/// The rows, sorted by name.
+static MODULES: &[BifModule] = &[
+    row("atomics", ERTS, Emulator),
+    row("binary", STDLIB, Emulator),
+    row("code", STDLIB, Emulator),
+    row("erl_ddll", None, Emulator),
+    row("erl_debugger", ERTS, Emulator),
+    row("erl_tracer", None, Static),
+    row("erlang", ERTS, Emulator),
+    row("error_logger", None, Emulator),
+    row("erts_debug", None, Emulator),
+    row("erts_internal", ERTS, Emulator),
+    row("erts_literal_area_collector", None, Emulator),
+    row("erts_trace_cleaner", None, Emulator),
+    row("ets", STDLIB, Emulator),
+    row("file", None, Emulator),
+    row("io", None, Emulator),
+    row("lists", STDLIB, Emulator),
+    row("maps", STDLIB, Emulator),
+    row("math", STDLIB, Emulator),
+    row("net_kernel", None, Emulator),
+    row("os", KERNEL, Emulator),
+    row("persistent_term", ERTS, Emulator),
+    row("prim_buffer", None, Static),
+    row("prim_file", None, Static),
+    row("prim_net", None, Static),
+    row("prim_socket", None, Static),
+    row("prim_tty", None, Static),
+    row("purlin", None, Emulator),
+    row("re", STDLIB, Emulator),
+    row("string", None, Emulator),
+    row("unicode", STDLIB, Emulator),
+    row("zlib", None, Static),
+];
+
+/// The row of an atom, if that module has BIFs.
+pub fn of(module: Term) -> Option<&'static BifModule> {
+    let name = atom::name(module);
+    let at = MODULES.binary_search_by(|m| m.name.cmp(name)).ok()?;
+    Some(&MODULES[at])
+}
+
+/// The row of that name.
+///
+/// # Panics
+/// If there is none: then a table of BIFs doesn't compile.
+pub const fn named(name: &str) -> &'static BifModule {
+    let mut i = 0;
+    while i < MODULES.len() {
+        if is_same(MODULES[i].name, name) {
+            return &MODULES[i];
+        }
+        i += 1;
+    }
+    panic!("the module has no row in native/src/modules.rs")
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULES;
+
+    #[test]
+    fn rows_are_sorted() {
+        assert!(MODULES.is_sorted_by_key(|m| m.name));
+    }
+}

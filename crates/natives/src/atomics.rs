@@ -1,0 +1,221 @@
+//! Natives of modules `atomics` and `counters`: arrays of 64-bit integers behind magic references.
+//!
+//! A counter of `counters` with `write_concurrency` has one part for each of a number of threads, each part in cache
+//! lines of its own: a thread adds to its part, and reading sums up. So parts are only changed by addition, and
+//! `put` changes one part by what is missing.
+
+use crate::cx::{BifResult, Env, Fail};
+use purlin_term::layout::RefView;
+use purlin_term::magic::MagicRef;
+use purlin_term::{Alloc, Term, am, arith, atom, map};
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An array of `atomics`.
+struct Atomics {
+    signed: bool,
+    cells: Box<[AtomicU64]>,
+}
+
+/// Integers in a cache line.
+const LINE: usize = 8;
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; LINE]);
+
+/// An array of `counters`. The lines of the first eight counters come first, one for each part. There is a part for
+/// each scheduler, and one that `put` changes.
+struct Counters {
+    len: usize,
+    parts: usize,
+    lines: Box<[Line]>,
+}
+
+/// The value behind a magic reference, if it is such a one.
+fn value<T: Any>(t: Term) -> Result<&'static T, Fail> {
+    match t.as_ref_view() {
+        Some(RefView::Magic(m)) => m.value.downcast_ref().ok_or(Fail::Badarg),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// How long an array is to be.
+fn length(t: Term, max: u64) -> Result<usize, Fail> {
+    match (arith::to_u64(t), t.as_big()) {
+        (Some(0), _) => Err(Fail::Badarg),
+        (Some(n), _) if n <= max => Ok(n as usize),
+        (Some(_), _) | (None, Some((false, _))) => Err(Fail::SystemLimit),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// So many default values; None where there is no memory for them.
+fn zeroed<T: Default>(n: usize) -> Option<Box<[T]>> {
+    let mut v: Vec<T> = Vec::new();
+    v.try_reserve_exact(n).ok()?;
+    v.resize_with(n, T::default);
+    Some(v.into_boxed_slice())
+}
+
+fn reference(cx: &mut Env, value: Box<dyn Any + Send + Sync>) -> Term {
+    let m = MagicRef::new(crate::ids::ref_numbers(), value);
+    // SAFETY: it was made just now.
+    unsafe { cx.magic_ref(m) }
+}
+
+/// The cell that a one-based index names.
+fn cell(r: Term, i: Term) -> Result<(&'static Atomics, &'static AtomicU64), Fail> {
+    let a: &Atomics = value(r)?;
+    let i = arith::to_u64(i).ok_or(Fail::Badarg)?.wrapping_sub(1);
+    match usize::try_from(i).ok().and_then(|i| a.cells.get(i)) {
+        Some(c) => Ok((a, c)),
+        None => Err(Fail::Badarg),
+    }
+}
+/// A value to be stored, as bits.
+fn stored(a: &Atomics, t: Term) -> Result<u64, Fail> {
+    match a.signed {
+        true => arith::to_i64(t).map(|v| v as u64),
+        false => arith::to_u64(t),
+    }
+    .ok_or(Fail::Badarg)
+}
+/// A value to be added, as bits: any that fits 64 bits with or without sign.
+fn added(t: Term) -> Result<u64, Fail> {
+    arith::to_i64(t)
+        .map(|v| v as u64)
+        .or_else(|| arith::to_u64(t))
+        .ok_or(Fail::Badarg)
+}
+fn integer(cx: &mut Env, a: &Atomics, v: u64) -> Term {
+    match a.signed {
+        true => cx.int(v as i64),
+        false => cx.uint(v),
+    }
+}
+
+fn atomics_new_2(cx: &mut Env, [n, options]: [Term; 2]) -> BifResult {
+    let n = length(n, u64::MAX / 8)?;
+    let options = arith::to_u64(options).ok_or(Fail::Badarg)?;
+    let cells = zeroed(n).ok_or(Fail::SystemLimit)?;
+    Ok(reference(
+        cx,
+        Box::new(Atomics {
+            signed: options & 1 != 0,
+            cells,
+        }),
+    ))
+}
+fn put_3(_cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let (a, c) = cell(r, i)?;
+    c.store(stored(a, v)?, Ordering::SeqCst);
+    Ok(am::OK)
+}
+fn get_2(cx: &mut Env, [r, i]: [Term; 2]) -> BifResult {
+    let (a, c) = cell(r, i)?;
+    Ok(integer(cx, a, c.load(Ordering::SeqCst)))
+}
+fn add_3(_cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let (_, c) = cell(r, i)?;
+    c.fetch_add(added(v)?, Ordering::SeqCst);
+    Ok(am::OK)
+}
+fn add_get_3(cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let (a, c) = cell(r, i)?;
+    let v = added(v)?;
+    let sum = c.fetch_add(v, Ordering::SeqCst).wrapping_add(v);
+    Ok(integer(cx, a, sum))
+}
+fn exchange_3(cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let (a, c) = cell(r, i)?;
+    let was = c.swap(stored(a, v)?, Ordering::SeqCst);
+    Ok(integer(cx, a, was))
+}
+fn compare_exchange_4(cx: &mut Env, [r, i, expected, desired]: [Term; 4]) -> BifResult {
+    let (a, c) = cell(r, i)?;
+    let (e, d) = (stored(a, expected)?, stored(a, desired)?);
+    match c.compare_exchange(e, d, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => Ok(am::OK),
+        Err(was) => Ok(integer(cx, a, was)),
+    }
+}
+fn info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
+    let a: &Atomics = value(r)?;
+    let (min, max) = match a.signed {
+        true => (cx.int(i64::MIN), cx.int(i64::MAX)),
+        false => (Term::small(0), cx.uint(u64::MAX)),
+    };
+    let bytes = size_of::<MagicRef>() + size_of::<Atomics>() + size_of_val(&*a.cells);
+    let pairs = [
+        (am::MAX, max),
+        (atom::intern("min"), min),
+        (am::SIZE, Term::small(a.cells.len() as i64)),
+        (am::MEMORY, Term::small(bytes as i64)),
+    ];
+    Ok(map::from_pairs(cx, &pairs))
+}
+
+fn counters_new_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
+    let parts = crate::bif::schedulers() + 1;
+    let len = length(n, u64::MAX / (8 * 2 * parts as u64))?;
+    let lines = zeroed(len.div_ceil(LINE) * parts).ok_or(Fail::SystemLimit)?;
+    Ok(reference(cx, Box::new(Counters { len, parts, lines })))
+}
+/// All parts of the counter that a one-based index names.
+fn parts(r: Term, i: Term) -> Result<impl Iterator<Item = &'static AtomicU64>, Fail> {
+    let c: &'static Counters = value(r)?;
+    let i = arith::to_u64(i).ok_or(Fail::Badarg)?.wrapping_sub(1);
+    if i >= c.len as u64 {
+        return Err(Fail::Badarg);
+    }
+    let first = i as usize / LINE * c.parts;
+    Ok(c.lines[first..first + c.parts]
+        .iter()
+        .map(move |l| &l.0[i as usize % LINE]))
+}
+fn sum(parts: impl Iterator<Item = &'static AtomicU64>) -> u64 {
+    parts.fold(0, |s, p| s.wrapping_add(p.load(Ordering::Relaxed)))
+}
+fn counters_get_2(cx: &mut Env, [r, i]: [Term; 2]) -> BifResult {
+    let v = sum(parts(r, i)?);
+    Ok(cx.int(v as i64))
+}
+fn counters_add_3(cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let c: &Counters = value(r)?;
+    let mine = cx.sched % (c.parts - 1) + 1;
+    let p = parts(r, i)?.nth(mine).ok_or(Fail::Badarg)?;
+    p.fetch_add(added(v)?, Ordering::Relaxed);
+    Ok(am::OK)
+}
+fn counters_put_3(_cx: &mut Env, [r, i, v]: [Term; 3]) -> BifResult {
+    let v = arith::to_i64(v).ok_or(Fail::Badarg)? as u64;
+    let mut all = parts(r, i)?;
+    let first = all.next().ok_or(Fail::Badarg)?;
+    first.store(v.wrapping_sub(sum(all)), Ordering::Relaxed);
+    Ok(am::OK)
+}
+fn counters_info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
+    let c: &Counters = value(r)?;
+    let bytes = size_of::<MagicRef>() + size_of::<Counters>() + size_of_val(&*c.lines);
+    let pairs = [
+        (am::MEMORY, Term::small(bytes as i64)),
+        (am::SIZE, Term::small(c.len as i64)),
+    ];
+    Ok(map::from_pairs(cx, &pairs))
+}
+
+crate::bifs! {
+    Plain "erts_internal":"atomics_new"/2 = atomics_new_2;
+    Plain "atomics":"put"/3 = put_3;
+    Plain "atomics":"get"/2 = get_2;
+    Plain "atomics":"add"/3 = add_3;
+    Plain "atomics":"add_get"/3 = add_get_3;
+    Plain "atomics":"exchange"/3 = exchange_3;
+    Plain "atomics":"compare_exchange"/4 = compare_exchange_4;
+    Plain "atomics":"info"/1 = info_1;
+    Plain "erts_internal":"counters_new"/1 = counters_new_1;
+    Plain "erts_internal":"counters_get"/2 = counters_get_2;
+    Plain "erts_internal":"counters_add"/3 = counters_add_3;
+    Plain "erts_internal":"counters_put"/3 = counters_put_3;
+    Plain "erts_internal":"counters_info"/1 = counters_info_1;
+}

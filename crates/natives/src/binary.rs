@@ -1,0 +1,426 @@
+//! Natives of module `binary`: searching, splitting, parts, numbers.
+//!
+//! Several patterns are searched for as stock does: the earliest match, and of those that start together the longest.
+
+use super::iolist::{self, part_range};
+use super::native_state;
+use super::reschedule::{self, dirty_if};
+use crate::cx::{BifResult, Env, Fail};
+use crate::{bifs, lazy_atoms};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use memchr::memmem;
+use purlin_term::bin::RcBin;
+use purlin_term::word::Subtag;
+use purlin_term::{Alloc, NIL, Term, am};
+use std::borrow::Cow;
+
+lazy_atoms! {
+    bm = "bm";
+    ac = "ac";
+    nomatch = "nomatch";
+    scope = "scope";
+    global = "global";
+    trim = "trim";
+    trim_all = "trim_all";
+}
+
+/// A search prepared by `compile_pattern/1`, or for one call.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one for each call, or behind a reference"
+)]
+enum Pattern {
+    One(memmem::Finder<'static>),
+    Many(AhoCorasick),
+}
+
+impl Pattern {
+    /// The first match in `hay` at or behind `from`: its start and length.
+    fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
+        match self {
+            Pattern::One(f) => f
+                .find(hay.get(from..)?)
+                .map(|i| (from + i, f.needle().len())),
+            Pattern::Many(a) => a
+                .find(aho_corasick::Input::new(hay).range(from..))
+                .map(|m| (m.start(), m.end() - m.start())),
+        }
+    }
+    fn tag(&self) -> Term {
+        match self {
+            Pattern::One(_) => bm(),
+            Pattern::Many(_) => ac(),
+        }
+    }
+}
+
+/// A pattern from a binary or a non-empty list of binaries, none empty. `hay` is how much will be searched.
+fn pattern(t: Term, hay: usize) -> Option<Pattern> {
+    if let Some(b) = t.as_binary() {
+        return (!b.is_empty()).then(|| Pattern::One(memmem::Finder::new(&*b).into_owned()));
+    }
+    let items = t.list_to_vec()?;
+    let words: Vec<Cow<[u8]>> = items
+        .iter()
+        .map(|t| t.as_binary().filter(|b| !b.is_empty()))
+        .collect::<Option<_>>()?;
+    match &words[..] {
+        [] => None,
+        [w] => Some(Pattern::One(memmem::Finder::new(&**w).into_owned())),
+        _ => AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .kind((hay < 16 * 1024).then_some(AhoCorasickKind::NoncontiguousNFA))
+            .build(words.iter().map(|w| &**w))
+            .ok()
+            .map(Pattern::Many),
+    }
+}
+
+/// Calls `f` with the pattern that `t` is: compiled before, or compiled now.
+fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern) -> R) -> Result<R, Fail> {
+    if let Some(&[tag, r]) = t.as_tuple() {
+        let p = native_state::get::<Pattern>(r)
+            .filter(|p| p.tag() == tag)
+            .ok_or(Fail::Badarg)?;
+        return Ok(f(p));
+    }
+    Ok(f(&pattern(t, hay).ok_or(Fail::Badarg)?))
+}
+
+fn compile_pattern_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let p = pattern(t, usize::MAX).ok_or(Fail::Badarg)?;
+    let tag = p.tag();
+    let r = native_state::make(cx, p);
+    Ok(cx.tuple(&[tag, r]))
+}
+
+/// Options of the searching functions.
+struct Options {
+    /// Range of the subject in bytes.
+    scope: (usize, usize),
+    global: bool,
+    trim: bool,
+    trim_all: bool,
+}
+
+fn options(t: Term, size: usize, splitting: bool) -> Result<Options, Fail> {
+    let mut o = Options {
+        scope: (0, size),
+        global: false,
+        trim: false,
+        trim_all: false,
+    };
+    for item in t.list_to_vec().ok_or(Fail::Badarg)? {
+        match item.as_tuple() {
+            Some(&[k, v]) if k == scope() => match v.as_tuple() {
+                Some(&[p, l]) => o.scope = part_range(size, p, l).ok_or(Fail::Badarg)?,
+                _ => return Err(Fail::Badarg),
+            },
+            None if splitting && item == global() => o.global = true,
+            None if splitting && item == trim() => o.trim = true,
+            None if splitting && item == trim_all() => o.trim_all = true,
+            _ => return Err(Fail::Badarg),
+        }
+    }
+    Ok(o)
+}
+
+fn bytes<'a>(t: Term) -> Result<Cow<'a, [u8]>, Fail> {
+    t.as_binary().ok_or(Fail::Badarg)
+}
+
+fn pair(cx: &mut Env, (at, n): (usize, usize)) -> Term {
+    let (a, b) = (cx.uint(at as u64), cx.uint(n as u64));
+    cx.tuple(&[a, b])
+}
+
+/// All matches that `opts` ask for (the first, or all), in order.
+fn search(
+    cx: &mut Env,
+    subject: Term,
+    pat: Term,
+    o: &Options,
+    all: bool,
+) -> Result<Vec<(usize, usize)>, Fail> {
+    let s = bytes(subject)?;
+    // As in stock nobody looks at the pattern then.
+    if o.scope.0 + o.scope.1 == 0 {
+        return Ok(Vec::new());
+    }
+    let end = o.scope.0 + o.scope.1;
+    let found = with_pattern(pat, o.scope.1, |p| {
+        let hay = &s[..end];
+        let mut v = Vec::new();
+        let mut from = o.scope.0;
+        while let Some((at, n)) = p.find(hay, from) {
+            v.push((at, n));
+            from = at + n;
+            if !all {
+                break;
+            }
+        }
+        v
+    })?;
+    cx.bump(o.scope.1 / 512 + found.len() / 8 + 1);
+    Ok(found)
+}
+
+/// Leaves for a dirty thread where `size` bytes are too many to work on here.
+fn leave_if_long(cx: &mut Env, f: &str, args: &[Term], size: usize) -> Result<(), Fail> {
+    dirty_if(cx, "binary", f, args, || reschedule::BINARY.exceeded(size))
+}
+
+fn match_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "match", &[s, p, o], size)?;
+    let o = options(o, size, false)?;
+    Ok(match search(cx, s, p, &o, false)?.first() {
+        Some(&m) => pair(cx, m),
+        None => nomatch(),
+    })
+}
+fn match_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "match", &[s, p], bytes(s)?.len())?;
+    match_3(cx, [s, p, NIL])
+}
+
+fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "matches", &[s, p, o], size)?;
+    let o = options(o, size, false)?;
+    let found = search(cx, s, p, &o, true)?;
+    let v: Vec<Term> = found.into_iter().map(|m| pair(cx, m)).collect();
+    Ok(cx.list(&v))
+}
+fn matches_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "matches", &[s, p], bytes(s)?.len())?;
+    matches_3(cx, [s, p, NIL])
+}
+
+fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "split", &[s, p, o], size)?;
+    let o = options(o, size, true)?;
+    let found = search(cx, s, p, &o, o.global)?;
+    let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
+    let mut from = 0;
+    for (at, n) in found {
+        ranges.push((from, at - from));
+        from = at + n;
+    }
+    ranges.push((from, size - from));
+    if o.trim_all {
+        ranges.retain(|r| r.1 != 0);
+    } else if o.trim {
+        while ranges.last().is_some_and(|r| r.1 == 0) {
+            ranges.pop();
+        }
+    }
+    let v: Vec<Term> = match &ranges[..] {
+        [(0, n)] if *n == size => vec![s],
+        _ => ranges.iter().map(|&(at, n)| cx.part(s, at, n)).collect(),
+    };
+    Ok(cx.list(&v))
+}
+fn split_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "split", &[s, p], bytes(s)?.len())?;
+    split_3(cx, [s, p, NIL])
+}
+
+fn at_2(_: &mut Env, [s, i]: [Term; 2]) -> BifResult {
+    let b = s.as_bits().ok_or(Fail::Badarg)?;
+    let n = b.bit_len / 8;
+    match i.as_small() {
+        Some(i) if b.bit_len & 7 == 0 && i >= 0 && (i as u64) < n as u64 => {
+            Ok(byte_at(s, i as usize))
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// Byte `i` of a binary that has it.
+fn byte_at(s: Term, i: usize) -> Term {
+    let one = s.as_bits().map(|b| purlin_term::layout::Bits {
+        // SAFETY: the caller checked the index.
+        base: unsafe { b.base.add(i) },
+        bit_len: 8,
+        ..b
+    });
+    let byte = one.and_then(|b| b.to_bytes().map(|b| b[0]));
+    Term::small(byte.unwrap_or(0) as i64)
+}
+
+fn first_1(_: &mut Env, [s]: [Term; 1]) -> BifResult {
+    match s.as_bits() {
+        Some(b) if b.bit_len & 7 == 0 && b.bit_len > 0 => Ok(byte_at(s, 0)),
+        _ => Err(Fail::Badarg),
+    }
+}
+fn last_1(_: &mut Env, [s]: [Term; 1]) -> BifResult {
+    match s.as_bits() {
+        Some(b) if b.bit_len & 7 == 0 && b.bit_len > 0 => Ok(byte_at(s, b.bit_len / 8 - 1)),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
+    // Stock looks at the last bits when there is something to copy.
+    if n == Term::small(0) && s.as_bits().is_some() {
+        return Ok(cx.binary(&[]));
+    }
+    let b = bytes(s)?;
+    let times = n
+        .as_small()
+        .and_then(|n| usize::try_from(n).ok())
+        .ok_or(Fail::Badarg)?;
+    let total = b
+        .len()
+        .checked_mul(times)
+        .filter(|&t| Vec::<u8>::new().try_reserve_exact(t).is_ok())
+        .ok_or(Fail::SystemLimit)?;
+    leave_if_long(cx, "copy", &[s, n], total)?;
+    cx.bump(total / 1024 + 1);
+    Ok(iolist::build_binary(cx, total, |out| {
+        if let [one] = *b {
+            out.fill(one);
+        } else if !b.is_empty() {
+            for c in out.chunks_exact_mut(b.len()) {
+                c.copy_from_slice(&b);
+            }
+        }
+    }))
+}
+fn copy_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
+    leave_if_long(cx, "copy", &[s], bytes(s)?.len())?;
+    copy_2(cx, [s, Term::small(1)])
+}
+
+fn list_to_bin_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    if !t.is_list() {
+        return Err(Fail::Badarg);
+    }
+    iolist::to_binary(cx, t).map_err(|_| Fail::Badarg)
+}
+
+/// Whether `t` asks for little-endian.
+fn little(t: Term) -> Result<bool, Fail> {
+    if t == am::LITTLE {
+        Ok(true)
+    } else if t == am::BIG {
+        Ok(false)
+    } else {
+        Err(Fail::Badarg)
+    }
+}
+
+fn decode_unsigned_2(cx: &mut Env, [s, e]: [Term; 2]) -> BifResult {
+    let b = bytes(s)?;
+    let le = little(e)?;
+    cx.bump(b.len() / 256 + 1);
+    let digits: Vec<u64> = if le {
+        b.chunks(8)
+            .map(|c| c.iter().rev().fold(0, |d, &x| d << 8 | x as u64))
+            .collect()
+    } else {
+        b.rchunks(8)
+            .map(|c| c.iter().fold(0, |d, &x| d << 8 | x as u64))
+            .collect()
+    };
+    Ok(cx.big(false, &digits))
+}
+fn decode_unsigned_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
+    decode_unsigned_2(cx, [s, am::BIG])
+}
+
+fn encode_unsigned_2(cx: &mut Env, [n, e]: [Term; 2]) -> BifResult {
+    let le = little(e)?;
+    let mut v: Vec<u8> = match (n.as_small(), n.as_big()) {
+        (Some(n), _) if n >= 0 => n.to_le_bytes().to_vec(),
+        (_, Some((false, d))) => d.iter().flat_map(|d| d.to_le_bytes()).collect(),
+        _ => return Err(Fail::Badarg),
+    };
+    let len = v.iter().rposition(|&b| b != 0).map_or(1, |i| i + 1);
+    v.truncate(len);
+    if !le {
+        v.reverse();
+    }
+    cx.bump(len / 256 + 1);
+    Ok(cx.binary(&v))
+}
+fn encode_unsigned_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
+    encode_unsigned_2(cx, [n, am::BIG])
+}
+
+fn common(cx: &mut Env, t: Term, suffix: bool) -> BifResult {
+    let items = t.list_to_vec().ok_or(Fail::Badarg)?;
+    let all: Vec<Cow<[u8]>> = items.iter().map(|&t| bytes(t)).collect::<Result<_, _>>()?;
+    let f = if suffix {
+        "longest_common_suffix"
+    } else {
+        "longest_common_prefix"
+    };
+    let shortest = all.iter().map(|b| b.len()).min().unwrap_or(0);
+    leave_if_long(cx, f, &[t], shortest.saturating_mul(all.len()))?;
+    let (first, rest) = all.split_first().ok_or(Fail::Badarg)?;
+    let mut n = first.len();
+    for b in rest {
+        let same = if suffix {
+            let pairs = first.iter().rev().zip(b.iter().rev());
+            pairs.take(n).take_while(|(x, y)| x == y).count()
+        } else {
+            let pairs = first.iter().zip(b.iter());
+            pairs.take(n).take_while(|(x, y)| x == y).count()
+        };
+        n = n.min(same);
+        cx.bump(same / 256 + 1);
+    }
+    Ok(cx.uint(n as u64))
+}
+fn longest_common_prefix_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    common(cx, t, false)
+}
+fn longest_common_suffix_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    common(cx, t, true)
+}
+
+fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let bits = t.as_bits().ok_or(Fail::Badarg)?;
+    let mut p = t.ptr();
+    // SAFETY: layouts of binaries; a term in hand is well formed.
+    let n = unsafe {
+        if t.subtag() == Some(Subtag::SubBin) {
+            p = (*p.add(4)).ptr();
+        }
+        match Term::boxed_at(p).subtag() {
+            Some(Subtag::RefcBin) => (*((*p.add(3)).raw() as *const RcBin)).capacity,
+            Some(Subtag::HeapBin) => (*p.add(1)).raw() as usize,
+            _ => bits.bit_len.div_ceil(8),
+        }
+    };
+    Ok(cx.uint(n as u64))
+}
+
+bifs! {
+    Plain "binary":"compile_pattern"/1 = compile_pattern_1;
+    Plain "binary":"match"/2 = match_2 [long];
+    Plain "binary":"match"/3 = match_3 [long];
+    Plain "binary":"matches"/2 = matches_2 [long];
+    Plain "binary":"matches"/3 = matches_3 [long];
+    Plain "binary":"split"/2 = split_2 [long];
+    Plain "binary":"split"/3 = split_3 [long];
+    Plain "binary":"at"/2 = at_2;
+    Plain "binary":"first"/1 = first_1;
+    Plain "binary":"last"/1 = last_1;
+    Plain "binary":"part"/2 = iolist::binary_part_2;
+    Plain "binary":"part"/3 = iolist::binary_part_3;
+    Plain "binary":"copy"/1 = copy_1 [long];
+    Plain "binary":"copy"/2 = copy_2 [long];
+    Plain "binary":"list_to_bin"/1 = list_to_bin_1;
+    Plain "binary":"decode_unsigned"/1 = decode_unsigned_1;
+    Plain "binary":"decode_unsigned"/2 = decode_unsigned_2;
+    Plain "binary":"encode_unsigned"/1 = encode_unsigned_1;
+    Plain "binary":"encode_unsigned"/2 = encode_unsigned_2;
+    Plain "binary":"longest_common_prefix"/1 = longest_common_prefix_1 [long];
+    Plain "binary":"longest_common_suffix"/1 = longest_common_suffix_1 [long];
+    Plain "binary":"referenced_byte_size"/1 = referenced_byte_size_1;
+}

@@ -1,0 +1,537 @@
+//! Natives of module `erlang` that turn atoms, integers and floats into text and back, and the readers of numbers
+//! of module `string`.
+
+use super::reschedule::dirty_if;
+use crate::cx::{BifResult, Env, Fail};
+use purlin_term::arith::{self, ParseError};
+use purlin_term::atom::{self, AtomError, MAX_CHARS};
+use purlin_term::print::{format_float_scientific, format_float_short};
+use purlin_term::{Alloc, NIL, Term, am};
+
+/// An atom of that name; ends the runtime where the table is full, as it is documented to.
+fn new_atom(name: &str) -> BifResult {
+    match atom::try_intern(name) {
+        Ok(t) => Ok(t),
+        Err(AtomError::TooLong) => Err(Fail::SystemLimit),
+        Err(AtomError::TableFull) => atom::full(),
+    }
+}
+
+/// The characters of a list of code points, as long as an atom may be.
+fn atom_chars(l: Term) -> Result<String, Fail> {
+    let mut s = String::new();
+    let mut it = l.list_iter();
+    for (n, x) in it.by_ref().enumerate() {
+        // What follows the longest atom is not looked at.
+        if n == MAX_CHARS {
+            return Err(Fail::SystemLimit);
+        }
+        let c = x.as_small().and_then(|v| u32::try_from(v).ok());
+        s.push(c.and_then(char::from_u32).ok_or(Fail::Badarg)?);
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    Ok(s)
+}
+
+fn atom_to_list_1(cx: &mut Env, [a]: [Term; 1]) -> BifResult {
+    if !a.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    Ok(cx.string(atom::name(a)))
+}
+fn list_to_atom_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    new_atom(&atom_chars(l)?)
+}
+fn list_to_existing_atom_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    let s = atom_chars(l).map_err(|_| Fail::Badarg)?;
+    atom::existing(&s).ok_or(Fail::Badarg)
+}
+
+/// Encodings of text in binaries.
+enum Encoding {
+    Latin1,
+    Utf8,
+}
+
+fn encoding(t: Term) -> Result<Encoding, Fail> {
+    if t == am::LATIN1 {
+        Ok(Encoding::Latin1)
+    } else if t == am::UTF8 || t == am::UNICODE {
+        Ok(Encoding::Utf8)
+    } else {
+        Err(Fail::Badarg)
+    }
+}
+
+fn atom_to_binary_2(cx: &mut Env, [a, enc]: [Term; 2]) -> BifResult {
+    if !a.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    let name = atom::name(a);
+    match encoding(enc)? {
+        Encoding::Utf8 => Ok(cx.binary(name.as_bytes())),
+        Encoding::Latin1 => {
+            let bytes: Result<Vec<u8>, _> = name.chars().map(u8::try_from).collect();
+            Ok(cx.binary(&bytes.map_err(|_| Fail::Badarg)?))
+        }
+    }
+}
+
+/// The text of a binary that is to name an atom.
+fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
+    let bytes = b.as_binary().ok_or(Fail::Badarg)?;
+    match encoding(enc)? {
+        Encoding::Latin1 => {
+            if bytes.len() > MAX_CHARS {
+                return Err(Fail::SystemLimit);
+            }
+            Ok(bytes.iter().map(|&c| c as char).collect())
+        }
+        Encoding::Utf8 => match std::str::from_utf8(&bytes) {
+            Ok(s) => Ok(s.to_owned()),
+            // More bytes than an atom can have are not looked at; the character after the last that it may have isn't either.
+            Err(_) if bytes.len() > 4 * MAX_CHARS => Err(Fail::SystemLimit),
+            Err(e) => {
+                let good = &bytes[..e.valid_up_to()];
+                match std::str::from_utf8(good) {
+                    Ok(s) if s.chars().count() >= MAX_CHARS => Err(Fail::SystemLimit),
+                    _ => Err(Fail::Badarg),
+                }
+            }
+        },
+    }
+}
+fn binary_to_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
+    new_atom(&binary_name(b, enc)?)
+}
+fn binary_to_existing_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
+    let s = binary_name(b, enc).map_err(|_| Fail::Badarg)?;
+    atom::existing(&s).ok_or(Fail::Badarg)
+}
+
+/// Text of integers longer than this is converted on a dirty thread, and so are integers of as many digits of 64 bits
+/// as it may have characters by the shortest way of writing them.
+const LONG_TEXT: usize = 20_000;
+fn is_long_integer(n: Term) -> bool {
+    n.as_big()
+        .is_some_and(|(_, d)| d.len() * 64 / 6 > LONG_TEXT)
+}
+
+/// A base of numbers.
+fn base(t: Term) -> Result<u32, Fail> {
+    match t.as_small() {
+        Some(v @ 2..=36) => Ok(v as u32),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn integer_text(cx: &mut Env, n: Term, base: u32) -> Result<String, Fail> {
+    let s = arith::print(n, base).ok_or(Fail::Badarg)?;
+    // Digits of a long number cost more than the cells that hold them.
+    cx.bump(s.len() / 16);
+    Ok(s)
+}
+fn integer_to_list_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
+    if let Some(v) = n.as_small() {
+        return Ok(cx.byte_list(arith::decimal(v, &mut [0; 20]), NIL));
+    }
+    dirty_if(cx, "erlang", "integer_to_list", &[n], || is_long_integer(n))?;
+    let s = integer_text(cx, n, 10)?;
+    Ok(cx.byte_list(s.as_bytes(), NIL))
+}
+fn integer_to_list_2(cx: &mut Env, [n, b]: [Term; 2]) -> BifResult {
+    let base = base(b)?;
+    dirty_if(cx, "erlang", "integer_to_list", &[n, b], || {
+        is_long_integer(n)
+    })?;
+    let s = integer_text(cx, n, base)?;
+    Ok(cx.byte_list(s.as_bytes(), NIL))
+}
+fn integer_to_binary_1(cx: &mut Env, [n]: [Term; 1]) -> BifResult {
+    if let Some(v) = n.as_small() {
+        return Ok(cx.binary(arith::decimal(v, &mut [0; 20])));
+    }
+    dirty_if(cx, "erlang", "integer_to_binary", &[n], || {
+        is_long_integer(n)
+    })?;
+    let s = integer_text(cx, n, 10)?;
+    Ok(cx.binary(s.as_bytes()))
+}
+fn integer_to_binary_2(cx: &mut Env, [n, b]: [Term; 2]) -> BifResult {
+    let base = base(b)?;
+    dirty_if(cx, "erlang", "integer_to_binary", &[n, b], || {
+        is_long_integer(n)
+    })?;
+    let s = integer_text(cx, n, base)?;
+    Ok(cx.binary(s.as_bytes()))
+}
+
+fn parse_integer(cx: &mut Env, text: &[u8], base: u32) -> BifResult {
+    cx.bump(text.len() / 16);
+    arith::parse(cx, text, base).map_err(|e| match e {
+        ParseError::Syntax => Fail::Badarg,
+        ParseError::SystemLimit => Fail::SystemLimit,
+    })
+}
+
+/// The sign and the digits that a list starts with, and what follows them. None: there is no digit.
+fn leading_integer(l: Term, base: u32) -> Option<(Vec<u8>, Term)> {
+    let mut text = Vec::new();
+    let mut rest = l;
+    let mut digits = 0;
+    while let Some((h, t)) = rest.as_cons() {
+        let Some(c) = h.as_small().and_then(|v| u8::try_from(v).ok()) else {
+            break;
+        };
+        let sign = text.is_empty() && (c == b'-' || c == b'+');
+        if !sign {
+            if (c as char).to_digit(base).is_none() {
+                break;
+            }
+            digits += 1;
+        }
+        text.push(c);
+        rest = t;
+    }
+    (digits > 0).then_some((text, rest))
+}
+
+fn list_to_integer(cx: &mut Env, l: Term, base: u32) -> BifResult {
+    match leading_integer(l, base) {
+        Some((text, rest)) if rest.is_nil() => parse_integer(cx, &text, base),
+        _ => Err(Fail::Badarg),
+    }
+}
+fn list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    let long = || l.list_iter().nth(LONG_TEXT).is_some();
+    dirty_if(cx, "erlang", "list_to_integer", &[l], long)?;
+    list_to_integer(cx, l, 10)
+}
+fn list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
+    let base = base(b)?;
+    let long = || l.list_iter().nth(LONG_TEXT).is_some();
+    dirty_if(cx, "erlang", "list_to_integer", &[l, b], long)?;
+    list_to_integer(cx, l, base)
+}
+fn binary_to_integer_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
+    let text = b.as_binary().ok_or(Fail::Badarg)?;
+    let long = text.len() > LONG_TEXT;
+    dirty_if(cx, "erlang", "binary_to_integer", &[b], || long)?;
+    parse_integer(cx, &text, 10)
+}
+fn binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
+    let text = b.as_binary().ok_or(Fail::Badarg)?;
+    let base = base(radix)?;
+    let long = text.len() > LONG_TEXT;
+    dirty_if(cx, "erlang", "binary_to_integer", &[b, radix], || long)?;
+    parse_integer(cx, &text, base)
+}
+
+/// What `erlang:list_to_integer` is written on since OTP 26: the number and what follows it, or an atom that says why not.
+fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
+    let Ok(base) = base(b) else {
+        return Ok(am::BADARG);
+    };
+    if !l.is_list() {
+        return Ok(atom::intern("not_a_list"));
+    }
+    let long = || l.list_iter().nth(LONG_TEXT).is_some();
+    dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
+    match leading_integer(l, base) {
+        Some((text, rest)) => {
+            let n = parse_integer(cx, &text, base)?;
+            Ok(cx.tuple(&[n, rest]))
+        }
+        None => Ok(atom::intern("no_integer")),
+    }
+}
+/// As the one of lists; a binary has to be a number to its end.
+fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
+    let (Some(text), Ok(base)) = (b.as_binary(), base(radix)) else {
+        return Ok(am::BADARG);
+    };
+    let long = text.len() > LONG_TEXT;
+    let args = [b, radix];
+    dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
+    match parse_integer(cx, &text, base) {
+        Err(Fail::Badarg) => Ok(am::BADARG),
+        other => other,
+    }
+}
+
+/// `{error, What}`
+fn no_number(cx: &mut Env, what: &str) -> BifResult {
+    Ok(cx.err(atom::intern(what)))
+}
+
+fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    if !l.is_list() {
+        return no_number(cx, "not_a_list");
+    }
+    match leading_integer(l, 10) {
+        Some((text, rest)) => {
+            let n = parse_integer(cx, &text, 10)?;
+            Ok(cx.tuple(&[n, rest]))
+        }
+        None => no_number(cx, "no_integer"),
+    }
+}
+
+/// The float that `text` spells: sign, digits, point or comma, digits, and maybe an exponent.
+fn parse_float(text: &[u8]) -> Option<f64> {
+    let digits = |at: usize| text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+    let sign = |at: usize| matches!(text.get(at), Some(b'+' | b'-')) as usize;
+    let mut at = sign(0);
+    let n = digits(at);
+    at += n;
+    let point = at;
+    if n == 0 || !matches!(text.get(at), Some(b'.' | b',')) {
+        return None;
+    }
+    at += 1;
+    let n = digits(at);
+    at += n;
+    if n == 0 {
+        return None;
+    }
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        at += sign(at);
+        let n = digits(at);
+        at += n;
+        if n == 0 {
+            return None;
+        }
+    }
+    if at != text.len() {
+        return None;
+    }
+    let mut owned = text.to_vec();
+    owned[point] = b'.';
+    let f: f64 = std::str::from_utf8(&owned).ok()?.parse().ok()?;
+    f.is_finite().then_some(f)
+}
+
+/// The elements of a proper list of bytes.
+pub(super) fn bytes_of(l: Term) -> Option<Vec<u8>> {
+    let mut it = l.list_iter();
+    let mut v = Vec::new();
+    for x in it.by_ref() {
+        v.push(u8::try_from(x.as_small()?).ok()?);
+    }
+    it.tail().is_nil().then_some(v)
+}
+
+fn list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    let f = bytes_of(l).and_then(|v| parse_float(&v));
+    Ok(cx.float(f.ok_or(Fail::Badarg)?))
+}
+fn binary_to_float_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
+    let f = b.as_binary().and_then(|v| parse_float(&v));
+    Ok(cx.float(f.ok_or(Fail::Badarg)?))
+}
+
+/// What may come next in text that is to start with a float.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Sign,
+    /// Digits before the point.
+    Whole,
+    Fraction,
+    ExponentSign,
+    FirstOfExponent,
+    Exponent,
+    /// The float has ended.
+    Nothing,
+}
+
+fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    use Expect::*;
+    if l.is_nil() {
+        return no_number(cx, "no_float");
+    }
+    if !l.is_list() {
+        return no_number(cx, "not_a_list");
+    }
+    let mut text: Vec<u8> = Vec::new();
+    let mut rest = l;
+    // Where an `e` stood: it is not part of the float unless an exponent follows.
+    let mut before_e = (0, l);
+    let mut expect = Sign;
+    while let Some((h, t)) = rest.as_cons() {
+        let Some(c) = h.as_small().and_then(|v| u8::try_from(v).ok()) else {
+            break;
+        };
+        expect = match (c, expect) {
+            (b'+', Sign) => {
+                rest = t;
+                expect = Whole;
+                continue;
+            }
+            (b'-', Sign) => Whole,
+            (b'+' | b'-', ExponentSign) => FirstOfExponent,
+            (b'.' | b',', Whole) => Fraction,
+            (b'e' | b'E', Fraction) => {
+                before_e = (text.len(), rest);
+                ExponentSign
+            }
+            (b'0'..=b'9', Sign) => Whole,
+            (b'0'..=b'9', ExponentSign | FirstOfExponent) => Exponent,
+            (b'0'..=b'9', e) => e,
+            (b'+' | b'-' | b'.' | b',' | b'e' | b'E', ExponentSign | FirstOfExponent) => {
+                text.truncate(before_e.0);
+                rest = before_e.1;
+                Nothing
+            }
+            (b'+' | b'-' | b'.' | b',' | b'e' | b'E', _) => Nothing,
+            _ => break,
+        };
+        if expect == Nothing {
+            break;
+        }
+        text.push(c);
+        rest = t;
+    }
+    if matches!(expect, ExponentSign | FirstOfExponent) {
+        text.truncate(before_e.0);
+        rest = before_e.1;
+    }
+    match parse_float(&text) {
+        Some(f) => {
+            let f = cx.float(f);
+            Ok(cx.tuple(&[f, rest]))
+        }
+        None => no_number(cx, "no_float"),
+    }
+}
+
+/// The longest text of a float.
+const MAX_FLOAT_CHARS: usize = 255;
+/// More decimals than this are computed exactly.
+const MAX_FAST_DECIMALS: i64 = 18;
+
+/// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
+/// may have moved: that is what programs have always seen.
+fn fixed(f: f64, decimals: i64, compact: bool) -> Option<String> {
+    let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
+    let mut s = if exact {
+        if decimals > MAX_FLOAT_CHARS as i64 {
+            return None;
+        }
+        format!("{f:.*}", decimals as usize)
+    } else if decimals == 0 {
+        let sign = if f.is_sign_negative() { "-" } else { "" };
+        format!("{sign}{}", f.abs().round() as u64)
+    } else {
+        let a = f.abs();
+        let scale = 10u64.pow(decimals as u32);
+        let mut whole = a.floor() as u64;
+        let part = ((a - a.floor()) * scale as f64).round();
+        let part = if part >= scale as f64 {
+            whole += 1;
+            0
+        } else {
+            part as u64
+        };
+        let sign = if f.is_sign_negative() { "-" } else { "" };
+        format!("{sign}{whole}.{part:0width$}", width = decimals as usize)
+    };
+    if s.len() > MAX_FLOAT_CHARS {
+        return None;
+    }
+    // Without decimals, a number that large loses the zeros before the point: so it is in OTP 25.
+    if compact && (exact || s.contains('.')) {
+        let n = s.trim_end_matches('0').len();
+        s.truncate(if s[..n].ends_with('.') { n + 1 } else { n });
+    }
+    Some(s)
+}
+
+/// A float as text by the options of `float_to_list/2`.
+fn float_text(f: Term, options: Term) -> Option<String> {
+    enum Form {
+        Short,
+        Fixed(i64),
+        Scientific(i64),
+    }
+    let f = f.as_float()?;
+    let mut form = Form::Scientific(20);
+    let mut compact = false;
+    let mut it = options.list_iter();
+    for o in it.by_ref() {
+        let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
+        match o.as_tuple() {
+            Some(&[key, n]) => {
+                let n = n.as_small()?;
+                form = match word(key) {
+                    "decimals" => Form::Fixed(n),
+                    "scientific" => Form::Scientific(n),
+                    _ => return None,
+                };
+            }
+            Some(_) => return None,
+            None => match word(o) {
+                "compact" => compact = true,
+                "short" => form = Form::Short,
+                _ => return None,
+            },
+        }
+    }
+    if !it.tail().is_nil() {
+        return None;
+    }
+    match form {
+        Form::Short => Some(format_float_short(f)),
+        Form::Fixed(n) if n < 0 => None,
+        Form::Fixed(n) => fixed(f, n, compact),
+        Form::Scientific(n) if n > MAX_FLOAT_CHARS as i64 => None,
+        Form::Scientific(n) => {
+            // A negative number of digits means the usual number, as it does in C.
+            let s = format_float_scientific(f, if n < 0 { 6 } else { n as usize });
+            (s.len() <= MAX_FLOAT_CHARS).then_some(s)
+        }
+    }
+}
+fn float_to_list_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
+    float_to_list_2(cx, [f, NIL])
+}
+fn float_to_list_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
+    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    Ok(cx.byte_list(s.as_bytes(), NIL))
+}
+fn float_to_binary_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
+    float_to_binary_2(cx, [f, NIL])
+}
+fn float_to_binary_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
+    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    Ok(cx.binary(s.as_bytes()))
+}
+
+crate::bifs! {
+    Plain "erlang":"atom_to_list"/1 = atom_to_list_1;
+    Plain "erlang":"list_to_atom"/1 = list_to_atom_1;
+    Plain "erlang":"list_to_existing_atom"/1 = list_to_existing_atom_1;
+    Plain "erlang":"atom_to_binary"/2 = atom_to_binary_2;
+    Plain "erlang":"binary_to_atom"/2 = binary_to_atom_2;
+    Plain "erlang":"binary_to_existing_atom"/2 = binary_to_existing_atom_2;
+    Plain "erlang":"integer_to_list"/1 = integer_to_list_1 [long];
+    Plain "erlang":"integer_to_list"/2 = integer_to_list_2 [long];
+    Plain "erlang":"integer_to_binary"/1 = integer_to_binary_1 [long];
+    Plain "erlang":"integer_to_binary"/2 = integer_to_binary_2 [long];
+    Plain "erlang":"list_to_integer"/1 = list_to_integer_1 [long];
+    Plain "erlang":"list_to_integer"/2 = list_to_integer_2 [long];
+    Plain "erlang":"binary_to_integer"/1 = binary_to_integer_1 [long];
+    Plain "erlang":"binary_to_integer"/2 = binary_to_integer_2 [long];
+    Plain "erts_internal":"list_to_integer"/2 = internal_list_to_integer_2 [long];
+    Plain "erts_internal":"binary_to_integer"/2 = internal_binary_to_integer_2 [long];
+    Plain "string":"list_to_integer"/1 = string_list_to_integer_1;
+    Plain "string":"list_to_float"/1 = string_list_to_float_1;
+    Plain "erlang":"list_to_float"/1 = list_to_float_1;
+    Plain "erlang":"binary_to_float"/1 = binary_to_float_1;
+    Plain "erlang":"float_to_list"/1 = float_to_list_1;
+    Plain "erlang":"float_to_list"/2 = float_to_list_2;
+    Plain "erlang":"float_to_binary"/1 = float_to_binary_1;
+    Plain "erlang":"float_to_binary"/2 = float_to_binary_2;
+}

@@ -1,0 +1,194 @@
+//! Natives of module `erlang` on the external term format.
+
+use super::errors::with_args;
+use super::reschedule::{MANY, dirty_if, dirty_if_large, is_large};
+use crate::cx::{BifResult, Env, Fail};
+use crate::exports::CodeHooks;
+use purlin_term::etf::decode::{self, DecodeError, decode};
+use purlin_term::etf::encode::{self, encode, encode_parts, external_size};
+use purlin_term::etf::{VERSION, tag};
+use purlin_term::release::{self, LOCAL_ENCODING};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+
+/// The level of compression that `compressed` means.
+const DEFAULT_LEVEL: u32 = 6;
+
+/// Options of `term_to_binary/2`.
+fn encode_options(list: Term) -> Result<encode::Options, Fail> {
+    let mut o = encode::Options::default();
+    let mut it = list.list_iter();
+    let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
+    for x in it.by_ref() {
+        match x.as_tuple() {
+            Some(&[k, v]) => match (word(k), v.as_small()) {
+                ("minor_version", Some(n @ 0..=2)) => o.minor_version = n as u8,
+                ("compressed", Some(n @ 0..=9)) => o.compressed = n as u32,
+                _ => return Err(Fail::Badarg),
+            },
+            _ => match word(x) {
+                "compressed" => o.compressed = DEFAULT_LEVEL,
+                "deterministic" => o.deterministic = true,
+                "local" if release::has(LOCAL_ENCODING) => o.local = true,
+                _ => return Err(Fail::Badarg),
+            },
+        }
+    }
+    if !it.tail().is_nil() || o.local && o.deterministic {
+        return Err(Fail::Badarg);
+    }
+    Ok(o)
+}
+
+fn term_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    dirty_if_large(cx, "erlang", "term_to_binary", &[t], t)?;
+    to_binary(cx, t, encode::Options::default())
+}
+fn term_to_binary_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
+    let o = encode_options(options)?;
+    dirty_if(cx, "erlang", "term_to_binary", &[t, options], || {
+        is_large(t)
+    })?;
+    to_binary(cx, t, o)
+}
+fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
+    let b = encode(t, o);
+    cx.bump(b.len() / 64);
+    Ok(cx.binary(&b))
+}
+
+fn term_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    dirty_if_large(cx, "erlang", "term_to_iovec", &[t], t)?;
+    to_iovec(cx, t, encode::Options::default())
+}
+fn term_to_iovec_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
+    let o = encode_options(options)?;
+    dirty_if_large(cx, "erlang", "term_to_iovec", &[t, options], t)?;
+    if o.compressed > 0 {
+        // A binary, and no list of one: as stock has it.
+        return to_binary(cx, t, o);
+    }
+    to_iovec(cx, t, o)
+}
+/// Binaries this large are part of the result of `term_to_iovec` as they are: those that lie off the heap in stock.
+const SHARED_BYTES: usize = 65;
+fn to_iovec(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
+    if o.local {
+        // The hash is one of all bytes.
+        let b = to_binary(cx, t, o)?;
+        return Ok(cx.list(&[b]));
+    }
+    let parts = encode_parts(t, o, SHARED_BYTES);
+    cx.bump(parts.bytes.len() / 64);
+    let mut list = Vec::with_capacity(2 * parts.binaries.len() + 1);
+    let mut at = 0;
+    for (before, b) in parts.binaries {
+        list.push(cx.binary(&parts.bytes[at..before]));
+        list.push(match b.as_bits() {
+            Some(s) if s.bit_len & 7 != 0 => cx.part(b, 0, s.bit_len / 8),
+            _ => b,
+        });
+        at = before;
+    }
+    if at < parts.bytes.len() {
+        list.push(cx.binary(&parts.bytes[at..]));
+    }
+    Ok(cx.list(&list))
+}
+
+fn external_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    dirty_if_large(cx, "erlang", "external_size", &[t], t)?;
+    external_size_2(cx, [t, NIL])
+}
+fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
+    let mut o = encode::Options::default();
+    let mut it = options.list_iter();
+    for x in it.by_ref() {
+        match x.as_tuple() {
+            Some(&[k, v]) if k.is_atom() && atom::name(k) == "minor_version" => {
+                o.minor_version = match v.as_small() {
+                    Some(n @ 0..=1) => n as u8,
+                    _ => return Err(Fail::Badarg),
+                };
+            }
+            _ => return Err(Fail::Badarg),
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    dirty_if_large(cx, "erlang", "external_size", &[t, options], t)?;
+    let n = external_size(t, o);
+    cx.bump(n / 64);
+    Ok(Term::small(n as i64))
+}
+
+/// Whether there are many bytes to decode: as they are, or as they say they will be when inflated.
+fn is_long_external(b: Term) -> bool {
+    let Some(bits) = b.as_bits() else {
+        return false;
+    };
+    let size = match b.as_binary().as_deref() {
+        Some(&[VERSION, tag::COMPRESSED, a, b, c, d, ..]) => {
+            u32::from_be_bytes([a, b, c, d]) as usize
+        }
+        _ => 0,
+    };
+    size.max(bits.bit_len / 8) > 4 * MANY
+}
+
+fn binary_to_term_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
+    dirty_if(cx, "erlang", "binary_to_term", &[b], || is_long_external(b))?;
+    from_binary(cx, b, false).map(|(t, _)| t)
+}
+fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
+    let (mut safe, mut used) = (false, false);
+    let mut it = options.list_iter();
+    for o in it.by_ref() {
+        if o == am::SAFE {
+            safe = true;
+        } else if o == am::USED {
+            used = true;
+        } else {
+            return Err(bad_option(cx, &[b, options]));
+        }
+    }
+    if !it.tail().is_nil() {
+        return Err(bad_option(cx, &[b, options]));
+    }
+    dirty_if(cx, "erlang", "binary_to_term", &[b, options], || {
+        is_long_external(b)
+    })?;
+    let (t, n) = from_binary(cx, b, safe)?;
+    if used {
+        return Ok(cx.tuple(&[t, Term::small(n as i64)]));
+    }
+    Ok(t)
+}
+fn bad_option(cx: &mut Env, args: &[Term]) -> Fail {
+    let f = cx.badarg_cause(am::BADOPT);
+    with_args(cx, f, args)
+}
+/// The term at the start of a binary, and how many bytes it takes. What follows is left.
+fn from_binary(cx: &mut Env, b: Term, safe: bool) -> Result<(Term, usize), Fail> {
+    let bytes = b.as_binary().ok_or(Fail::Badarg)?;
+    let options = decode::Options {
+        safe,
+        ..Default::default()
+    };
+    cx.bump(bytes.len() / 64);
+    decode(&bytes, cx, &CodeHooks, options).map_err(|e| match e {
+        DecodeError::AtomTableFull => purlin_term::atom::full(),
+        _ => Fail::Badarg,
+    })
+}
+
+crate::bifs! {
+    Plain "erlang":"term_to_binary"/1 = term_to_binary_1 [long];
+    Plain "erlang":"term_to_binary"/2 = term_to_binary_2 [long];
+    Plain "erlang":"term_to_iovec"/1 = term_to_iovec_1 [long];
+    Plain "erlang":"term_to_iovec"/2 = term_to_iovec_2 [long];
+    Plain "erlang":"external_size"/1 = external_size_1 [long];
+    Plain "erlang":"external_size"/2 = external_size_2 [long];
+    Plain "erlang":"binary_to_term"/1 = binary_to_term_1 [long];
+    Plain "erlang":"binary_to_term"/2 = binary_to_term_2 [long];
+}

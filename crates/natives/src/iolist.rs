@@ -1,0 +1,256 @@
+//! Natives that turn I/O lists into binaries and back.
+
+use super::reschedule::{MANY, dirty_if, dirty_if_large};
+use crate::bifs;
+use crate::cx::{BifResult, Env, Fail};
+use purlin_term::bin::RcBin;
+pub use purlin_term::iolist::*;
+use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
+use purlin_term::{Alloc, NIL, Term};
+
+/// Bytes of work that count as one reduction.
+const BYTES_PER_REDUCTION: usize = 256;
+/// Elements of a list that count as one reduction.
+const STEPS_PER_REDUCTION: usize = 32;
+
+/// A binary of `n` bytes that `fill` writes; it is given zeroed bytes.
+pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
+    if n <= HEAP_BIN_LIMIT.min(heap_bin_limit()) {
+        let mut buf = [0u8; HEAP_BIN_LIMIT];
+        fill(&mut buf[..n]);
+        return cx.binary(&buf[..n]);
+    }
+    let bin = RcBin::alloc(n);
+    // SAFETY: a fresh block of n bytes; they are initialised before the slice is made; its count goes to the term.
+    unsafe {
+        let p = RcBin::bytes(bin);
+        std::ptr::write_bytes(p, 0, n);
+        fill(std::slice::from_raw_parts_mut(p, n));
+        cx.refc_bin(bin, n)
+    }
+}
+
+/// Writes the bits of `b` at bit `at` of `out`, whose bits from there on are zero.
+fn put_bits(out: &mut [u8], at: usize, b: &Bits) {
+    if b.bit_len == 0 {
+        return;
+    }
+    let src = b.shifted();
+    let (mut i, s) = (at / 8, at % 8);
+    if s == 0 {
+        out[i..i + src.len()].copy_from_slice(&src);
+        return;
+    }
+    for byte in src {
+        out[i] |= byte >> s;
+        i += 1;
+        if let Some(o) = out.get_mut(i) {
+            *o |= byte << (8 - s);
+        }
+    }
+}
+
+/// One binary with the bytes of an I/O list.
+pub fn to_binary(cx: &mut Env, t: Term) -> Result<Term, BadIoList> {
+    let n = size(t)?;
+    cx.bump(n / BYTES_PER_REDUCTION + 1);
+    Ok(build_binary(cx, n, |out| {
+        let mut w = IoWalk::new(t);
+        let mut at = 0;
+        while let Ok(Some(p)) = w.next_piece() {
+            match p {
+                Piece::Byte(b) => {
+                    out[at] = b;
+                    at += 1;
+                }
+                Piece::Bits(_, b) => {
+                    let n = b.bit_len / 8;
+                    match b.as_bytes() {
+                        Some(s) => out[at..at + n].copy_from_slice(s),
+                        None => out[at..at + n].copy_from_slice(&b.shifted()),
+                    }
+                    at += n;
+                }
+            }
+        }
+    }))
+}
+
+fn bad(_: BadIoList) -> Fail {
+    Fail::Badarg
+}
+
+fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    if t.is_binary() {
+        return Ok(t);
+    }
+    dirty_if_large(cx, "erlang", "iolist_to_binary", &[t], t)?;
+    to_binary(cx, t).map_err(bad)
+}
+
+fn list_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    dirty_if_large(cx, "erlang", "list_to_binary", &[t], t)?;
+    if !t.is_list() {
+        return Err(Fail::Badarg);
+    }
+    to_binary(cx, t).map_err(bad)
+}
+
+fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let mut w = IoWalk::new(t);
+    let (mut n, mut steps) = (0usize, 0usize);
+    loop {
+        while steps != MANY
+            && let Some((_, s)) = w.next_block()
+        {
+            steps += 1;
+            n += s.len();
+        }
+        let Some(p) = w.next_piece().map_err(bad)? else {
+            break;
+        };
+        steps += 1;
+        if steps == MANY || steps == MANY + 1 {
+            dirty_if(cx, "erlang", "iolist_size", &[t], || true)?;
+        }
+        n += match p {
+            Piece::Byte(_) => 1,
+            Piece::Bits(_, b) => b.bit_len / 8,
+        };
+    }
+    cx.bump(steps / STEPS_PER_REDUCTION + 1);
+    Ok(cx.uint(n as u64))
+}
+
+fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    dirty_if_large(cx, "erlang", "list_to_bitstring", &[t], t)?;
+    if !t.is_list() {
+        return Err(Fail::Badarg);
+    }
+    let bits = bit_size(IoWalk::bits(t)).map_err(bad)?;
+    cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
+    let b = build_binary(cx, bits.div_ceil(8), |out| {
+        let mut w = IoWalk::bits(t);
+        let mut at = 0;
+        while let Ok(Some(p)) = w.next_piece() {
+            match p {
+                Piece::Byte(b) => {
+                    let one = Bits {
+                        base: &b,
+                        bit_offset: 0,
+                        bit_len: 8,
+                    };
+                    put_bits(out, at, &one);
+                    at += 8;
+                }
+                Piece::Bits(_, b) => {
+                    put_bits(out, at, &b);
+                    at += b.bit_len;
+                }
+            }
+        }
+    });
+    Ok(if bits & 7 == 0 {
+        b
+    } else {
+        cx.sub_binary(b, 0, bits)
+    })
+}
+
+fn binary_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
+    let s = b.as_binary().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, NIL))
+}
+
+fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    let n = bits.bit_len / 8;
+    let (from, to) = match (from.as_small(), to.as_small()) {
+        (Some(f), Some(t)) if f >= 1 && f <= t && t as u64 <= n as u64 => (f as usize, t as usize),
+        _ => return Err(Fail::Badarg),
+    };
+    let part = Bits {
+        // SAFETY: within the bitstring.
+        base: unsafe { bits.base.add(from - 1) },
+        bit_len: (to - from + 1) * 8,
+        ..bits
+    };
+    let s = part.to_bytes().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, NIL))
+}
+
+fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    let whole = bits.bit_len & !7;
+    let tail = if bits.bit_len == whole {
+        NIL
+    } else {
+        let t = cx.sub_binary(b, whole, bits.bit_len - whole);
+        cx.cons(t, NIL)
+    };
+    let head = Bits {
+        bit_len: whole,
+        ..bits
+    };
+    let s = head.to_bytes().ok_or(Fail::Badarg)?;
+    cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
+    Ok(cx.byte_list(&s, tail))
+}
+
+fn split_binary_2(cx: &mut Env, [b, at]: [Term; 2]) -> BifResult {
+    let bits = b.as_bits().ok_or(Fail::Badarg)?.bit_len;
+    match at.as_small() {
+        Some(n) if n >= 0 && n as u64 <= bits as u64 / 8 => {
+            let n = n as usize * 8;
+            let x = cx.sub_binary(b, 0, n);
+            let y = cx.sub_binary(b, n, bits - n);
+            Ok(cx.tuple(&[x, y]))
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// Offset and length in bytes of the part `pos`, `len` (which may be negative) of something of `size` bytes.
+pub(crate) fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, usize)> {
+    let (pos, len) = (pos.as_small()?, len.as_small()?);
+    let (from, n) = if len < 0 {
+        (pos.checked_add(len)?, -len)
+    } else {
+        (pos, len)
+    };
+    if pos < 0 || from < 0 || from.checked_add(n)? > i64::try_from(size).ok()? {
+        return None;
+    }
+    Some((from as usize, n as usize))
+}
+
+/// `binary_part/3`, shared with module `binary`.
+pub(crate) fn binary_part_3(cx: &mut Env, [b, pos, len]: [Term; 3]) -> BifResult {
+    // Whole bytes in front of what a bitstring has left over are a part like any other.
+    let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    let (at, n) = part_range(bits.bit_len / 8, pos, len).ok_or(Fail::Badarg)?;
+    Ok(cx.part(b, at, n))
+}
+
+/// `binary_part/2`, shared with module `binary`.
+pub(crate) fn binary_part_2(cx: &mut Env, [b, pl]: [Term; 2]) -> BifResult {
+    match pl.as_tuple() {
+        Some(&[p, l]) => binary_part_3(cx, [b, p, l]),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+bifs! {
+    Plain "erlang":"iolist_to_binary"/1 = iolist_to_binary_1 [long];
+    Plain "erlang":"list_to_binary"/1 = list_to_binary_1 [long];
+    Plain "erlang":"iolist_size"/1 = iolist_size_1 [long];
+    Plain "erlang":"list_to_bitstring"/1 = list_to_bitstring_1 [long];
+    Plain "erlang":"binary_to_list"/1 = binary_to_list_1;
+    Plain "erlang":"binary_to_list"/3 = binary_to_list_3;
+    Plain "erlang":"bitstring_to_list"/1 = bitstring_to_list_1;
+    Plain "erlang":"split_binary"/2 = split_binary_2;
+    Guard "erlang":"binary_part"/2 = binary_part_2;
+    Guard "erlang":"binary_part"/3 = binary_part_3;
+}

@@ -1,0 +1,48 @@
+//! Natives that only compute: on terms, bytes, numbers and what is behind a magic reference.
+//!
+//! Knows no process, no loaded code, no port and no table.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+pub mod atomics;
+pub mod binary;
+pub mod checksum;
+pub mod convert;
+pub mod ext_term;
+pub mod funs;
+pub mod identifiers;
+pub mod iolist;
+pub mod lists;
+pub mod maps;
+pub mod math;
+pub mod operators;
+pub mod prim_buffer;
+pub mod re;
+mod re_syntax;
+pub mod tuples;
+pub mod types;
+pub mod unicode;
+
+use purlin_native::bif::Bif;
+use purlin_native::{bif, bifs, cx, errors, exports, ids, lazy_atoms, native_state, reschedule};
+
+/// The tables of natives here.
+pub const TABLES: &[&[Bif]] = &[
+    atomics::BIFS,
+    binary::BIFS,
+    checksum::BIFS,
+    convert::BIFS,
+    ext_term::BIFS,
+    funs::BIFS,
+    identifiers::BIFS,
+    iolist::BIFS,
+    lists::BIFS,
+    reschedule::BIFS,
+    maps::BIFS,
+    math::BIFS,
+    operators::BIFS,
+    prim_buffer::BIFS,
+    re::BIFS,
+    tuples::BIFS,
+    types::BIFS,
+    unicode::BIFS,
+];

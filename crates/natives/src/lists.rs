@@ -1,0 +1,241 @@
+//! Natives on lists: those of module `lists`, and `hd`, `tl`, `length`, `++` and `--` of module `erlang`.
+
+use super::reschedule::{self, MANY, dirty_if};
+use crate::cx::{BifResult, Env, Fail};
+use purlin_term::compare::{cmp_exact, eq, eq_exact};
+use purlin_term::region::list_length;
+use purlin_term::{Alloc, NIL, Term, am};
+use std::collections::BTreeMap;
+
+fn hd_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    l.as_cons().map(|c| c.0).ok_or(Fail::Badarg)
+}
+fn tl_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    l.as_cons().map(|c| c.1).ok_or(Fail::Badarg)
+}
+
+/// Elements of a proper list.
+pub fn length(l: Term) -> Option<usize> {
+    list_length(l).map(|(n, _)| n)
+}
+
+fn length_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    let (n, walked) = list_length(l).ok_or(Fail::Badarg)?;
+    cx.bump(walked / 32);
+    Ok(Term::small(n as i64))
+}
+
+fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
+    let n = reschedule::length(cx, l, "lists", "reverse", &[l, tail])?;
+    cx.bump(n / 16);
+    if n == 0 {
+        return Ok(tail);
+    }
+    let p = cx.alloc(2 * n);
+    let mut res = tail;
+    // SAFETY: 2n fresh words, each cell written whole; the list has n elements.
+    unsafe {
+        for (i, h) in l.list_iter().enumerate() {
+            let c = p.add(2 * i);
+            c.write(h);
+            c.add(1).write(res);
+            res = Term::cons_at(c);
+        }
+    }
+    Ok(res)
+}
+
+fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
+    let mut it = l.list_iter();
+    let mut n = 0;
+    let mut found = false;
+    // An immediate equals itself alone.
+    if e.is_immed() {
+        for x in it.by_ref() {
+            n += 1;
+            if n == MANY {
+                dirty_if(cx, "lists", "member", &[e, l], || true)?;
+            }
+            if x == e {
+                found = true;
+                break;
+            }
+        }
+    } else {
+        for x in it.by_ref() {
+            n += 1;
+            if n == MANY {
+                dirty_if(cx, "lists", "member", &[e, l], || true)?;
+            }
+            if eq_exact(x, e) {
+                found = true;
+                break;
+            }
+        }
+    }
+    cx.bump(n / 16);
+    match found {
+        true => Ok(am::TRUE),
+        false if it.tail().is_nil() => Ok(am::FALSE),
+        false => Err(Fail::Badarg),
+    }
+}
+
+/// The first tuple in `l` whose element `pos` is `==` to `key`.
+fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<Option<Term>, Fail> {
+    let at = match pos.as_small() {
+        Some(v) if v >= 1 => v as usize - 1,
+        _ => return Err(Fail::Badarg),
+    };
+    let mut it = l.list_iter();
+    let mut n = 0;
+    // Atoms, nil and local pids and ports are `==` to themselves alone; a small may be `==` to a float.
+    let plain = key.is_immed() && !key.is_small();
+    for t in it.by_ref() {
+        n += 1;
+        if n == MANY {
+            dirty_if(cx, "lists", name, &[key, pos, l], || true)?;
+        }
+        if let Some(&x) = t.as_tuple().and_then(|e| e.get(at))
+            && (x == key || (!plain && eq(x, key)))
+        {
+            cx.bump(n / 16);
+            return Ok(Some(t));
+        }
+    }
+    cx.bump(n / 16);
+    if it.tail().is_nil() {
+        Ok(None)
+    } else {
+        Err(Fail::Badarg)
+    }
+}
+
+fn keymember_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
+    Ok(Term::bool(find_key(cx, "keymember", k, n, l)?.is_some()))
+}
+fn keyfind_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
+    Ok(find_key(cx, "keyfind", k, n, l)?.unwrap_or(am::FALSE))
+}
+fn keysearch_3(cx: &mut Env, [k, n, l]: [Term; 3]) -> BifResult {
+    match find_key(cx, "keysearch", k, n, l)? {
+        Some(t) => Ok(cx.tuple(&[am::VALUE, t])),
+        None => Ok(am::FALSE),
+    }
+}
+
+/// `A ++ B`
+pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
+    let n = reschedule::length(cx, a, "erlang", "++", &[a, b])?;
+    if n == 0 || b.is_nil() {
+        return Ok(if n == 0 { b } else { a });
+    }
+    cx.bump(n / 16);
+    let p = cx.alloc(2 * n);
+    // SAFETY: 2n fresh words, each cell written whole; the list has n elements.
+    unsafe {
+        for (i, h) in a.list_iter().enumerate() {
+            p.add(2 * i).write(h);
+            let next = if i + 1 == n {
+                b
+            } else {
+                Term::cons_at(p.add(2 * i + 2))
+            };
+            p.add(2 * i + 1).write(next);
+        }
+        Ok(Term::cons_at(p))
+    }
+}
+
+/// A term in the order that tells `1` from `1.0`, for trees.
+struct Key(Term);
+impl PartialEq for Key {
+    fn eq(&self, o: &Key) -> bool {
+        eq_exact(self.0, o.0)
+    }
+}
+impl Eq for Key {}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, o: &Key) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl Ord for Key {
+    fn cmp(&self, o: &Key) -> std::cmp::Ordering {
+        if self.0 == o.0 {
+            return std::cmp::Ordering::Equal;
+        }
+        cmp_exact(self.0, o.0)
+    }
+}
+
+/// Right-hand lists up to this long are searched one by one.
+const SHORT: usize = 16;
+
+/// `A -- B`: for each element of `B`, its first occurrence in `A` goes.
+pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
+    let la = reschedule::length(cx, a, "erlang", "--", &[a, b])?;
+    let lb = reschedule::length(cx, b, "erlang", "--", &[a, b])?;
+    if la == 0 || lb == 0 {
+        return Ok(a);
+    }
+    cx.bump((la + lb) / 8);
+    let mut kept = Vec::with_capacity(la);
+    // From here on nothing is left to remove: the rest of `a` is shared.
+    let mut rest = a;
+    if lb <= SHORT {
+        let mut todo: smallvec::SmallVec<[Term; SHORT]> = b.list_iter().collect();
+        while let Some((h, t)) = rest.as_cons() {
+            match todo.iter().position(|&x| x == h || eq_exact(x, h)) {
+                Some(i) => {
+                    todo.swap_remove(i);
+                }
+                None => kept.push(h),
+            }
+            rest = t;
+            if todo.is_empty() {
+                break;
+            }
+        }
+    } else {
+        // How often each element is to be removed.
+        let mut todo: BTreeMap<Key, usize> = BTreeMap::new();
+        for x in b.list_iter() {
+            *todo.entry(Key(x)).or_insert(0) += 1;
+        }
+        let mut left = lb;
+        while let Some((h, t)) = rest.as_cons() {
+            match todo.get_mut(&Key(h)) {
+                Some(n) if *n > 0 => {
+                    *n -= 1;
+                    left -= 1;
+                }
+                _ => kept.push(h),
+            }
+            rest = t;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    if kept.len() == la {
+        return Ok(a);
+    }
+    let tail = if rest.is_list_ptr() { rest } else { NIL };
+    Ok(cx.list_tail(&kept, tail))
+}
+
+crate::bifs! {
+    Guard "erlang":"hd"/1 = hd_1;
+    Guard "erlang":"tl"/1 = tl_1;
+    Guard "erlang":"length"/1 = length_1;
+    Plain "erlang":"++"/2 = append_2 [long];
+    Plain "erlang":"append"/2 = append_2 [long];
+    Plain "erlang":"--"/2 = subtract_2 [long];
+    Plain "erlang":"subtract"/2 = subtract_2 [long];
+    Plain "lists":"reverse"/2 = reverse_2 [long];
+    Plain "lists":"member"/2 = member_2 [long];
+    Plain "lists":"keymember"/3 = keymember_3 [long];
+    Plain "lists":"keyfind"/3 = keyfind_3 [long];
+    Plain "lists":"keysearch"/3 = keysearch_3 [long];
+}

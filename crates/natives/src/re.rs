@@ -1,0 +1,1017 @@
+//! Natives of module `re`, on PCRE2.
+//!
+//! A compiled pattern is `{re_pattern, Groups, Unicode, UseCrLf, Bin}` as in stock; `Bin` here is the pattern's text
+//! with its options, and the machine form comes out of a cache. That way it may be stored, sent to other nodes of this
+//! runtime and read back. Error texts are stock's where PCRE2 words the same fault differently.
+//!
+//! Calls that work on lists or that ask for `global` continue in the Erlang half of the module
+//! (`re:urun/3`, `re:ucompile/2`, `re:grun/3`).
+
+use super::iolist::{self, IoSlice};
+use super::re_syntax;
+use crate::cx::{BifResult, Env, Fail};
+use crate::{bifs, lazy_atoms};
+use pcre2_sys as sys;
+use purlin_term::release::{self, EXPORTED_PATTERNS};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::{Arc, Mutex, OnceLock};
+
+lazy_atoms! {
+    re = "re";
+    re_pattern = "re_pattern";
+    re_exported_pattern = "re_exported_pattern";
+    ucompile = "ucompile";
+    urun = "urun";
+    grun = "grun";
+    nomatch = "nomatch";
+    match_ = "match";
+    match_limit = "match_limit";
+    match_limit_recursion = "match_limit_recursion";
+    capture = "capture";
+    offset = "offset";
+    newline = "newline";
+    index = "index";
+    first = "first";
+    all_names = "all_names";
+    all_but_first = "all_but_first";
+    purlin = "purlin";
+    re_long = "re_long";
+    namelist = "namelist";
+}
+
+fn continue_in(cx: &mut Env, function: Term, args: &[Term]) -> Fail {
+    continue_at(cx, re(), function, args)
+}
+
+fn continue_at(cx: &mut Env, module: Term, function: Term, args: &[Term]) -> Fail {
+    let target = crate::exports::export(module, function, args.len() as u32);
+    cx.trap(target, args)
+}
+
+/// Kilobytes of backtracking memory one match may take.
+const HEAP_LIMIT_KB: u32 = 512 * 1024;
+/// Steps from one place in the subject that a match may take on a scheduler. One that takes more begins anew on a dirty
+/// thread: PCRE2 can't stop and go on, and some patterns take as many steps as they are given. Where the subject is long there
+/// are many places to begin at, so fewer steps are left for each.
+const SHORT_STEPS: std::ops::RangeInclusive<usize> = 1_000..=20_000;
+const SHORT_STEPS_IN_ALL: usize = 2_000_000;
+/// What those steps count as, at most.
+const SHORT_REDUCTIONS: usize = 1_000;
+
+/// Steps that a match in a subject of so many bytes may take on a scheduler.
+fn short_steps(bytes: usize) -> u32 {
+    (SHORT_STEPS_IN_ALL / (bytes + 1)).clamp(*SHORT_STEPS.start(), *SHORT_STEPS.end()) as u32
+}
+
+/// Compiled patterns kept; the cache is emptied when it is full.
+const CACHE_SIZE: usize = 1024;
+/// Start of a serialised pattern.
+const MAGIC: &[u8; 4] = b"PRE1";
+
+/// What a pattern is compiled from.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Source {
+    options: u32,
+    newline: u8,
+    bsr: u8,
+    text: Vec<u8>,
+}
+
+impl Source {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut v = MAGIC.to_vec();
+        v.extend_from_slice(&self.options.to_le_bytes());
+        v.extend_from_slice(&[self.newline, self.bsr]);
+        v.extend_from_slice(&self.text);
+        v
+    }
+    fn from_bytes(b: &[u8]) -> Option<Source> {
+        let b = b.strip_prefix(MAGIC)?;
+        let (head, text) = b.split_at_checked(6)?;
+        Some(Source {
+            options: u32::from_le_bytes([head[0], head[1], head[2], head[3]]) & COMPILE_OPTIONS,
+            newline: head[4],
+            bsr: head[5],
+            text: text.to_vec(),
+        })
+    }
+}
+
+/// Options that `compile/2` can set: whatever else a stored pattern claims is dropped.
+const COMPILE_OPTIONS: u32 = sys::PCRE2_ANCHORED
+    | sys::PCRE2_NO_START_OPTIMIZE
+    | sys::PCRE2_CASELESS
+    | sys::PCRE2_DOLLAR_ENDONLY
+    | sys::PCRE2_DOTALL
+    | sys::PCRE2_EXTENDED
+    | sys::PCRE2_FIRSTLINE
+    | sys::PCRE2_MULTILINE
+    | sys::PCRE2_NO_AUTO_CAPTURE
+    | sys::PCRE2_DUPNAMES
+    | sys::PCRE2_UNGREEDY
+    | sys::PCRE2_UCP
+    | sys::PCRE2_NEVER_UTF
+    | sys::PCRE2_UTF;
+
+/// A compiled pattern.
+struct Code {
+    code: *mut sys::pcre2_code_8,
+    groups: u32,
+    /// By option; by the pattern's own word, too.
+    unicode: bool,
+    utf: bool,
+    dupnames: bool,
+    use_crlf: bool,
+    /// Group numbers by name, in the order of names.
+    names: Vec<(Vec<u8>, usize)>,
+}
+
+// SAFETY: PCRE2 only reads a compiled pattern while matching.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: made by pcre2_compile and owned here.
+        unsafe { sys::pcre2_code_free_8(self.code) }
+    }
+}
+
+/// Character tables for ISO 8859-1, which patterns without `unicode` are matched in: lower case, other case, ten class
+/// bitmaps, and types, as PCRE2 lays them out.
+fn latin1_tables() -> &'static [u8; 1088] {
+    static T: OnceLock<Box<[u8; 1088]>> = OnceLock::new();
+    T.get_or_init(|| {
+        let mut t = Box::new([0u8; 1088]);
+        for c in 0..=255u8 {
+            let i = c as usize;
+            let upper = c.is_ascii_uppercase() || matches!(c, 192..=214 | 216..=222);
+            let cased_lower = c.is_ascii_lowercase() || matches!(c, 224..=246 | 248..=254);
+            let lower = cased_lower || matches!(c, 170 | 181 | 186 | 223 | 255);
+            let space = matches!(c, 9..=13 | 32);
+            let graph = c.is_ascii_graphic() || c >= 160;
+            let letter = upper || lower;
+            let word = letter || c.is_ascii_digit() || c == b'_';
+            t[i] = if upper { c + 32 } else { c };
+            t[256 + i] = match c {
+                _ if upper => c + 32,
+                _ if cased_lower => c - 32,
+                _ => c,
+            };
+            let classes = [
+                space,
+                c.is_ascii_hexdigit(),
+                c.is_ascii_digit(),
+                upper,
+                lower,
+                word,
+                graph,
+                graph || c == 32,
+                graph && !letter && !c.is_ascii_digit(),
+                c.is_ascii_control() || matches!(c, 128..=159),
+            ];
+            for (k, _) in classes.iter().enumerate().filter(|(_, m)| **m) {
+                t[512 + 32 * k + i / 8] |= 1 << (i % 8);
+            }
+            t[832 + i] = space as u8
+                | (letter as u8) << 1
+                | (lower as u8) << 2
+                | (c.is_ascii_digit() as u8) << 3
+                | (word as u8) << 4;
+        }
+        t
+    })
+}
+
+/// Why a pattern did not compile: text and offset.
+type Fault = (String, usize);
+
+fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
+    let mut v = zero;
+    // SAFETY: callers pass the type that PCRE2 documents for `what`.
+    unsafe { sys::pcre2_pattern_info_8(code, what, (&raw mut v).cast()) };
+    v
+}
+
+impl Code {
+    fn new(src: &Source) -> Result<Code, Fault> {
+        let (mut err, mut at): (c_int, usize) = (0, 0);
+        let set = |o: u32| src.options & o != 0;
+        let how = re_syntax::How {
+            utf: set(sys::PCRE2_UTF),
+            extended: set(sys::PCRE2_EXTENDED),
+            no_auto_capture: set(sys::PCRE2_NO_AUTO_CAPTURE),
+            same_names: set(sys::PCRE2_DUPNAMES),
+            cr: src.newline != 0 && u32::from(src.newline) != sys::PCRE2_NEWLINE_LF,
+        };
+        // PCRE is given a string in C: it sees nothing of what stands behind a zero.
+        let end = src.text.iter().position(|&c| c == 0);
+        let given = &src.text[..end.unwrap_or(src.text.len())];
+        // Text that is no UTF-8 is refused before anything else is looked at.
+        let sound = !how.utf || std::str::from_utf8(given).is_ok();
+        let read = match sound.then(|| re_syntax::read(given, how)) {
+            Some(Err((text, at))) => return Err((text.into(), at)),
+            Some(Ok(r)) => Some(r),
+            None => None,
+        };
+        let text = read.as_ref().map_or(given, |r| &r.text);
+        // SAFETY: the context lives for the call; the tables are static; the text is a slice with its length.
+        let code = unsafe {
+            let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
+            if ctx.is_null() {
+                return Err(("failed to get memory".into(), 0));
+            }
+            sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
+            if u32::from(src.newline) > sys::PCRE2_NEWLINE_ANYCRLF {
+                sys::pcre2_compile_context_free_8(ctx);
+                return Err(("inconsistent NEWLINE options".into(), 0));
+            }
+            let nl = if src.newline == 0 {
+                sys::PCRE2_NEWLINE_LF
+            } else {
+                src.newline as u32
+            };
+            sys::pcre2_set_newline_8(ctx, nl);
+            // Lookbehind has a fixed length, and \K may stand in assertions.
+            sys::pcre2_set_max_varlookbehind_8(ctx, 0);
+            sys::pcre2_set_compile_extra_options_8(ctx, sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK);
+            if src.bsr != 0 {
+                sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
+            }
+            let code = sys::pcre2_compile_8(
+                text.as_ptr(),
+                text.len(),
+                src.options,
+                &mut err,
+                &mut at,
+                ctx,
+            );
+            sys::pcre2_compile_context_free_8(ctx);
+            code
+        };
+        if code.is_null() {
+            if let Some(r) = &read {
+                at = r.place(err, at, given.len());
+            }
+            let open = err == 114 && given.ends_with(b"(?");
+            return Err((error_text(if open { 111 } else { err }), at));
+        }
+        if let Some(at) = read.as_ref().and_then(|r| r.endless) {
+            // SAFETY: made just now, and kept by nobody.
+            unsafe { sys::pcre2_code_free_8(code) };
+            return Err((re_syntax::ENDLESS.into(), at));
+        }
+        let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
+        let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
+        let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
+        let mut names = Vec::with_capacity(count);
+        for i in 0..count {
+            // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the name, NUL-ended.
+            let e = unsafe { std::slice::from_raw_parts(table.add(i * size), size) };
+            let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
+            names.push((name.to_vec(), (e[0] as usize) << 8 | e[1] as usize));
+        }
+        // Stock looks at what was asked for by option or at the pattern's start.
+        let nl = info(code, sys::PCRE2_INFO_NEWLINE, 0u32);
+        Ok(Code {
+            code,
+            groups: info(code, sys::PCRE2_INFO_CAPTURECOUNT, 0u32),
+            unicode: src.options & sys::PCRE2_UTF != 0,
+            utf: info(code, sys::PCRE2_INFO_ALLOPTIONS, 0u32) & sys::PCRE2_UTF != 0,
+            dupnames: src.options & sys::PCRE2_DUPNAMES != 0,
+            use_crlf: matches!(
+                nl,
+                sys::PCRE2_NEWLINE_ANY | sys::PCRE2_NEWLINE_CRLF | sys::PCRE2_NEWLINE_ANYCRLF
+            ),
+            names,
+        })
+    }
+
+    /// The distinct names (all entries unless `dupnames`).
+    fn name_list(&self) -> Vec<&[u8]> {
+        let mut v: Vec<&[u8]> = self.names.iter().map(|(n, _)| &n[..]).collect();
+        if self.dupnames {
+            v.dedup();
+        }
+        v
+    }
+}
+
+/// Text of a compile error, in stock's words where the fault is the same.
+fn error_text(code: c_int) -> String {
+    let stock = match code {
+        107 => "invalid escape sequence in character class",
+        109 => "nothing to repeat",
+        114 => "missing )",
+        117 => "unknown option bit(s) set",
+        118 => "missing ) after comment",
+        119 => "parentheses are too deeply nested",
+        121 => "failed to get memory",
+        122 => "unmatched parentheses",
+        124 => "malformed number or name after (?(",
+        125 | re_syntax::TOO_LONG => "lookbehind assertion is not fixed length",
+        127 => "conditional group contains more than two branches",
+        128 => "assertion expected after (?( or (?(?C)",
+        129 => "digit expected after (?+",
+        133 => "parentheses are too deeply nested (stack check)",
+        134 => "character value in \\x{} or \\o{} is too large",
+        136 => "\\C not allowed in lookbehind assertion",
+        137 => "PCRE does not support \\L, \\l, \\N{name}, \\U, or \\u",
+        138 => "number after (?C is > 255",
+        139 => "closing ) for (?C expected",
+        142 => "syntax error in subpattern name (missing terminator)",
+        143 => re_syntax::SAME_NAME,
+        144 => "group name must start with a non-digit",
+        147 => "unknown property name after \\P or \\p",
+        148 => "subpattern name is too long (maximum 32 characters)",
+        150 => "invalid range in character class",
+        154 => "DEFINE group contains more than one branch",
+        158 => "(?R or (?[+-]digits must be followed by )",
+        161 => "number is too big",
+        168 => "\\c must be followed by an ASCII character",
+        174 => "setting UTF is disabled by the application",
+        178 => "digits missing in \\x{} or \\o{}",
+        c if c < 0 => "invalid UTF-8 string",
+        _ => "",
+    };
+    if !stock.is_empty() {
+        return stock.into();
+    }
+    let mut buf = [0u8; 256];
+    // SAFETY: the buffer's size is passed.
+    let n = unsafe { sys::pcre2_get_error_message_8(code, buf.as_mut_ptr(), buf.len()) };
+    String::from_utf8_lossy(&buf[..usize::try_from(n).unwrap_or(0).min(buf.len())]).into_owned()
+}
+
+/// The compiled form of `src`, from the cache if it is there.
+fn compiled(src: &Source) -> Result<Arc<Code>, Fault> {
+    static CACHE: OnceLock<Mutex<HashMap<Source, Arc<Code>>>> = OnceLock::new();
+    let cache = CACHE.get_or_init(Default::default);
+    if let Some(c) = cache.lock().unwrap_or_else(|e| e.into_inner()).get(src) {
+        return Ok(c.clone());
+    }
+    let code = Arc::new(Code::new(src)?);
+    let mut m = cache.lock().unwrap_or_else(|e| e.into_inner());
+    if m.len() >= CACHE_SIZE {
+        m.clear();
+    }
+    m.insert(src.clone(), code.clone());
+    Ok(code)
+}
+
+/// Options of `compile` and `run`.
+#[derive(Default)]
+struct Options {
+    compile: u32,
+    run: u32,
+    newline: u8,
+    bsr: u8,
+    /// Something only `run` takes was given.
+    run_only: bool,
+    /// Something only `compile` takes was given.
+    compile_only: bool,
+    /// What is compiled is to be exported.
+    export: bool,
+    global: bool,
+    report_errors: bool,
+    offset: usize,
+    match_limit: Option<u32>,
+    depth_limit: Option<u32>,
+    /// What to return, and as what.
+    capture: Option<(Term, Term)>,
+}
+
+fn limit(t: Term) -> Option<u32> {
+    t.as_small()
+        .filter(|n| (0..=i32::MAX as i64).contains(n))
+        .map(|n| n as u32)
+}
+
+fn options(list: Term) -> Option<Options> {
+    let mut o = Options::default();
+    let mut it = list.list_iter();
+    for item in it.by_ref() {
+        match item.as_tuple() {
+            Some(&[k, what, kind]) if k == capture() => {
+                o.capture = Some((what, kind));
+                o.run_only = true;
+            }
+            Some(&[k, v]) if k == newline() && v.is_atom() => {
+                // Several are bits of one number, as in stock.
+                o.newline |= match atom::name(v) {
+                    "cr" => sys::PCRE2_NEWLINE_CR,
+                    "lf" => sys::PCRE2_NEWLINE_LF,
+                    "crlf" => sys::PCRE2_NEWLINE_CRLF,
+                    "any" => sys::PCRE2_NEWLINE_ANY,
+                    "anycrlf" => sys::PCRE2_NEWLINE_ANYCRLF,
+                    _ => return None,
+                } as u8
+            }
+            Some(&[k, v]) => {
+                o.run_only = true;
+                if k == capture() {
+                    o.capture = Some((v, index()));
+                } else if k == offset() {
+                    o.offset = limit(v)? as usize;
+                } else if k == match_limit() {
+                    o.match_limit = Some(limit(v)?);
+                } else if k == match_limit_recursion() {
+                    o.depth_limit = Some(limit(v)?);
+                } else {
+                    return None;
+                }
+            }
+            Some(_) => return None,
+            None if item.is_atom() => atom_option(&mut o, atom::name(item))?,
+            None => return None,
+        }
+    }
+    it.tail().is_nil().then_some(o)
+}
+
+fn atom_option(o: &mut Options, name: &str) -> Option<()> {
+    let compile = match name {
+        "anchored" => {
+            o.compile |= sys::PCRE2_ANCHORED;
+            o.run |= sys::PCRE2_ANCHORED;
+            return Some(());
+        }
+        "export" if release::has(EXPORTED_PATTERNS) => {
+            o.export = true;
+            o.compile_only = true;
+            return Some(());
+        }
+        "bsr_anycrlf" => {
+            o.bsr = sys::PCRE2_BSR_ANYCRLF as u8;
+            return Some(());
+        }
+        "bsr_unicode" => {
+            o.bsr = sys::PCRE2_BSR_UNICODE as u8;
+            return Some(());
+        }
+        "notempty" | "notempty_atstart" | "notbol" | "noteol" | "report_errors" | "global" => {
+            o.run_only = true;
+            match name {
+                "notempty" => o.run |= sys::PCRE2_NOTEMPTY,
+                "notempty_atstart" => o.run |= sys::PCRE2_NOTEMPTY_ATSTART,
+                "notbol" => o.run |= sys::PCRE2_NOTBOL,
+                "noteol" => o.run |= sys::PCRE2_NOTEOL,
+                "report_errors" => o.report_errors = true,
+                _ => o.global = true,
+            }
+            return Some(());
+        }
+        "no_start_optimize" => sys::PCRE2_NO_START_OPTIMIZE,
+        "caseless" => sys::PCRE2_CASELESS,
+        "dollar_endonly" => sys::PCRE2_DOLLAR_ENDONLY,
+        "dotall" => sys::PCRE2_DOTALL,
+        "extended" => sys::PCRE2_EXTENDED,
+        "firstline" => sys::PCRE2_FIRSTLINE,
+        "multiline" => sys::PCRE2_MULTILINE,
+        "no_auto_capture" => sys::PCRE2_NO_AUTO_CAPTURE,
+        "dupnames" => sys::PCRE2_DUPNAMES,
+        "ungreedy" => sys::PCRE2_UNGREEDY,
+        "ucp" => sys::PCRE2_UCP,
+        "never_utf" => sys::PCRE2_NEVER_UTF,
+        "unicode" => sys::PCRE2_UTF,
+        _ => return None,
+    };
+    o.compile |= compile;
+    o.compile_only = true;
+    Some(())
+}
+
+impl Options {
+    fn unicode(&self) -> bool {
+        self.compile & sys::PCRE2_UTF != 0
+    }
+    fn source(&self, text: Vec<u8>) -> Source {
+        Source {
+            options: self.compile,
+            newline: self.newline,
+            bsr: self.bsr,
+            text,
+        }
+    }
+}
+
+fn badopt(cx: &mut Env) -> Fail {
+    cx.badarg_cause(am::BADOPT)
+}
+
+fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
+    let bin = cx.binary(&src.to_bytes());
+    cx.tuple(&[
+        re_pattern(),
+        Term::small(code.groups as i64),
+        Term::small(code.unicode as i64),
+        Term::small(code.use_crlf as i64),
+        bin,
+    ])
+}
+
+/// What marks an exported pattern as one of this runtime.
+const EXPORTED_HERE: &[u8] = b"re-PCRE2-purlin";
+
+/// A pattern with all that another runtime needs to make it anew.
+fn exported_term(cx: &mut Env, src: &Source, opts: Term) -> Term {
+    let head = cx.binary(EXPORTED_HERE);
+    let text = cx.binary(&src.text);
+    let bin = cx.binary(&src.to_bytes());
+    cx.tuple(&[re_exported_pattern(), head, text, opts, bin])
+}
+
+/// Makes an exported pattern one that can be used: one of another runtime is compiled anew.
+fn import_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let (head, text, opts, bin) = match t.as_tuple() {
+        Some(&[tag, h, t, o, b]) if tag == re_exported_pattern() => (h, t, o, b),
+        _ => return Err(Fail::Badarg),
+    };
+    let [head, text, bin] = [head, text, bin].map(|b| b.as_binary());
+    let (head, text, bin) = (
+        head.ok_or(Fail::Badarg)?,
+        text.ok_or(Fail::Badarg)?,
+        bin.ok_or(Fail::Badarg)?,
+    );
+    let own = (*head == *EXPORTED_HERE)
+        .then(|| Source::from_bytes(&bin))
+        .flatten();
+    let src = match own {
+        Some(src) => src,
+        None => {
+            let o = options(opts).filter(|o| !o.run_only).ok_or(Fail::Badarg)?;
+            o.source(text.into_owned())
+        }
+    };
+    cx.bump(src.text.len() / 8 + 1);
+    let code = compiled(&src).map_err(|_| Fail::Badarg)?;
+    Ok(pattern_term(cx, &src, &code))
+}
+
+fn fault_term(cx: &mut Env, (text, at): Fault) -> Term {
+    let s = cx.string(&text);
+    cx.tuple(&[s, Term::small(at as i64)])
+}
+
+fn compile_2(cx: &mut Env, [pat, opts]: [Term; 2]) -> BifResult {
+    let Some(o) = options(opts).filter(|o| !o.run_only) else {
+        return Err(badopt(cx));
+    };
+    if o.unicode() && !pat.is_binary() {
+        return Err(continue_in(cx, ucompile(), &[pat, opts]));
+    }
+    let text = iolist::to_vec(pat).map_err(|_| Fail::Badarg)?;
+    cx.bump(text.len() / 8 + 1);
+    let src = o.source(text);
+    match compiled(&src) {
+        Ok(code) => {
+            let t = match o.export {
+                true => exported_term(cx, &src, opts),
+                false => pattern_term(cx, &src, &code),
+            };
+            Ok(cx.ok(t))
+        }
+        Err(f) => {
+            let t = fault_term(cx, f);
+            Ok(cx.err(t))
+        }
+    }
+}
+fn compile_1(cx: &mut Env, [pat]: [Term; 1]) -> BifResult {
+    compile_2(cx, [pat, NIL])
+}
+
+/// The fields of a compiled pattern's term: its binary, and whether it is for Unicode.
+fn as_pattern(t: Term) -> Option<(Source, bool)> {
+    match t.as_tuple()? {
+        &[tag, n, u, c, bin] if tag == re_pattern() => {
+            n.as_small()?;
+            c.as_small()?;
+            let src = Source::from_bytes(&bin.as_binary()?)?;
+            Some((src, u.as_small()? != 0))
+        }
+        _ => None,
+    }
+}
+
+/// What a match returns of one group.
+enum Group {
+    Number(i64),
+    /// The first of these groups that took part.
+    AnyOf(Vec<usize>),
+}
+
+/// What a match returns.
+enum Wanted {
+    Nothing,
+    /// All groups from that one on.
+    From(usize),
+    These(Vec<Group>),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum As {
+    Index,
+    List,
+    Binary,
+}
+
+fn group_named(code: &Code, name: &[u8]) -> Group {
+    let all: Vec<usize> = (code.names.iter())
+        .filter(|(n, _)| n == name)
+        .map(|e| e.1)
+        .collect();
+    match all[..] {
+        [] => Group::Number(-1),
+        [n] => Group::Number(n as i64),
+        _ => Group::AnyOf(all),
+    }
+}
+
+fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
+    let Some((what, kind)) = spec else {
+        return Some((Wanted::From(0), As::Index));
+    };
+    let kind = if kind == index() {
+        As::Index
+    } else if kind == am::LIST {
+        As::List
+    } else if kind == am::BINARY {
+        As::Binary
+    } else {
+        return None;
+    };
+    let w = if what == am::ALL {
+        Wanted::From(0)
+    } else if what == am::NONE || what.is_nil() {
+        Wanted::Nothing
+    } else if what == all_but_first() {
+        Wanted::From(1)
+    } else if what == first() {
+        Wanted::These(vec![Group::Number(0)])
+    } else if what == all_names() {
+        let names = code.name_list();
+        if names.is_empty() {
+            Wanted::Nothing
+        } else {
+            Wanted::These(names.iter().map(|n| group_named(code, n)).collect())
+        }
+    } else {
+        let mut v = Vec::new();
+        for t in what.list_to_vec()? {
+            v.push(if let Some(n) = t.as_small().filter(|&n| n >= 0) {
+                Group::Number(n)
+            } else if t.is_atom() {
+                group_named(code, atom::name(t).as_bytes())
+            } else if t.is_list() || t.is_binary() {
+                group_named(code, &iolist::to_vec(t).ok()?)
+            } else {
+                return None;
+            });
+        }
+        Wanted::These(v)
+    };
+    Some((w, kind))
+}
+
+/// Ranges of the groups of a match; None for groups that took no part.
+type Groups = Vec<Option<(usize, usize)>>;
+
+/// Matches once. `Err` is PCRE2's code.
+fn exec(code: &Code, subject: &[u8], o: &Options, check: bool) -> Result<Groups, c_int> {
+    let mut flags = o.run;
+    if !check {
+        flags |= sys::PCRE2_NO_UTF_CHECK;
+    }
+    // SAFETY: match data and context are made for this pattern and freed below; the subject is a slice with its
+    // length; the vector has `rc` pairs after a match. The UTF check is skipped only for valid UTF-8 from a character's
+    // first byte on (see `known_utf8`).
+    unsafe {
+        let data = sys::pcre2_match_data_create_from_pattern_8(code.code, ptr::null_mut());
+        let ctx = sys::pcre2_match_context_create_8(ptr::null_mut());
+        let mut found = Err(sys::PCRE2_ERROR_NOMEMORY);
+        if !data.is_null() && !ctx.is_null() {
+            sys::pcre2_set_heap_limit_8(ctx, HEAP_LIMIT_KB);
+            if let Some(n) = o.match_limit {
+                sys::pcre2_set_match_limit_8(ctx, n);
+            }
+            if let Some(n) = o.depth_limit {
+                sys::pcre2_set_depth_limit_8(ctx, n);
+            }
+            let rc = sys::pcre2_match_8(
+                code.code,
+                subject.as_ptr(),
+                subject.len(),
+                o.offset,
+                flags,
+                data,
+                ctx,
+            );
+            found = if rc > 0 {
+                let v = sys::pcre2_get_ovector_pointer_8(data);
+                let v = std::slice::from_raw_parts(v, 2 * rc as usize);
+                // `\K` in a look-ahead can put a start behind its end.
+                Ok(v.chunks_exact(2)
+                    .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1])))
+                    .collect())
+            } else {
+                Err(rc)
+            };
+        }
+        sys::pcre2_match_data_free_8(data);
+        sys::pcre2_match_context_free_8(ctx);
+        found
+    }
+}
+
+/// Where the character begins and ends that `offset` is in the midst of; None at a character's first byte, or if `bytes`
+/// aren't UTF-8.
+fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
+    if bytes.get(offset)? & 0xC0 != 0x80 || std::str::from_utf8(bytes).is_err() {
+        return None;
+    }
+    let goes_on = |&&b: &&u8| b & 0xC0 == 0x80;
+    let at = offset - bytes[..=offset].iter().rev().take_while(goes_on).count() + 1;
+    Some((
+        at - 1,
+        offset + bytes[offset..].iter().take_while(goes_on).count(),
+    ))
+}
+
+/// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character of the first
+/// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
+/// that one. What lies before is seen whole.
+fn exec_within(
+    code: &Code,
+    bytes: &[u8],
+    (at, end): (usize, usize),
+    o: &mut Options,
+) -> Result<Groups, c_int> {
+    let offset = std::mem::replace(&mut o.offset, end);
+    let mut buffer = [0; 4];
+    let rest = char::from(bytes[offset])
+        .encode_utf8(&mut buffer)
+        .as_bytes();
+    let subject = [&bytes[..end], rest, &bytes[end..]].concat();
+    let found = exec(code, &subject, o, true);
+    o.offset = offset;
+    let place = |p: usize| match p {
+        p if p >= end + rest.len() => p - rest.len(),
+        p if p >= end => offset,
+        p => p.min(at),
+    };
+    // What ends where the character does, and began before, was looked back at.
+    let range =
+        |(a, b): (usize, usize)| (place(a), if a < end && b == end { end } else { place(b) });
+    Ok(found?.into_iter().map(|g| g.map(range)).collect())
+}
+
+/// Subjects above this many bytes are remembered as valid UTF-8.
+const REMEMBER_FROM: usize = 4096;
+
+/// Whether `bytes`, the data of `subject`, are known to be UTF-8 with a character starting at `offset`: so that many
+/// matches in one long subject (`global`) check it once. The subject is held until another takes its place, which is
+/// what makes remembering it sound.
+fn known_utf8(subject: Term, bytes: &[u8], offset: usize) -> bool {
+    thread_local! {
+        static LAST: RefCell<Option<IoSlice>> = const { RefCell::new(None) };
+    }
+    if bytes.len() < REMEMBER_FROM || bytes.get(offset).is_none_or(|b| b & 0xC0 == 0x80) {
+        return false;
+    }
+    LAST.with_borrow_mut(|last| {
+        let same = |s: &IoSlice| {
+            let b = s.as_bytes();
+            b.as_ptr() == bytes.as_ptr() && b.len() == bytes.len()
+        };
+        if last.as_ref().is_some_and(same) {
+            return true;
+        }
+        *last = IoSlice::of_binary(subject)
+            .filter(|s| same(s) && std::str::from_utf8(s.as_bytes()).is_ok());
+        last.is_some()
+    })
+}
+
+fn group_term(
+    cx: &mut Env,
+    kind: As,
+    subject: Term,
+    bytes: &[u8],
+    g: Option<(usize, usize)>,
+) -> Term {
+    match (kind, g) {
+        (As::Index, None) => cx.tuple(&[Term::small(-1), Term::small(0)]),
+        (As::Index, Some((a, b))) => {
+            cx.tuple(&[Term::small(a as i64), Term::small((b - a) as i64)])
+        }
+        (As::List, g) => {
+            let (a, b) = g.unwrap_or((0, 0));
+            cx.byte_list(&bytes[a..b], NIL)
+        }
+        (As::Binary, g) => {
+            let (a, b) = g.unwrap_or((0, 0));
+            if subject.is_list() {
+                cx.binary(&bytes[a..b])
+            } else {
+                cx.part(subject, a, b - a)
+            }
+        }
+    }
+}
+
+/// Where a match is made.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    /// On a scheduler: one that turns out to be long is made elsewhere.
+    Scheduler,
+    DirtyThread,
+}
+
+fn run(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool) -> BifResult {
+    run_at(cx, subject, pat, opts, first, At::Scheduler)
+}
+
+fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
+    let Some(mut o) = options(opts) else {
+        return Err(badopt(cx));
+    };
+    let lists = o.capture.is_some_and(|(_, k)| k == am::LIST) && !o.global;
+    let code = match pat.as_tuple() {
+        Some(t) if t.len() == 5 => {
+            if o.compile_only {
+                return Err(Fail::Badarg);
+            }
+            let (mut src, unicode) = as_pattern(pat).ok_or(Fail::Badarg)?;
+            if unicode && (!subject.is_binary() || lists) {
+                return Err(continue_in(cx, urun(), &[subject, pat, opts]));
+            }
+            if o.global {
+                let r = cx.tuple(&[opts, am::FALSE]);
+                return Err(continue_in(cx, grun(), &[subject, pat, r]));
+            }
+            if o.newline != 0 {
+                src.newline = o.newline;
+            }
+            if o.bsr != 0 {
+                src.bsr = o.bsr;
+            }
+            compiled(&src).map_err(|_| Fail::Badarg)?
+        }
+        _ => {
+            if !pat.is_binary() && !pat.is_list() {
+                return Err(Fail::Badarg);
+            }
+            if o.unicode() && (!pat.is_binary() || !subject.is_binary() || lists) {
+                return Err(continue_in(cx, urun(), &[subject, pat, opts]));
+            }
+            let text = iolist::to_vec(pat).map_err(|_| Fail::Badarg)?;
+            cx.bump(text.len() / 8 + 1);
+            let src = o.source(text);
+            let code = match compiled(&src) {
+                Ok(c) => c,
+                Err(f) if o.report_errors => {
+                    let t = fault_term(cx, f);
+                    let t = cx.tuple(&[am::COMPILE, t]);
+                    return Ok(cx.err(t));
+                }
+                Err(_) => return Err(Fail::Badarg),
+            };
+            if o.global {
+                let p = pattern_term(cx, &src, &code);
+                let r = cx.tuple(&[opts, Term::bool(o.compile_only), pat]);
+                return Err(continue_in(cx, grun(), &[subject, p, r]));
+            }
+            code
+        }
+    };
+    let (want, kind) = wanted(&code, o.capture).ok_or(Fail::Badarg)?;
+    let owned;
+    let bytes: &[u8] = match subject.as_bits().and_then(|b| b.as_bytes()) {
+        Some(b) => b,
+        None => {
+            owned = iolist::to_vec(subject).map_err(|_| Fail::Badarg)?;
+            &owned
+        }
+    };
+    cx.bump(bytes.len().saturating_sub(o.offset) / 64 + 10);
+    let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
+    // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
+    let before = bytes.get(..o.offset).unwrap_or_default();
+    if first && code.unicode && std::str::from_utf8(before).is_err() {
+        return Err(Fail::Badarg);
+    }
+    // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
+    let within = match !first && code.utf {
+        true => within_character(bytes, o.offset),
+        false => None,
+    };
+    let asked = o.match_limit;
+    let short = short_steps(bytes.len().saturating_sub(o.offset));
+    let cut = place == At::Scheduler && asked.is_none_or(|n| n > short);
+    if cut {
+        o.match_limit = Some(short);
+    }
+    let found = match within {
+        Some(character) => exec_within(&code, bytes, character, &mut o),
+        None => exec(&code, bytes, &o, check),
+    };
+    let found = match found {
+        Ok(g) => g,
+        Err(sys::PCRE2_ERROR_MATCHLIMIT) if cut => {
+            cx.bump(SHORT_REDUCTIONS);
+            let args = [subject, pat, opts, Term::bool(first)];
+            return Err(continue_at(cx, purlin(), re_long(), &args));
+        }
+        Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
+        Err(sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if o.report_errors => {
+            return Ok(cx.err(match_limit_recursion()));
+        }
+        Err(
+            sys::PCRE2_ERROR_NOMATCH
+            | sys::PCRE2_ERROR_MATCHLIMIT
+            | sys::PCRE2_ERROR_DEPTHLIMIT
+            | sys::PCRE2_ERROR_HEAPLIMIT
+            | sys::PCRE2_ERROR_RECURSELOOP,
+        ) => return Ok(nomatch()),
+        Err(sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1)
+        | Err(sys::PCRE2_ERROR_BADUTFOFFSET) => return Err(Fail::Badarg),
+        Err(_) => {
+            let f = cx.error(am::INTERNAL_ERROR);
+            cx.exc.error_info = true;
+            return Err(f);
+        }
+    };
+    let picked: Groups = match want {
+        Wanted::Nothing => return Ok(match_()),
+        Wanted::From(n) => found.into_iter().skip(n).collect(),
+        Wanted::These(v) => v
+            .iter()
+            .map(|g| match g {
+                Group::Number(n) => usize::try_from(*n)
+                    .ok()
+                    .and_then(|n| found.get(n).copied().flatten()),
+                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
+            })
+            .collect(),
+    };
+    let terms: Vec<Term> = picked
+        .into_iter()
+        .map(|g| group_term(cx, kind, subject, bytes, g))
+        .collect();
+    let l = cx.list(&terms);
+    Ok(cx.tuple(&[match_(), l]))
+}
+
+fn run_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
+    run(cx, s, p, NIL, true)
+}
+fn run_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
+    run(cx, s, p, o, true)
+}
+fn internal_run_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
+    let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
+    run(cx, s, p, o, is_first)
+}
+
+/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its beginning.
+fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
+    let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
+    run_at(cx, s, p, o, is_first, At::DirtyThread)
+}
+
+fn inspect_2(cx: &mut Env, [pat, what]: [Term; 2]) -> BifResult {
+    let (src, _) = as_pattern(pat).ok_or(Fail::Badarg)?;
+    if what != namelist() {
+        return Err(Fail::Badarg);
+    }
+    let code = compiled(&src).map_err(|_| Fail::Badarg)?;
+    let names: Vec<Term> = code.name_list().iter().map(|n| cx.binary(n)).collect();
+    let l = cx.list(&names);
+    Ok(cx.tuple(&[namelist(), l]))
+}
+
+fn version_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
+    let mut buf = [0u8; 64];
+    // SAFETY: PCRE2 says that the version takes at most 24 bytes.
+    unsafe { sys::pcre2_config_8(sys::PCRE2_CONFIG_VERSION, buf.as_mut_ptr().cast()) };
+    let n = buf.iter().position(|&b| b == 0).unwrap_or(buf.len());
+    Ok(cx.binary(&buf[..n]))
+}
+
+bifs! {
+    Plain "re":"compile"/1 = compile_1;
+    Plain "re":"compile"/2 = compile_2;
+    Plain "re":"import"/1 = import_1;
+    Plain "re":"run"/2 = run_2;
+    Plain "re":"run"/3 = run_3;
+    Plain "re":"internal_run"/4 = internal_run_4;
+    Plain "re":"inspect"/2 = inspect_2;
+    Plain "re":"version"/0 = version_0;
+    DirtyCpu "purlin":"re_long"/4 = re_long_4;
+}

@@ -1,0 +1,144 @@
+//! Natives on tuples of module `erlang`.
+
+use crate::cx::{BifResult, Env, Fail};
+use purlin_term::layout::object_words;
+use purlin_term::word::{Subtag, header};
+use purlin_term::{Alloc, NIL, Term};
+
+/// Most elements of a tuple that is made by its size, from a list or by `append_element/2`.
+pub(crate) const MAX_ARITY: usize = (1 << 24) - 1;
+
+/// The zero-based position that the one-based `n` names in a tuple of `len` elements.
+#[inline]
+fn position(n: Term, len: usize) -> Result<usize, Fail> {
+    match n.as_small() {
+        Some(v) if v >= 1 && v as u64 <= len as u64 => Ok(v as usize - 1),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+/// A tuple whose elements `fill` writes, all of them.
+fn build(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [Term])) -> Term {
+    let p = cx.alloc(1 + n);
+    // SAFETY: header and elements are written: the latter first with an immediate, then by `fill`.
+    unsafe {
+        p.write(Term::from_raw(header(Subtag::Tuple, n)));
+        for i in 1..=n {
+            p.add(i).write(NIL);
+        }
+        fill(std::slice::from_raw_parts_mut(p.add(1), n));
+        debug_assert_eq!(object_words(p), 1 + n);
+        Term::boxed_at(p)
+    }
+}
+
+fn element_2(_cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    Ok(e[position(n, e.len())?])
+}
+
+fn setelement_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    let i = position(n, e.len())?;
+    Ok(build(cx, e.len(), |to| {
+        to.copy_from_slice(e);
+        to[i] = v;
+    }))
+}
+
+fn append_element_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    if e.len() >= MAX_ARITY {
+        return Err(Fail::Badarg);
+    }
+    Ok(build(cx, e.len() + 1, |to| {
+        to[..e.len()].copy_from_slice(e);
+        to[e.len()] = v;
+    }))
+}
+
+fn insert_element_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    // Without a limit, as in stock.
+    let i = position(n, e.len() + 1)?;
+    Ok(build(cx, e.len() + 1, |to| {
+        to[..i].copy_from_slice(&e[..i]);
+        to[i] = v;
+        to[i + 1..].copy_from_slice(&e[i..]);
+    }))
+}
+
+fn delete_element_2(cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    let i = position(n, e.len())?;
+    Ok(build(cx, e.len() - 1, |to| {
+        to[..i].copy_from_slice(&e[..i]);
+        to[i..].copy_from_slice(&e[i + 1..]);
+    }))
+}
+
+/// An arity for a new tuple.
+fn arity(n: Term) -> Result<usize, Fail> {
+    match n.as_small() {
+        Some(v) if (0..=MAX_ARITY as i64).contains(&v) => Ok(v as usize),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
+    let n = arity(n)?;
+    cx.bump(n / 64);
+    Ok(build(cx, n, |to| to.fill(v)))
+}
+
+fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
+    let n = arity(n)?;
+    let mut items = vec![v; n];
+    let mut it = init.list_iter();
+    let mut steps = 0;
+    for p in it.by_ref() {
+        steps += 1;
+        let Some(&[i, x]) = p.as_tuple() else {
+            return Err(Fail::Badarg);
+        };
+        items[position(i, n)?] = x;
+    }
+    cx.bump((n + steps) / 64);
+    if !it.tail().is_nil() {
+        return Err(Fail::Badarg);
+    }
+    Ok(cx.tuple(&items))
+}
+
+fn tuple_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    cx.bump(e.len() / 64);
+    Ok(cx.list(e))
+}
+
+fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
+    let v = l.list_to_vec().ok_or(Fail::Badarg)?;
+    if v.len() > MAX_ARITY {
+        return Err(Fail::Badarg);
+    }
+    cx.bump(v.len() / 64);
+    Ok(cx.tuple(&v))
+}
+
+fn tuple_size_1(_cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    Ok(Term::small(e.len() as i64))
+}
+
+crate::bifs! {
+    Guard "erlang":"element"/2 = element_2;
+    Plain "erlang":"setelement"/3 = setelement_3;
+    Plain "erlang":"append_element"/2 = append_element_2;
+    Plain "erlang":"insert_element"/3 = insert_element_3;
+    Plain "erlang":"delete_element"/2 = delete_element_2;
+    Plain "erlang":"make_tuple"/2 = make_tuple_2;
+    Plain "erlang":"make_tuple"/3 = make_tuple_3;
+    Plain "erlang":"tuple_to_list"/1 = tuple_to_list_1;
+    Plain "erlang":"list_to_tuple"/1 = list_to_tuple_1;
+    Guard "erlang":"tuple_size"/1 = tuple_size_1;
+}

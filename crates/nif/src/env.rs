@@ -1,0 +1,273 @@
+//! Environments: where terms are made, on whose behalf.
+//!
+//! | environment | made by | its terms lie | it ends |
+//! | --- | --- | --- | --- |
+//! | of a process | a call of a library's function, `load`, `upgrade` | on the heap of the process | with the call |
+//! | of a callback | a destructor, `down`, `stop`, `unload` | in a fragment of its own | with the call |
+//! | independent | `enif_alloc_env` | in a fragment of its own | by `enif_free_env` |
+
+use crate::library::Library;
+use crate::resource::Opening;
+use purlin_kernel::cx::{BifResult, Cx, Fail};
+use purlin_native::nif::{NifSlot, Scheduled};
+use purlin_term::bin::RcBin;
+use purlin_term::frag::Fragment;
+use purlin_term::off_heap::OffHeap;
+use purlin_term::{Alloc, Term, am, copy};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// What is freed with an environment's terms.
+pub enum Temporary {
+    /// Bytes that something inspected was copied to.
+    Bytes(#[allow(dead_code)] Box<[u8]>),
+    /// A count of a block.
+    Block(*mut RcBin),
+    /// A holder of a resource.
+    Resource(*mut c_void),
+    /// A vector that `enif_inspect_iovec` made; what it refers to is kept apart.
+    IoVec(#[allow(dead_code)] Box<crate::abi::IoVec>),
+    /// The parts of such a vector that has no room for them in itself.
+    Parts(
+        #[allow(dead_code)] Box<[libc::iovec]>,
+        #[allow(dead_code)] Box<[*mut RcBin]>,
+    ),
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        match *self {
+            Temporary::Bytes(_) | Temporary::IoVec(_) | Temporary::Parts(..) => {}
+            // SAFETY: as below.
+            Temporary::Resource(r) => unsafe { crate::resource::release(r) },
+            // SAFETY: it owned the count.
+            Temporary::Block(b) => unsafe { RcBin::release(b) },
+        }
+    }
+}
+
+/// See the module head. C code knows it by its address only.
+pub struct ErlNifEnv {
+    /// The context of the process that calls; null where there is none.
+    pub cx: *mut Cx,
+    /// Where terms are made if not on the heap of that process.
+    frag: *mut Fragment,
+    /// The library that is called; null in an independent environment.
+    pub library: *const Library,
+    /// An address in the module whose function is called.
+    pub module: *const u64,
+    /// What is called; null in a callback.
+    pub function: *const purlin_native::nif::NifFunction,
+    /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
+    pub exception: Term,
+    /// The call that was asked for in place of the one under way.
+    pub scheduled: Option<Box<Scheduled>>,
+    /// Resource types that `load` or `upgrade` opens: null in any other call.
+    pub opening: *mut Opening,
+    pub temporary: Vec<Temporary>,
+}
+
+/// An environment with its own place for terms.
+#[repr(C)]
+struct OwnEnv {
+    env: ErlNifEnv,
+    frag: Fragment,
+}
+
+impl ErlNifEnv {
+    /// For a call by the process in the context.
+    #[inline(always)]
+    pub fn of_process(cx: *mut Cx, library: *const Library, module: *const u64) -> ErlNifEnv {
+        ErlNifEnv {
+            cx,
+            frag: std::ptr::null_mut(),
+            library,
+            module,
+            function: std::ptr::null(),
+            exception: Term::NON_VALUE,
+            scheduled: None,
+            opening: std::ptr::null_mut(),
+            temporary: Vec::new(),
+        }
+    }
+
+    /// What the function of a library came to, which has given `value`.
+    #[inline(always)]
+    pub fn finish(mut self, value: Term) -> BifResult {
+        if value == Term::NON_VALUE || self.exception != Term::NON_VALUE {
+            return self.finish_failed();
+        }
+        Ok(value)
+    }
+    #[cold]
+    #[inline(never)]
+    fn finish_failed(&mut self) -> BifResult {
+        // SAFETY: the environment is of a process, which this thread runs.
+        let cx = unsafe { &mut *self.cx };
+        if self.exception != Term::NON_VALUE {
+            return Err(cx.error(self.exception));
+        }
+        if let Some(s) = self.scheduled.take() {
+            cx.process().ext_mut().scheduled = Some(s);
+            return Err(Fail::Scheduled);
+        }
+        Err(Fail::Badarg)
+    }
+
+    /// Raises `reason` where the call ends.
+    pub fn raise(&mut self, reason: Term) -> Term {
+        self.exception = reason;
+        Term::NON_VALUE
+    }
+    pub fn badarg(&mut self) -> Term {
+        self.raise(am::BADARG)
+    }
+    /// The process that calls, if one does.
+    #[inline]
+    pub fn process(&mut self) -> Option<&mut Cx> {
+        // SAFETY: null, or the context of the thread that the call is on.
+        unsafe { self.cx.as_mut() }
+    }
+    /// Keeps a copy of bytes as long as the environment's terms.
+    pub fn keep_bytes(&mut self, bytes: Box<[u8]>) -> *mut u8 {
+        let p = bytes.as_ptr() as *mut u8;
+        self.temporary.push(Temporary::Bytes(bytes));
+        p
+    }
+    /// The fragment of an independent environment, taken from it with all its terms.
+    pub fn take_fragment(&mut self) -> Option<Fragment> {
+        // SAFETY: null, or the one behind this environment.
+        unsafe { self.frag.as_mut() }.map(std::mem::take)
+    }
+    fn clear(&mut self) {
+        self.temporary.clear();
+        self.exception = Term::NON_VALUE;
+        if let Some(f) = self.take_fragment() {
+            // SAFETY: C code has promised not to use its terms any more.
+            unsafe { f.destroy() };
+        }
+    }
+}
+
+impl Alloc for ErlNifEnv {
+    #[inline]
+    fn alloc(&mut self, words: usize) -> *mut Term {
+        // SAFETY: one of the two is there.
+        unsafe {
+            match self.frag.is_null() {
+                true => (*self.cx).heap.alloc(words),
+                false => (*self.frag).alloc(words),
+            }
+        }
+    }
+    #[inline]
+    fn off_heap(&mut self) -> &mut OffHeap {
+        // SAFETY: as above.
+        unsafe {
+            match self.frag.is_null() {
+                true => (*self.cx).heap.off_heap(),
+                false => (*self.frag).off_heap(),
+            }
+        }
+    }
+    #[inline]
+    fn off_heap_grew(&mut self) {
+        if self.frag.is_null() {
+            // SAFETY: as above.
+            unsafe { (*self.cx).heap.off_heap_grew() };
+        }
+    }
+}
+
+fn own(library: *const Library) -> Box<OwnEnv> {
+    let mut e = Box::new(OwnEnv {
+        env: ErlNifEnv::of_process(std::ptr::null_mut(), library, std::ptr::null()),
+        frag: Fragment::new(),
+    });
+    e.env.frag = &raw mut e.frag;
+    e
+}
+
+/// Calls `f` with the environment of a callback of that library.
+pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R) -> R {
+    let e = Box::into_raw(own(library));
+    // SAFETY: just made; C code gets the address of its first part.
+    unsafe {
+        let r = f(&raw mut (*e).env);
+        (*e).env.clear();
+        drop(Box::from_raw(e));
+        r
+    }
+}
+
+/// Has `fptr` called in the place of the call under way: see `enif_schedule_nif`.
+pub fn schedule(
+    env: &mut ErlNifEnv,
+    function: Box<crate::library::Function>,
+    args: Vec<Term>,
+    keeps: Arc<Library>,
+) {
+    let mut s = Box::new(Scheduled {
+        code: [0; 2],
+        slot: NifSlot::new(),
+        args,
+        module: env.module,
+        owner: None,
+    });
+    let held = Arc::new((function, keeps));
+    s.slot.set(&raw const held.0.base);
+    s.owner = Some(held);
+    let words = purlin_native::exports::stub(
+        purlin_isa::ops::Op::Nif,
+        &[(purlin_isa::ops::Form::Q, &raw const s.slot as u64)],
+    );
+    s.code.copy_from_slice(&words[..2]);
+    env.scheduled = Some(s);
+}
+
+exported! {
+    fn enif_alloc_env() -> *mut ErlNifEnv {
+        Box::into_raw(own(std::ptr::null())) as *mut ErlNifEnv
+    }
+    fn enif_free_env(env: *mut ErlNifEnv) {
+        if env.is_null() {
+            return;
+        }
+        (*env).clear();
+        drop(Box::from_raw(env as *mut OwnEnv));
+    }
+    fn enif_clear_env(env: *mut ErlNifEnv) {
+        (*env).clear();
+    }
+    fn enif_make_copy(to: *mut ErlNifEnv, term: Term) -> Term {
+        if term.is_immed() {
+            return term;
+        }
+        copy::copy(term, &mut *to)
+    }
+    fn enif_priv_data(env: *mut ErlNifEnv) -> *mut c_void {
+        match (*env).library.as_ref() {
+            Some(l) => l.priv_data.load(std::sync::atomic::Ordering::Acquire),
+            None => std::ptr::null_mut(),
+        }
+    }
+    fn enif_make_badarg(env: *mut ErlNifEnv) -> Term {
+        (*env).badarg()
+    }
+    fn enif_raise_exception(env: *mut ErlNifEnv, reason: Term) -> Term {
+        (*env).raise(reason)
+    }
+    fn enif_has_pending_exception(env: *mut ErlNifEnv, reason: *mut Term) -> i32 {
+        let e = (*env).exception;
+        if e == Term::NON_VALUE {
+            return 0;
+        }
+        if !reason.is_null() {
+            *reason = e;
+        }
+        1
+    }
+    fn enif_is_exception(env: *mut ErlNifEnv, term: Term) -> i32 {
+        i32::from(term == Term::NON_VALUE && (*env).exception != Term::NON_VALUE)
+    }
+}

@@ -1,0 +1,79 @@
+//! Native libraries: C functions in the place of Erlang ones (NIFs), by the interface that `erl_nif.h` declares, version
+//! 2.18 and all before it. The documentation of the interface is that of OTP (`erl_nif` in ERTS).
+//!
+//! What holds, and why, is in `docs/nif.md`. In short:
+//! * An environment is a place where terms are made: the heap of the process that calls, or a fragment of its own. Neither
+//!   collects, and neither moves what was made: `ERL_NIF_TERM` is the term word, and pointers into terms stay good for the
+//!   call.
+//! * All functions here are `extern "C"` and are told raw pointers. They trust what the interface has C code promise (terms
+//!   are used with the environments that they belong to; lengths are those of the buffers), and nothing else.
+//!
+//! Knows how processes, ports and files are asked for things, and nothing of who runs code.
+#![allow(clippy::missing_safety_doc)]
+
+/// Defines functions that native libraries call, and a list of them that keeps them in the executable.
+macro_rules! exported {
+    ($($(#[$m:meta])* fn $name:ident($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? $b:block)*) => {
+        $($(#[$m])* #[unsafe(no_mangle)] pub unsafe extern "C" fn $name($($a: $t),*) $(-> $r)? $b)*
+        /// The functions here.
+        pub(crate) static EXPORTED: &[crate::Exported] = &[$(crate::Exported($name as *const ())),*];
+    };
+}
+
+mod abi;
+mod binary;
+mod env;
+mod fault;
+mod ioq;
+mod library;
+mod load;
+mod maps;
+mod misc;
+mod resource;
+mod select;
+mod send;
+mod terms;
+mod threads;
+
+pub use library::loaded;
+pub use load::{minor_of, taints};
+pub use resource::{watched_by, watched_down};
+
+use purlin_native::bif::Bif;
+
+/// The tables of natives here.
+pub const TABLES: &[&[Bif]] = &[load::BIFS];
+
+/// The address of a function that libraries find by its name.
+struct Exported(#[allow(dead_code)] *const ());
+
+// SAFETY: a function is the same for all threads.
+unsafe impl Sync for Exported {}
+
+/// All functions that libraries find by their names: whoever refers to this has them in the executable.
+pub(crate) fn all_exported() -> usize {
+    let lists = [
+        binary::EXPORTED,
+        env::EXPORTED,
+        ioq::EXPORTED,
+        library::EXPORTED,
+        maps::EXPORTED,
+        misc::EXPORTED,
+        resource::EXPORTED,
+        select::EXPORTED,
+        send::EXPORTED,
+        terms::EXPORTED,
+        threads::EXPORTED,
+        misc::OF_C,
+    ];
+    std::hint::black_box(lists).iter().map(|l| l.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_interface_is_whole() {
+        // 176 functions of version 2.18, one of drivers, and what the C file asks for.
+        assert_eq!(super::all_exported(), 176 + 4);
+    }
+}

@@ -1,0 +1,352 @@
+//! Libraries that are loaded, and the calls of their functions.
+//!
+//! # Who keeps a library
+//! The module whose functions it replaces; each resource type that has callbacks in it, as long as there are resources of the
+//! type; and calls under way that it has asked for. With the last of them `unload` is called, and it is closed.
+
+use crate::abi::{NifFn, UnloadFn};
+use crate::env::{self, ErlNifEnv};
+use purlin_kernel::cx::{BifResult, Cx};
+use purlin_kernel::process::Process;
+use purlin_native::bif::known_as;
+use purlin_native::cx::Env;
+use purlin_native::nif::{NifFunction, Pool};
+use purlin_term::{Term, atom};
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// What `enif_set_option` has registered.
+pub type Callback = unsafe extern "C" fn(*mut c_void);
+
+/// A library.
+pub struct Library {
+    /// From `dlopen`.
+    handle: *mut c_void,
+    /// The module that it belongs to.
+    pub module: Term,
+    /// The name of its file, for reports.
+    pub path: String,
+    pub unload: Option<UnloadFn>,
+    pub priv_data: AtomicPtr<c_void>,
+    /// `load` or `upgrade` has accepted it.
+    pub accepted: AtomicBool,
+    /// It has opened resource types.
+    pub owns_types: AtomicBool,
+    /// Bytes of `ErlNifResourceTypeInit` as it knows it; 0: it knows no members.
+    pub type_init_bytes: usize,
+    /// Boxed: code has their addresses before all are there.
+    #[allow(clippy::vec_box)]
+    functions: Vec<Box<Function>>,
+    /// `ERL_NIF_OPT_DELAY_HALT`
+    pub delays_halt: AtomicBool,
+    /// `ERL_NIF_OPT_ON_HALT`
+    pub on_halt: Mutex<Option<Callback>>,
+    /// `ERL_NIF_OPT_ON_UNLOAD_THREAD`
+    pub on_unload_thread: Mutex<Option<Callback>>,
+    /// Calls under way, if halting has to wait for them.
+    running: AtomicUsize,
+}
+
+// SAFETY: what is not atomic or locked is written before anybody else knows the library. The addresses are its own.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+/// A function of a library, in the place of an Erlang one or to be called in its place.
+#[repr(C)]
+pub struct Function {
+    pub base: NifFunction,
+    fptr: NifFn,
+    library: *const Library,
+}
+
+// SAFETY: nothing of it changes.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// The pool that `flags` of a function, or of `enif_schedule_nif`, ask for. None: no such flags.
+pub fn pool(flags: c_uint) -> Option<Pool> {
+    match flags {
+        0 => Some(Pool::Normal),
+        crate::abi::DIRTY_CPU => Some(Pool::DirtyCpu),
+        crate::abi::DIRTY_IO => Some(Pool::DirtyIo),
+        _ => None,
+    }
+}
+
+impl Function {
+    pub fn new(
+        (module, function, arity): (Term, Term, u32),
+        pool: Pool,
+        fptr: NifFn,
+        library: *const Library,
+    ) -> Box<Function> {
+        Box::new(Function {
+            base: NifFunction {
+                call,
+                module,
+                function,
+                arity,
+                first: 0,
+                pool,
+            },
+            fptr,
+            library,
+        })
+    }
+}
+
+/// All libraries.
+static LOADED: Mutex<Vec<Weak<Library>>> = Mutex::new(Vec::new());
+
+/// The libraries that there are.
+pub fn loaded() -> Vec<Arc<Library>> {
+    let l = LOADED.lock().unwrap_or_else(|e| e.into_inner());
+    l.iter().filter_map(Weak::upgrade).collect()
+}
+
+impl Library {
+    /// `handle` is open, and closed with the library.
+    pub fn new(
+        handle: *mut c_void,
+        module: Term,
+        path: String,
+        unload: Option<UnloadFn>,
+        type_init_bytes: usize,
+    ) -> Library {
+        Library {
+            handle,
+            module,
+            path,
+            unload,
+            priv_data: AtomicPtr::new(std::ptr::null_mut()),
+            accepted: AtomicBool::new(false),
+            owns_types: AtomicBool::new(false),
+            type_init_bytes,
+            functions: Vec::new(),
+            delays_halt: AtomicBool::new(false),
+            on_halt: Mutex::new(None),
+            on_unload_thread: Mutex::new(None),
+            running: AtomicUsize::new(0),
+        }
+    }
+    /// Adds a function; only while nobody else knows the library.
+    pub fn add(&mut self, mfa: (Term, Term, u32), pool: Pool, fptr: NifFn) {
+        self.functions
+            .push(Function::new(mfa, pool, fptr, std::ptr::null()));
+    }
+    /// Its functions, which know it from now on.
+    pub fn publish(mut self) -> Arc<Library> {
+        let mut functions = std::mem::take(&mut self.functions);
+        Arc::new_cyclic(|me| {
+            for f in &mut functions {
+                f.library = me.as_ptr();
+            }
+            LOADED
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .push(me.clone());
+            self.functions = functions;
+            self
+        })
+    }
+    pub fn functions(&self) -> &[Box<Function>] {
+        &self.functions
+    }
+    /// Another count of a library that is in use.
+    ///
+    /// # Safety
+    /// `l` is from [`Library::publish`], and somebody has a count.
+    pub unsafe fn counted(l: *const Library) -> Arc<Library> {
+        Arc::increment_strong_count(l);
+        Arc::from_raw(l)
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        if self.handle.is_null() {
+            return;
+        }
+        if let Some(f) = self
+            .unload
+            .filter(|_| self.accepted.load(Ordering::Acquire))
+        {
+            let data = self.priv_data.load(Ordering::Acquire);
+            // SAFETY: the library is open still, and nothing else of it is called any more.
+            env::callback(self, |e| unsafe { f(e, data) });
+        }
+        let mut l = LOADED.lock().unwrap_or_else(|e| e.into_inner());
+        l.retain(|w| w.strong_count() > 0);
+        drop(l);
+        // SAFETY: nothing leads to its code any more.
+        unsafe { libc::dlclose(self.handle) };
+    }
+}
+
+/// What the module keeps of its library.
+pub struct Attached(pub Arc<Library>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        crate::resource::orphan(&self.0);
+        let l = self.0.clone();
+        let f = *l.on_unload_thread.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(f) = f {
+            // SAFETY: the library is open as long as this holds it.
+            purlin_kernel::later::on_each(Arc::new(move || unsafe {
+                f(l.priv_data.load(Ordering::Acquire));
+            }));
+        }
+    }
+}
+
+thread_local! {
+    /// The function that is called on this thread, or null, and for which process.
+    static UNDER: Cell<(*const Function, *mut Cx)> =
+        const { Cell::new((std::ptr::null(), std::ptr::null_mut())) };
+}
+
+/// A call that this thread makes in a library.
+pub struct UnderWay {
+    pub module: &'static str,
+    pub function: &'static str,
+    pub arity: u32,
+    /// File of the library.
+    pub path: String,
+    pub cx: *mut Cx,
+}
+
+/// What this thread calls in a library, if it does.
+pub fn under_way() -> Option<UnderWay> {
+    let (f, cx) = UNDER.get();
+    // SAFETY: set while the call lasts, which keeps the function and its library.
+    unsafe {
+        let f = f.as_ref()?;
+        Some(UnderWay {
+            module: atom::name(f.base.module),
+            function: atom::name(f.base.function),
+            arity: f.base.arity,
+            path: f.library.as_ref()?.path.clone(),
+            cx,
+        })
+    }
+}
+
+/// Calls the function that stands in a slot of a module.
+unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> BifResult {
+    // SAFETY: functions of libraries are made here only; the context is of a thread that runs processes.
+    let (f, cx): (&Function, &mut Cx) =
+        unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
+    run(cx, args, f, cx.bif_pc)
+}
+
+#[inline(always)]
+unsafe fn run(cx: *mut Cx, args: *const Term, f: &Function, module: *const u64) -> BifResult {
+    let library = &*f.library;
+    let counted = library.delays_halt.load(Ordering::Relaxed);
+    if counted {
+        library.running.fetch_add(1, Ordering::SeqCst);
+    }
+    let mut env = ErlNifEnv::of_process(cx, f.library, module);
+    env.function = &raw const f.base;
+    let before = UNDER.replace((f, cx));
+    let value = (f.fptr)(&mut env, f.base.arity as c_int, args);
+    UNDER.set(before);
+    if counted {
+        library.running.fetch_sub(1, Ordering::SeqCst);
+    }
+    env.finish(value)
+}
+
+/// Makes a call that was asked for in the place of another.
+unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction) -> BifResult {
+    // SAFETY: as for `call`.
+    let (f, cx): (&Function, &mut Cx) =
+        unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
+    // What it may ask for in turn takes the place of this one, which has to last until it is over.
+    let mine = cx.process().ext_mut().scheduled.take();
+    let module = mine.as_ref().map_or(cx.bif_pc, |s| s.module);
+    let r = run(cx, args, f, module);
+    drop(mine);
+    r
+}
+
+/// The emulator halts, and is to flush: libraries that asked for it are told, and waited for, for that long at most.
+pub fn halting(limit: Option<std::time::Duration>) {
+    let all = loaded();
+    for l in &all {
+        let f = *l.on_halt.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(f) = f {
+            // SAFETY: the library is open.
+            unsafe { f(l.priv_data.load(Ordering::Acquire)) };
+        }
+    }
+    let started = std::time::Instant::now();
+    let busy = |l: &Arc<Library>| l.running.load(Ordering::SeqCst) > 0;
+    while all.iter().any(busy) && limit.is_none_or(|m| started.elapsed() < m) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+exported! {
+    fn enif_schedule_nif(
+        env: *mut ErlNifEnv,
+        name: *const std::ffi::c_char,
+        flags: c_int,
+        fptr: Option<NifFn>,
+        argc: c_int,
+        argv: *const Term,
+    ) -> Term {
+        let env = &mut *env;
+        // The name is for those who trace; it has to be one.
+        let named = crate::terms::latin1_atom(crate::terms::c_bytes(name)).is_some();
+        let (true, Some(fptr), Some(pool)) = (named, fptr, pool(flags as c_uint)) else {
+            return env.badarg();
+        };
+        let most = purlin_kernel::cx::MAX_ARGS as c_int;
+        if !(0..=most).contains(&argc) || env.library.is_null() || env.function.is_null() {
+            return env.badarg();
+        }
+        let args = crate::terms::slice(argv, argc as usize);
+        let library = Library::counted(env.library);
+        let f = &*env.function;
+        // The Erlang function in whose place all is called: who fails later is told as that.
+        let mut later = Function::new((f.module, f.function, argc as u32), pool, fptr, env.library);
+        let (n, more) = (f.arity as usize, f.first as usize);
+        let first = if more > 0 { n..n + more } else { 0..n };
+        later.base.call = call_scheduled;
+        later.base.first = first.len() as u32;
+        let mut all = args.to_vec();
+        all.extend_from_slice(&(&(*env.cx).x)[first]);
+        env::schedule(env, later, all, library);
+        Term::NON_VALUE
+    }
+    /// The other options of `enif_set_option`; an error number or 0.
+    fn purlin_nif_set_option(env: *mut ErlNifEnv, option: c_int, arg: *mut c_void) -> c_int {
+        // SAFETY of the transmutations: the interface has C code give a function of that type, or null.
+        let env = &*env;
+        let Some(l) = env.library.as_ref().filter(|_| !env.opening.is_null()) else {
+            return libc::EINVAL;
+        };
+        let f = std::mem::transmute::<*mut c_void, Option<Callback>>(arg);
+        let set = |to: &Mutex<Option<Callback>>| {
+            let mut to = to.lock().unwrap_or_else(|e| e.into_inner());
+            if f.is_none() || to.is_some() {
+                return libc::EINVAL;
+            }
+            *to = f;
+            0
+        };
+        match option {
+            1 if l.delays_halt.swap(true, Ordering::Relaxed) => libc::EINVAL,
+            1 => 0,
+            2 => set(&l.on_halt),
+            3 => set(&l.on_unload_thread),
+            _ => libc::EINVAL,
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! `erlang:load_nif/2`.
+
+use crate::abi::{self, Entry, Func, OldFunc};
+use crate::env::ErlNifEnv;
+use crate::library::{Attached, Library, pool};
+use crate::resource::Opening;
+use purlin_kernel::code::{self, Module};
+use purlin_kernel::cx::{BifResult, Cx, Fail};
+use purlin_kernel::filename;
+use purlin_native::{bifs, lazy_atoms, modules};
+use purlin_term::{Alloc, Term, am, atom};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Once};
+
+lazy_atoms! {
+    bad_lib = "bad_lib";
+    load = "load";
+    load_failed = "load_failed";
+    old_code = "old_code";
+    reload = "reload";
+    upgrade = "upgrade";
+}
+
+/// What libraries that are part of the emulator do with the second argument; the others do nothing.
+const ON_LOAD: &[(&str, fn(Term))] = &[("prim_socket", purlin_io::socket::on_load)];
+
+/// What is done for the first library.
+fn begin() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        crate::all_exported();
+        crate::fault::watch();
+        purlin_kernel::halt::on_halt(crate::library::halting);
+    });
+}
+
+/// Modules that have loaded a library, accepted or not, in that order.
+static TAINTS: Mutex<Vec<Term>> = Mutex::new(Vec::new());
+
+fn taint(module: Term) {
+    let mut t = TAINTS.lock().unwrap_or_else(|e| e.into_inner());
+    if !t.contains(&module) {
+        t.push(module);
+    }
+}
+
+/// Modules whose libraries may harm the emulator (`erlang:system_info(taints)`).
+pub fn taints() -> Vec<Term> {
+    TAINTS.lock().unwrap_or_else(|e| e.into_inner()).clone()
+}
+
+/// Why there is no library: the atom and the text of the reason.
+struct Refused(Term, String);
+
+fn bad(text: String) -> Refused {
+    Refused(bad_lib(), text)
+}
+
+/// An open library that nobody has taken yet.
+struct Open(*mut c_void);
+
+impl Open {
+    fn take(mut self) -> *mut c_void {
+        std::mem::replace(&mut self.0, std::ptr::null_mut())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: from `dlopen`; nothing of it is in use.
+            unsafe { libc::dlclose(self.0) };
+        }
+    }
+}
+
+/// The system's text for what has just failed on this thread. Of file names every byte is a character.
+fn dl_error() -> String {
+    // SAFETY: null or a string that is good until the next call of this thread.
+    unsafe {
+        let e = libc::dlerror();
+        match e.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(e)
+                .to_bytes()
+                .iter()
+                .map(|&b| b as char)
+                .collect(),
+        }
+    }
+}
+
+fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
+    // Whoever calls it by its name is no module's code.
+    let Some(m) = code::module_at(cx.bif_pc) else {
+        let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
+        return refuse(cx, bad(text.into()));
+    };
+    // A binary may have zeros in it.
+    let path = match path.as_binary() {
+        Some(b) => Some(b.to_vec()),
+        None => path.is_list().then(|| filename::to_native(path)).flatten(),
+    };
+    let mut path = path.ok_or(Fail::Badarg)?;
+    if modules::of(m.name).is_some_and(|m| m.is_library()) {
+        if let Some(on_load) = ON_LOAD.iter().find(|l| l.0 == atom::name(m.name)) {
+            (on_load.1)(info);
+        }
+        return Ok(am::OK);
+    }
+    // A string in C.
+    path.truncate(path.iter().position(|&b| b == 0).unwrap_or(path.len()));
+    match attach(cx, &m, path, info) {
+        Ok(()) => Ok(am::OK),
+        Err(r) => refuse(cx, r),
+    }
+}
+
+fn refuse(cx: &mut Cx, r: Refused) -> BifResult {
+    let s = cx.string(&r.1);
+    let e = cx.tuple(&[r.0, s]);
+    Ok(cx.err(e))
+}
+
+/// One library at a time is loaded: resource types and slots are checked before they are changed.
+static LOADING: Mutex<()> = Mutex::new(());
+
+fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(), Refused> {
+    let name = atom::name(m.name);
+    let is = |v: &Option<Arc<Module>>| v.as_ref().is_some_and(|v| Arc::ptr_eq(v, m));
+    let v = code::with_versions(m.name, |v| v.clone());
+    if is(&v.old) {
+        let text = format!(
+            "Calling load_nif from old module '{}' not allowed",
+            written(m.name)
+        );
+        return Err(Refused(old_code(), text));
+    }
+    // The version whose library this one takes over from.
+    let before = match is(&v.on_load) {
+        true => v.current.clone().or(v.old.clone()),
+        false => v.old.clone(),
+    };
+    drop(v);
+    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    if m.library.get().is_some() {
+        let text = "NIF library already loaded (reload disallowed since OTP 20).";
+        return Err(Refused(reload(), text.into()));
+    }
+    let (open, file) = open_file(path)?;
+    // SAFETY: the handle is open.
+    let init = unsafe { libc::dlsym(open.0, c"nif_init".as_ptr()) };
+    if init.is_null() {
+        let why = dl_error();
+        return Err(bad(format!(
+            "Failed to find library init function: '{why}'"
+        )));
+    }
+    begin();
+    taint(m.name);
+    // SAFETY: the interface says that this is the function's type.
+    let entry = unsafe {
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init)()
+    };
+    // SAFETY: null, or what it says that it is.
+    let Some(entry) = (unsafe { entry.as_ref() }) else {
+        return Err(bad("Library init-call unsuccessful".into()));
+    };
+    let at_least = |major, minor| (entry.major, entry.minor) >= (major, minor);
+    let minor = known_minor();
+    if at_least(abi::MAJOR, minor + 1) {
+        let needs = match at_least(2, 14) {
+            true => text(entry.min_erts),
+            false => "erts-?".into(),
+        };
+        return Err(bad(format!(
+            "That '{}' NIF library needs {needs} or newer. Either try to recompile the NIF lib or use a newer erts runtime.",
+            written(m.name)
+        )));
+    }
+    if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
+        return Err(bad(format!(
+            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). Try recompile the NIF lib.",
+            entry.major,
+            entry.minor,
+            abi::MAJOR
+        )));
+    }
+    if at_least(2, 1) && text(entry.vm_variant) != "beam.vanilla" {
+        return Err(bad(format!(
+            "Library ({}) not compiled for this vm variant (beam.vanilla).",
+            text(entry.vm_variant)
+        )));
+    }
+    if text(entry.name) != name {
+        return Err(bad(format!(
+            "Library module name '{}' does not match calling module '{}'",
+            text(entry.name),
+            written(m.name)
+        )));
+    }
+    let init_bytes = match at_least(2, 12) {
+        true => entry.sizeof_resource_type_init,
+        false => 0,
+    };
+    let mut library = Library::new(open.take(), m.name, file, entry.unload, init_bytes);
+    for f in functions(entry, at_least(2, 7)) {
+        let (function, arity) = (text(f.name), f.arity);
+        let mfa = || format!("{}:{function}/{arity}", written(m.name));
+        let known = atom::existing(&function);
+        let slot = known.and_then(|a| Some((a, m.nif_slot(a, arity)?)));
+        let (function_atom, _) = match slot {
+            None => return Err(bad(format!("Function not found {}", mfa()))),
+            Some((_, Err(code::NotNif))) => {
+                return Err(bad(format!("Function not declared as nif {}", mfa())));
+            }
+            Some((a, Ok(s))) => (a, s),
+        };
+        let Some(pool) = pool(f.flags) else {
+            let flags = f.flags as c_int;
+            return Err(bad(format!(
+                "Illegal flags field value {flags} for NIF {}",
+                mfa()
+            )));
+        };
+        let same =
+            |o: &purlin_native::nif::NifFunction| (o.function, o.arity) == (function_atom, arity);
+        if library.functions().iter().any(|o| same(&o.base)) {
+            return Err(bad(format!("Duplicate NIF entry for {}", mfa())));
+        }
+        let Some(fptr) = f.fptr else {
+            return Err(bad(format!("Function not found {}", mfa())));
+        };
+        library.add((m.name, function_atom, arity), pool, fptr);
+    }
+    let library = library.publish();
+    let mut opening = Opening::new(library.clone());
+    let former = before.as_ref().and_then(|b| b.library.get());
+    let former = former.and_then(|l| l.downcast_ref::<Attached>());
+    let code = call_load(
+        cx,
+        entry,
+        &library,
+        former.map(|f| &f.0),
+        info,
+        &mut opening,
+    )?;
+    if code != 0 {
+        return Err(match former {
+            Some(_) => Refused(
+                upgrade(),
+                format!("Library upgrade-call unsuccessful ({code})."),
+            ),
+            None => Refused(load(), format!("Library load-call unsuccessful ({code}).")),
+        });
+    }
+    library.accepted.store(true, Ordering::Release);
+    opening.commit();
+    for f in library.functions() {
+        if let Some(Ok(s)) = m.nif_slot(f.base.function, f.base.arity) {
+            s.set(&raw const f.base);
+        }
+    }
+    let _ = m.library.set(Box::new(Attached(library)));
+    Ok(())
+}
+
+/// Calls `load`, or `upgrade` if there is a library to take over from; what it answers.
+fn call_load(
+    cx: &mut Cx,
+    entry: &Entry,
+    library: &Arc<Library>,
+    former: Option<&Arc<Library>>,
+    info: Term,
+    opening: &mut Opening,
+) -> Result<c_int, Refused> {
+    let mut env = ErlNifEnv::of_process(cx, Arc::as_ptr(library), cx.bif_pc);
+    env.opening = opening;
+    // What the library sets there it may ask for while it is being loaded.
+    let data = library.priv_data.as_ptr();
+    let code = match (former, entry.load, entry.upgrade) {
+        (Some(_), _, None) => {
+            let text = "Upgrade not supported by this NIF library.";
+            return Err(Refused(upgrade(), text.into()));
+        }
+        (Some(f), _, Some(up)) => {
+            let was = f.priv_data.load(Ordering::Acquire);
+            // SAFETY: the library is open; this is the function's type.
+            let code = unsafe { up(&mut env, data, f.priv_data.as_ptr(), info) };
+            if code != 0 {
+                f.priv_data.store(was, Ordering::Release);
+            }
+            code
+        }
+        // SAFETY: as above.
+        (None, Some(l), _) => unsafe { l(&mut env, data, info) },
+        (None, None, _) => 0,
+    };
+    Ok(code)
+}
+
+/// The minor version that is answered for: that of the release that runs.
+fn known_minor() -> c_int {
+    minor_of(purlin_kernel::options::current().otp.release)
+}
+
+/// The minor version of the interface that an OTP release has.
+pub fn minor_of(release: u32) -> c_int {
+    match release {
+        ..22 => 14,
+        22 | 23 => 15,
+        24 | 25 => 16,
+        26..29 => 17,
+        _ => abi::MINOR,
+    }
+}
+
+/// Opens a library, of whose file name the end is added. Its name too, every byte a character.
+fn open_file(mut path: Vec<u8>) -> Result<(Open, String), Refused> {
+    path.extend_from_slice(b".so");
+    let file: String = path.iter().map(|&b| b as char).collect();
+    // There are no zeros in it any more.
+    let c = CString::new(path).unwrap_or_default();
+    // SAFETY: a string; what the library does as it is opened is its own business.
+    let handle = unsafe { libc::dlopen(c.as_ptr(), libc::RTLD_NOW) };
+    if handle.is_null() {
+        let why = dl_error();
+        let name = &file[..file.len() - 3];
+        let text = match why.contains(name) {
+            true => format!("Failed to load NIF library: '{why}'"),
+            false => format!("Failed to load NIF library {name}: '{why}'"),
+        };
+        return Err(Refused(load_failed(), text));
+    }
+    Ok((Open(handle), file))
+}
+
+/// A string of a library; every byte a character, as its names are Latin-1.
+fn text(p: *const c_char) -> String {
+    crate::terms::c_bytes(p)
+        .iter()
+        .map(|&b| b as char)
+        .collect()
+}
+
+/// An atom as it is written in Erlang.
+fn written(a: Term) -> String {
+    purlin_term::print::format_atom(a, purlin_term::print::Style::Display)
+}
+
+/// Its functions, in the form that the last version of the interface has.
+fn functions(entry: &Entry, has_flags: bool) -> Vec<Func> {
+    let n = entry.num_of_funcs.max(0) as usize;
+    // SAFETY: the library says that there are as many, of the form that its version has.
+    unsafe {
+        match has_flags {
+            true => crate::terms::slice(entry.funcs, n).to_vec(),
+            false => crate::terms::slice(entry.funcs as *const OldFunc, n)
+                .iter()
+                .map(|f| Func {
+                    name: f.name,
+                    arity: f.arity,
+                    fptr: f.fptr,
+                    flags: 0,
+                })
+                .collect(),
+        }
+    }
+}
+
+bifs! {
+    Plain "erlang":"load_nif"/2 = load_nif_2;
+}

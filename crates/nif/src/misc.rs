@@ -1,0 +1,204 @@
+//! Memory, time, the environment of the operating system, libraries that libraries load, and what is asked about the emulator.
+
+use crate::Exported;
+use crate::abi::{MAJOR, SysInfo};
+use crate::env::ErlNifEnv;
+use purlin_kernel::{clock, later, options, osenv, posix, sched};
+use purlin_term::{Alloc, Term, atom};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::{Mutex, OnceLock};
+
+unsafe extern "C" {
+    fn enif_make_tuple();
+    fn enif_make_list();
+    fn enif_set_option();
+    fn enif_fprintf();
+    fn enif_vfprintf();
+    fn enif_snprintf();
+    fn enif_vsnprintf();
+    fn enif_thread_exit();
+}
+
+/// Those that are written in C, since their arguments vary.
+pub(crate) static OF_C: &[Exported] = &[
+    Exported(enif_make_tuple as *const ()),
+    Exported(enif_make_list as *const ()),
+    Exported(enif_set_option as *const ()),
+    Exported(enif_fprintf as *const ()),
+    Exported(enif_vfprintf as *const ()),
+    Exported(enif_snprintf as *const ()),
+    Exported(enif_vsnprintf as *const ()),
+    Exported(enif_thread_exit as *const ()),
+];
+
+/// `ERL_NIF_TIME_ERROR`
+const TIME_ERROR: i64 = i64::MIN;
+
+/// Units a second of `ErlNifTimeUnit`.
+fn per_second(unit: c_int) -> Option<i64> {
+    match unit {
+        0 => Some(1),
+        1 => Some(1000),
+        2 => Some(1_000_000),
+        3 => Some(1_000_000_000),
+        _ => None,
+    }
+}
+
+fn converted(t: i64, from: i64, to: i64) -> i64 {
+    let v = (i128::from(t) * i128::from(to)).div_euclid(i128::from(from));
+    v.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// A time of the runtime, for threads that run processes.
+fn time(t: fn() -> i64, unit: c_int) -> i64 {
+    match per_second(unit) {
+        Some(u) if thread_type() != 0 => converted(t(), clock::UNIT, u),
+        _ => TIME_ERROR,
+    }
+}
+
+/// `{MegaSeconds, Seconds, MicroSeconds}`
+fn timestamp(env: &mut ErlNifEnv, micros: i64) -> Term {
+    env.tuple(&[
+        Term::small(micros.div_euclid(1_000_000_000_000)),
+        Term::small(micros.div_euclid(1_000_000).rem_euclid(1_000_000)),
+        Term::small(micros.rem_euclid(1_000_000)),
+    ])
+}
+
+/// 1: a scheduler; 2 and 3: a thread of the dirty pools; 0: any other.
+fn thread_type() -> c_int {
+    match sched::dirty_kind() {
+        Some(true) => 3,
+        Some(false) => 2,
+        None => c_int::from(later::is_worker()),
+    }
+}
+
+/// Tells what the system says of a failure.
+unsafe fn tell(to: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void) {
+    if let Some(f) = to {
+        f(arg, libc::dlerror());
+    }
+}
+
+exported! {
+    fn enif_alloc(size: usize) -> *mut c_void {
+        libc::malloc(size.max(1))
+    }
+    fn enif_realloc(p: *mut c_void, size: usize) -> *mut c_void {
+        libc::realloc(p, size.max(1))
+    }
+    fn enif_free(p: *mut c_void) {
+        libc::free(p);
+    }
+    fn enif_system_info(to: *mut SysInfo, size: usize) {
+        static TEXTS: OnceLock<[CString; 2]> = OnceLock::new();
+        let o = options::current();
+        let release = o.otp.release.to_string();
+        let [erts, otp] = TEXTS.get_or_init(|| {
+            [o.otp.erts_version.clone(), release.clone()].map(|s| CString::new(s).unwrap_or_default())
+        });
+        let info = SysInfo {
+            driver_major_version: 3,
+            driver_minor_version: 3,
+            erts_version: erts.as_ptr(),
+            otp_release: otp.as_ptr(),
+            thread_support: 1,
+            smp_support: 1,
+            async_threads: 1,
+            scheduler_threads: sched::count() as c_int,
+            nif_major_version: MAJOR,
+            nif_minor_version: crate::load::minor_of(o.otp.release),
+            dirty_scheduler_support: 1,
+        };
+        // As much as the library's version knows.
+        let n = size.min(size_of::<SysInfo>());
+        std::ptr::copy_nonoverlapping(&raw const info as *const u8, to as *mut u8, n);
+    }
+    /// 0: it is there, and its value was stored; above 0: the buffer is too small; below: it isn't there.
+    fn enif_getenv(name: *const c_char, to: *mut c_char, room: *mut usize) -> c_int {
+        let Some(v) = osenv::get(crate::terms::c_bytes(name)) else {
+            return -1;
+        };
+        if v.len() >= *room {
+            room.write(v.len() + 1);
+            return 1;
+        }
+        std::ptr::copy_nonoverlapping(v.as_ptr(), to as *mut u8, v.len());
+        to.add(v.len()).write(0);
+        room.write(v.len());
+        0
+    }
+    /// The name of an error number, as `enoent`. Of the interface of drivers, but libraries ask too.
+    fn erl_errno_id(error: c_int) -> *const c_char {
+        static NAMES: Mutex<Vec<(c_int, CString)>> = Mutex::new(Vec::new());
+        let mut names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
+        let i = match names.iter().position(|n| n.0 == error) {
+            Some(i) => i,
+            None => {
+                let name = atom::name(posix::errno_atom(error));
+                let name = CString::new(name).unwrap_or_default();
+                names.push((error, name));
+                names.len() - 1
+            }
+        };
+        // What is in the list stays, and its text where it is.
+        names[i].1.as_ptr()
+    }
+    /// The end of the file's name is added.
+    fn enif_dlopen(
+        file: *const c_char, on_error: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void,
+    ) -> *mut c_void {
+        let mut name = crate::terms::c_bytes(file).to_vec();
+        name.extend_from_slice(b".so");
+        // There are no zeros in it.
+        let name = CString::new(name).unwrap_or_default();
+        let h = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+        if h.is_null() {
+            tell(on_error, arg);
+        }
+        h
+    }
+    fn enif_dlsym(
+        handle: *mut c_void, name: *const c_char,
+        on_error: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void,
+    ) -> *mut c_void {
+        let p = libc::dlsym(handle, name);
+        if p.is_null() {
+            tell(on_error, arg);
+        }
+        p
+    }
+    /// Whether the time slice is used up.
+    fn enif_consume_timeslice(env: *mut ErlNifEnv, percent: c_int) -> c_int {
+        let Some(cx) = (*env).process() else {
+            return 0;
+        };
+        let percent = i64::from(percent.clamp(1, 100));
+        cx.reds -= purlin_kernel::threads::slice::SLICE / 100 * percent;
+        c_int::from(cx.out_of_reds())
+    }
+    fn enif_monotonic_time(unit: c_int) -> i64 {
+        time(clock::monotonic, unit)
+    }
+    fn enif_time_offset(unit: c_int) -> i64 {
+        time(clock::offset, unit)
+    }
+    fn enif_convert_time_unit(t: i64, from: c_int, to: c_int) -> i64 {
+        match (per_second(from), per_second(to)) {
+            (Some(f), Some(u)) => converted(t, f, u),
+            _ => TIME_ERROR,
+        }
+    }
+    fn enif_now_time(env: *mut ErlNifEnv) -> Term {
+        timestamp(&mut *env, clock::now_micros())
+    }
+    fn enif_cpu_time(env: *mut ErlNifEnv) -> Term {
+        timestamp(&mut *env, clock::cpu_time() / 1000)
+    }
+    fn enif_thread_type() -> c_int {
+        thread_type()
+    }
+}

@@ -1,0 +1,119 @@
+//! Messages to processes and commands to ports; who is there under a name, and whether they live.
+
+use crate::abi::Pid;
+use crate::env::ErlNifEnv;
+use purlin_kernel::events;
+use purlin_kernel::outside::outside;
+use purlin_kernel::process::{self, EXIT_PENDING, TRACED, registry};
+use purlin_kernel::signal::{self, handle};
+use purlin_term::{Term, am};
+use std::ffi::c_int;
+
+/// No pid and no port, as `ErlNifPid` has it.
+const UNDEFINED: Term = am::UNDEFINED;
+
+unsafe fn store(to: *mut Pid, v: Option<Term>) -> c_int {
+    match v {
+        Some(v) => {
+            to.write(v);
+            1
+        }
+        None => 0,
+    }
+}
+
+/// Who has the name that `t` is; a local pid or port is its own.
+fn whereis(t: Term, is: fn(Term) -> bool) -> Option<Term> {
+    let who = match t.is_atom() {
+        true => registry::whereis(t)?,
+        false => t,
+    };
+    is(who).then_some(who)
+}
+
+exported! {
+    /// The message is copied. By a process it goes after all that it has sent before; by other threads at once.
+    fn enif_send(env: *mut ErlNifEnv, to: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
+        let to = *to;
+        if !to.is_local_pid() {
+            return 0;
+        }
+        let caller = env.as_mut().and_then(|e| e.process());
+        if !process::table().is_alive(to) {
+            return 0;
+        }
+        match caller {
+            Some(cx) => {
+                if cx.process().has(EXIT_PENDING) {
+                    // What ends it has come while it was here.
+                    return 0;
+                }
+                if cx.process().has(TRACED) {
+                    events::sink().sending(cx, to, msg);
+                }
+                signal::send::to_process(cx, to, None, msg);
+            }
+            None if !signal::send(to, msg) => return 0,
+            None => {}
+        }
+        if !own.is_null() {
+            crate::env::enif_clear_env(own);
+        }
+        1
+    }
+    fn enif_self(env: *mut ErlNifEnv, to: *mut Pid) -> *mut Pid {
+        match (*env).process() {
+            Some(cx) => {
+                to.write(cx.self_pid());
+                to
+            }
+            None => std::ptr::null_mut(),
+        }
+    }
+    fn enif_get_local_pid(_env: *mut ErlNifEnv, t: Term, to: *mut Pid) -> c_int {
+        store(to, t.is_local_pid().then_some(t))
+    }
+    fn enif_get_local_port(_env: *mut ErlNifEnv, t: Term, to: *mut Pid) -> c_int {
+        store(to, t.is_local_port().then_some(t))
+    }
+    fn enif_set_pid_undefined(to: *mut Pid) {
+        to.write(UNDEFINED);
+    }
+    fn enif_is_pid_undefined(pid: *const Pid) -> c_int {
+        c_int::from(*pid == UNDEFINED)
+    }
+    fn enif_is_process_alive(_env: *mut ErlNifEnv, pid: *const Pid) -> c_int {
+        c_int::from((*pid).is_local_pid() && process::table().is_alive(*pid))
+    }
+    fn enif_is_port_alive(_env: *mut ErlNifEnv, port: *const Pid) -> c_int {
+        c_int::from((*port).is_local_port() && outside().port_is_open(*port))
+    }
+    fn enif_is_current_process_alive(env: *mut ErlNifEnv) -> c_int {
+        let Some(cx) = (*env).process() else {
+            return 0;
+        };
+        if cx.dirty {
+            // What ends it may have come while it was here.
+            handle::fetch(cx);
+        }
+        c_int::from(!cx.process().has(EXIT_PENDING))
+    }
+    fn enif_whereis_pid(_env: *mut ErlNifEnv, name: Term, to: *mut Pid) -> c_int {
+        store(to, whereis(name, Term::is_local_pid))
+    }
+    fn enif_whereis_port(_env: *mut ErlNifEnv, name: Term, to: *mut Pid) -> c_int {
+        store(to, whereis(name, Term::is_local_port))
+    }
+    fn enif_port_command(env: *mut ErlNifEnv, port: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
+        let port = *port;
+        let from = (*env).process().map(|cx| cx.self_pid());
+        if !port.is_local_port() || !outside().port_is_open(port) {
+            return 0;
+        }
+        let done = purlin_io::port::command_from_library(port, from, msg);
+        if done && !own.is_null() {
+            crate::env::enif_clear_env(own);
+        }
+        c_int::from(done)
+    }
+}

@@ -1,0 +1,65 @@
+//! `erts DIR`: a folder `erts-VERSION` for `include_erts` of `mix release` and relx, so that a release is shipped with Purlin in it.
+//!
+//! It holds the programs of the installation's own folder, with Purlin in the place of what starts the emulator, no emulator, and the
+//! modules that stock has built into its emulator. What a release copies is `bin` alone, so these lie in there too.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use purlin_runtime::options::OtpInstall;
+use purlin_runtime::options::otp::{PRELOADED, VERSION_FILE};
+
+use crate::context::Context;
+use crate::failure::{Failure, SYSTEM, USAGE, reason};
+
+/// Programs that start an emulator: Purlin by another name.
+const STARTERS: [&str; 2] = ["erlexec", "erl"];
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let [dir] = args else {
+        return Err(Failure::new(
+            USAGE,
+            "purlin: erts needs a directory: purlin erts DIR",
+        ));
+    };
+    let otp = context.otp()?;
+    let made = Path::new(dir).join(format!("erts-{}", otp.erts_version));
+    let failed = |error: io::Error| {
+        let made = made.display();
+        Failure::new(
+            SYSTEM,
+            format!("purlin: cannot make {made}: {}", reason(&error)),
+        )
+    };
+    fs::create_dir_all(dir).map_err(failed)?;
+    // Never over something that is there, which a release may be using.
+    fs::create_dir(&made).map_err(failed)?;
+    fill(&made.join("bin"), &otp).map_err(failed)?;
+    println!("{}", made.display());
+    Ok(0)
+}
+
+fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
+    let preloaded = bin.join(PRELOADED);
+    fs::create_dir_all(&preloaded)?;
+    for entry in fs::read_dir(&otp.bindir)?.flatten() {
+        let name = entry.file_name();
+        let emulator = name.to_string_lossy().starts_with("beam.");
+        if emulator || STARTERS.iter().any(|s| name == *s) || !entry.path().is_file() {
+            continue;
+        }
+        fs::copy(entry.path(), bin.join(name))?;
+    }
+    for entry in fs::read_dir(otp.preloaded_dir())?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "beam") {
+            fs::copy(&path, preloaded.join(entry.file_name()))?;
+        }
+    }
+    fs::write(bin.join(VERSION_FILE), format!("{}\n", otp.version))?;
+    let own = std::env::current_exe()?;
+    fs::copy(own, bin.join(STARTERS[0]))?;
+    std::os::unix::fs::symlink(STARTERS[0], bin.join(STARTERS[1]))
+}

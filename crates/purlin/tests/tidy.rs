@@ -1,0 +1,466 @@
+//! Arrows run one way: between crates, and between the folders of a crate. A reference that runs back fails here with the two
+//! files that it leads from and to. `cargo test -p purlin --test tidy -- --nocapture` prints all that there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates, and which of the others each may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("isa", &[]),
+    ("term", &["isa"]),
+    ("loader", &["isa", "term"]),
+    ("native", &["isa", "term"]),
+    ("natives", &["isa", "term", "native"]),
+    ("kernel", &["isa", "term", "loader", "native"]),
+    ("interp", &["isa", "term", "loader", "native", "kernel"]),
+    ("ets", &["term", "native", "kernel"]),
+    ("io", &["term", "native", "kernel"]),
+    ("nif", &["isa", "term", "native", "kernel", "io"]),
+    ("dist", &["term", "native", "kernel", "io"]),
+    (
+        "runtime",
+        &[
+            "isa", "term", "loader", "native", "natives", "kernel", "interp", "ets", "io", "nif",
+            "dist",
+        ],
+    ),
+    ("purlin", &["loader", "runtime"]),
+];
+
+/// For crates with layers: their folders and files, lower ones first, and how many references between files may run back up.
+/// These numbers only go down.
+const LAYERS: &[(&str, &[&str], usize)] = &[
+    (
+        "native",
+        &[
+            "cx",
+            "modules",
+            "coverage",
+            "bif",
+            "errors",
+            "hashing",
+            "exports",
+            "ids",
+            "reschedule",
+            "native_state",
+            "nif",
+        ],
+        0,
+    ),
+    (
+        "kernel",
+        &[
+            "sync",
+            "clock",
+            "msacc",
+            "options",
+            "filename",
+            "osenv",
+            "posix",
+            "poll",
+            "later",
+            "keys",
+            "remote",
+            "message",
+            "process",
+            "cx",
+            "outside",
+            "events",
+            "sched",
+            "post",
+            "timer",
+            "report",
+            "halt",
+            "collect",
+            "signal",
+            "code",
+            "lifecycle",
+            "threads",
+        ],
+        0,
+    ),
+    (
+        "ets",
+        &[
+            "fixation",
+            "object",
+            "matchspec",
+            "try_lock",
+            "hash",
+            "tree",
+            "natives",
+        ],
+        0,
+    ),
+    (
+        "io",
+        &[
+            "os",
+            "blocking",
+            "iovec",
+            "gather",
+            "packet",
+            "decode_packet",
+            "terminfo",
+            "os_signals",
+            "port",
+            "prim_file",
+            "prim_file_names",
+            "socket",
+            "prim_net",
+            "prim_tty",
+        ],
+        1,
+    ),
+    (
+        "dist",
+        &[
+            "flags",
+            "frame",
+            "control",
+            "queue",
+            "observers",
+            "table",
+            "signals",
+            "input",
+            "natives",
+        ],
+        4,
+    ),
+    (
+        "runtime",
+        &[
+            "trace",
+            "bif",
+            "crash_dump",
+            "break_handler",
+            "beside",
+            "start",
+        ],
+        3,
+    ),
+];
+
+/// Files of the largest circle that there may be within a crate. Only goes down.
+const LARGEST_CIRCLE: usize = 19;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[test]
+fn crates_use_only_those_below() {
+    for (name, allowed) in CRATES {
+        let toml = fs::read_to_string(root().join(name).join("Cargo.toml")).expect("a manifest");
+        let used: BTreeSet<&str> = toml
+            .lines()
+            .take_while(|l| !l.starts_with("[build-dependencies]"))
+            .filter_map(|l| l.strip_prefix("purlin-")?.split('.').next())
+            .collect();
+        let allowed: BTreeSet<&str> = allowed.iter().copied().collect();
+        let more: Vec<_> = used.difference(&allowed).collect();
+        assert!(more.is_empty(), "{name} may not use {more:?}");
+    }
+}
+
+#[test]
+fn arrows_within_crates_run_one_way() {
+    let mut largest = 0;
+    for (name, _) in CRATES {
+        let tree = Tree::read(&root().join(name).join("src"));
+        let circle = largest_circle(&tree.arrows());
+        if circle.len() > 1 {
+            println!(
+                "{name}: circle of {} files: {}",
+                circle.len(),
+                circle.join(" ")
+            );
+        }
+        largest = largest.max(circle.len());
+    }
+    assert!(largest <= LARGEST_CIRCLE, "a circle of {largest} files");
+    for (name, layers, most) in LAYERS {
+        let tree = Tree::read(&root().join(name).join("src"));
+        let place = |file: &str| {
+            let top = file.split("::").next().unwrap_or_default();
+            layers.iter().position(|l| *l == top)
+        };
+        for file in tree.files.keys().filter(|f| !f.is_empty()) {
+            assert!(place(file).is_some(), "{name}: {file} has no layer");
+        }
+        let back: Vec<String> = tree
+            .arrows()
+            .iter()
+            .filter(|(from, to)| place(from) < place(to))
+            .map(|(from, to)| format!("{from} -> {to}"))
+            .collect();
+        for b in &back {
+            println!("{name}: {b}");
+        }
+        assert!(
+            back.len() <= *most,
+            "{name}: {} arrows run back",
+            back.len()
+        );
+    }
+}
+
+/// The files of a crate by their module paths (`a::b`; the root is empty), without comments, strings and tests.
+struct Tree {
+    files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    fn read(src: &Path) -> Tree {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![(src.to_path_buf(), String::new())];
+        while let Some((folder, path)) = folders.pop() {
+            for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let at = |name: &str| match path.as_str() {
+                    "" => name.to_string(),
+                    path => format!("{path}::{name}"),
+                };
+                if entry.path().is_dir() {
+                    folders.push((entry.path(), at(&name)));
+                } else if let Some(stem) = name.strip_suffix(".rs") {
+                    let module = match stem {
+                        "lib" | "main" | "mod" => path.clone(),
+                        stem => at(stem),
+                    };
+                    let text = fs::read_to_string(entry.path()).expect("text");
+                    files.insert(module, code(&text));
+                }
+            }
+        }
+        // Files of tests are named by a module that only tests have.
+        let tests: Vec<String> = files
+            .iter()
+            .flat_map(|(module, text)| {
+                text.split("#[cfg(test)]").skip(1).filter_map(move |t| {
+                    let name = t.trim_start().strip_prefix("mod ")?.split(';').next()?;
+                    Some(match module.as_str() {
+                        "" => name.to_string(),
+                        m => format!("{m}::{name}"),
+                    })
+                })
+            })
+            .collect();
+        tests.iter().for_each(|t| {
+            files.remove(t);
+        });
+        Tree { files }
+    }
+
+    /// References from file to file. What a file names in the root counts only if it stands there.
+    fn arrows(&self) -> BTreeSet<(String, String)> {
+        let mut arrows = BTreeSet::new();
+        for (module, text) in self.files.iter().filter(|(m, _)| !m.is_empty()) {
+            let mut named = BTreeMap::new();
+            for path in uses(text) {
+                if let Some((to, rest)) = self.resolve(module, &path) {
+                    if rest.is_empty() {
+                        let last = path.rsplit("::").find(|s| *s != "self");
+                        named.insert(last.unwrap_or_default().to_string(), to.clone());
+                    }
+                    self.arrow(&mut arrows, module, &to, &rest);
+                }
+            }
+            for path in paths(text) {
+                let (first, others) = path.split_once("::").unwrap_or((&path, ""));
+                let path = match named.get(first) {
+                    Some(to) => format!("crate::{to}::{others}"),
+                    None => path.clone(),
+                };
+                if let Some((to, rest)) = self.resolve(module, &path) {
+                    self.arrow(&mut arrows, module, &to, &rest);
+                }
+            }
+        }
+        arrows
+    }
+
+    fn arrow(&self, all: &mut BTreeSet<(String, String)>, from: &str, to: &str, name: &str) {
+        let to = self.home(to, name, 0);
+        if from != to && !to.is_empty() {
+            all.insert((from.to_string(), to));
+        }
+    }
+
+    /// The file that a path leads to, and the name behind it. None: it leads out of the crate.
+    fn resolve(&self, from: &str, path: &str) -> Option<(String, String)> {
+        let mut parts = path.split("::").filter(|s| !s.is_empty()).peekable();
+        let mut at: Vec<&str> = from.split("::").filter(|s| !s.is_empty()).collect();
+        match *parts.peek()? {
+            "crate" => at.clear(),
+            "self" => {}
+            "super" => {
+                while parts.peek() == Some(&"super") {
+                    at.pop();
+                    parts.next();
+                }
+            }
+            first => {
+                at.push(first);
+                let known = self.files.contains_key(&at.join("::"));
+                at.pop();
+                if !known {
+                    return None;
+                }
+            }
+        }
+        if matches!(parts.peek(), Some(&"crate" | &"self")) {
+            parts.next();
+        }
+        while let Some(next) = parts.peek() {
+            at.push(next);
+            if !self.files.contains_key(&at.join("::")) {
+                at.pop();
+                break;
+            }
+            parts.next();
+        }
+        let name = parts.next().filter(|n| *n != "self").unwrap_or_default();
+        Some((at.join("::"), name.to_string()))
+    }
+
+    /// The file where a name stands that `module` gives out.
+    fn home(&self, module: &str, name: &str, depth: usize) -> String {
+        if let Some(text) = self.files.get(module)
+            && !name.is_empty()
+            && depth < 8
+        {
+            for path in uses(text) {
+                if path.rsplit("::").next() == Some(name)
+                    && let Some((to, name)) = self.resolve(module, &path)
+                    && to != module
+                {
+                    return self.home(&to, &name, depth + 1);
+                }
+            }
+        }
+        module.to_string()
+    }
+}
+
+/// Code without comments, strings and the bodies of tests.
+fn code(text: &str) -> String {
+    let mut out = String::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if text[at..].starts_with("//") {
+            at += text[at..].find('\n').unwrap_or(bytes.len() - at);
+        } else if bytes[at] == b'"' {
+            at += 1;
+            while at < bytes.len() && bytes[at] != b'"' {
+                at += 1 + usize::from(bytes[at] == b'\\');
+            }
+            at += 1;
+        } else if bytes[at] == b'\''
+            && (bytes.get(at + 2) == Some(&b'\'') || bytes.get(at + 1) == Some(&b'\\'))
+        {
+            at += 2;
+            at += 1 + text[at + 1..].find('\'').map_or(0, |n| n + 1)
+                * usize::from(bytes[at] != b'\'');
+        } else {
+            let n = text[at..].chars().next().map_or(1, char::len_utf8);
+            out.push_str(&text[at..at + n]);
+            at += n;
+        }
+    }
+    while let Some(from) = out
+        .find("#[cfg(test)]\nmod tests {")
+        .or(out.find("#[cfg(test)]\npub mod tests {"))
+    {
+        let body = from + out[from..].find('{').unwrap_or(0);
+        let mut depth = 0;
+        let end = out[body..].char_indices().find_map(|(i, c)| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            (depth == 0).then_some(body + i + 1)
+        });
+        out.replace_range(from..end.unwrap_or(out.len()), "");
+    }
+    out
+}
+
+/// The paths of `use` items, one for each name.
+fn uses(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (at, _) in text.match_indices("use ") {
+        if text[..at]
+            .chars()
+            .next_back()
+            .is_some_and(|c| c.is_alphanumeric() || c == '_')
+        {
+            continue;
+        }
+        let Some(end) = text[at..].find(';') else {
+            continue;
+        };
+        let mut todo = vec![(String::new(), text[at + 4..at + end].to_string())];
+        while let Some((before, item)) = todo.pop() {
+            let item = item.split(" as ").next().unwrap_or_default().trim();
+            let Some((head, list)) = item.split_once('{') else {
+                all.push(format!("{before}{item}").replace(char::is_whitespace, ""));
+                continue;
+            };
+            let before = format!("{before}{head}");
+            let list = list.rsplit_once('}').map_or(list, |l| l.0);
+            let (mut depth, mut from) = (0, 0);
+            for (i, c) in list.char_indices().chain([(list.len(), ',')]) {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                if c == ',' && depth == 0 {
+                    if !list[from..i].trim().is_empty() {
+                        todo.push((before.clone(), list[from..i].to_string()));
+                    }
+                    from = i + 1;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Paths of two and more parts.
+fn paths(text: &str) -> Vec<String> {
+    let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    text.split(|c| !inside(c))
+        .filter(|p| p.contains("::") && !p.starts_with(':'))
+        .map(|p| p.trim_end_matches(':').to_string())
+        .collect()
+}
+
+/// The largest set of files each of which leads to all others.
+fn largest_circle(arrows: &BTreeSet<(String, String)>) -> Vec<String> {
+    let reach = |forward: bool, start: &str| {
+        let mut seen = BTreeSet::from([start.to_string()]);
+        let mut todo = vec![start.to_string()];
+        while let Some(at) = todo.pop() {
+            for (a, b) in arrows {
+                let (from, to) = if forward { (a, b) } else { (b, a) };
+                if *from == at && seen.insert(to.clone()) {
+                    todo.push(to.clone());
+                }
+            }
+        }
+        seen
+    };
+    let mut left: BTreeSet<String> = arrows.iter().map(|a| a.0.clone()).collect();
+    let mut best = Vec::new();
+    while let Some(start) = left.first().cloned() {
+        let circle: Vec<String> = reach(true, &start)
+            .intersection(&reach(false, &start))
+            .cloned()
+            .collect();
+        left.remove(&start);
+        for f in &circle {
+            left.remove(f);
+        }
+        if circle.len() > best.len() {
+            best = circle;
+        }
+    }
+    best
+}

@@ -1,0 +1,438 @@
+//! Collecting a large old generation where it lies: what is live is marked in a bitmap, one bit a word, then slid
+//! together, in the order it lies in. A copying sweep would hold the generation twice for as long as it runs; this
+//! takes a fortieth of it besides, and leaves out the copy to the old block that the next minor collection would make.
+//!
+//! Invariants:
+//! * The young block was just copied, so that only live young objects are scanned for what they refer to, and nothing
+//!   old refers to them. Nor does it to a message that is looked at ([`Heap::window`]), nor to a fragment: what points there
+//!   is young.
+//! * A marked object has all its words marked. New places are counted from the bitmap, so none is written before every
+//!   pointer is known, and a word never moves towards a higher place than its own within a block.
+//! * What was sent and lies in a region as well is not marked: its references lead to the region ([`mark_sent`]).
+
+use super::invariants::fatal;
+use super::regions::{Notes, SeenRegion, mark_sent};
+use super::sizes::{old_size_for, spare_words};
+use crate::blocks::{alloc_block, cut_block, decommit_between, free_block, grow_block};
+use crate::blocks::{is_crowded, may_cut_block};
+use crate::fence;
+use crate::heap::Heap;
+use crate::layout::{self, NEXT};
+use crate::off_heap::{OffHeap, release_object};
+use crate::prefetch::prefetch;
+use crate::stress::{self, poison, stress};
+use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_subtag};
+
+/// The generation holds at most so many words: places are 32 bits wide.
+pub(crate) const MOST_WORDS: usize = u32::MAX as usize;
+
+/// Which words live, and where they go.
+struct Map {
+    /// Where the generation was when the pointers to it were written, and its length in bytes.
+    base: usize,
+    len: usize,
+    /// One bit a word.
+    live: Vec<u64>,
+    /// Live words before each of the bitmap's words.
+    before: Vec<u32>,
+    /// Where the first live word goes.
+    to: usize,
+    /// Addresses (start, length) of what moves: not what lies below the first dead word, if the block stays where it is. To
+    /// find that a pointer leads there takes no look at the maps.
+    moves: (usize, usize),
+}
+
+impl Map {
+    #[inline(always)]
+    fn is_live(&self, i: usize) -> bool {
+        self.live[i >> 6] >> (i & 63) & 1 != 0
+    }
+    #[inline(always)]
+    fn set_live(&mut self, mut i: usize, n: usize) {
+        let end = i + n;
+        while i < end {
+            let k = (64 - (i & 63)).min(end - i);
+            self.live[i >> 6] |= (u64::MAX >> (64 - k)) << (i & 63);
+            i += k;
+        }
+    }
+    /// How many words live below the first dead one.
+    fn dense_words(&self) -> usize {
+        let full = self.live.iter().position(|&w| w != u64::MAX);
+        let i = full.unwrap_or(self.live.len());
+        let rest = self.live.get(i).map_or(0, |w| w.trailing_ones() as usize);
+        (i * 64 + rest).min(self.len >> 3)
+    }
+    /// Counts, once everything is marked: how many words live.
+    fn count(&mut self) -> usize {
+        let mut n = 0;
+        for (b, w) in self.before.iter_mut().zip(&self.live) {
+            *b = n as u32;
+            n += w.count_ones() as usize;
+        }
+        n
+    }
+    /// The new address of what was at `base + 8 * i` and lives.
+    #[inline(always)]
+    fn place(&self, i: usize) -> usize {
+        let below = self.live[i >> 6] & ((1 << (i & 63)) - 1);
+        self.to + (self.before[i >> 6] as usize + below.count_ones() as usize) * 8
+    }
+    /// Has the term in `slot` point at the new place, if it points into the generation.
+    #[inline(always)]
+    unsafe fn lead(&self, slot: *mut Term) {
+        let t = *slot;
+        let tag = t.raw() & 3;
+        if tag != TAG_LIST && tag != TAG_BOXED {
+            return;
+        }
+        let a = t.ptr() as usize;
+        if a.wrapping_sub(self.moves.0) < self.moves.1 {
+            *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
+        }
+    }
+    /// As [`Map::lead`], for all terms of the object at `p`.
+    #[inline(always)]
+    unsafe fn lead_object(&self, p: *mut Term) {
+        let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
+        // Where the bytes are, follows the binary if that is on the heap.
+        let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
+        let (a, b) = layout::term_range(p);
+        for k in a..b {
+            self.lead(p.add(k));
+        }
+        if inside {
+            (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
+        }
+    }
+    /// As [`Map::lead`], for all terms in the words at `p`, which are whole objects.
+    unsafe fn lead_area(&self, p: *mut Term, words: usize) {
+        let mut i = 0;
+        while i < words {
+            let q = p.add(i);
+            if *q == Term::NON_VALUE || !(*q).is_header() {
+                self.lead(q);
+                i += 1;
+            } else {
+                self.lead_object(q);
+                i += layout::object_words(q);
+            }
+        }
+    }
+    /// Moves what lives and now lies at `from`, which is `to` or a block apart from it. Gives the end of what was moved.
+    unsafe fn slide(&self, from: *mut Term) -> *mut Term {
+        let mut to = self.to as *mut Term;
+        let words = self.len >> 3;
+        let mut i = 0;
+        while i < words {
+            let rest = self.live[i >> 6] >> (i & 63);
+            if rest == 0 {
+                i = (i | 63) + 1;
+                continue;
+            }
+            i += rest.trailing_zeros() as usize;
+            let p = from.add(i);
+            if (*p).raw() & 3 == TAG_HEADER {
+                let n = layout::object_words(p);
+                self.lead_object(p);
+                if to != p {
+                    std::ptr::copy(p, to, n);
+                }
+                to = to.add(n);
+                i += n;
+            } else {
+                self.lead(p);
+                if to != p {
+                    to.write(*p);
+                }
+                to = to.add(1);
+                i += 1;
+            }
+        }
+        to
+    }
+}
+
+/// Slots in hand while what they point at is fetched. A power of two; more than memory fetches at once is no use.
+const AHEAD: usize = 16;
+
+/// Marks in about the order of a depth-first walk. What a slot points at isn't looked at when the slot is, which would wait
+/// for memory each time, but [`AHEAD`] slots later.
+struct Marker<'a> {
+    map: Map,
+    notes: Notes<'a>,
+    /// Slots (start, end) yet to be looked at.
+    todo: Vec<(*mut Term, *mut Term)>,
+    /// Slots that point into the generation, in a ring: those from `taken` up to `put`.
+    ahead: [*mut Term; AHEAD],
+    put: usize,
+    taken: usize,
+}
+
+impl Marker<'_> {
+    /// Marks all that the slots in hand lead to.
+    unsafe fn finish(&mut self) {
+        loop {
+            while let Some((mut at, end)) = self.todo.pop() {
+                while at < end && self.put - self.taken < AHEAD {
+                    self.meet(at);
+                    at = at.add(1);
+                }
+                if at < end {
+                    self.todo.push((at, end));
+                    self.visit_next();
+                }
+            }
+            if self.taken == self.put {
+                return;
+            }
+            self.visit_next();
+        }
+    }
+    /// Takes `slot` in hand if it points into the generation. There is room in the ring.
+    #[inline(always)]
+    unsafe fn meet(&mut self, slot: *mut Term) {
+        let t = *slot;
+        let tag = t.raw() & 3;
+        if tag != TAG_LIST && tag != TAG_BOXED {
+            return;
+        }
+        let p = t.ptr();
+        let at = (p as usize).wrapping_sub(self.map.base);
+        if at >= self.map.len {
+            self.notes.note(t);
+        } else {
+            // Whether it was marked is asked when its bit is there, too.
+            prefetch(p);
+            prefetch(self.map.live.as_ptr().wrapping_add(at >> 9) as *const Term);
+            self.ahead[self.put % AHEAD] = slot;
+            self.put += 1;
+        }
+    }
+    /// Marks what the slot points at that was taken in hand first.
+    #[inline(always)]
+    unsafe fn visit_next(&mut self) {
+        let slot = self.ahead[self.taken % AHEAD];
+        self.taken += 1;
+        if let Some(range) = self.visit(slot) {
+            self.todo.push(range);
+        }
+    }
+    /// Marks what `*slot` points at; the slots of it that may hold terms, if that is the first time.
+    #[inline(always)]
+    unsafe fn visit(&mut self, slot: *mut Term) -> Option<(*mut Term, *mut Term)> {
+        let t = *slot;
+        let p = t.ptr();
+        let i = (p as usize).wrapping_sub(self.map.base) >> 3;
+        if self.map.is_live(i) {
+            return None;
+        }
+        let h = *p;
+        if t.is_list_ptr() {
+            if h == Term::NON_VALUE {
+                return self.sent(slot, *p.add(1));
+            }
+            self.map.set_live(i, 2);
+            return Some((p, p.add(2)));
+        }
+        if h.is_boxed() {
+            return self.sent(slot, h);
+        }
+        self.map.set_live(i, layout::object_words(p));
+        let (a, b) = layout::term_range(p);
+        (a < b).then(|| (p.add(a), p.add(b)))
+    }
+    #[cold]
+    unsafe fn sent(&mut self, slot: *mut Term, to: Term) -> Option<(*mut Term, *mut Term)> {
+        *slot = to;
+        self.notes.note(to);
+        None
+    }
+    /// Takes a slot outside the generation in hand. Regions that it points into were noted when it was copied.
+    #[inline(always)]
+    unsafe fn mark_from(&mut self, slot: *mut Term) {
+        let t = *slot;
+        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+        if inside && (t.is_list_ptr() || t.is_boxed()) {
+            if self.put - self.taken == AHEAD {
+                self.finish();
+            }
+            self.meet(slot);
+        }
+    }
+    /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
+    unsafe fn mark_area(&mut self, p: *mut Term, words: usize) {
+        let mut i = 0;
+        while i < words {
+            let q = p.add(i);
+            if *q == Term::NON_VALUE || !(*q).is_header() {
+                self.mark_from(q);
+                i += 1;
+                continue;
+            }
+            let (a, b) = layout::term_range(q);
+            for k in a..b {
+                self.mark_from(q.add(k));
+            }
+            i += layout::object_words(q);
+        }
+    }
+}
+
+/// How large the block is to be afterwards.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Room {
+    /// With room for what will be promoted.
+    Grow,
+    /// Not a word more than is used.
+    Exact,
+}
+
+/// Collects the old generation; gives the number of words that live. The regions and terms in them that are referred to
+/// are added to `seen`.
+///
+/// # Safety
+/// As for [`super::collect`]; the young block was just copied, and there are no fragments. The old generation has at most
+/// [`MOST_WORDS`] words.
+pub(crate) unsafe fn collect(
+    heap: &mut Heap,
+    roots: &mut [&mut [Term]],
+    seen: &mut Vec<SeenRegion>,
+    room: Room,
+) -> usize {
+    heap.collections = heap.collections.wrapping_add(1);
+    let base = heap.old_heap as usize;
+    let len = heap.old_htop as usize - base;
+    if len >> 3 > MOST_WORDS {
+        fatal("an old generation of more words than there are places for");
+    }
+    let maps = (len >> 9) + 1;
+    let mut m = Marker {
+        map: Map {
+            base,
+            len,
+            live: vec![0; maps],
+            before: vec![0; maps],
+            to: base,
+            moves: (base, len),
+        },
+        notes: Notes::new(true, Some(seen)),
+        todo: Vec::new(),
+        ahead: [std::ptr::null_mut(); AHEAD],
+        put: 0,
+        taken: 0,
+    };
+    // Kept until all is marked: only it may be what keeps the regions alive.
+    let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
+    for r in roots.iter_mut() {
+        for t in r.iter_mut() {
+            m.mark_from(t);
+        }
+    }
+    for i in 0..heap.stack_words() {
+        m.mark_from(heap.stop.add(i));
+    }
+    m.mark_area(heap.heap, heap.used_words());
+    m.finish();
+    let (mut map, regions) = (m.map, m.notes.seen);
+    heap.old_off_heap.regions.keep_only(regions);
+    drop(sent);
+
+    let words = map.count();
+    let block = heap.old_block_words();
+    let want = match room {
+        Room::Exact => words,
+        Room::Grow => {
+            let young = heap.used_words();
+            let spare = spare_words(words, is_crowded());
+            let want = old_size_for(words + spare.max(young), is_crowded());
+            let want = match stress::roll(2) {
+                true => words + stress::below(2 * young + 64),
+                false => want,
+            };
+            let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
+            if fits && !stress::roll(2) {
+                block
+            } else {
+                want
+            }
+        }
+    };
+    // Mapped blocks grow and shrink as they are; others are exchanged.
+    let grown = want > block
+        && grow_block(heap.old_heap, block, want).is_some_and(|p| {
+            heap.old_heap = p;
+            true
+        });
+    // With a fence nothing slides: what somebody may have pointers to is protected as a whole.
+    let apart = (want != block || fence::on()) && !grown && !may_cut_block(block, want);
+    let from = heap.old_heap;
+    let to = match apart {
+        true if want == 0 => std::ptr::null_mut(),
+        true => alloc_block(want),
+        false => from,
+    };
+    map.to = to as usize;
+    if map.to == base {
+        let dense = map.dense_words() * 8;
+        map.moves = (base + dense, len - dense);
+    }
+
+    let delta = (from as usize).wrapping_sub(base);
+    move_list(&mut heap.old_off_heap, &map, delta);
+    for r in roots.iter_mut() {
+        for t in r.iter_mut() {
+            map.lead(t);
+        }
+    }
+    for i in 0..heap.stack_words() {
+        map.lead(heap.stop.add(i));
+    }
+    map.lead_area(heap.heap, heap.used_words());
+    if map.slide(from) != to.add(words) {
+        fatal("a compaction moved other words than it had counted");
+    }
+
+    let end = from.add(len >> 3);
+    heap.old_heap = to;
+    heap.old_htop = to.add(words);
+    heap.old_hend = to.add(want);
+    if apart {
+        if stress() {
+            poison(from, len >> 3);
+        }
+        let _doing = fence::doing(&"in a full collection, of what is old");
+        free_block(from, block);
+    } else {
+        if stress() {
+            poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
+        }
+        if want < block {
+            cut_block(from, block, want);
+        }
+        decommit_between(heap.old_htop, end.min(heap.old_hend));
+    }
+    words
+}
+
+/// Gives up what the objects of the list own that die, and links the others as they will lie. They now lie `delta` bytes
+/// from where the map knows them.
+unsafe fn move_list(list: &mut OffHeap, map: &Map, delta: usize) {
+    let mut p = std::mem::replace(&mut list.first, std::ptr::null_mut());
+    list.bytes = 0;
+    while !p.is_null() {
+        let i = (p as usize).wrapping_sub(map.base) >> 3;
+        let here = p.wrapping_byte_add(delta);
+        let next = (*here.add(NEXT)).raw() as *mut Term;
+        if map.is_live(i) {
+            if header_subtag((*here).raw()) as u8 == Subtag::RefcBin as u8 {
+                list.bytes += (*here.add(1)).raw() as usize;
+            }
+            (here.add(NEXT) as *mut u64).write(list.first as u64);
+            list.first = map.place(i) as *mut Term;
+        } else {
+            release_object(here);
+        }
+        p = next;
+    }
+}

@@ -1,0 +1,437 @@
+//! One copy of what is live: the scan after Cheney. What was copied and not scanned yet is the queue of what is to be looked at.
+
+use super::invariants::{fatal, words_between};
+use super::regions::{Notes, SeenRegion, mark_sent};
+use super::sizes::FETCHED_BYTES;
+use crate::blocks::{alloc_block, free_block};
+use crate::copy::retain_object;
+use crate::fence;
+use crate::heap::Heap;
+use crate::layout;
+use crate::off_heap::{OffHeap, sweep};
+use crate::prefetch::prefetch;
+use crate::stress::{poison, stress};
+use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
+use crate::word::{header_arity, header_subtag};
+use std::collections::HashMap;
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    /// Young block and fragments; what is below the high-water mark is promoted.
+    Minor,
+    /// Both generations and fragments.
+    Full,
+    /// Young block and fragments, without promotion: the old generation is collected afterwards, where it lies.
+    Young,
+    /// The young block only, without promotion: to give it another size.
+    Resize,
+}
+
+/// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
+pub(super) unsafe fn pass(
+    heap: &mut Heap,
+    size: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    leaving: &[(usize, usize)],
+    seen: &mut Vec<SeenRegion>,
+) -> usize {
+    heap.collections = heap.collections.wrapping_add(1);
+    let _doing = fence::doing(match kind {
+        Kind::Minor => &"in a minor collection",
+        Kind::Full => &"in a full collection",
+        Kind::Young => &"in a full collection, of what is young",
+        Kind::Resize => &"as a heap was resized",
+    });
+    let block = alloc_block(size);
+    let hend = block.add(size);
+    let stack = heap.stack_words();
+    let stop = hend.sub(stack);
+    if stack > 0 {
+        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+    }
+    let mut frags: Vec<(usize, usize)> = Vec::new();
+    if kind != Kind::Resize {
+        for f in &heap.frags {
+            frags.extend(
+                f.areas()
+                    .filter(|a| a.1 > 0)
+                    .map(|(p, n)| (p as usize, p as usize + n * 8)),
+            );
+        }
+        frags.sort_unstable();
+    }
+    let old_start = heap.old_htop;
+    let mut m = Mover {
+        young: heap.heap as usize,
+        young_len: heap.htop as usize - heap.heap as usize,
+        promote_len: match kind {
+            Kind::Minor => heap.high_water as usize - heap.heap as usize,
+            _ => 0,
+        },
+        old: heap.old_heap as usize,
+        old_len: match kind {
+            Kind::Full => heap.old_htop as usize - heap.old_heap as usize,
+            _ => 0,
+        },
+        frags: &frags,
+        leaving,
+        copied: HashMap::new(),
+        copied_off_heap: OffHeap::default(),
+        notes: Notes::new(
+            kind != Kind::Resize,
+            matches!(kind, Kind::Full | Kind::Young).then_some(seen),
+        ),
+        top: block,
+        limit: stop,
+        old_top: heap.old_htop,
+    };
+    // Kept until the copy is done: only it may be what keeps the regions alive.
+    let marked = if kind == Kind::Resize {
+        None
+    } else {
+        mark_sent(|a| m.mine(a), &mut heap.sent)
+    };
+    for r in roots.iter_mut() {
+        for t in r.iter_mut() {
+            m.forward(t);
+        }
+    }
+    for i in 0..stack {
+        m.forward(stop.add(i));
+    }
+    let (mut y, mut o) = (block, old_start);
+    loop {
+        y = m.scan_young(y);
+        o = m.scan_old(o);
+        if y == m.top {
+            break;
+        }
+    }
+    if m.top > stop || m.old_top > heap.old_hend {
+        fatal("a collection ran out of room");
+    }
+    let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
+    let mut young = std::mem::take(&mut m.copied_off_heap);
+    let mut regions = std::mem::take(&mut heap.off_heap.regions);
+    let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
+    match kind {
+        Kind::Resize => {}
+        Kind::Young => regions.keep_only(std::mem::take(&mut m.notes.seen)),
+        // All that is young and live was looked at. What old objects refer to came before them.
+        Kind::Minor => {
+            regions.keep_only(std::mem::take(&mut m.notes.seen));
+            old_regions.append(m.notes.seen_old());
+        }
+        Kind::Full => {
+            regions.keep_only(std::mem::take(&mut m.notes.seen));
+            old_regions.release_all();
+        }
+    }
+    drop(marked);
+    let (old_lo, old_hi) = (old_start as usize, m.old_top as usize);
+    let (top, old_top) = (m.top, m.old_top);
+    sweep(
+        &mut heap.off_heap,
+        &mut young,
+        &mut heap.old_off_heap,
+        old_lo..old_hi,
+    );
+    if kind == Kind::Full {
+        let mut none = OffHeap::default();
+        sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
+    }
+    heap.off_heap = young;
+    heap.off_heap.regions.append(&mut regions);
+    heap.old_off_heap.regions.append(&mut old_regions);
+
+    if stress() {
+        poison(heap.heap, heap.used_words());
+        poison(heap.stop, stack);
+        for f in &heap.frags {
+            for (p, n) in f.areas() {
+                poison(p, n);
+            }
+        }
+    }
+    if !heap.inline_block {
+        free_block(heap.heap, heap.block_words());
+    }
+    heap.inline_block = false;
+    heap.frags = Vec::new();
+    heap.frag_words = 0;
+    if kind == Kind::Full {
+        if stress() {
+            poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
+        }
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+    } else {
+        heap.old_htop = old_top;
+    }
+    (heap.heap, heap.htop) = (block, top);
+    heap.high_water = if heap.window { block } else { top };
+    (heap.stop, heap.hend) = (stop, hend);
+    moved
+}
+
+/// The state of one copy. Areas are (start, length) or (start, end) in bytes.
+struct Mover<'a> {
+    young: usize,
+    young_len: usize,
+    /// The first so many bytes of the young block go to the old one.
+    promote_len: usize,
+    old: usize,
+    old_len: usize,
+    /// Sorted.
+    frags: &'a [(usize, usize)],
+    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` stands for them.
+    leaving: &'a [(usize, usize)],
+    copied: HashMap<u64, Term>,
+    copied_off_heap: OffHeap,
+    notes: Notes<'a>,
+    top: *mut Term,
+    /// Where the stack begins in the new block.
+    limit: *mut Term,
+    old_top: *mut Term,
+}
+
+fn within(areas: &[(usize, usize)], a: usize) -> bool {
+    let i = areas.partition_point(|&(lo, _)| lo <= a);
+    i > 0 && a < areas[i - 1].1
+}
+
+impl Mover<'_> {
+    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    #[inline(always)]
+    unsafe fn forward(&mut self, slot: *mut Term) {
+        let t = *slot;
+        match t.raw() & 3 {
+            TAG_LIST => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    self.outside(slot);
+                    return;
+                }
+                let h = *p;
+                let tl = *p.add(1);
+                if h == Term::NON_VALUE {
+                    *slot = tl;
+                    // Marked by `mark_sent`.
+                    self.notes.note(tl);
+                    return;
+                }
+                let q = self.take(a, 2);
+                q.write(h);
+                q.add(1).write(tl);
+                let c = Term::cons_at(q);
+                p.write(Term::NON_VALUE);
+                p.add(1).write(c);
+                *slot = c;
+            }
+            TAG_BOXED => {
+                let p = t.ptr();
+                let a = p as usize;
+                if !self.mine(a) {
+                    self.outside(slot);
+                    return;
+                }
+                let h = *p;
+                if h.is_boxed() {
+                    *slot = h;
+                    self.notes.note(h);
+                    return;
+                }
+                let n = layout::object_words(p);
+                let q = self.take(a, n);
+                q.write(h);
+                for i in 1..n {
+                    q.add(i).write(*p.add(i));
+                }
+                let c = Term::boxed_at(q);
+                p.write(c);
+                *slot = c;
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn mine(&self, a: usize) -> bool {
+        a.wrapping_sub(self.young) < self.young_len
+            || a.wrapping_sub(self.old) < self.old_len
+            || (!self.frags.is_empty() && within(self.frags, a))
+    }
+
+    /// Room for the copy of what lies at `a`.
+    #[inline(always)]
+    unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
+        if a.wrapping_sub(self.young) < self.promote_len {
+            let q = self.old_top;
+            self.old_top = q.add(n);
+            q
+        } else {
+            let q = self.top;
+            self.top = q.add(n);
+            q
+        }
+    }
+
+    /// A pointer that leads out of the heap.
+    #[inline(always)]
+    unsafe fn outside(&mut self, slot: *mut Term) {
+        if !self.leaving.is_empty() && self.forward_leaving(slot) {
+            return;
+        }
+        self.notes.note(*slot);
+    }
+
+    /// Copies out what lies in the regions that are to be left. True if `slot` did.
+    #[cold]
+    unsafe fn forward_leaving(&mut self, slot: *mut Term) -> bool {
+        let t = *slot;
+        let p = t.ptr();
+        if !within(self.leaving, p as usize) {
+            return false;
+        }
+        if let Some(&c) = self.copied.get(&t.raw()) {
+            *slot = c;
+            return true;
+        }
+        let q = self.top;
+        let n = match t.is_list_ptr() {
+            true => 2,
+            false => layout::object_words(p),
+        };
+        // What is the heap's own was counted by the word; what comes from outside, by a walk.
+        if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
+            fatal("more is copied out of regions than was counted");
+        }
+        std::ptr::copy_nonoverlapping(p, q, n);
+        self.top = q.add(n);
+        let c = if t.is_list_ptr() {
+            Term::cons_at(q)
+        } else {
+            retain_object(q, &mut self.copied_off_heap);
+            Term::boxed_at(q)
+        };
+        self.copied.insert(t.raw(), c);
+        *slot = c;
+        true
+    }
+
+    unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
+        if self.young_len + self.old_len < FETCHED_BYTES {
+            while p < self.top {
+                p = self.scan_at(p);
+            }
+            return p;
+        }
+        while p < self.top {
+            fetch_ahead(p, self.top);
+            p = self.scan_at(p);
+        }
+        p
+    }
+    unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
+        if p == self.old_top {
+            return p;
+        }
+        self.notes.look_through(true);
+        while p < self.old_top {
+            fetch_ahead(p, self.old_top);
+            p = self.scan_at(p);
+        }
+        self.notes.look_through(false);
+        p
+    }
+
+    /// Forwards the term at `p`, or steps over the raw words of the object that starts there. Gives the next word to
+    /// look at.
+    #[inline(always)]
+    unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
+        let w = (*p).raw();
+        match w & 3 {
+            TAG_IMMED => p.add(1),
+            TAG_HEADER => self.scan_header(p, w),
+            TAG_LIST => self.scan_list(p),
+            _ => {
+                self.forward(p);
+                p.add(1)
+            }
+        }
+    }
+
+    /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
+    /// nothing but immediates in them, the next cell is known without reading back what was just written.
+    #[inline(always)]
+    unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
+        let mut t = *slot;
+        loop {
+            let p = t.ptr();
+            let a = p as usize;
+            if !self.mine(a) {
+                self.outside(slot);
+                return slot.add(1);
+            }
+            let h = *p;
+            let tl = *p.add(1);
+            if h == Term::NON_VALUE {
+                *slot = tl;
+                // Marked by `mark_sent`.
+                self.notes.note(tl);
+                return slot.add(1);
+            }
+            let q = self.take(a, 2);
+            q.write(h);
+            q.add(1).write(tl);
+            let c = Term::cons_at(q);
+            p.write(Term::NON_VALUE);
+            p.add(1).write(c);
+            *slot = c;
+            if q != slot.add(1) || !h.is_immed() || !tl.is_list_ptr() {
+                return slot.add(1);
+            }
+            slot = q.add(1);
+            t = tl;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
+        match header_subtag(w) {
+            Subtag::Tuple => p.add(1),
+            Subtag::Fun | Subtag::SubBin => p.add(4),
+            Subtag::Map => match layout::map_kind(w) {
+                layout::MAP_NODE => p.add(1),
+                _ => p.add(2),
+            },
+            Subtag::MatchContext => {
+                self.forward(p.add(1));
+                let orig = (*p.add(1)).ptr();
+                let base = match header_subtag((*orig).raw()) {
+                    Subtag::HeapBin => orig.add(2) as u64,
+                    _ => (*orig.add(4)).raw(),
+                };
+                (p.add(2) as *mut u64).write(base);
+                p.add(1 + header_arity(w))
+            }
+            _ => p.add(1 + header_arity(w)),
+        }
+    }
+}
+
+/// Fetches what a word some way behind `p` points at, if there is one below `top`; it is copied when the scan gets there.
+#[inline(always)]
+unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
+    const WORDS: usize = 12;
+    let q = p.wrapping_add(WORDS);
+    if q < top {
+        let t = *q;
+        if t.raw() & 3 == TAG_LIST || t.raw() & 3 == TAG_BOXED {
+            prefetch(t.ptr());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Equal objects of a small heap become one, where a process that waits is compacted.
+//!
+//! What processes are started with holds the same things several times: the pid of the parent in `$ancestors` and in
+//! `$callers`, the reference to answer with that was copied twice out of one message. Terms don't change, so one of each
+//! will do; of a million tasks that sleep this takes fifty bytes each.
+//!
+//! Invariant: objects that become one have the same words. So no child needs a look: equal pointers lead to the same.
+
+use crate::heap::Heap;
+use crate::layout;
+use crate::word::{Subtag, Term, header_subtag};
+use smallvec::SmallVec;
+
+/// Heaps of more words are left alone: every object is compared with every other.
+const MOST_WORDS: usize = 256;
+
+/// An object: where it starts, its words, and whether it is a cell.
+type Object = (*mut Term, usize, bool);
+
+/// Has what refers to equal objects refer to one of them. The words that the others take are what comes back; they stay
+/// until the next copy.
+///
+/// # Safety
+/// As for [`super::collect`]; the heap was just copied, and all of it is in the young block.
+pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    let words = heap.used_words();
+    if words > MOST_WORDS || !heap.old_heap.is_null() {
+        return 0;
+    }
+    heap.collections = heap.collections.wrapping_add(1);
+    let mut objects: SmallVec<[Object; 64]> = SmallVec::new();
+    let mut i = 0;
+    while i < words {
+        let p = heap.heap.add(i);
+        let cell = !(*p).is_header();
+        let n = if cell { 2 } else { layout::object_words(p) };
+        if cell || is_plain(p) {
+            objects.push((p, n, cell));
+        }
+        i += n;
+    }
+    let mut saved = 0;
+    loop {
+        // Replaced, and by what.
+        let mut same: SmallVec<[(*mut Term, *mut Term); 16]> = SmallVec::new();
+        let mut k = 1;
+        while k < objects.len() {
+            let (p, n, cell) = objects[k];
+            let twin = objects[..k]
+                .iter()
+                .find(|o| o.1 == n && o.2 == cell && (0..n).all(|j| *o.0.add(j) == *p.add(j)));
+            match twin {
+                Some(o) => {
+                    same.push((p, o.0));
+                    saved += n;
+                    objects.remove(k);
+                }
+                None => k += 1,
+            }
+        }
+        if same.is_empty() {
+            return saved;
+        }
+        let lead = |slot: *mut Term| {
+            let t = *slot;
+            if t.is_immed() || t.is_header() {
+                return;
+            }
+            if let Some(s) = same.iter().find(|s| s.0 == t.ptr()) {
+                let tag = t.raw() & 3;
+                *slot = Term::from_raw(s.1 as u64 | tag);
+            }
+        };
+        for r in roots.iter_mut() {
+            r.iter_mut().for_each(|t| lead(t));
+        }
+        for i in 0..heap.stack_words() {
+            lead(heap.stop.add(i));
+        }
+        let mut i = 0;
+        while i < words {
+            let p = heap.heap.add(i);
+            if (*p).is_header() {
+                let (a, b) = layout::term_range(p);
+                (a..b).for_each(|k| lead(p.add(k)));
+                i += layout::object_words(p);
+            } else {
+                lead(p);
+                i += 1;
+            }
+        }
+    }
+}
+
+/// Whether the object at `p` owns nothing outside the heap, and nobody has the address of its inside.
+unsafe fn is_plain(p: *const Term) -> bool {
+    match header_subtag((*p).raw()) {
+        Subtag::Tuple | Subtag::PosBig | Subtag::NegBig | Subtag::Float | Subtag::Map => true,
+        Subtag::Ref => !layout::is_magic(p),
+        _ => false,
+    }
+}

@@ -1,0 +1,76 @@
+//! The collector as others call it: a collection, in whichever mode, and the one of a process that begins to wait.
+
+use super::generational::collect_once;
+use super::sizes::{REST_WORDS, heap_size_for, heap_sizes, room_for};
+use super::stressed;
+use crate::blocks::{MAP_ABOVE_WORDS, is_crowded};
+use crate::counts;
+use crate::heap::Heap;
+use crate::stress::{once_in, stress};
+use crate::word::Term;
+
+/// Collections so far in the whole runtime, and words that they reclaimed.
+pub fn totals() -> (usize, usize) {
+    (
+        counts::sum(|c| &c.collections),
+        counts::sum(|c| &c.reclaimed_words),
+    )
+}
+
+/// Collects. Afterwards at least `need_words` words are free (and the heap's stack reserve besides). `roots` are
+/// updated, and so is the stack, on which words with a header's tag are return addresses. The result is the number
+/// of words moved, as a measure of the time it took.
+///
+/// # Safety
+/// No term of this heap outside `roots` and the stack is used afterwards; every word of the heap is initialised.
+pub unsafe fn collect(
+    heap: &mut Heap,
+    need_words: usize,
+    roots: &mut [&mut [Term]],
+    fullsweep: bool,
+) -> usize {
+    if stress() {
+        return stressed::collect(heap, need_words, roots, fullsweep);
+    }
+    collect_once(heap, need_words, roots, fullsweep)
+}
+
+/// Whether [`rest`] may pay for a process that begins to wait: the heap has come to hold several times what it was left with,
+/// or it got far more room than it made use of.
+#[inline]
+pub fn rest_pays(heap: &Heap) -> bool {
+    let block = heap.block_words();
+    (block > REST_WORDS || stress()) && rest_pays_large(heap, block)
+}
+
+#[inline(never)]
+fn rest_pays_large(heap: &Heap, block: usize) -> bool {
+    let (all, stack) = (heap.all_words(), heap.stack_words());
+    if stress() {
+        return once_in(4, all + stack);
+    }
+    // A deep stack is walked too, and fills its part of the block.
+    (all > REST_WORDS + 2 * (heap.rested + stack) || all + stack < block / 8)
+        && !is_crowded()
+        && block > heap_size_for(heap.min_heap_words)
+        && all <= MAP_ABOVE_WORDS
+}
+
+/// Makes the heap of a process small that begins to wait. What it did for a request is mostly garbage when the next one is
+/// waited for: little is copied, and its block serves the next process that runs here, still in the processor's caches,
+/// instead of one for each process that waits. The next collection gives it as much room at once as it has used.
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    let used = heap.all_words();
+    let moved = collect(heap, 0, roots, true);
+    heap.rested = heap.all_words();
+    let i = room_for(used);
+    heap.room = if heap_sizes()[i] > heap.block_words() {
+        i as u8
+    } else {
+        0
+    };
+    moved
+}

@@ -1,0 +1,423 @@
+//! Minor collections and full sweeps: which it is to be, and how large the heap is afterwards. The copy itself is in [`super::copy`], what is done to a
+//! large old generation in [`super::compact`], the numbers in [`super::sizes`].
+
+use super::compact::{self, Room};
+use super::copy::{Kind, pass};
+use super::dedup;
+use super::invariants::{check_collected, check_heap, words_between};
+use super::regions::{SeenRegion, worth_leaving};
+use super::sizes::*;
+use crate::blocks::{MAP_ABOVE_WORDS, alloc_block, cut_block, decommit_between, free_block};
+use crate::blocks::{is_crowded, may_cut_block};
+use crate::counts;
+use crate::fence;
+use crate::heap::Heap;
+use crate::off_heap::release_off_heap;
+use crate::stress::{self, poison, stress};
+use crate::verify::look;
+use crate::word::Term;
+use std::sync::atomic::Ordering;
+
+pub(crate) unsafe fn collect_once(
+    heap: &mut Heap,
+    need_words: usize,
+    roots: &mut [&mut [Term]],
+    fullsweep: bool,
+) -> usize {
+    check_heap(heap);
+    let need = need_words + heap.stack_reserve;
+    let before = heap.all_words();
+    absorb_fragment_lists(heap);
+    let mature = words_between(heap.heap, heap.high_water);
+    let old_free = words_between(heap.old_htop, heap.old_hend);
+    // Sweeping a small heap whole costs less than the second block of a generation.
+    let small = heap.old_heap.is_null()
+        && heap.block_words() <= SMALL_WORDS
+        && heap.small_sweeps < SMALL_SWEEPS;
+    if small && heap.block_words() >= BUSY_WORDS {
+        heap.small_sweeps = heap.small_sweeps.saturating_add(1);
+    }
+    let full = fullsweep
+        || small
+        || heap.need_fullsweep
+        || heap.minor_gcs >= heap.fullsweep_after
+        || (!heap.old_heap.is_null()
+            && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
+    // Who asks for it is to see that memory was given back.
+    heap.shrink_next |= fullsweep;
+    let fresh = words_between(heap.high_water, heap.htop);
+    // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
+    let promote = !full
+        && heap.all_survives
+        && !heap.window
+        && heap.frags.is_empty()
+        && !heap.old_heap.is_null()
+        && old_free >= mature + fresh;
+    let mature = if promote {
+        heap.high_water = heap.htop;
+        mature + fresh
+    } else {
+        mature
+    };
+    let moved = if full && is_large(heap) {
+        sweep_in_place(heap, need, roots)
+    } else if full {
+        full_sweep(heap, need, roots)
+    } else {
+        minor(heap, need, roots, mature)
+    };
+    counts::add(|c| &c.collections, 1);
+    let reclaimed = before.saturating_sub(heap.all_words());
+    counts::add(|c| &c.reclaimed_words, reclaimed);
+    check_collected(heap, need);
+    moved
+}
+
+/// The size that was remembered by [`rest`], or one on the way there; 0 if there is none, or if memory is short.
+fn take_room(heap: &mut Heap) -> usize {
+    if heap.room == 0 {
+        return 0;
+    }
+    let size = heap_sizes()[heap.room as usize];
+    if size > STEP_ABOVE && heap.block_words() < STEP && !is_crowded() {
+        return heap_size_for(STEP);
+    }
+    heap.room = 0;
+    if is_crowded() { 0 } else { size }
+}
+
+/// Whether the old generation is to be collected where it lies.
+fn is_large(heap: &Heap) -> bool {
+    let words = words_between(heap.old_heap, heap.old_htop);
+    let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= compact::MOST_WORDS;
+    large || (words > 0 && stress::roll(2))
+}
+
+/// A full sweep that copies the young generation, and collects the old one where it lies.
+unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
+    let mut seen = Vec::new();
+    let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
+    moved += compact::collect(heap, roots, &mut seen, Room::Grow);
+    moved += leave_regions(heap, need, roots, &seen);
+    after_full(heap);
+    finish(heap);
+    moved
+}
+
+/// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
+/// young block. The next collection would copy it there.
+unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
+    debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop && !heap.window);
+    heap.collections = heap.collections.wrapping_add(1);
+    let (stack, used) = (heap.stack_words(), heap.used_words());
+    let block = alloc_block(young_words);
+    let hend = block.add(young_words);
+    let stop = hend.sub(stack);
+    std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+    (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
+    (heap.heap, heap.htop, heap.high_water) = (block, block, block);
+    (heap.stop, heap.hend) = (stop, hend);
+    let mut young = std::mem::take(&mut heap.off_heap);
+    heap.old_off_heap.append(&mut young);
+    let (words, keep) = (
+        heap.old_block_words(),
+        old_size_for(used + spare_words(used, is_crowded()), is_crowded()),
+    );
+    if may_cut_block(words, keep) {
+        cut_block(heap.old_heap, words, keep);
+        heap.old_hend = heap.old_heap.add(keep);
+    }
+    if !stress() {
+        decommit_between(heap.old_htop, heap.old_hend);
+    }
+}
+
+/// Words of the young block in front of an old generation, for a stack and a need.
+fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
+    let want = 3 * (heap.stack_words() + need);
+    heap_size_for(
+        want.max(young_part(old_words, is_crowded()))
+            .max(heap.min_heap_words),
+    )
+}
+
+/// A full sweep into a block of exactly the words that are in use (and the stack reserve).
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    if stress() {
+        look(heap, roots, "before it is compacted", true);
+    }
+    absorb_fragment_lists(heap);
+    let mut seen = Vec::new();
+    let mut moved;
+    if is_large(heap) {
+        let bound = heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
+        moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
+        moved += compact::collect(heap, roots, &mut seen, Room::Exact);
+    } else {
+        let bound = heap.all_words() + heap.stack_words() + heap.stack_reserve;
+        moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+    }
+    moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
+    after_full(heap);
+    let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    exact -= dedup::dedup(heap, roots);
+    if exact < heap.block_words() {
+        moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
+    }
+    heap.grow_next = false;
+    heap.shrink_next = false;
+    heap.small_sweeps = 0;
+    finish(heap);
+    check_collected(heap, heap.stack_reserve);
+    if stress() {
+        look(heap, roots, "compacted", false);
+    }
+    moved
+}
+
+/// Stress mode: gives the young block, which was just copied, so many free words; it moves for it, even if it has them, or not.
+///
+/// # Safety
+/// As for [`collect`].
+pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]]) -> usize {
+    let size = heap.used_words() + heap.stack_words() + free;
+    if size == heap.block_words() && stress::below(4) != 0 {
+        return 0;
+    }
+    pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())
+}
+
+/// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
+///
+/// # Safety
+/// No term of the heap is used afterwards.
+pub unsafe fn destroy(heap: &mut Heap) {
+    let _doing = fence::doing(&"as the process ended");
+    absorb_fragment_lists(heap);
+    heap.sent = None;
+    release_off_heap(&mut heap.off_heap);
+    release_off_heap(&mut heap.old_off_heap);
+    heap.frags = Vec::new();
+    heap.frag_words = 0;
+    if !heap.inline_block {
+        if stress() {
+            poison(heap.heap, heap.block_words());
+        }
+        free_block(heap.heap, heap.block_words());
+    }
+    free_block(heap.old_heap, heap.old_block_words());
+    let n = std::ptr::null_mut();
+    (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
+    (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
+    heap.inline_block = false;
+}
+
+unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
+    let moved = minor_copy(heap, need, roots, mature);
+    finish(heap);
+    moved
+}
+
+unsafe fn minor_copy(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    mature: usize,
+) -> usize {
+    if mature > 0 && heap.old_heap.is_null() {
+        let n = match stress::roll(2) {
+            true => mature + stress::below(64),
+            false => heap_size_for(heap.used_words()),
+        };
+        heap.old_heap = alloc_block(n);
+        heap.old_htop = heap.old_heap;
+        heap.old_hend = heap.old_heap.add(n);
+    }
+    copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
+}
+
+/// Copies the young generation, or (minor collection) promotes what of it is mature and copies the rest.
+unsafe fn copy_young(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    seen: &mut Vec<SeenRegion>,
+) -> usize {
+    let stack = heap.stack_words();
+    let from = match kind {
+        Kind::Minor => heap.high_water,
+        _ => heap.heap,
+    };
+    let young = words_between(from, heap.htop) + heap.frag_words;
+    let all = heap.used_words() + heap.frag_words;
+    let room = take_room(heap);
+    let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
+    if heap.grow_next {
+        size = heap_size_for(size + 1);
+    }
+    size = size.max(room);
+    if stress::roll(2) {
+        size = 0;
+    }
+    let mut bound = young + stack;
+    // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
+    if bound > MAP_ABOVE_WORDS {
+        bound += need;
+    }
+    if size < bound {
+        size = match stress::roll(2) {
+            true => bound,
+            false => heap_size_for(bound),
+        };
+    }
+    let mut moved = pass(heap, size, roots, kind, &[], seen);
+    let large = all > PROMOTED_AT_ONCE_WORDS;
+    heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
+    heap.minor_gcs = heap.minor_gcs.saturating_add(1);
+    // That of a small heap is wanted again soon.
+    let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
+    if empty && heap.old_block_words() > SMALL_WORDS {
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+    }
+    let want = heap.used_words() + heap.stack_words() + need;
+    let size = heap.block_words();
+    let stays = size > STAY_ABOVE && may_stay_large(size, is_crowded());
+    heap.grow_next = false;
+    heap.shrink_next &= want < size / 4;
+    if want > size {
+        moved += pass(
+            heap,
+            heap_size_for(want),
+            roots,
+            Kind::Resize,
+            &[],
+            &mut Vec::new(),
+        );
+    } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
+        // A small new generation in front of a large old one would be collected too often.
+        let target = (3 * want).max(young_part(heap.old_words(), is_crowded()));
+        let target = heap_size_for(target.max(heap.min_heap_words));
+        if target < size {
+            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        }
+    } else {
+        heap.grow_next = want > size / 4 * 3;
+    }
+    moved
+}
+
+unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
+    let bound = heap.all_words() + heap.stack_words() + need;
+    let mut min = heap_size_for(heap.min_heap_words);
+    if bound < BUSY_WORDS {
+        heap.small_sweeps = heap.small_sweeps.saturating_add(1);
+        if heap.small_sweeps > SWEEPS_UNTIL_BUSY {
+            min = min.max(heap_size_for(BUSY_WORDS));
+        }
+    }
+    let room = match heap.shrink_next {
+        true => 0,
+        false => take_room(heap),
+    };
+    let mut size = heap_size_for(bound).max(min).max(room);
+    // One that was left nearly full is not left so again.
+    if heap.grow_next && size == heap.block_words() {
+        size = heap_size_for(size + 1);
+    }
+    if stress::roll(2) {
+        size = bound;
+    }
+    let mut seen = Vec::new();
+    let mut moved = pass(heap, size, roots, Kind::Full, &[], &mut seen);
+    moved += leave_regions(heap, need, roots, &seen);
+    after_full(heap);
+    let used = heap.used_words();
+    let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
+    if settles && !heap.window {
+        let young = young_words_for(heap, used, need);
+        settle_old(heap, young);
+        heap.grow_next = false;
+        finish(heap);
+        return moved;
+    }
+    let want = heap.used_words() + heap.stack_words() + need;
+    let size = heap.block_words();
+    heap.grow_next = false;
+    let shrink = want < size / 4 && size > min && room == 0;
+    // What a process makes now and then would find a small heap each time, and have it grow step by step, with a
+    // collection for each. A large one costs too much memory to wait.
+    let later = !heap.shrink_next && may_stay_large(size, is_crowded());
+    heap.shrink_next = shrink && later && size <= LARGE_WORDS;
+    if shrink && !later {
+        let target = heap_size_for((2 * want).max(heap.min_heap_words));
+        if target < size {
+            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        }
+    } else {
+        heap.grow_next = want > size / 4 * 3;
+    }
+    finish(heap);
+    moved
+}
+
+/// Leaves the regions of which the heap uses little: copies that little out. `seen` is what the full sweep that was just
+/// made has met. Gives the words moved.
+///
+/// Bounded: nothing is done unless the regions left are larger than the heap, which is copied once more for it, and at
+/// most a sixteenth of each region is copied out, and no more than [`LEAVE_AT_MOST_WORDS`].
+unsafe fn leave_regions(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    seen: &[SeenRegion],
+) -> usize {
+    if seen.is_empty() {
+        return 0;
+    }
+    let (areas, kept, left) = worth_leaving(seen);
+    if areas.is_empty() || (left < heap.all_words() && !stress::roll(2)) {
+        return 0;
+    }
+    let bound = heap.all_words() + kept + heap.stack_words() + need;
+    let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
+    pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
+}
+
+/// What a full sweep has left is counted, in both generations: where it was collected in place, most is in the old one.
+unsafe fn after_full(heap: &mut Heap) {
+    let (young, old) = (&heap.off_heap, &heap.old_off_heap);
+    heap.region_bytes_kept = young.regions.bytes() + old.regions.bytes();
+    heap.old_vheap_bytes = vheap_size_for(
+        young.bytes + old.bytes,
+        heap.old_vheap_bytes,
+        heap.min_vheap_words,
+    );
+    heap.minor_gcs = 0;
+    heap.need_fullsweep = false;
+    heap.gc_wanted = false;
+}
+
+fn finish(heap: &mut Heap) {
+    heap.gc_wanted = false;
+    heap.region_bytes = 0;
+    // Regions that only dead terms of the old generation refer to go with a full sweep.
+    let old = heap.old_off_heap.regions.bytes();
+    if old > REGION_SLACK_BYTES + 2 * heap.region_bytes_kept + heap.all_words() * 4 {
+        heap.need_fullsweep = true;
+    }
+    heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
+}
+
+/// Puts what the fragments own on the heap's list.
+unsafe fn absorb_fragment_lists(heap: &mut Heap) {
+    for f in &mut heap.frags {
+        heap.off_heap.append(&mut f.off_heap);
+    }
+    heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
+}

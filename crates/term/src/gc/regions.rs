@@ -1,0 +1,222 @@
+//! Regions as a collection sees them: which of them the heap refers to, and which are worth leaving by copying out the little
+//! that is used of them.
+
+use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS, SEEN_TERMS};
+use crate::heap::Sent;
+use crate::layout;
+use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
+use crate::stress;
+use crate::word::Term;
+use std::sync::atomic::Ordering;
+
+/// A counted region that a full sweep met, and the terms in it that the heap refers to.
+pub(crate) struct SeenRegion {
+    region: &'static Region,
+    terms: Vec<Term>,
+    /// More than are worth keeping.
+    many: bool,
+}
+
+/// The counted regions that terms were found to point into.
+pub(crate) struct Notes<'a> {
+    /// Whether to note them: from what will be young, and from what is old.
+    see: bool,
+    pub(crate) seen: RegionSet,
+    seen_old: RegionSet,
+    /// Whether it is the old block that is being looked through.
+    in_old: bool,
+    /// Where to note the terms that are referred to, too.
+    list: Option<&'a mut Vec<SeenRegion>>,
+    /// Addresses (start, length) of the region met last, which is noted; and its place in `list` if more of it is
+    /// wanted.
+    last: (usize, usize),
+    last_index: usize,
+}
+
+impl<'a> Notes<'a> {
+    pub(crate) fn new(see: bool, list: Option<&'a mut Vec<SeenRegion>>) -> Notes<'a> {
+        Notes {
+            see,
+            seen: RegionSet::default(),
+            seen_old: RegionSet::default(),
+            in_old: false,
+            list,
+            last: (0, 0),
+            last_index: usize::MAX,
+        }
+    }
+
+    /// Regions that what is old refers to.
+    pub(super) fn seen_old(&mut self) -> &mut RegionSet {
+        &mut self.seen_old
+    }
+
+    /// What is noted from now on was met in the old block, or in the young one. A region is noted anew for each.
+    #[inline(always)]
+    pub(super) fn look_through(&mut self, old: bool) {
+        (self.in_old, self.last) = (old, (0, 0));
+    }
+
+    /// Notes the counted region that `t` lies in, if it does.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, t: Term) {
+        if self.see && is_counted_ptr(t.ptr()) {
+            self.note_region(t);
+        }
+    }
+
+    #[inline(never)]
+    fn note_region(&mut self, t: Term) {
+        if (t.ptr() as usize).wrapping_sub(self.last.0) >= self.last.1 {
+            let Some(r) = region_of(t.ptr()) else { return };
+            match self.in_old {
+                true => self.seen_old.hold(r),
+                false => self.seen.hold(r),
+            }
+            self.last = (r.base as usize, r.words * 8);
+            self.last_index = usize::MAX;
+            if let Some(l) = self.list.as_mut() {
+                self.last_index = match l.iter().rposition(|s| std::ptr::eq(s.region, r)) {
+                    Some(i) => i,
+                    None if l.len() < SEEN_TERMS => {
+                        l.push(SeenRegion {
+                            region: r,
+                            terms: Vec::new(),
+                            many: false,
+                        });
+                        l.len() - 1
+                    }
+                    None => usize::MAX,
+                };
+            }
+        }
+        if self.last_index == usize::MAX {
+            return;
+        }
+        if let Some(s) = self.list.as_mut().and_then(|l| l.get_mut(self.last_index)) {
+            if s.terms.last() == Some(&t) {
+                return;
+            }
+            s.terms.push(t);
+            if s.terms.len() > SEEN_TERMS {
+                s.many = true;
+                self.last_index = usize::MAX;
+            }
+        }
+    }
+}
+
+/// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
+/// the heap's own references lead to the region from now on. The result is what still has its own memory.
+pub(crate) unsafe fn mark_sent(
+    moves: impl Fn(usize) -> bool,
+    sent: &mut Option<Box<Sent>>,
+) -> Option<Box<Sent>> {
+    let mut s = sent.take()?;
+    let mut marked = Sent::default();
+    for i in (0..s.entries.len()).rev() {
+        let e = &s.entries[i];
+        let p = e.term.ptr();
+        if !moves(p as usize) {
+            // The old generation stays where it is: its references will follow with the next full sweep.
+            continue;
+        }
+        if e.term.is_list_ptr() {
+            p.write(Term::NON_VALUE);
+            p.add(1).write(e.shared);
+        } else {
+            p.write(e.shared);
+        }
+        marked.entries.push(s.entries.remove(i));
+    }
+    if !s.entries.is_empty() {
+        *sent = Some(s);
+    }
+    (!marked.entries.is_empty()).then(|| Box::new(marked))
+}
+
+/// One of the regions that may be left.
+struct Leaving<'a> {
+    seen: &'a SeenRegion,
+    /// Addresses (start, end).
+    area: (usize, usize),
+    /// Words that may yet be copied out of it.
+    left: usize,
+}
+
+/// Which regions are worth leaving: their areas in order, the words that a pass copies out of them all at most, and the words
+/// that they have. What is copied is followed from region to region as that pass does, so what a term in one refers to in
+/// another counts there.
+pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>, usize, usize) {
+    let most = LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed);
+    let limit = |s: &SeenRegion| match stress::roll(2) {
+        true => stress::below(s.region.words + 1).min(most),
+        false => (s.region.words / 16).min(most),
+    };
+    let above = if stress::roll(2) {
+        0
+    } else {
+        LEAVE_ABOVE_WORDS
+    };
+    let mut some: Vec<Leaving> = seen
+        .iter()
+        .filter(|s| !s.many && s.region.words >= above && most > 0)
+        .map(|seen| {
+            let (p, words) = seen.region.area();
+            Leaving {
+                seen,
+                area: (p as usize, p as usize + words * 8),
+                left: 0,
+            }
+        })
+        .collect();
+    some.sort_unstable_by_key(|l| l.area);
+    // One that takes too much is not left, and then nothing is copied on its behalf: counted anew without it. Each round
+    // takes as many steps as may be copied.
+    for _ in 0..LEAVE_ROUNDS {
+        some.iter_mut().for_each(|l| l.left = limit(l.seen));
+        match count_out(&mut some) {
+            Ok(kept) => {
+                let words = some.iter().map(|l| l.seen.region.words).sum();
+                return (some.iter().map(|l| l.area).collect(), kept, words);
+            }
+            Err(i) => {
+                some.remove(i);
+            }
+        }
+    }
+    (Vec::new(), 0, 0)
+}
+
+/// Words that are copied out of the regions, what is reached twice counted twice; Err: which of them takes more than it may.
+unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
+    let mut n = 0;
+    let mut todo: Vec<Term> = Vec::new();
+    for k in 0..some.len() {
+        todo.extend_from_slice(&some[k].seen.terms);
+        let mut at = k;
+        while let Some(t) = todo.pop() {
+            if t.is_immed() {
+                continue;
+            }
+            let p = t.ptr();
+            let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
+            if !inside(&some[at]) {
+                let i = some.partition_point(|l| l.area.0 <= p as usize);
+                if i == 0 || !inside(&some[i - 1]) {
+                    continue;
+                }
+                at = i - 1;
+            }
+            let (words, (a, b)) = match t.is_list_ptr() {
+                true => (2, (0, 2)),
+                false => (layout::object_words(p), layout::term_range(p)),
+            };
+            let l = &mut some[at];
+            l.left = l.left.checked_sub(words).ok_or(at)?;
+            n += words;
+            todo.extend((a..b).map(|i| *p.add(i)));
+        }
+    }
+    Ok(n)
+}

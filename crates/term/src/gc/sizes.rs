@@ -1,0 +1,257 @@
+//! How large heaps are made, and from which size on what is done to them: all numbers that tune the collector, and the
+//! functions that choose sizes by them. They read nothing but their arguments: `crowded` says that there are so many processes
+//! that what each takes matters ([`crate::blocks::set_crowded`]).
+
+use crate::blocks::MAP_ABOVE_WORDS;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+
+const HEAP_SIZES: usize = 137;
+
+/// The sizes in words that heaps have, smallest first (`system_info(heap_sizes)`): 12, 38, then each the sum of its
+/// two predecessors plus one, up to 833026; beyond that each a fifth larger than the one before. As many as stock has.
+pub fn heap_sizes() -> &'static [usize] {
+    static S: OnceLock<Vec<usize>> = OnceLock::new();
+    S.get_or_init(|| {
+        let mut v = vec![12usize, 38];
+        loop {
+            let (a, b) = (v[v.len() - 2], v[v.len() - 1]);
+            let next = if b < 833_026 { a + b + 1 } else { b + b / 5 };
+            if v.len() == HEAP_SIZES {
+                return v;
+            }
+            v.push(next);
+        }
+    })
+}
+
+/// The least size of the series that is at least `words`.
+pub fn heap_size_for(words: usize) -> usize {
+    let s = heap_sizes();
+    s.get(s.partition_point(|&n| n < words))
+        .copied()
+        .unwrap_or(words)
+}
+
+/// A new virtual heap size, in bytes, given what it holds: keeps it between a quarter and three quarters full, in
+/// the steps of the heap sizes, and not below `min_words`.
+pub(super) fn vheap_size_for(bytes: usize, size: usize, min_words: usize) -> usize {
+    if bytes == 0 && size == min_words * 8 {
+        return size;
+    }
+    let min = heap_size_for(min_words);
+    let used = bytes / 8;
+    let mut words = (size / 8).max(min);
+    if used / 3 > words / 4 {
+        while used / 3 > words / 4 {
+            words = heap_size_for(words + 1);
+        }
+    } else if used < words / 4 {
+        let s = heap_sizes();
+        let i = s.partition_point(|&n| n < words);
+        words = s[i.saturating_sub(1)].max(min);
+    }
+    words * 8
+}
+
+/// Heaps of at most this many words have no old generation, as long as they have not been swept often.
+pub(super) const SMALL_WORDS: usize = 400;
+
+/// As many sweeps of a small heap tell that its process lives for long: what stays in it is copied no more.
+pub(crate) const SMALL_SWEEPS: u16 = 16;
+
+/// Heaps of more words than this are made smaller as soon as they are largely empty.
+pub(super) const LARGE_WORDS: usize = 8000;
+
+/// A heap starts with no more than it needs, and one that is swept often gets so many words, which is what stock starts
+/// with: as many processes that only wait are small as may be, and those that work don't collect all the time.
+pub(super) const BUSY_WORDS: usize = 233;
+/// As many sweeps are often.
+pub(super) const SWEEPS_UNTIL_BUSY: u16 = 6;
+
+/// Young generations of more words than this are promoted at once where nearly all of them live.
+pub(super) const PROMOTED_AT_ONCE_WORDS: usize = 1 << 15;
+
+/// A heap of fewer words than this is left alone when its process begins to wait, and so is one that may hold so much garbage.
+pub(super) const REST_WORDS: usize = 4096;
+
+/// Words of the largest block that a heap gets at once because it has used as many before.
+pub(super) const MOST_ROOM: usize = 1 << 17;
+
+/// Place in [`heap_sizes`] of the block that a heap which has used so many words gets at once: what was used and a quarter, and
+/// no more than [`MOST_ROOM`].
+pub(super) fn room_for(used: usize) -> usize {
+    let room = (used + used / 4).min(MOST_ROOM);
+    let sizes = heap_sizes();
+    let i = sizes.partition_point(|&n| n < room);
+    if sizes[i] > MOST_ROOM { i - 1 } else { i }
+}
+
+/// Words of the largest heap that stays as large as it is while its process runs.
+pub(super) const STAY_WORDS: usize = 1 << 16;
+/// Words of the smallest that does so where a minor collection has promoted most of it: smaller ones are refilled with little loss.
+pub(super) const STAY_ABOVE: usize = 20_000;
+
+/// Whether a heap of so many words is not made smaller for being largely empty: it will be as its process begins to wait.
+pub(super) fn may_stay_large(size: usize, crowded: bool) -> bool {
+    size <= LARGE_WORDS || (size <= STAY_WORDS && !crowded)
+}
+
+/// Before a heap gets more room than so many words at once it gets [`STEP`]: it may have to wait for its turn soon, with all
+/// others that have just been woken.
+pub(super) const STEP_ABOVE: usize = 1 << 14;
+/// Words of a step.
+pub(super) const STEP: usize = 6000;
+
+/// Heaps of fewer bytes than this lie in the processor's caches: what a scan comes to isn't fetched ahead.
+pub(super) const FETCHED_BYTES: usize = 1 << 20;
+
+/// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
+pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
+
+/// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
+/// collected. As much as lives, half of it where that is more than 128 MiB. Pages that nothing was promoted to take no
+/// memory. Where memory is short it is the twelfth part of more than 64 MiB.
+pub(super) fn spare_words(live: usize, crowded: bool) -> usize {
+    match live {
+        0x80_0001.. if crowded => live / 12,
+        0..=0x100_0000 => live,
+        _ => live / 2,
+    }
+}
+
+/// Words of the block of an old generation that is to have room for so many.
+pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
+    match crowded && words > MAP_ABOVE_WORDS {
+        true => words,
+        false => heap_size_for(words),
+    }
+}
+
+/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth, or half as
+/// much where memory is short.
+pub(super) fn young_part(old_words: usize, crowded: bool) -> usize {
+    if old_words > 8 << 20 {
+        old_words / if crowded { 32 } else { 16 }
+    } else {
+        old_words / 8
+    }
+}
+
+/// Terms noted for each region.
+pub(super) const SEEN_TERMS: usize = 64;
+
+/// So often it is tried to find regions that are worth leaving together.
+pub(super) const LEAVE_ROUNDS: usize = 8;
+
+/// Regions of fewer words than this are not worth leaving.
+pub(super) const LEAVE_ABOVE_WORDS: usize = 4096;
+
+/// Words copied out of a region to leave it. 0: regions are never left.
+pub static LEAVE_AT_MOST_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
+
+/// Bytes of regions that a heap may hold on to before it is pressed to look for dead ones.
+pub(crate) const REGION_SLACK_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_stock() {
+        let s = heap_sizes();
+        assert_eq!(s[..8], [12, 38, 51, 90, 142, 233, 376, 610]);
+        assert_eq!(s.len(), HEAP_SIZES);
+        assert_eq!(s[s.len() - 2] + s[s.len() - 2] / 5, s[s.len() - 1]);
+        assert!(s.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    /// (words, the size that has them)
+    #[test]
+    fn the_least_size_is_chosen() {
+        for (words, size) in [
+            (0, 12),
+            (12, 12),
+            (13, 38),
+            (233, 233),
+            (234, 376),
+            (833_026, 833_026),
+        ] {
+            assert_eq!(heap_size_for(words), size, "{words}");
+        }
+        assert_eq!(heap_size_for(usize::MAX), usize::MAX);
+    }
+
+    /// (words in use, words of the virtual heap before, after; with 233 at least)
+    #[test]
+    fn a_virtual_heap_follows_what_it_holds() {
+        for (used, before, after) in [
+            (0, 233, 233),
+            (10, 233, 233),
+            (177, 233, 376),
+            (1000, 233, 1598),
+            (1000, 2586, 2586),
+            (100, 2586, 1598),
+        ] {
+            assert_eq!(
+                vheap_size_for(used * 8, before * 8, 233) / 8,
+                after,
+                "{used} of {before}"
+            );
+        }
+    }
+
+    /// (words that were used, words of the block that the heap gets back)
+    #[test]
+    fn a_rested_heap_gets_back_what_it_used_and_a_quarter() {
+        for (used, words) in [
+            (4096, 6772),
+            (8000, 10_958),
+            (1 << 16, 121_536),
+            (1 << 30, 121_536),
+        ] {
+            let i = room_for(used);
+            assert_eq!(heap_sizes()[i], words, "{used}");
+            // It is kept in a byte, beside stress mode's own, which are smaller.
+            assert!(i < 32);
+        }
+    }
+
+    /// (words that live, words of spare, the same where memory is short)
+    #[test]
+    fn old_generations_have_room_for_as_much_or_half() {
+        for (live, spare, crowded) in [
+            (0, 0, 0),
+            (1 << 20, 1 << 20, 1 << 20),
+            (0x80_0000, 0x80_0000, 0x80_0000),
+            (0xC0_0000, 0xC0_0000, 0x10_0000),
+            (0x180_0000, 0xC0_0000, 0x20_0000),
+        ] {
+            assert_eq!(
+                (spare_words(live, false), spare_words(live, true)),
+                (spare, crowded)
+            );
+        }
+        let mapped = MAP_ABOVE_WORDS + 1;
+        assert_eq!(
+            (old_size_for(mapped, true), old_size_for(100, true)),
+            (mapped, 142)
+        );
+        assert_eq!(old_size_for(mapped, false), heap_size_for(mapped));
+    }
+
+    #[test]
+    fn young_blocks_are_a_part_of_the_old() {
+        let large = 16 << 20;
+        assert_eq!(
+            (young_part(8000, false), young_part(8000, true)),
+            (1000, 1000)
+        );
+        assert_eq!(
+            (young_part(large, false), young_part(large, true)),
+            (1 << 20, 1 << 19)
+        );
+        assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
+        assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
+    }
+}

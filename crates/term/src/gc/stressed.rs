@@ -1,0 +1,68 @@
+//! A collection in the stress mode ([`crate::stress`]): others around it, from another past, and no room left after it.
+
+use super::generational::{collect_once, shrink_to_fit, trim};
+use super::sizes::SMALL_SWEEPS;
+use crate::heap::Heap;
+use crate::stress::below;
+use crate::verify::look;
+use crate::word::Term;
+
+/// As [`super::collect`].
+///
+/// # Safety
+/// As there.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn collect(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    fullsweep: bool,
+) -> usize {
+    look(heap, roots, "before a collection", true);
+    let mut moved = 0;
+    while below(6) == 0 {
+        disturb(heap);
+        moved += match below(4) {
+            0 => shrink_to_fit(heap, roots),
+            n => collect_once(heap, 0, roots, n == 1),
+        };
+        if below(2) == 0 {
+            moved += trim(heap, heap.stack_reserve, roots);
+        }
+        look(heap, roots, "between two collections", false);
+    }
+    disturb(heap);
+    let full = fullsweep || below(4) == 0;
+    moved += collect_once(heap, need, roots, full);
+    if let Some(spare) = spare(heap) {
+        moved += trim(heap, need + heap.stack_reserve + spare, roots);
+    }
+    look(heap, roots, "after a collection", false);
+    heap.gc_wanted = below(8) == 0;
+    moved
+}
+
+/// Words to spare after a collection; None: as it comes. The next may look at all of the heap, not only at what is young.
+fn spare(heap: &Heap) -> Option<usize> {
+    let words = heap.all_words() + heap.stack_words();
+    match below(8) {
+        0 => None,
+        1 => Some(words / 16 + below(256)),
+        2 | 3 => Some(words / 16 + below(16)),
+        _ if words > LARGE_WORDS => Some(words / 16),
+        _ => Some(0),
+    }
+}
+
+/// Heaps of more words are left some room, in proportion to what a collection of them costs.
+const LARGE_WORDS: usize = 1024;
+
+/// Has the heap come from another past: one in which it grew, shrank, was swept often, or all of it lived.
+fn disturb(heap: &mut Heap) {
+    heap.all_survives |= below(3) == 0;
+    heap.small_sweeps = [0, SMALL_SWEEPS][below(2)];
+    heap.grow_next = below(8) == 0;
+    heap.shrink_next = below(2) == 0;
+    heap.room = [0, below(12) as u8][usize::from(below(8) == 0)];
+}

@@ -1,0 +1,518 @@
+//! I/O lists: the one walker that everything which reads them goes through, and vectors of what is to be written.
+//!
+//! The walker keeps its own stack, so depth and length of a list cost no native stack. Nothing here flattens a whole list:
+//! neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
+
+use crate::bin::RcBin;
+use crate::layout::{Bits, heap_bin_limit};
+use crate::word::Subtag;
+use crate::{Alloc, NIL, Term};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
+pub const SMALL_LIMIT: usize = 256;
+/// Default of [`max_parts`]: what one system call takes (`IOV_MAX`).
+pub const MAX_PARTS: usize = 1024;
+/// Default of [`scratch_bytes`].
+pub const SCRATCH_BYTES: usize = 64 * 1024;
+
+static SMALL: AtomicUsize = AtomicUsize::new(SMALL_LIMIT);
+static PARTS: AtomicUsize = AtomicUsize::new(MAX_PARTS);
+static SCRATCH: AtomicUsize = AtomicUsize::new(SCRATCH_BYTES);
+
+/// Binaries of fewer bytes are merged with their neighbours when output is gathered. 0: none.
+pub fn small_limit() -> usize {
+    SMALL.load(Ordering::Relaxed)
+}
+/// Sets [`small_limit`], in bytes.
+pub fn set_small_limit(n: usize) {
+    SMALL.store(n, Ordering::Relaxed)
+}
+/// Most parts that are given to the kernel in one call.
+pub fn max_parts() -> usize {
+    PARTS.load(Ordering::Relaxed)
+}
+/// Sets [`max_parts`]: from 2 to [`MAX_PARTS`]; other numbers count as the nearest of these.
+pub fn set_max_parts(n: usize) {
+    PARTS.store(n.clamp(2, MAX_PARTS), Ordering::Relaxed)
+}
+/// Bytes that are merged before they are written.
+pub fn scratch_bytes() -> usize {
+    SCRATCH.load(Ordering::Relaxed)
+}
+/// Bytes that are merged before a list is written that is queued whole if the kernel doesn't take it: with several blocks
+/// at once a page of many small pieces takes one system call, as one of a few large pieces does.
+pub fn batch_bytes() -> usize {
+    scratch_bytes().saturating_mul(8)
+}
+/// Sets [`scratch_bytes`]: at least one.
+pub fn set_scratch_bytes(n: usize) {
+    SCRATCH.store(n.max(1), Ordering::Relaxed)
+}
+
+/// The term is no I/O list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadIoList;
+
+/// One element of an I/O list.
+#[derive(Clone, Copy)]
+pub enum Piece {
+    Byte(u8),
+    /// A bitstring: the term and its data.
+    Bits(Term, Bits),
+}
+
+/// Walks an I/O list, yielding bytes and bitstrings in order. Can be left and taken up again at any element during
+/// one native call.
+pub struct IoWalk {
+    at: Term,
+    stack: SmallVec<[Term; 6]>,
+    /// Whether bitstrings of a broken number of bytes are allowed.
+    bits: bool,
+}
+
+impl IoWalk {
+    /// Walks bytes and binaries; a bare binary is fine too.
+    pub fn new(t: Term) -> IoWalk {
+        IoWalk {
+            at: t,
+            stack: SmallVec::new(),
+            bits: false,
+        }
+    }
+    /// Walks a list that may hold any bitstrings.
+    pub fn bits(t: Term) -> IoWalk {
+        IoWalk {
+            bits: true,
+            ..IoWalk::new(t)
+        }
+    }
+    /// Whether nothing is left; false if that isn't known without walking on.
+    pub fn at_end(&self) -> bool {
+        self.at.is_nil() && self.stack.is_empty()
+    }
+    /// How many lists are open.
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+    /// What is left, as an I/O list.
+    pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        let all = self.stack.iter().copied().chain([self.at]);
+        all.fold(NIL, |rest, t| match t.is_nil() {
+            true => rest,
+            false => a.cons(t, rest),
+        })
+    }
+    fn piece(&self, t: Term) -> Result<Piece, BadIoList> {
+        match t.as_bits() {
+            Some(b) if self.bits || b.bit_len & 7 == 0 => Ok(Piece::Bits(t, b)),
+            _ => Err(BadIoList),
+        }
+    }
+    /// The next element, if it is a reference to a counted block: the term and its bytes. None says nothing: the element is
+    /// of another kind, or there is none.
+    #[inline]
+    pub fn next_block<'a>(&mut self) -> Option<(Term, &'a [u8])> {
+        let (h, t) = self.at.as_cons()?;
+        let bytes = h.block_bytes()?;
+        self.at = t;
+        Some((h, bytes))
+    }
+    /// The next element: a byte, or what should be a bitstring; nil at the end.
+    #[inline]
+    pub fn next_item(&mut self) -> Result<Term, BadIoList> {
+        loop {
+            if let Some((h, t)) = self.at.as_cons() {
+                self.at = t;
+                if h.is_list_ptr() {
+                    if !t.is_nil() {
+                        self.stack.push(t);
+                    }
+                    self.at = h;
+                } else if let Some(n) = h.as_small() {
+                    return match n {
+                        0..=255 => Ok(h),
+                        _ => Err(BadIoList),
+                    };
+                } else if !h.is_nil() {
+                    return Ok(h);
+                }
+            } else if self.at.is_nil() {
+                match self.stack.pop() {
+                    Some(t) => self.at = t,
+                    None => return Ok(NIL),
+                }
+            } else {
+                // Neither a whole list nor the end of one is a byte.
+                if self.at.as_small().is_some() {
+                    return Err(BadIoList);
+                }
+                return Ok(std::mem::replace(&mut self.at, NIL));
+            }
+        }
+    }
+    /// The next element; None at the end.
+    #[inline]
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, BadIoList> {
+        let t = self.next_item()?;
+        if let Some(n) = t.as_small() {
+            return Ok(Some(Piece::Byte(n as u8)));
+        }
+        match t.is_nil() {
+            true => Ok(None),
+            false => self.piece(t).map(Some),
+        }
+    }
+}
+
+/// Bits in an I/O list (whole bytes unless `walk` allows otherwise).
+pub fn bit_size(mut walk: IoWalk) -> Result<usize, BadIoList> {
+    let mut n = 0usize;
+    loop {
+        while let Some((_, s)) = walk.next_block() {
+            n = n.checked_add(s.len() * 8).ok_or(BadIoList)?;
+        }
+        let Some(p) = walk.next_piece()? else {
+            return Ok(n);
+        };
+        n = n
+            .checked_add(match p {
+                Piece::Byte(_) => 8,
+                Piece::Bits(_, b) => b.bit_len,
+            })
+            .ok_or(BadIoList)?;
+    }
+}
+
+/// Bytes in an I/O list that isn't long: None if it has more than `pieces` binaries that are not merged, or more than
+/// `bytes` bytes of such that are.
+pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<usize>, BadIoList> {
+    let limit = small_limit();
+    let mut walk = IoWalk::new(t);
+    let (mut large, mut merged, mut n) = (0, 0, 0usize);
+    while large <= pieces && merged <= bytes {
+        let len = match walk.next_block() {
+            Some((_, s)) => s.len(),
+            None => match walk.next_piece()? {
+                Some(Piece::Byte(_)) => 1,
+                Some(Piece::Bits(_, b)) => b.bit_len / 8,
+                None => return Ok(Some(n)),
+            },
+        };
+        n = n.checked_add(len).ok_or(BadIoList)?;
+        match len < limit {
+            true => merged += len,
+            false => large += 1,
+        }
+    }
+    Ok(None)
+}
+
+/// Bytes in an I/O list.
+pub fn size(t: Term) -> Result<usize, BadIoList> {
+    bit_size(IoWalk::new(t)).map(|n| n / 8)
+}
+
+/// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.
+pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
+    let start = out.len();
+    let mut w = IoWalk::new(t);
+    loop {
+        match w.next_piece() {
+            Ok(Some(Piece::Byte(b))) => out.push(b),
+            Ok(Some(Piece::Bits(_, b))) => match b.as_bytes() {
+                Some(s) => out.extend_from_slice(s),
+                None => out.extend_from_slice(&b.shifted()),
+            },
+            Ok(None) => return Ok(()),
+            Err(e) => {
+                out.truncate(start);
+                return Err(e);
+            }
+        }
+    }
+}
+
+/// The bytes of an I/O list in one piece.
+pub fn to_vec(t: Term) -> Result<Vec<u8>, BadIoList> {
+    let mut v = Vec::new();
+    append_to(t, &mut v)?;
+    Ok(v)
+}
+
+/// Bytes that outlive the native call: a range of a counted block, of which this owns a count.
+pub struct IoSlice {
+    bin: *mut RcBin,
+    at: *const u8,
+    len: usize,
+}
+
+// SAFETY: the block is immutable where shared, and its count atomic.
+unsafe impl Send for IoSlice {}
+// SAFETY: as above.
+unsafe impl Sync for IoSlice {}
+
+impl IoSlice {
+    /// A copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> IoSlice {
+        let bin = RcBin::from_bytes(bytes);
+        IoSlice {
+            bin,
+            // SAFETY: just made.
+            at: unsafe { RcBin::bytes(bin) },
+            len: bytes.len(),
+        }
+    }
+    /// A copy of `bytes`, cut into parts of these lengths.
+    pub fn cut_copy_of(bytes: &[u8], lengths: impl Iterator<Item = usize>) -> Vec<IoSlice> {
+        let whole = IoSlice::copy_of(bytes);
+        let mut at = 0;
+        lengths
+            .map(|len| {
+                // SAFETY: the block is held by `whole`; each part gets a count of its own.
+                unsafe { RcBin::retain(whole.bin) };
+                let part = &whole.as_bytes()[at..at + len];
+                at += len;
+                IoSlice {
+                    bin: whole.bin,
+                    at: part.as_ptr(),
+                    len,
+                }
+            })
+            .collect()
+    }
+    /// The bytes of a binary: by reference where they are in a counted block and aligned, else a copy. None if
+    /// `t` is no binary.
+    pub fn of_binary(t: Term) -> Option<IoSlice> {
+        let b = t.as_bits()?;
+        let Some(s) = b.as_bytes() else {
+            return (b.bit_len & 7 == 0).then(|| IoSlice::copy_of(&b.shifted()));
+        };
+        Some(match counted_block(t) {
+            Some(bin) => {
+                // SAFETY: the term in hand keeps the block alive.
+                unsafe { RcBin::retain(bin) };
+                IoSlice {
+                    bin,
+                    at: s.as_ptr(),
+                    len: s.len(),
+                }
+            }
+            None => IoSlice::copy_of(s),
+        })
+    }
+    /// Whether the bytes of a binary are in a counted block.
+    pub fn is_counted(t: Term) -> bool {
+        counted_block(t).is_some()
+    }
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the count held keeps the bytes.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// The first `n` bytes (at most all), which share the block.
+    pub fn front(&self, n: usize) -> IoSlice {
+        // SAFETY: the block is held by `self`; the part gets a count of its own.
+        unsafe { RcBin::retain(self.bin) };
+        IoSlice {
+            bin: self.bin,
+            at: self.at,
+            len: n.min(self.len),
+        }
+    }
+    /// Drops the first `n` bytes (at most all).
+    pub fn advance(&mut self, n: usize) {
+        let n = n.min(self.len);
+        // SAFETY: stays within the range.
+        self.at = unsafe { self.at.add(n) };
+        self.len -= n;
+    }
+    /// A term with these bytes: a reference to the block where they are many.
+    pub fn to_term<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
+        if self.len <= heap_bin_limit() {
+            return a.binary(self.as_bytes());
+        }
+        // SAFETY: a count is added for the new term; the offset lies within the block.
+        unsafe {
+            RcBin::retain(self.bin);
+            if RcBin::is_foreign(self.bin) {
+                return a.refc_bin_at(self.bin, self.at, self.len);
+            }
+            let off = self.at.offset_from(RcBin::bytes(self.bin)) as usize;
+            let whole = a.refc_bin(self.bin, off + self.len);
+            if off == 0 {
+                whole
+            } else {
+                a.sub_binary(whole, off * 8, self.len * 8)
+            }
+        }
+    }
+}
+
+impl Drop for IoSlice {
+    fn drop(&mut self) {
+        // SAFETY: this owned a count.
+        unsafe { RcBin::release(self.bin) }
+    }
+}
+
+/// The counted block behind a binary; None for heap binaries. Blocks never move, and one with a second count is no
+/// longer appended to in place, so a count is all it takes to keep the bytes.
+fn counted_block(t: Term) -> Option<*mut RcBin> {
+    let mut p = t.ptr();
+    // SAFETY: layouts of binaries; a term in hand is well formed.
+    unsafe {
+        if t.subtag()? == Subtag::SubBin {
+            p = (*p.add(4)).ptr();
+        }
+        match Term::boxed_at(p).subtag()? {
+            Subtag::RefcBin => Some((*p.add(3)).raw() as *mut RcBin),
+            _ => None,
+        }
+    }
+}
+
+/// An I/O list gathered for output that outlives the native call (port and driver queues).
+#[derive(Default)]
+pub struct IoVec {
+    pub parts: std::collections::VecDeque<IoSlice>,
+    /// Bytes in all parts.
+    pub bytes: usize,
+}
+
+impl IoVec {
+    /// Gathers an I/O list.
+    pub fn gather(t: Term) -> Result<IoVec, BadIoList> {
+        let mut v = IoVec::default();
+        v.append(t)?;
+        Ok(v)
+    }
+    /// Gathers an I/O list behind what is there; nothing is added if it fails.
+    pub(crate) fn append(&mut self, t: Term) -> Result<(), BadIoList> {
+        let limit = small_limit();
+        let mut new = Vec::new();
+        let mut scratch = Vec::new();
+        let mut w = IoWalk::new(t);
+        while let Some(p) = w.next_piece()? {
+            match p {
+                Piece::Byte(b) => scratch.push(b),
+                Piece::Bits(t, b) => {
+                    let n = b.bit_len / 8;
+                    match b.as_bytes() {
+                        Some(s) if n < limit => scratch.extend_from_slice(s),
+                        None if n < limit => scratch.extend_from_slice(&b.shifted()),
+                        _ => {
+                            flush(&mut scratch, &mut new);
+                            new.extend(IoSlice::of_binary(t));
+                        }
+                    }
+                }
+            }
+            if scratch.len() >= scratch_bytes() {
+                flush(&mut scratch, &mut new);
+            }
+        }
+        flush(&mut scratch, &mut new);
+        for s in new {
+            self.push(s);
+        }
+        Ok(())
+    }
+    /// Adds a part at the end.
+    pub fn push(&mut self, s: IoSlice) {
+        if !s.is_empty() {
+            self.bytes += s.len();
+            self.parts.push_back(s);
+        }
+    }
+    /// Drops the first `n` bytes (at most all): what the kernel has taken.
+    pub fn advance(&mut self, mut n: usize) {
+        while let Some(s) = self.parts.front_mut() {
+            if n < s.len() {
+                s.advance(n);
+                self.bytes -= n;
+                return;
+            }
+            n -= s.len();
+            self.bytes -= s.len();
+            self.parts.pop_front();
+        }
+    }
+}
+
+fn flush(scratch: &mut Vec<u8>, to: &mut Vec<IoSlice>) {
+    if !scratch.is_empty() {
+        to.push(IoSlice::copy_of(scratch));
+        scratch.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::Heap;
+
+    /// A deep list with bytes, small, large and unaligned binaries, and its bytes.
+    fn sample(cx: &mut dyn Alloc) -> (Term, Vec<u8>) {
+        let mut flat = Vec::new();
+        let mut t = NIL;
+        for i in (0..200_000usize).rev() {
+            let item = match i % 7 {
+                0 => cx.binary(&[i as u8; 40]),
+                1 if i % 1000 == 1 => cx.binary(&[i as u8; 5000]),
+                2 => {
+                    let b = cx.binary(&[0xAB; 301]);
+                    cx.sub_binary(b, 4, 2400)
+                }
+                _ => Term::small((i % 256) as i64),
+            };
+            // Nested to the left now and then, so that depth grows with length.
+            let inner = cx.list(&[item]);
+            t = if i % 3 == 0 {
+                let l = cx.cons(inner, t);
+                cx.cons(l, NIL)
+            } else {
+                cx.cons(item, t)
+            };
+        }
+        append_to(t, &mut flat).expect("an I/O list");
+        (t, flat)
+    }
+
+    #[test]
+    fn gathering_keeps_every_byte_in_order() {
+        let mut cx = Heap::empty();
+        let (t, flat) = sample(&mut cx);
+        assert_eq!(size(t), Ok(flat.len()));
+        let mut v = IoVec::gather(t).expect("an I/O list");
+        assert_eq!(v.bytes, flat.len());
+        let joined: Vec<u8> = (v.parts.iter())
+            .flat_map(|p| p.as_bytes().to_vec())
+            .collect();
+        assert!(joined == flat);
+        v.advance(flat.len() - 3);
+        assert_eq!(v.bytes, 3);
+    }
+
+    #[test]
+    fn what_is_no_io_list_is_refused() {
+        let mut cx = Heap::empty();
+        for bad in [Term::small(256), Term::small(-1), am_ok()] {
+            let l = cx.list(&[Term::small(1), bad]);
+            assert_eq!(size(l), Err(BadIoList));
+            assert!(IoVec::gather(l).is_err());
+        }
+        let improper = cx.cons(Term::small(1), Term::small(2));
+        assert_eq!(size(improper), Err(BadIoList));
+    }
+
+    fn am_ok() -> Term {
+        crate::am::OK
+    }
+}

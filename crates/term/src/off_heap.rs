@@ -1,0 +1,147 @@
+//! The lists of objects that own something outside the heap: binaries, funs, references, external terms.
+
+use crate::bin::RcBin;
+use crate::fun::FunEntry;
+use crate::layout::NEXT;
+use crate::magic::MagicRef;
+use crate::node::Node;
+use crate::region::RegionSet;
+use crate::word::{Subtag, Term, header_subtag};
+use std::sync::atomic::Ordering;
+
+/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
+/// a count of something outside it.
+pub struct OffHeap {
+    /// The first object, or null.
+    pub first: *mut Term,
+    /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
+    pub bytes: usize,
+    /// Counted regions that terms of this heap point into.
+    pub regions: RegionSet,
+}
+
+impl Default for OffHeap {
+    #[inline]
+    fn default() -> Self {
+        OffHeap {
+            first: std::ptr::null_mut(),
+            bytes: 0,
+            regions: RegionSet::default(),
+        }
+    }
+}
+
+impl OffHeap {
+    /// Puts the object at `p` in front.
+    ///
+    /// # Safety
+    /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
+    #[inline]
+    pub unsafe fn link(&mut self, p: *mut Term) {
+        (p.add(NEXT) as *mut u64).write(self.first as u64);
+        self.first = p;
+    }
+    /// Moves all objects of `other` to this list.
+    ///
+    /// # Safety
+    /// The objects of `other` now live as long as this list's.
+    pub unsafe fn append(&mut self, other: &mut OffHeap) {
+        self.regions.append(&mut other.regions);
+        if other.first.is_null() {
+            self.bytes += std::mem::take(&mut other.bytes);
+            return;
+        }
+        let mut last = other.first;
+        loop {
+            let next = (*last.add(NEXT)).raw() as *mut Term;
+            if next.is_null() {
+                break;
+            }
+            last = next;
+        }
+        (last.add(NEXT) as *mut u64).write(self.first as u64);
+        self.first = other.first;
+        self.bytes += other.bytes;
+        *other = OffHeap::default();
+    }
+}
+
+/// Empties `list`: what was moved goes on the list of the generation it is in now, the rest is released.
+pub(crate) unsafe fn sweep(
+    list: &mut OffHeap,
+    young: &mut OffHeap,
+    old: &mut OffHeap,
+    promoted: std::ops::Range<usize>,
+) {
+    let mut p = std::mem::take(list).first;
+    while !p.is_null() {
+        // The link is intact: a forwarding mark takes the header's place only.
+        let next = (*p.add(NEXT)).raw() as *mut Term;
+        let fwd = *p;
+        if fwd.is_boxed() {
+            let q = fwd.ptr();
+            let to = if promoted.contains(&(q as usize)) {
+                &mut *old
+            } else {
+                &mut *young
+            };
+            to.link(q);
+            if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
+                to.bytes += (*q.add(1)).raw() as usize;
+            }
+        } else {
+            release_object(p);
+        }
+        p = next;
+    }
+}
+
+/// Gives up what the off-heap object at `p` owns.
+///
+/// # Safety
+/// `p` is on an off-heap list and is not used afterwards.
+pub unsafe fn release_object(p: *mut Term) {
+    let w = (*p.add(1)).raw();
+    match header_subtag((*p).raw()) {
+        Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
+        Subtag::Fun => {
+            (*(w as *const FunEntry)).release();
+        }
+        Subtag::Ref => MagicRef::release(w as *const MagicRef),
+        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+            (*(w as *const Node)).refc.fetch_sub(1, Ordering::Release);
+        }
+        s => unreachable!("{s:?} on an off-heap list"),
+    }
+}
+
+/// Bytes of refc binaries on a list.
+pub fn off_heap_bytes(list: &OffHeap) -> usize {
+    let mut n = 0;
+    let mut p = list.first;
+    while !p.is_null() {
+        // SAFETY: objects on the list are well formed; a refc binary's word 1 is its size.
+        unsafe {
+            if matches!(header_subtag((*p).raw()), Subtag::RefcBin) {
+                n += (*p.add(1)).raw() as usize;
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
+        }
+    }
+    n
+}
+
+/// Gives up what all objects of a list own, and empties it.
+///
+/// # Safety
+/// The objects are intact and not used afterwards.
+pub unsafe fn release_off_heap(list: &mut OffHeap) {
+    list.regions.release_all();
+    let mut p = list.first;
+    while !p.is_null() {
+        let next = (*p.add(NEXT)).raw() as *mut Term;
+        release_object(p);
+        p = next;
+    }
+    *list = OffHeap::default();
+}

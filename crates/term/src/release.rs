@@ -1,0 +1,22 @@
+//! The release of OTP that is stood in for, as far as terms and natives differ by it: see the table in crate `isa`.
+
+pub use purlin_isa::release::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static CURRENT: AtomicU32 = AtomicU32::new(ASSUMED);
+
+/// Names the release. To be called before there are any terms.
+pub fn settle(release: u32) {
+    CURRENT.store(release, Ordering::Relaxed);
+}
+
+/// Whether that is so in the release that is stood in for.
+#[inline(always)]
+pub fn has(feature: Feature) -> bool {
+    feature.is_in(CURRENT.load(Ordering::Relaxed))
+}
+
+/// Whether the release has a native function of that name.
+pub fn has_native(module: &str, name: &str, arity: u8) -> bool {
+    purlin_isa::release::has_native(CURRENT.load(Ordering::Relaxed), module, name, arity)
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# What an emulator takes that does nothing, on both runtimes: resident memory two seconds after its start, and the time from start
+# to end of one that halts at once; with the room for ports and processes that there is anyway, and with all that there can be.
+# Stock sizes its table of ports by `ulimit -n`, so `+Q 134217727` is what a container with a limit of a billion gives it.
+#
+#   scripts/idle.sh     PURLIN: the executable (target/release/purlin)
+set -u
+cd "$(dirname "$0")/.." || exit 2
+PATH="$HOME/.cargo/bin:$PATH"
+if [ -z "${PURLIN:-}" ]; then
+  cargo build --release -q || exit 1
+  PURLIN=$PWD/target/release/purlin
+fi
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+printf '%-30s | %11s %10s | %8s %8s\n' flags "Purlin MiB" "stock MiB" "Purlin s" "stock s"
+for flags in "" "+Q 134217727" "+Q 134217727 +P 134217727"; do
+  row=
+  for side in "$PURLIN erl" erl; do
+    # shellcheck disable=SC2086
+    $side $flags -noshell -eval 'io:put_chars("up\n"), timer:sleep(60000).' >/dev/null 2>&1 </dev/null &
+    pid=$!
+    sleep 2
+    # The table of a slow machine may take longer: until two looks a second apart agree.
+    before=0 kb=1
+    while [ "$before" != "$kb" ]; do
+      before=$kb
+      sleep 1
+      kb=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
+    done
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    begun=$(now_ms)
+    # shellcheck disable=SC2086
+    $side $flags -noshell -eval 'halt().' </dev/null
+    row="$row $((kb / 1024)) $(($(now_ms) - begun))"
+  done
+  # shellcheck disable=SC2086
+  set -- $row
+  printf '%-30s | %11s %10s | %8s %8s\n' "${flags:-none}" "$1" "$3" "$(echo "$2" | awk '{ printf "%.2f", $1 / 1000 }')" \
+    "$(echo "$4" | awk '{ printf "%.2f", $1 / 1000 }')"
+done

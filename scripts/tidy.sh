@@ -1,0 +1,53 @@
+#!/bin/sh
+# What the prose says of the tree is so: each file that ARCHITECTURE.md, CONTRIBUTING.md and docs name exists, each folder of
+# sources is named in ARCHITECTURE.md, each dependency of a Cargo.toml is in its table, and each constant that docs give a number
+# of is there. Prints what isn't so; status 1 then.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Paths in prose: what stands in backquotes or in a link and has a slash or ends like a file. A path may be told from the root,
+# or from the folder of the sources that the text is about; a word of more than a path (a command, a flag) is none.
+find . -path ./target -prune -o -path ./.git -prune -o -print | sed 's|^\./||' >"$work/tree"
+for doc in ARCHITECTURE.md CONTRIBUTING.md README.md docs/*.md; do
+  [ -e "$doc" ] || continue
+  { grep -o '`[^`]*`' "$doc" | tr -d '`'
+    grep -o '](\([^)#]*\)' "$doc" | sed 's/^](//' | grep -v '^http'; } |
+    grep -E '^[A-Za-z0-9_./-]+$' |
+    grep -E '\.(rs|md|sh|toml|erl|exs|hrl|txt)$|^(crates|tests|scripts|benches|examples|fuzz|docs)/' |
+    grep -v '^target/' | sed 's|/$||' | sort -u | while read -r path; do
+    # Written in the sources' own places, or by name alone.
+    grep -qE "(^|/)$(echo "$path" | sed 's/\./\\./g')\$" "$work/tree" || echo "$doc names $path, which doesn't exist"
+  done
+done >"$work/wrong"
+
+for dir in $(find crates/*/src fuzz/src -type d | sort); do
+  grep -qF "\`$dir\`" ARCHITECTURE.md || echo "ARCHITECTURE.md doesn't name the folder $dir" >>"$work/wrong"
+done
+
+# Rows of the table: the names in the first column.
+sed -n '/^## Dependencies/,$p' ARCHITECTURE.md | grep '^| `' | cut -d'|' -f2 | grep -o '`[^`]*`' | tr -d '`' | sort -u >"$work/told"
+for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do
+  awk '/^\[/ { on = /dependencies\]$/; next } on && /^[A-Za-z0-9_-]+/ { split($0, a, /[ .=]/); print a[1] }' "$toml"
+done | grep -v '^purlin' | sort -u >"$work/used"
+comm -13 "$work/told" "$work/used" | sed 's/^/no row in the table of dependencies: /' >>"$work/wrong"
+comm -23 "$work/told" "$work/used" | sed 's/^/in the table of dependencies, but not used: /' >>"$work/wrong"
+# Who uses what: the second column.
+for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do
+  crate=$(basename "$(dirname "$toml")")
+  awk '/^\[/ { on = /dependencies\]$/; next } on && /^[A-Za-z0-9_-]+/ { split($0, a, /[ .=]/); print a[1] }' "$toml" |
+    grep -v '^purlin' | while read -r name; do
+    grep -F "\`$name\`" ARCHITECTURE.md | grep '^|' | cut -d'|' -f3 | grep -qw "$crate" ||
+      echo "the table of dependencies doesn't say that $crate uses $name"
+  done
+done >>"$work/wrong"
+
+# Constants that the notes give numbers of, in the first column of their tables.
+grep -h '^| `' docs/*.md | cut -d'|' -f2 | grep -o '`[A-Z][A-Z_]*`' | tr -d '`' | sort -u | while read -r name; do
+  grep -rqE "(const|static) $name\\b" crates/*/src || echo "docs give a number of $name, which is no constant" >>"$work/wrong"
+done
+
+[ -s "$work/wrong" ] || exit 0
+cat "$work/wrong"
+exit 1
