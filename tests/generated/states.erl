@@ -189,7 +189,14 @@ ask(P, F) ->
 %% All that has come, in order.
 messages() -> receive M -> [M | messages()] after 0 -> [] end.
 %% Until those that were told to end have ended.
-settled(Ps) -> [ask(P, fun() -> ok end) || P <- Ps], messages().
+settled(Ps) -> [ask(P, fun() -> ok end) || P <- Ps], unlinked(Ps), messages().
+%% The end of a process is known to its monitors before its links hear of it: until all links to those that ended are gone.
+unlinked(Ps) ->
+    {links, L} = process_info(self(), links),
+    case [P || P <- Ps, lists:member(P, L), not is_process_alive(P)] of
+        [] -> ok;
+        _ -> receive after 1 -> unlinked(Ps) end
+    end.
 
 process_step(Others) ->
     P = pick(Others),

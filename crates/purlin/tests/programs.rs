@@ -98,6 +98,8 @@ struct Setup {
 enum Verdict {
     Agrees,
     Differs(String),
+    /// The runtime died of a signal where stock did not: nothing excuses that.
+    Died(String),
     Ignored(String),
 }
 
@@ -307,7 +309,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         let mut counts = counts.lock().expect("no thread panicked");
         let (column, word, detail) = match verdict {
             Verdict::Agrees => (0, "ok", String::new()),
-            Verdict::Differs(detail) => (1, "FAILED", detail),
+            Verdict::Differs(detail) | Verdict::Died(detail) => (1, "FAILED", detail),
             Verdict::Ignored(reason) => (2, "ignored", format!("    {reason}\n")),
         };
         counts[column] += 1;
@@ -321,6 +323,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
             mode => format!("{}+{mode}", program.name),
         };
         let ours = execute(setup, program, "p", setup.purlin.as_deref(), mode);
+        let died = ours.status.starts_with("signal") && stock.status != ours.status;
         // What is known of a program holds in all modes.
         let known = setup.known.get(&name).or(setup.known.get(&program.name));
         let verdict = match (difference(stock, &ours), known) {
@@ -330,6 +333,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
                 Verdict::Agrees
             }
             (Some(_), Some(reason)) => Verdict::Ignored(reason.clone()),
+            (Some(detail), None) if died => Verdict::Died(detail),
             (Some(detail), None) => Verdict::Differs(detail),
         };
         (name, verdict)
