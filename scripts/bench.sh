@@ -20,7 +20,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 erlc -o "$dir" benches/programs/*.erl || exit 1
-modules="sequential processes sharing"
+modules="sequential ordinary processes sharing"
 headers=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/include
 # Native libraries, where there is a C compiler and OTP has its headers.
 if cc -shared -fPIC -O2 -I"$headers" benches/programs/bench_nif.c -o "$dir/bench_nif.so" 2>/dev/null; then

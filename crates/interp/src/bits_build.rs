@@ -249,11 +249,10 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         };
         match made {
             Ok(m) => {
-                let whole = |t: Term| t.as_bits().map(|b| (b.base, b.bit_len));
-                if let Some((base, len)) = whole(bin)
-                    && whole(m.0).is_some_and(|(b, _)| b != base)
+                if let Some(b) = bin.as_bits()
+                    && b.base != m.1.cast_const()
                 {
-                    cx.reds -= (len / MOVED_BITS_PER_REDUCTION) as i64;
+                    cx.reds -= (b.bit_len / MOVED_BITS_PER_REDUCTION) as i64;
                 }
                 m
             }

@@ -47,7 +47,7 @@ pub fn depth() -> usize {
 
 /// The module that formats errors of natives of `m`.
 fn format_module(m: Term) -> Option<Term> {
-    modules::of(m)?.errors.map(atom::intern)
+    modules::of(m)?.error_module()
 }
 
 /// Raises `fail` at the instruction `pc`: the next instruction, or null if nobody catches it and the process ends.

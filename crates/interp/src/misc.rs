@@ -7,7 +7,8 @@ use crate::cx::Cx;
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
-use purlin_term::{NIL, Term, am, arith, map};
+use purlin_term::{Alloc, NIL, Term, am, arith, map};
+use smallvec::SmallVec;
 
 pub(crate) unsafe fn op_catch<D: Dst>(
     cx: *mut Cx,
@@ -85,6 +86,7 @@ slow_op! {
     op_fload => fload;
     op_fconv => fconv;
     op_put_map_assoc => put_map_assoc;
+    op_new_map => new_map;
     op_put_map_exact => put_map_exact;
     op_has_map_fields => has_map_fields;
     op_get_map_elements => get_map_elements;
@@ -385,6 +387,21 @@ unsafe fn fconv(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 // Maps.
 
+unsafe fn new_map(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::NewMap::at(pc);
+    let keys = op.keys().value(cx);
+    let (n, list) = (op.count(), op.values());
+    let e = cx.heap.stop;
+    let mut values: [Term; purlin_term::layout::FLATMAP_LIMIT] =
+        [NIL; purlin_term::layout::FLATMAP_LIMIT];
+    for (i, v) in values.iter_mut().enumerate().take(n) {
+        *v = source(cx, e, *list.add(i));
+    }
+    let m = cx.heap.flatmap_with_keys(keys, &values[..n]);
+    op.dst().put(cx, m);
+    collect_after(cx, op.live(), op.dst().also());
+    op.next()
+}
 unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
     // The operands are the same for both.
     let op = instr::PutMapAssoc::at(pc);
@@ -398,7 +415,20 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
         let fail = cx.error2(am::BADMAP, m);
         return exc::raise(cx, pc, fail, exc::First::None);
     }
-    for i in (0..n).step_by(2) {
+    // Most updates are of keys that are there: one copy, however many they are.
+    let mut set = 0;
+    if n > 2 {
+        let mut pairs: SmallVec<[(Term, Term); 8]> = SmallVec::new();
+        for i in (0..n).step_by(2) {
+            let k = source(cx, e, *list.add(i));
+            pairs.push((k, source(cx, e, *list.add(i + 1))));
+        }
+        if let Some(t) = map::update_all(&mut cx.heap, m, &pairs) {
+            m = t;
+            set = n;
+        }
+    }
+    for i in (set..n).step_by(2) {
         let k = source(cx, e, *list.add(i));
         let v = source(cx, e, *list.add(i + 1));
         if !exact {

@@ -5,8 +5,9 @@ use super::operands::{Dst, Src};
 use super::{Exit, go, instr};
 use crate::code::breakpoint;
 use crate::cx::Cx;
+use purlin_loader::lower::COMPARISONS;
 use purlin_term::word::{Subtag, header_arity};
-use purlin_term::{Term, map};
+use purlin_term::{Term, am, map};
 
 /// Words of the calls that are stepped over.
 const BIF1: usize = instr::Bif1::WORDS;
@@ -90,6 +91,63 @@ pub(crate) unsafe fn op_fast_element<A: Src, D: Dst>(
         go!(cx, op.next().add(BIF2), e, hp, reds)
     }
     go!(cx, op.next(), e, hp, reds)
+}
+
+pub(crate) unsafe fn op_fast_element_of<A: Src, B: Src, D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::FastElementOf::<A, B, D>::at(pc);
+    let t = op.tuple().get(cx, e);
+    let i = op.index().get(cx, e);
+    let w = header_of(t);
+    if i.is_small() && is_tuple_header(w) {
+        // Numbers below 1 are large ones without a sign.
+        let i = (i.small_value() as usize).wrapping_sub(1);
+        if i < header_arity(w) {
+            op.dst().set(cx, e, *t.ptr().add(1 + i));
+            go!(cx, op.next().add(BIF2), e, hp, reds)
+        }
+    }
+    go!(cx, op.next(), e, hp, reds)
+}
+
+/// How two terms compare, by the number of the comparison, if a look at their words tells.
+#[inline(always)]
+fn compared(a: Term, b: Term, n: usize) -> Option<bool> {
+    let smalls = a.is_small() && b.is_small();
+    let (x, y) = (a.small_value(), b.small_value());
+    match COMPARISONS[n & 7] {
+        "=:=" if a == b || a.is_immed() || b.is_immed() => Some(a == b),
+        "=/=" if a == b || a.is_immed() || b.is_immed() => Some(a != b),
+        "==" if a == b || a.is_immed() && b.is_immed() => Some(a == b),
+        "/=" if a == b || a.is_immed() && b.is_immed() => Some(a != b),
+        "<" if smalls => Some(x < y),
+        ">=" if smalls => Some(x >= y),
+        ">" if smalls => Some(x > y),
+        "=<" if smalls => Some(x <= y),
+        _ => None,
+    }
+}
+pub(crate) unsafe fn op_fast_compare(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::FastCompare::at(pc);
+    let (a, b) = (op.a().get(cx, e), op.b().get(cx, e));
+    match compared(a, b, op.comparison()) {
+        Some(is) => {
+            op.dst().set(cx, e, if is { am::TRUE } else { am::FALSE });
+            go!(cx, op.next().add(BIF2), e, hp, reds)
+        }
+        None => go!(cx, op.next(), e, hp, reds),
+    }
 }
 
 pub(crate) unsafe fn op_fast_setelement(

@@ -373,6 +373,8 @@ macro_rules! for_each_specific_op {
             Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a bsr b; live";
             Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails] "dst = a op b; number of the operation, live";
             FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] "dst = element(index, tuple), likewise";
+            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
             FastHd fast_hd {src: Read, dst: Write} [] "dst = hd(a), and over bif1; into it if there is none";
             FastTl fast_tl {src: Read, dst: Write} [] "dst = tl(a), likewise";
             FastTupleSize fast_tuple_size {src: Read, dst: Write} [] "dst = tuple_size(a), likewise";
@@ -424,6 +426,7 @@ macro_rules! for_each_specific_op {
             // Maps.
             PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with pairs; live, words of list";
             PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with existing keys updated";
+            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] "dst = map of these keys, a literal tuple in their order, with these values; live";
             HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] "else jump";
             GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] "read key, register pairs, else jump";
             // Bit syntax: matching.

@@ -4,6 +4,7 @@
 //! them once, before anything is loaded; all others find a native here by its name.
 
 use crate::cx::{BifResult, Context, Env};
+use crate::hashing::Hashing;
 use crate::modules::BifModule;
 use purlin_term::{Term, atom, release};
 use std::collections::HashMap;
@@ -126,7 +127,8 @@ pub fn count_schedulers(n: usize) {
     SCHEDULERS.fetch_max(n, Ordering::Relaxed);
 }
 
-type Natives = HashMap<(&'static str, &'static str, u8), (u32, &'static Bif)>;
+/// By the words of module and name, and the arity.
+type Natives = HashMap<(u64, u64, u32), (u32, &'static Bif), Hashing>;
 
 static NATIVES: OnceLock<Natives> = OnceLock::new();
 
@@ -146,13 +148,17 @@ pub fn install(tables: &[&'static [Bif]]) {
             .flat_map(|t| t.iter())
             .enumerate()
             .filter(|(_, b)| release::has_native(b.module, b.name, b.arity))
-            .map(|(i, b)| ((b.module, b.name, b.arity), (i as u32, b)))
+            .map(|(i, b)| (key_of(b), (i as u32, b)))
             .collect()
     });
 }
 
+fn key_of(b: &Bif) -> (u64, u64, u32) {
+    let word = |name| atom::intern(name).raw();
+    (word(b.module), word(b.name), u32::from(b.arity))
+}
+
 /// The native of that name, with its row number.
 pub fn native(m: Term, f: Term, arity: u32) -> Option<(u32, &'static Bif)> {
-    let key = (atom::name(m), atom::name(f), u8::try_from(arity).ok()?);
-    NATIVES.get()?.get(&key).copied()
+    NATIVES.get()?.get(&(m.raw(), f.raw(), arity)).copied()
 }

@@ -1,5 +1,6 @@
 //! The Erlang modules that have BIFs: what is true of all BIFs of a module. One row each; rows of BIFs refer to them.
 
+use crate::lazy_atoms;
 use purlin_term::{Term, atom};
 
 /// An Erlang module that has BIFs.
@@ -20,7 +21,22 @@ pub enum Library {
     Static,
 }
 
+lazy_atoms! {
+    erts_errors = "erl_erts_errors";
+    kernel_errors = "erl_kernel_errors";
+    stdlib_errors = "erl_stdlib_errors";
+}
+
 impl BifModule {
+    /// The atom of [`errors`](BifModule::errors).
+    pub fn error_module(&self) -> Option<Term> {
+        match self.errors {
+            ERTS => Some(erts_errors()),
+            KERNEL => Some(kernel_errors()),
+            STDLIB => Some(stdlib_errors()),
+            other => other.map(atom::intern),
+        }
+    }
     /// Whether its BIFs are functions of a native library.
     pub fn is_library(&self) -> bool {
         self.library == Library::Static

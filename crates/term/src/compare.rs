@@ -681,8 +681,17 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
             if a.is_list_ptr() && b.is_list_ptr() {
                 // SAFETY: conses are two words.
                 unsafe {
-                    todo.push(Frame::Array(a.ptr().add(1), b.ptr().add(1), 1));
+                    // Heads that are the same word are stepped over, and small integers need no frame.
                     let (x, y) = (*a.ptr(), *b.ptr());
+                    if x == y {
+                        a = *a.ptr().add(1);
+                        b = *b.ptr().add(1);
+                        continue 'all;
+                    }
+                    if x.is_small() && y.is_small() {
+                        break 'pair x.small_value().cmp(&y.small_value());
+                    }
+                    todo.push(Frame::Array(a.ptr().add(1), b.ptr().add(1), 1));
                     a = x;
                     b = y;
                 }
@@ -711,7 +720,14 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
                 6 => match (a.as_tuple(), b.as_tuple()) {
                     (Some(x), Some(y)) => {
                         let o = x.len().cmp(&y.len());
-                        if o.is_eq() && !x.is_empty() {
+                        if o.is_eq()
+                            && let Some(i) = x.iter().zip(y).position(|(x, y)| x != y)
+                        {
+                            // The elements before are the same words, and most pairs differ in a small integer.
+                            let (x, y) = (&x[i..], &y[i..]);
+                            if x[0].is_small() && y[0].is_small() {
+                                break 'pair x[0].small_value().cmp(&y[0].small_value());
+                            }
                             todo.push(Frame::Array(x.as_ptr(), y.as_ptr(), x.len()));
                         }
                         o

@@ -77,7 +77,7 @@ pub fn set_heap_bin_limit(n: usize) {
     HEAP_BIN.store(n.min(HEAP_BIN_LIMIT_MAX), Ordering::Relaxed)
 }
 /// Maps up to this many pairs are flat.
-pub(crate) const FLATMAP_LIMIT: usize = 32;
+pub const FLATMAP_LIMIT: usize = 32;
 
 /// Index of the `next` word in every object that is on an off-heap list.
 pub const NEXT: usize = 2;

@@ -183,6 +183,22 @@ pub fn update<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term, value: Term) -
     }
 }
 
+/// `map` with the values of several keys replaced, in their order. None if it is no small map, or a key is missing; then
+/// nothing was made.
+pub fn update_all<A: Alloc + ?Sized>(a: &mut A, map: Term, pairs: &[(Term, Term)]) -> Option<Term> {
+    let (ks, vs) = map.as_flatmap()?;
+    let mut values: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
+    for &(k, v) in pairs {
+        values[find_flat(ks, k)?] = v;
+    }
+    if values[..] == *vs {
+        return Some(map);
+    }
+    // SAFETY: word 2 of a flat map is its tuple of keys.
+    let keys = unsafe { *map.ptr().add(2) };
+    Some(a.flatmap_with_keys(keys, &values))
+}
+
 fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, value: Term) -> Term {
     if vs[i] == value {
         return map;

@@ -11,7 +11,7 @@ use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::region::Builder;
-use purlin_term::{Alloc, NIL, Term, atom, copy};
+use purlin_term::{Alloc, NIL, Term, atom, copy, map};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -76,6 +76,8 @@ struct Names<'a> {
     atoms: Vec<Term>,
     literals: Vec<Term>,
     bigints: HashMap<BigInt, Term>,
+    /// Tuples of keys of small maps, and where the keys stood.
+    map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
     regions: Regions,
     funs: Vec<&'static FunEntry>,
     strings: u64,
@@ -109,6 +111,34 @@ impl Env for Names<'_> {
         self.regions.all.add(b.finish());
         self.bigints.insert(value.clone(), t);
         t.raw()
+    }
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<usize>)> {
+        // SAFETY: words of constants, which this trait has given to the lowering itself.
+        let term = |w| unsafe { Term::from_raw(w) };
+        let keys: Vec<Term> = keys.iter().map(|&w| term(w)).collect();
+        let empty = term(map).map_size() == Some(0);
+        if !empty
+            || keys.len() > purlin_term::layout::FLATMAP_LIMIT
+            || !keys.iter().all(|k| k.is_immed())
+        {
+            return None;
+        }
+        if let Some((tuple, order)) = self.map_keys.get(&keys) {
+            return Some((tuple.raw(), order.clone()));
+        }
+        // A map from each key to its place in `keys` has both: the tuple, and the order.
+        let pairs: Vec<(Term, Term)> = keys.iter().copied().zip((0..).map(Term::small)).collect();
+        let mut b = self.regions.builder(2 * keys.len() + 4);
+        let made = map::from_pairs_unique(&mut b, &pairs);
+        let known = made.and_then(|m| Some((map::tuple_keys(m)?, m.as_flatmap()?.1)));
+        let known = known.map(|(tuple, places)| {
+            let order: Vec<usize> = places.iter().map(|p| p.small_value() as usize).collect();
+            (tuple, order)
+        });
+        self.regions.all.add(b.finish());
+        let (tuple, order) = known?;
+        self.map_keys.insert(keys, (tuple, order.clone()));
+        Some((tuple.raw(), order))
     }
     fn import(&mut self, index: u32) -> Callee {
         let i = self.file.imports[index as usize];
@@ -232,6 +262,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         atoms,
         literals: lits,
         bigints: HashMap::new(),
+        map_keys: HashMap::new(),
         regions,
         funs,
         strings: strings.as_ptr() as u64,

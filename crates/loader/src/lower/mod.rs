@@ -39,6 +39,9 @@ pub trait Env {
     fn literal(&mut self, index: u32) -> u64;
     /// A bignum literal of that value (any integer).
     fn bigint(&mut self, value: &BigInt) -> u64;
+    /// Of the word of the empty map and different immediate terms, not more than a small map has: a literal tuple of them in
+    /// the order that keys of maps have, and for each of its elements which of `keys` it is. None for anything else.
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<usize>)>;
     /// The import with that index.
     fn import(&mut self, index: u32) -> Callee;
     /// Address of the fun entry of that lambda.
@@ -803,6 +806,14 @@ impl Lower<'_> {
                     self.e.op(Op::FastElement, &[t, Arg::H(i as u32 * 8), d]);
                 }
             }
+            ("element", &[n, t]) if reg(n) && reg(t) => {
+                self.e.op(Op::FastElementOf, &[t, n, d]);
+            }
+            (name, &[x, y]) => {
+                if let Some(n) = COMPARISONS.iter().position(|&c| c == name) {
+                    self.e.op(Op::FastCompare, &[x, y, d, Arg::H(n as u32)]);
+                }
+            }
             (name, &[t]) if reg(t) => {
                 let op = match name {
                     "hd" => Op::FastHd,
@@ -922,11 +933,24 @@ impl Lower<'_> {
     }
     fn put_map(&mut self, op: Op, a: &[Operand]) {
         let (s, d) = (self.s(a[1]), self.s(a[2]));
-        let words: Vec<Arg> = self
-            .list_words(a[4])
-            .iter()
-            .map(|w| w.source_raw())
-            .collect();
+        let list = self.list_words(a[4]);
+        let words: Vec<Arg> = list.iter().map(|w| w.source_raw()).collect();
+        if let (Op::PutMapAssoc, Arg::C(map)) = (op, s)
+            && let Some(keys) = list
+                .chunks_exact(2)
+                .map(|pair| match pair[0] {
+                    Arg::C(word) => Some(word),
+                    _ => None,
+                })
+                .collect::<Option<Vec<u64>>>()
+            && let Some((keys, order)) = self.env.map_keys(map, &keys)
+        {
+            let values: Vec<Arg> = order.iter().map(|&i| words[2 * i + 1]).collect();
+            let n = Arg::W(values.len() as u32);
+            self.e
+                .op_list(Op::NewMap, &[Arg::C(keys), d, self.h(a[3]), n], &values);
+            return;
+        }
         let n = Arg::W(words.len() as u32);
         self.e
             .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], &words);
@@ -943,6 +967,8 @@ impl Lower<'_> {
     }
 }
 
+/// The comparisons, by their number in `fast_compare`.
+pub const COMPARISONS: [&str; 8] = ["=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"];
 /// `live` of an instruction that doesn't tell what is live.
 pub const NO_LIVE: u32 = 0xFFFF;
 /// The X register that lowering itself uses within one instruction.
