@@ -5,7 +5,7 @@ mod common;
 
 use common::assemble;
 use purlin_isa::genops as g;
-use purlin_loader::lower::{Callee, Env, lower};
+use purlin_loader::lower::{Callee, Env, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode};
 
 /// One more than the index of each: the atom's number.
@@ -42,8 +42,8 @@ impl Env for Nothing {
     fn bigint(&mut self, _: &BigInt) -> u64 {
         0xB
     }
-    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<usize>)> {
-        (map == 0xB).then(|| (0xB, (0..keys.len()).collect()))
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
+        (map == 0xB).then(|| (0xB, (0..keys.len()).map(MapValue::Put).collect()))
     }
     fn import(&mut self, _: u32) -> Callee {
         Callee {

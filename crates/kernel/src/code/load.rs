@@ -5,11 +5,12 @@ use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
-use purlin_loader::lower::{Callee, Env, Lowered, lower};
+use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::fun::{Export, FunEntry};
+use purlin_term::layout::FLATMAP_LIMIT;
 use purlin_term::region::Builder;
 use purlin_term::{Alloc, NIL, Term, atom, copy, map};
 use std::collections::HashMap;
@@ -76,7 +77,7 @@ struct Names<'a> {
     atoms: Vec<Term>,
     literals: Vec<Term>,
     bigints: HashMap<BigInt, Term>,
-    /// Tuples of keys of small maps, and where the keys stood.
+    /// Tuples of keys of small maps, and where each of these keys stood.
     map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
     regions: Regions,
     funs: Vec<&'static FunEntry>,
@@ -112,33 +113,40 @@ impl Env for Names<'_> {
         self.bigints.insert(value.clone(), t);
         t.raw()
     }
-    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<usize>)> {
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
         // SAFETY: words of constants, which this trait has given to the lowering itself.
         let term = |w| unsafe { Term::from_raw(w) };
-        let keys: Vec<Term> = keys.iter().map(|&w| term(w)).collect();
-        let empty = term(map).map_size() == Some(0);
-        if !empty
-            || keys.len() > purlin_term::layout::FLATMAP_LIMIT
-            || !keys.iter().all(|k| k.is_immed())
-        {
+        let (old_keys, old_values) = term(map).as_flatmap()?;
+        let olds = old_values.iter().map(|v| MapValue::Old(v.raw()));
+        let mut all: Vec<(Term, MapValue)> = old_keys.iter().copied().zip(olds).collect();
+        for (i, &w) in keys.iter().enumerate() {
+            let (k, v) = (term(w), MapValue::Put(i));
+            match all.iter_mut().find(|p| p.0 == k) {
+                // The last of several values of a key counts.
+                Some(pair) => pair.1 = v,
+                None => all.push((k, v)),
+            }
+        }
+        if all.len() > FLATMAP_LIMIT || !all.iter().all(|(k, _)| k.is_immed()) {
             return None;
         }
-        if let Some((tuple, order)) = self.map_keys.get(&keys) {
-            return Some((tuple.raw(), order.clone()));
+        // A map from each key to its place in `all` has both: the tuple, and the order.
+        let names: Vec<Term> = all.iter().map(|p| p.0).collect();
+        if !self.map_keys.contains_key(&names) {
+            let places = (0..).map(Term::small);
+            let pairs: Vec<(Term, Term)> = names.iter().copied().zip(places).collect();
+            let mut b = self.regions.builder(2 * pairs.len() + 4);
+            let made = map::from_pairs_unique(&mut b, &pairs);
+            let known = made.and_then(|m| {
+                let places = m.as_flatmap()?.1.iter();
+                let places = places.map(|p| p.small_value() as usize).collect();
+                Some((map::tuple_keys(m)?, places))
+            });
+            self.regions.all.add(b.finish());
+            self.map_keys.insert(names.clone(), known?);
         }
-        // A map from each key to its place in `keys` has both: the tuple, and the order.
-        let pairs: Vec<(Term, Term)> = keys.iter().copied().zip((0..).map(Term::small)).collect();
-        let mut b = self.regions.builder(2 * keys.len() + 4);
-        let made = map::from_pairs_unique(&mut b, &pairs);
-        let known = made.and_then(|m| Some((map::tuple_keys(m)?, m.as_flatmap()?.1)));
-        let known = known.map(|(tuple, places)| {
-            let order: Vec<usize> = places.iter().map(|p| p.small_value() as usize).collect();
-            (tuple, order)
-        });
-        self.regions.all.add(b.finish());
-        let (tuple, order) = known?;
-        self.map_keys.insert(keys, (tuple, order.clone()));
-        Some((tuple.raw(), order))
+        let (tuple, places) = self.map_keys.get(&names)?;
+        Some((tuple.raw(), places.iter().map(|&i| all[i].1).collect()))
     }
     fn import(&mut self, index: u32) -> Callee {
         let i = self.file.imports[index as usize];

@@ -39,9 +39,9 @@ pub trait Env {
     fn literal(&mut self, index: u32) -> u64;
     /// A bignum literal of that value (any integer).
     fn bigint(&mut self, value: &BigInt) -> u64;
-    /// Of the word of the empty map and different immediate terms, not more than a small map has: a literal tuple of them in
-    /// the order that keys of maps have, and for each of its elements which of `keys` it is. None for anything else.
-    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<usize>)>;
+    /// What comes of the word of a map when `keys` are put into it: a literal tuple of all its keys in the order that keys of
+    /// maps have, and the value of each. None if it is no small map, or a key is no immediate term.
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)>;
     /// The import with that index.
     fn import(&mut self, index: u32) -> Callee;
     /// Address of the fun entry of that lambda.
@@ -55,6 +55,15 @@ pub trait Env {
     fn nif_slot(&mut self, index: usize) -> u64;
     /// Names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
+}
+
+/// Where a value of a map that is made at once comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapValue {
+    /// The value that goes with that one of the keys that are put.
+    Put(usize),
+    /// A constant: the word that the map had.
+    Old(u64),
 }
 
 /// A function of the lowered code. Offsets are in words.
@@ -945,7 +954,11 @@ impl Lower<'_> {
                 .collect::<Option<Vec<u64>>>()
             && let Some((keys, order)) = self.env.map_keys(map, &keys)
         {
-            let values: Vec<Arg> = order.iter().map(|&i| words[2 * i + 1]).collect();
+            let value = |v: &MapValue| match *v {
+                MapValue::Put(i) => words[2 * i + 1],
+                MapValue::Old(word) => Arg::Q(word),
+            };
+            let values: Vec<Arg> = order.iter().map(value).collect();
             let n = Arg::W(values.len() as u32);
             self.e
                 .op_list(Op::NewMap, &[Arg::C(keys), d, self.h(a[3]), n], &values);
