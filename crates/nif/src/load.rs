@@ -76,7 +76,7 @@ impl Drop for Open {
 }
 
 /// The system's text for what has just failed on this thread. Of file names every byte is a character.
-fn dl_error() -> String {
+pub fn dl_error() -> String {
     // SAFETY: null or a string that is good until the next call of this thread.
     unsafe {
         let e = libc::dlerror();
