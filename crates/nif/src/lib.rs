@@ -40,6 +40,7 @@ pub use driver::owner_exit;
 pub use library::loaded;
 pub use load::{minor_of, taints};
 pub use resource::{watched_by, watched_down};
+pub use select::count as selected;
 
 use purlin_native::bif::Bif;
 

@@ -38,7 +38,8 @@ fn begin() {
 /// Modules that have loaded a library, accepted or not, in that order.
 static TAINTS: Mutex<Vec<Term>> = Mutex::new(Vec::new());
 
-fn taint(module: Term) {
+/// Notes that a module, or a driver, has C code.
+pub fn taint(module: Term) {
     let mut t = TAINTS.lock().unwrap_or_else(|e| e.into_inner());
     if !t.contains(&module) {
         t.push(module);

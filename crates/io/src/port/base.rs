@@ -181,12 +181,12 @@ impl Base {
         name: &str,
         owner: Term,
         driver: Box<dyn Driver>,
-        prepare: impl FnOnce(&Base),
+        prepare: impl FnOnce(&mut Base),
     ) -> Option<Term> {
         let p = super::enter(name.as_bytes(), owner).ok()?;
         let mut core = p.lock();
         core.base.binary = self.binary;
-        prepare(&core.base);
+        prepare(&mut core.base);
         core.base.add_link(owner);
         core.driver = Some(driver);
         drop(core);
@@ -199,7 +199,7 @@ impl Base {
         self.ended.get_or_insert(end);
     }
     /// Ends the port, for a reason that the owner has been told otherwise: it is not linked to the port any more.
-    pub(crate) fn end_told(&mut self, reason: Term) {
+    pub fn end_told(&mut self, reason: Term) {
         if self.remove_link(self.connected) {
             outbox::leave_link(self.connected, self.id);
         }

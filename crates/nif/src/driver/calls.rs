@@ -179,10 +179,12 @@ exported! {
         }
     }
     fn driver_exit(h: Handle, error: c_int) -> c_int {
-        match error {
-            0 => end(h, reason(am::NORMAL)),
-            e => end(h, reason(posix::errno_atom(e))),
-        }
+        // The owner is not told.
+        let why = match error {
+            0 => am::NORMAL,
+            e => posix::errno_atom(e),
+        };
+        done(of_handle(h).map(|p| p.ask(move |b| b.end_told(why))))
     }
 
     fn driver_enq(h: Handle, p: *mut c_char, n: usize) -> c_int {

@@ -44,6 +44,8 @@ pub struct CPort {
     connected: AtomicU64,
     /// The driver was stopped.
     stopped: AtomicBool,
+    /// It was closed, and its queue is written. Its owner is told nothing any more.
+    pub flushing: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -131,12 +133,9 @@ pub fn start(
         return Err(open::Error::General);
     };
     let p = CPort::new(code, std::ptr::null_mut());
-    {
-        let mut s = p.state();
-        s.port_flags = c_int::from(o.binary) * super::abi::BINARY
-            + c_int::from(o.line_bytes > 0) * super::abi::LINE;
-    }
     p.enter(base);
+    // What it delivers before it has started is a list.
+    let (binary, lines) = (std::mem::take(&mut base.binary), base.lines.take());
     // There are no zeros in it.
     let line = CString::new(command).unwrap_or_default();
     let n = p.number();
@@ -146,6 +145,9 @@ pub fn start(
         let d = f(n as Handle, line.as_ptr() as *mut c_char);
         (d, *libc::__errno_location())
     });
+    (base.binary, base.lines) = (binary, lines);
+    p.state().port_flags = c_int::from(o.binary) * super::abi::BINARY
+        + c_int::from(o.line_bytes > 0) * super::abi::LINE;
     let error = match data as isize {
         -1 => Some(open::Error::General),
         -2 => Some(open::Error::Errno(errno)),
@@ -173,6 +175,7 @@ impl CPort {
             data: AtomicPtr::new(data),
             connected: AtomicU64::new(NIL.raw()),
             stopped: AtomicBool::new(false),
+            flushing: AtomicBool::new(false),
             state: Mutex::new(State {
                 queue: Queue::default(),
                 control_flags: 0,
@@ -207,6 +210,8 @@ impl CPort {
     fn enter(self: &Arc<CPort>, base: &Base) {
         let n = base.id.pid_data();
         self.number.store(n, Ordering::Release);
+        self.connected
+            .store(base.connected.raw(), Ordering::Release);
         let _ = self.port.set(base.port());
         let mut all = PORTS.write().unwrap_or_else(|e| e.into_inner());
         all.get_or_insert_default().insert(n, self.clone());
@@ -471,9 +476,9 @@ impl CPort {
     pub fn create(&self, base: &Base, name: &str, owner: Term, data: Data) -> Option<Handle> {
         let p = CPort::new(self.code.clone(), data);
         self.code.opened();
-        p.state().port_flags = self.state().port_flags;
         let entered = p.clone();
         let made = base.sibling_with(name, owner, Box::new(CDriver(p.clone())), move |b| {
+            b.binary = false;
             entered.enter(b);
         });
         match made {
@@ -715,6 +720,7 @@ impl Driver for CDriver {
         self.0.state().queue.size()
     }
     fn flush(&mut self, base: &mut Base) {
+        self.0.flushing.store(true, Ordering::Release);
         if let Some(f) = self.0.code.entry.flush {
             // SAFETY: the driver's function.
             self.0.inside(base, |_, d| unsafe { f(d) });

@@ -386,6 +386,7 @@ pub fn load(path: Vec<u8>, name: &[u8], kill_ports: bool, pid: Term) -> Result<(
     begin();
     let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
     let code = open_code(&path, name)?;
+    crate::load::taint(name_atom(name));
     let mut file = File::new(path, kill_ports);
     file.add(pid);
     FILES.fetch_add(1, Ordering::AcqRel);

@@ -11,6 +11,7 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, copy, etf, map};
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The words of a description, which are read one after another.
 struct Words<'a>(std::slice::Iter<'a, u64>);
@@ -121,6 +122,9 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
     let Some(p) = p else {
         return 0;
     };
+    if to.is_none() && p.flushing.load(Ordering::Acquire) {
+        return 0;
+    }
     let owner = || p.here(|b| b.connected).unwrap_or_else(|| p.owner());
     let to = to.unwrap_or_else(owner);
     if !to.is_local_pid() || !process::table().is_alive(to) {
