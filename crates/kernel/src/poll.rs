@@ -163,6 +163,17 @@ pub fn want(id: Id, read: bool, write: bool) {
     }
 }
 
+/// How many descriptors are registered, how many of them are waited for, and bytes that the table takes.
+pub fn sizes() -> (usize, usize, usize) {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return (0, 0, 0);
+    };
+    let t = s.table();
+    let wanted = t.entries.values().filter(|e| e.read || e.write).count();
+    let bytes = t.entries.capacity() * size_of::<(usize, Entry)>();
+    (t.entries.len(), wanted, bytes)
+}
+
 /// Ends a registration. The descriptor may be closed afterwards.
 pub fn forget(id: Id) {
     let Ok(s) = service() else { return };

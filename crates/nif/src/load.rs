@@ -38,7 +38,8 @@ fn begin() {
 /// Modules that have loaded a library, accepted or not, in that order.
 static TAINTS: Mutex<Vec<Term>> = Mutex::new(Vec::new());
 
-fn taint(module: Term) {
+/// Notes that a module, or a driver, has C code.
+pub fn taint(module: Term) {
     let mut t = TAINTS.lock().unwrap_or_else(|e| e.into_inner());
     if !t.contains(&module) {
         t.push(module);
@@ -76,7 +77,7 @@ impl Drop for Open {
 }
 
 /// The system's text for what has just failed on this thread. Of file names every byte is a character.
-fn dl_error() -> String {
+pub fn dl_error() -> String {
     // SAFETY: null or a string that is good until the next call of this thread.
     unsafe {
         let e = libc::dlerror();

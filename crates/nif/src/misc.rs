@@ -17,6 +17,7 @@ unsafe extern "C" {
     fn enif_snprintf();
     fn enif_vsnprintf();
     fn enif_thread_exit();
+    fn erl_drv_thread_exit();
 }
 
 /// Those that are written in C, since their arguments vary.
@@ -29,6 +30,7 @@ pub(crate) static OF_C: &[Exported] = &[
     Exported(enif_snprintf as *const ()),
     Exported(enif_vsnprintf as *const ()),
     Exported(enif_thread_exit as *const ()),
+    Exported(erl_drv_thread_exit as *const ()),
 ];
 
 /// `ERL_NIF_TIME_ERROR`

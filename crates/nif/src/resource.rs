@@ -395,7 +395,8 @@ pub fn watched_down(reference: Term, pid: Term) {
     let head = {
         let mut all = watches();
         let Some(w) = all.as_mut().and_then(|a| a.remove(&num)) else {
-            return;
+            drop(all);
+            return crate::driver::watched_down(num);
         };
         // SAFETY: see the module head on locks.
         unsafe {
@@ -427,7 +428,9 @@ pub fn watched_down(reference: Term, pid: Term) {
 /// The resource that watches by that reference, if it is there.
 pub fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
     let all = watches();
-    let head = all.as_ref()?.get(&num)?.head;
+    let Some(head) = all.as_ref().and_then(|a| a.get(&num)).map(|w| w.head) else {
+        return crate::driver::watched_by(num);
+    };
     // SAFETY: see the module head on locks.
     unsafe {
         if !try_keep(head) {

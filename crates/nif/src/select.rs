@@ -55,6 +55,11 @@ fn selected() -> MutexGuard<'static, Option<HashMap<c_int, Selected>>> {
     SELECTED.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// How many descriptors libraries have selected.
+pub fn count() -> usize {
+    selected().as_ref().map_or(0, HashMap::len)
+}
+
 /// Who is told by the poll thread of what a descriptor is ready for.
 struct Teller(c_int);
 

@@ -79,7 +79,7 @@ unsafe extern "C" {
 static KEYS: Lock<Vec<Option<Name>>> = Lock::new(Vec::new());
 
 /// What must not fail, and does only where C code uses a lock against the rules.
-fn check(r: c_int, what: &str) {
+pub fn check(r: c_int, what: &str) {
     if r != 0 {
         let why = std::io::Error::from_raw_os_error(r);
         purlin_kernel::halt::fatal(&format!("A native library misuses a lock: {what}: {why}"));

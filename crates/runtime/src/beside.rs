@@ -34,6 +34,7 @@ impl Outside for Beside {
         purlin_io::socket::owner_exit(pid);
         purlin_io::prim_tty::owner_exit(pid);
         crate::port::sender_exit(pid);
+        purlin_nif::owner_exit(pid);
         purlin_dist::observers::owner_exit(pid);
     }
     fn remote_send(&self, cx: &mut Cx, to: Term, msg: Term) -> Result<(), Fail> {

@@ -316,6 +316,11 @@ impl IoSlice {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
+    /// The block, where the bytes are, and how many: the count goes to the caller.
+    pub fn into_block(self) -> (*mut RcBin, *const u8, usize) {
+        let s = std::mem::ManuallyDrop::new(self);
+        (s.bin, s.at, s.len)
+    }
     /// The first `n` bytes (at most all), which share the block.
     pub fn front(&self, n: usize) -> IoSlice {
         // SAFETY: the block is held by `self`; the part gets a count of its own.

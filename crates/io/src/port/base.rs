@@ -132,8 +132,21 @@ impl Base {
     pub(super) fn me(&self) -> Weak<Port> {
         self.me.clone()
     }
+    /// The port itself, for a driver that others ask too.
+    pub fn port(&self) -> Weak<Port> {
+        self.me()
+    }
+    /// Counts bytes that a driver delivers by messages of its own making.
+    pub fn count_in(&mut self, n: usize) {
+        self.bytes_in += n as u64;
+        super::TOTAL_IN.fetch_add(n as u64, Ordering::Relaxed);
+    }
+    /// A timer has fired that the driver has set by itself.
+    pub fn told_of_timeout(&self) {
+        self.trace_timeout();
+    }
     /// Whether the port has been closed and only writes what is queued.
-    pub(crate) fn is_closing(&self) -> bool {
+    pub fn is_closing(&self) -> bool {
         self.closing
     }
 
@@ -160,9 +173,20 @@ impl Base {
     }
     /// Opens another port of the same kind, owned by and linked to `owner`. None: there are too many.
     pub(crate) fn sibling(&self, name: &str, owner: Term, driver: Box<dyn Driver>) -> Option<Term> {
+        self.sibling_with(name, owner, driver, |_| ())
+    }
+    /// As [`Base::sibling`]: `prepare` is called before anybody else knows the port.
+    pub fn sibling_with(
+        &self,
+        name: &str,
+        owner: Term,
+        driver: Box<dyn Driver>,
+        prepare: impl FnOnce(&mut Base),
+    ) -> Option<Term> {
         let p = super::enter(name.as_bytes(), owner).ok()?;
         let mut core = p.lock();
         core.base.binary = self.binary;
+        prepare(&mut core.base);
         core.base.add_link(owner);
         core.driver = Some(driver);
         drop(core);
@@ -175,7 +199,7 @@ impl Base {
         self.ended.get_or_insert(end);
     }
     /// Ends the port, for a reason that the owner has been told otherwise: it is not linked to the port any more.
-    pub(crate) fn end_told(&mut self, reason: Term) {
+    pub fn end_told(&mut self, reason: Term) {
         if self.remove_link(self.connected) {
             outbox::leave_link(self.connected, self.id);
         }
@@ -191,8 +215,7 @@ impl Base {
         if self.closing {
             return;
         }
-        self.bytes_in += data.len() as u64;
-        super::TOTAL_IN.fetch_add(data.len() as u64, Ordering::Relaxed);
+        self.count_in(data.len());
         match self.lines.take() {
             None => self.deliver(None, data),
             Some(mut l) => {
@@ -278,7 +301,7 @@ impl Base {
         self.busy
     }
     /// Says whether who sends has to wait.
-    pub(crate) fn set_busy(&mut self, on: bool) {
+    pub fn set_busy(&mut self, on: bool) {
         self.busy = on;
         if !on {
             self.wake_waiting();

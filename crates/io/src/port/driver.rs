@@ -6,6 +6,7 @@ use crate::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// What `port_control` answers.
@@ -81,6 +82,10 @@ pub trait Driver: Send {
     fn may_force(&self) -> bool {
         false
     }
+    /// Whom it watches.
+    fn watches(&self) -> Vec<Term> {
+        Vec::new()
+    }
     /// Whether stock has a lock for each port of this driver.
     fn own_lock(&self) -> bool {
         false
@@ -90,6 +95,18 @@ pub trait Driver: Send {
 /// Starts a driver for a port that is being opened, `command` being what follows `spawn` or `spawn_driver`.
 pub(crate) type Start =
     fn(&mut Base, &open::Options, command: &[u8]) -> Result<Box<dyn Driver>, open::Error>;
+
+/// Starts a driver once, for a port that is being opened: see [`Start`].
+pub type Starter =
+    Box<dyn FnOnce(&mut Base, &open::Options, &[u8]) -> Result<Box<dyn Driver>, open::Error>>;
+
+/// Who knows the drivers that were loaded from files.
+static LOADED: OnceLock<fn(&[u8]) -> Option<Starter>> = OnceLock::new();
+
+/// Says who knows the drivers that were loaded from files, by what follows `spawn`. Only the first call does.
+pub fn set_loaded(find: fn(&[u8]) -> Option<Starter>) {
+    let _ = LOADED.set(find);
+}
 
 /// The drivers that `{spawn, Name}` and `{spawn_driver, Name}` find by the first word of the name.
 const DRIVERS: &[(&str, Start)] = &[
@@ -106,8 +123,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     DRIVERS.iter().map(|d| d.0)
 }
 
-/// The driver that a command names.
-pub fn find(command: &[u8]) -> Option<Start> {
+/// How the driver is started that a command names.
+pub(crate) fn find(command: &[u8]) -> Option<Starter> {
     let name = command.split(|&b| b == b' ').next().unwrap_or_default();
-    DRIVERS.iter().find(|d| d.0.as_bytes() == name).map(|d| d.1)
+    match DRIVERS.iter().find(|d| d.0.as_bytes() == name) {
+        Some(d) => Some(Box::new(d.1)),
+        None => LOADED.get().and_then(|f| f(command)),
+    }
 }

@@ -537,6 +537,30 @@ impl Port {
         });
     }
 
+    /// Runs `f` on what all ports have, on behalf of the driver; false: it has stopped. Waits for the port, so not to be
+    /// called in any.
+    pub fn on_behalf(&self, f: impl FnOnce(&mut Base)) -> bool {
+        let _state = msacc::within(State::Port);
+        let mut core = self.turn(Work::Event);
+        if core.driver.is_none() {
+            return false;
+        }
+        f(&mut core.base);
+        self.settle(&mut core);
+        true
+    }
+    /// The same, if the port is free; false: it isn't, and nothing was done. Of one that has stopped nothing is asked.
+    pub fn try_on_behalf(&self, f: &mut dyn FnMut(&mut Base)) -> bool {
+        let Ok(mut core) = self.core.try_lock() else {
+            return false;
+        };
+        if core.driver.is_some() {
+            f(&mut core.base);
+            self.settle(&mut core);
+        }
+        true
+    }
+
     fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
         self.data.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -926,6 +950,7 @@ pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm>
         if b.traced_for(flag::RECEIVE) {
             b.trace_operation(caller, Work::Call, op, &bytes(data));
         }
+        b.caller = caller;
         let reply = d.call(b, op, data)?;
         if b.traced_for(flag::SEND) {
             b.trace_answer(caller, Work::Call, &bytes(reply.term()));
@@ -972,6 +997,8 @@ pub struct Info {
     /// Whether the driver's ports have a lock each, in stock.
     pub own_lock: bool,
     pub parallelism: bool,
+    /// Processes that the driver watches.
+    pub watches: Vec<Term>,
 }
 
 /// What `port_info` shows; None if the port is gone.
@@ -988,6 +1015,7 @@ pub fn info(port: &Port) -> Option<Info> {
         memory: b.memory() + data_bytes,
         queued: d.queued(),
         own_lock: d.own_lock(),
+        watches: d.watches(),
         parallelism: b.parallelism,
     })
 }

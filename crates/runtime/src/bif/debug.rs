@@ -48,6 +48,13 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "process_info_args" {
         return Ok(super::process_info::all_items(cx));
     }
+    // Descriptors that are in no good state, those in use, and what has selected them: ports, and libraries.
+    if word(item) == "check_io_debug" {
+        let (all, ..) = crate::poll::sizes();
+        let of_libraries = purlin_nif::selected();
+        let n = [0, all, all.saturating_sub(of_libraries), of_libraries];
+        return Ok(cx.tuple(&n.map(|n| Term::small(n as i64))));
+    }
     if word(item) == "monitoring_nodes" {
         return Ok(purlin_dist::observers::list(cx));
     }

@@ -4,7 +4,6 @@
 
 pub mod code;
 pub mod debug;
-pub mod erl_ddll;
 pub mod erl_tracer;
 pub mod exceptions;
 
@@ -35,7 +34,6 @@ pub use purlin_native::bif::{Bif, Kind};
 const OWN: &[&[Bif]] = &[
     code::BIFS,
     debug::BIFS,
-    erl_ddll::BIFS,
     erl_tracer::BIFS,
     exceptions::BIFS,
     halt::BIFS,

@@ -231,8 +231,12 @@ fn info_item(cx: &mut Cx, p: &Port, i: &port::Info, item: Term) -> Option<Term> 
             Some(n) => Term::small(i64::from(n)),
             None => am::UNDEFINED,
         },
-        // Ports of drivers here monitor nobody.
-        "monitors" => NIL,
+        "monitors" => {
+            let v: Vec<Term> = (i.watches.iter().rev())
+                .map(|&w| cx.tuple(&[am::PROCESS, w]))
+                .collect();
+            cx.list(&v)
+        }
         "monitored_by" => newest_first(cx, &i.monitored_by),
         "memory" => cx.uint(i.memory as u64),
         "queue_size" => cx.uint(i.queued as u64),

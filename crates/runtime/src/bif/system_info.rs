@@ -616,11 +616,21 @@ fn check_io(cx: &mut Cx) -> Term {
     } else {
         "kqueue"
     };
+    let (registered, wanted, bytes) = crate::poll::sizes();
+    let count = |n: usize| Term::small(n as i64);
     let items = [
         ("name", symbol("erts_poll")),
         ("primary", symbol(poll)),
         ("kernel_poll", symbol(poll)),
+        ("memory_size", count(bytes)),
+        ("total_poll_set_size", count(registered)),
+        ("lazy_updates", am::FALSE),
+        ("pending_updates", count(0)),
+        ("batch_updates", am::FALSE),
+        ("concurrent_updates", am::TRUE),
+        ("fallback", am::FALSE),
         ("max_fds", Term::small(max_files().min(1 << 40) as i64)),
+        ("active_fds", count(wanted)),
         ("poll_threads", Term::small(1)),
     ];
     let set = pairs(cx, &items);

@@ -1,0 +1,107 @@
+//! A driver as it is loaded: its functions, the file that they are in, and whose turn it is in it.
+
+use super::abi::{Entry, PORT_LOCKING, SOFT_BUSY};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::thread::{self, ThreadId};
+
+/// A driver.
+pub struct Code {
+    pub name: Vec<u8>,
+    pub entry: Entry,
+    /// From `dlopen`; null: it came in another's file.
+    handle: *mut c_void,
+    /// Ports that are open with it.
+    pub ports: AtomicUsize,
+    /// What is done when one of them has gone.
+    pub gone: fn(&Code),
+    turns: Turns,
+}
+
+// SAFETY: nothing of it changes that is not atomic or locked; the functions are for any thread, one at a time.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// Which thread is in the driver, and how deep.
+#[derive(Default)]
+struct Turns {
+    holder: Mutex<Option<(ThreadId, usize)>>,
+    free: Condvar,
+}
+
+/// It is this thread's turn in a driver. None: its ports need no turns.
+pub struct Turn<'a>(Option<&'a Turns>);
+
+impl Code {
+    pub fn new(name: Vec<u8>, entry: Entry, handle: *mut c_void, gone: fn(&Code)) -> Code {
+        Code {
+            name,
+            entry,
+            handle,
+            ports: AtomicUsize::new(0),
+            gone,
+            turns: Turns::default(),
+        }
+    }
+    /// A port is open with it.
+    pub fn opened(&self) {
+        self.ports.fetch_add(1, Ordering::AcqRel);
+    }
+    /// A port is open no longer.
+    pub fn closed(&self) {
+        self.ports.fetch_sub(1, Ordering::AcqRel);
+        (self.gone)(self);
+    }
+    pub fn has_port_locks(&self) -> bool {
+        self.entry.flags & PORT_LOCKING != 0
+    }
+    pub fn may_be_forced(&self) -> bool {
+        self.entry.flags & SOFT_BUSY != 0
+    }
+    /// Waits until no other thread is in the driver, if its ports are not locked one by one. A thread that is in it already
+    /// goes deeper.
+    pub fn turn(&self) -> Turn<'_> {
+        if self.has_port_locks() {
+            return Turn(None);
+        }
+        let me = thread::current().id();
+        let mut h = self.turns.holder.lock().unwrap_or_else(|e| e.into_inner());
+        loop {
+            match &mut *h {
+                None => break,
+                Some((who, depth)) if *who == me => {
+                    *depth += 1;
+                    return Turn(Some(&self.turns));
+                }
+                Some(_) => h = self.turns.free.wait(h).unwrap_or_else(|e| e.into_inner()),
+            }
+        }
+        *h = Some((me, 1));
+        Turn(Some(&self.turns))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let Some(t) = self.0 else { return };
+        let mut h = t.holder.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, depth)) = &mut *h {
+            *depth -= 1;
+            if *depth == 0 {
+                *h = None;
+                t.free.notify_one();
+            }
+        }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: from `dlopen`; no port is open with it any more, and `finish` was called.
+            unsafe { libc::dlclose(self.handle) };
+        }
+    }
+}

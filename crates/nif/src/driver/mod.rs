@@ -1,0 +1,32 @@
+//! Drivers in C, by the interface that `erl_driver.h` declares, version 3.3, and their module `erl_ddll`. The documentation of the
+//! interface is that of OTP (`erl_driver` and `driver_entry` in ERTS, `erl_ddll` in Kernel).
+
+mod abi;
+mod block;
+mod calls;
+mod code;
+pub(crate) mod natives;
+mod other;
+mod pool;
+mod port;
+mod queue;
+mod table;
+mod terms;
+
+pub use port::{watched_by, watched_down};
+pub use table::owner_exit;
+
+/// Functions that drivers find by their names.
+pub(crate) const EXPORTED: &[&[crate::Exported]] = &[
+    block::EXPORTED,
+    calls::EXPORTED,
+    other::EXPORTED,
+    pool::EXPORTED,
+    table::EXPORTED,
+    terms::EXPORTED,
+];
+
+/// What drivers find by its name and is no function.
+pub(crate) fn data() -> *const () {
+    &raw const terms::driver_term_nil as *const ()
+}

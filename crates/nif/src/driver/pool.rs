@@ -1,0 +1,118 @@
+//! `driver_async`: what would hold up a port is done by other threads, as many as `+A` says and at least one.
+
+use super::abi::Handle;
+use super::port::of_handle;
+use purlin_kernel::{halt, options};
+use std::collections::VecDeque;
+use std::ffi::{c_long, c_uint, c_void};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+
+/// A function of C code that takes what the driver has made.
+type Work = unsafe extern "C" fn(*mut c_void);
+
+/// The stack of such a thread.
+const STACK_BYTES: usize = 1 << 20;
+
+struct Job {
+    port: Handle,
+    invoke: Work,
+    data: *mut c_void,
+    free: Option<Work>,
+}
+
+// SAFETY: what the driver has made is for the thread that does its work.
+unsafe impl Send for Job {}
+
+impl Job {
+    /// Does it, and has the port told.
+    unsafe fn run(self) {
+        (self.invoke)(self.data);
+        self.ready();
+    }
+    unsafe fn ready(self) {
+        let told = of_handle(self.port).is_some_and(|p| match p.code.entry.ready_async {
+            Some(f) => {
+                let data = self.data as usize;
+                // SAFETY: the driver's function, which takes the data over.
+                p.call_when_free(move |_, d| unsafe { f(d, data as *mut c_void) })
+            }
+            None => false,
+        });
+        if let (false, Some(f)) = (told, self.free) {
+            f(self.data);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    jobs: Mutex<VecDeque<Job>>,
+    some: Condvar,
+}
+
+/// The threads' lines. Empty where no thread can be started.
+fn lines() -> &'static [Arc<Line>] {
+    static LINES: OnceLock<Vec<Arc<Line>>> = OnceLock::new();
+    LINES.get_or_init(|| {
+        let n = options::current().flags.schedulers.async_threads.max(1);
+        let mut lines = Vec::new();
+        for i in 0..n {
+            let line = Arc::new(Line::default());
+            let mine = line.clone();
+            let started = std::thread::Builder::new()
+                .name(format!("async_{}", i + 1))
+                .stack_size(STACK_BYTES)
+                .spawn(move || serve(&mine));
+            if started.is_err() {
+                break;
+            }
+            lines.push(line);
+        }
+        lines
+    })
+}
+
+fn serve(line: &Line) {
+    loop {
+        let mut jobs = line.jobs.lock().unwrap_or_else(|e| e.into_inner());
+        let job = loop {
+            match jobs.pop_front() {
+                Some(j) => break j,
+                None => jobs = line.some.wait(jobs).unwrap_or_else(|e| e.into_inner()),
+            }
+        };
+        drop(jobs);
+        // SAFETY: as the driver has asked for.
+        unsafe { job.run() };
+    }
+}
+
+exported! {
+    /// The number of the job; those of one key are done one after another.
+    fn driver_async(h: Handle, key: *mut c_uint, invoke: Option<Work>, data: *mut c_void, free: Option<Work>) -> c_long {
+        static NUMBER: AtomicI64 = AtomicI64::new(0);
+        static TURN: AtomicUsize = AtomicUsize::new(0);
+        let (Some(invoke), Some(_)) = (invoke, of_handle(h)) else {
+            return -1;
+        };
+        let job = Job { port: h, invoke, data, free };
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
+        let lines = lines();
+        let turn = match key.as_ref() {
+            Some(&k) => k as usize,
+            None => TURN.fetch_add(1, Ordering::Relaxed),
+        };
+        match lines.get(turn.checked_rem(lines.len()).unwrap_or(0)) {
+            Some(line) => {
+                line.jobs.lock().unwrap_or_else(|e| e.into_inner()).push_back(job);
+                line.some.notify_one();
+            }
+            None => halt::fatal("no thread can be started for driver_async"),
+        }
+        n
+    }
+    fn driver_async_port_key(h: Handle) -> c_uint {
+        h as c_uint
+    }
+}

@@ -1,0 +1,617 @@
+//! Which drivers are loaded, by whom, and what is to become of them.
+//!
+//! A driver that was loaded from a file stays while a process that has loaded it is there, or a port is open with it. When the last
+//! of those has gone it is unloaded, or loaded anew if that was asked for: later, between two processes, so that whoever has asked
+//! for it has its answer before it is told that it was done.
+//!
+//! # Locks
+//! `TABLE` guards all. C code is called under `LOADING` alone, which one thread at a time has: `init` may add drivers.
+
+use super::abi::{Entry, MAJOR, MARKER, MINOR, OLDEST};
+use super::code::Code;
+use super::port;
+use crate::terms::c_bytes;
+use purlin_io::port::{Base, Driver, End, driver, open};
+use purlin_kernel::{later, signal};
+use purlin_native::lazy_atoms;
+use purlin_term::{Alloc, Term, am, atom};
+use std::ffi::{CString, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+
+lazy_atoms! {
+    driver_ = "driver";
+    driver_unloaded = "driver_unloaded";
+    load_cancelled = "load_cancelled";
+    load_failure = "load_failure";
+    loaded_ = "loaded";
+    open_error = "open_error";
+    permanent = "permanent";
+    unload_cancelled = "unload_cancelled";
+    unloaded = "unloaded";
+}
+
+/// Why a driver can't be loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    NoInit,
+    InitFailed,
+    BadName,
+    Version,
+    /// What the system says: a place in [`TEXTS`].
+    System(usize),
+}
+
+/// What numbers of the system's errors begin below.
+const SYSTEM_ERRORS: i64 = -10;
+
+/// What the system has said of files that could not be opened.
+static TEXTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Reasons and their names.
+const NAMES: [(Failure, &str, &str); 4] = [
+    (
+        Failure::NoInit,
+        "no_driver_init",
+        "the file has no function driver_init",
+    ),
+    (
+        Failure::InitFailed,
+        "driver_init_failed",
+        "the driver's init has failed",
+    ),
+    (
+        Failure::BadName,
+        "bad_driver_name",
+        "the driver has another name than its file",
+    ),
+    (
+        Failure::Version,
+        "driver_incorrect_version",
+        "the driver was compiled for another version of the interface",
+    ),
+];
+
+impl Failure {
+    /// As it is told.
+    pub fn term(self, a: &mut dyn Alloc) -> Term {
+        match (self, NAMES.iter().find(|n| n.0 == self)) {
+            (_, Some(n)) => atom::intern(n.1),
+            (Failure::System(n), _) => {
+                let n = Term::small(SYSTEM_ERRORS - n as i64);
+                a.tuple(&[open_error(), n])
+            }
+            (_, None) => am::UNDEFINED,
+        }
+    }
+    /// The text of a reason, as it is told.
+    pub fn text(t: Term) -> Option<String> {
+        if t.is_atom() {
+            let name = atom::name(t);
+            let of = NAMES.iter().find(|n| n.1 == name);
+            return of.map(|n| n.2.to_owned());
+        }
+        let &[what, n] = t.as_tuple()? else {
+            return None;
+        };
+        if what != open_error() {
+            return None;
+        }
+        let at = usize::try_from(SYSTEM_ERRORS - n.as_small()?).ok()?;
+        let texts = TEXTS.lock().unwrap_or_else(|e| e.into_inner());
+        Some(match texts.get(at) {
+            Some(t) => t.clone(),
+            None => "an error of the system".into(),
+        })
+    }
+    fn of_system() -> Failure {
+        let text = crate::load::dl_error();
+        let mut texts = TEXTS.lock().unwrap_or_else(|e| e.into_inner());
+        let at = texts.iter().position(|t| *t == text);
+        Failure::System(at.unwrap_or_else(|| {
+            texts.push(text);
+            texts.len() - 1
+        }))
+    }
+}
+
+/// What is to become of a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    Loaded,
+    Unload,
+    /// No port is opened with it any more.
+    ForceUnload,
+    Reload,
+    /// See [`Status::ForceUnload`].
+    ForceReload,
+    Permanent,
+}
+
+/// What a process has to do with a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tie {
+    Loaded,
+    AwaitsLoad,
+    AwaitsUnload,
+    AwaitsUnloadOnly,
+}
+
+struct User {
+    pid: Term,
+    tie: Tie,
+    /// Of those who wait: the numbers of their references.
+    reference: [u32; 3],
+    /// It doesn't keep the driver any more, which is being loaded anew.
+    lets_go: bool,
+}
+
+/// A driver in the table.
+pub struct Loaded {
+    code: Arc<Code>,
+    /// None: it wasn't loaded from a file.
+    pub file: Option<File>,
+}
+
+/// What is known of one that was loaded from a file.
+pub struct File {
+    pub path: Vec<u8>,
+    pub kill_ports: bool,
+    pub status: Status,
+    users: Vec<User>,
+    /// What it is to be replaced by: the path, and whether its ports are killed.
+    reload: Option<(Vec<u8>, bool)>,
+    /// Somebody goes on with it in a moment.
+    held: usize,
+}
+
+static TABLE: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+static LOADING: Mutex<()> = Mutex::new(());
+/// Drivers that were loaded from files, so that processes end without looking.
+static FILES: AtomicUsize = AtomicUsize::new(0);
+
+/// All drivers that were loaded or added.
+pub fn table() -> MutexGuard<'static, Vec<Loaded>> {
+    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+pub fn find<'a>(all: &'a mut [Loaded], name: &[u8]) -> Option<&'a mut Loaded> {
+    all.iter_mut().find(|l| l.code.name == name)
+}
+
+/// Names of what was loaded or added, the last one first.
+pub fn names() -> Vec<Vec<u8>> {
+    table().iter().rev().map(|l| l.code.name.clone()).collect()
+}
+
+impl Loaded {
+    pub fn ports(&self) -> usize {
+        self.code.ports.load(Ordering::Acquire)
+    }
+}
+
+impl File {
+    fn new(path: Vec<u8>, kill_ports: bool) -> File {
+        File {
+            path,
+            kill_ports,
+            status: Status::Loaded,
+            users: Vec::new(),
+            reload: None,
+            held: 0,
+        }
+    }
+    pub fn add(&mut self, pid: Term) {
+        self.users.push(User {
+            pid,
+            tie: Tie::Loaded,
+            reference: [0; 3],
+            lets_go: matches!(self.status, Status::Reload | Status::ForceReload),
+        });
+    }
+    pub fn wait(&mut self, pid: Term, tie: Tie, reference: [u32; 3]) {
+        self.users.push(User {
+            pid,
+            tie,
+            reference,
+            lets_go: false,
+        });
+    }
+    /// Takes away one of what the process has loaded. False: it has not loaded it.
+    pub fn remove(&mut self, pid: Term) -> bool {
+        let mut mine = self.users.iter().rev();
+        let at = mine.position(|u| u.pid == pid && u.tie == Tie::Loaded);
+        let Some(back) = at else { return false };
+        let at = self.users.len() - 1 - back;
+        self.users.remove(at);
+        true
+    }
+    /// How often it is loaded.
+    pub fn loads(&self) -> usize {
+        self.users.iter().filter(|u| u.tie == Tie::Loaded).count()
+    }
+    /// It is loaded once, by that process.
+    pub fn is_last(&self, pid: Term) -> bool {
+        self.loads() == 1
+            && self
+                .users
+                .iter()
+                .any(|u| u.tie == Tie::Loaded && u.pid == pid)
+    }
+    /// Processes with one of those ties, and how many they have.
+    pub fn users(&self, ties: &[Tie]) -> Vec<(Term, i64)> {
+        let mut out: Vec<(Term, i64)> = Vec::new();
+        for u in self.users.iter().rev().filter(|u| ties.contains(&u.tie)) {
+            match out.iter_mut().find(|o| o.0 == u.pid) {
+                Some(o) => o.1 += 1,
+                None => out.push((u.pid, 1)),
+            }
+        }
+        out.reverse();
+        out
+    }
+    /// Begins to load it anew from that path.
+    pub fn begin_reload(&mut self, pid: Term, path: Vec<u8>, kill_ports: bool) {
+        self.users.iter_mut().for_each(|u| u.lets_go = true);
+        self.status = Status::Reload;
+        self.add(pid);
+        self.reload = Some((path, kill_ports));
+    }
+    /// What it is to be loaded from.
+    pub fn reload(&self) -> Option<(&[u8], bool)> {
+        self.reload.as_ref().map(|r| (&r.0[..], r.1))
+    }
+    /// Nobody wants it any more.
+    pub fn begin_unload(&mut self, name: Term) {
+        if self.reload.take().is_some() {
+            self.tell(Tie::AwaitsLoad, name, am::DOWN, load_cancelled());
+        }
+        self.status = Status::Unload;
+    }
+    /// It is wanted again.
+    pub fn cancel_unload(&mut self, name: Term) {
+        self.status = Status::Loaded;
+        self.tell(
+            Tie::AwaitsUnload,
+            name,
+            atom::intern("UP"),
+            unload_cancelled(),
+        );
+    }
+    /// It stays for good.
+    fn stay(&mut self, name: Term) {
+        for tie in [Tie::AwaitsLoad, Tie::AwaitsUnload, Tie::AwaitsUnloadOnly] {
+            self.tell(tie, name, atom::intern("UP"), permanent());
+        }
+        self.users.clear();
+        self.status = Status::Permanent;
+    }
+    /// Tells those who wait, and forgets them.
+    fn tell(&mut self, tie: Tie, name: Term, what: Term, why: Term) {
+        let (told, rest) = std::mem::take(&mut self.users)
+            .into_iter()
+            .partition(|u| u.tie == tie);
+        self.users = rest;
+        let told: Vec<User> = told;
+        for u in told {
+            notify(u.pid, u.reference, name, what, |_| why);
+        }
+    }
+    fn is_kept(&self, ports: usize) -> bool {
+        let mut users = self.users.iter();
+        ports > 0
+            || self.held > 0
+            || matches!(self.status, Status::Loaded | Status::Permanent)
+            || users.any(|u| u.tie == Tie::Loaded && !u.lets_go)
+    }
+}
+
+/// Sends `{What, Reference, driver, Name, Why}`.
+pub fn notify(
+    to: Term,
+    reference: [u32; 3],
+    name: Term,
+    what: Term,
+    why: impl FnOnce(&mut dyn Alloc) -> Term,
+) {
+    signal::send_with(to, |a| {
+        let r = a.local_ref(reference);
+        let why = why(a);
+        a.tuple(&[what, r, driver_(), name, why])
+    });
+}
+
+/// The atom of a driver's name.
+pub fn name_atom(name: &[u8]) -> Term {
+    crate::terms::latin1_atom(name).unwrap_or(am::UNDEFINED)
+}
+
+/// Opens a driver's file, and calls its `init`.
+///
+/// Nobody else loads meanwhile: `LOADING` is held.
+fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
+    let mut file = path.to_vec();
+    file.extend_from_slice(b".so");
+    let file = CString::new(file).map_err(|_| Failure::BadName)?;
+    // SAFETY: a string; what the file does as it is opened is its own business.
+    let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) };
+    if handle.is_null() {
+        return Err(Failure::of_system());
+    }
+    // SAFETY: the handle is open until it is closed here or is the code's.
+    let r = unsafe { entry_of(handle, name) };
+    match r {
+        Ok(entry) => Ok(Arc::new(Code::new(name.to_vec(), entry, handle, gone))),
+        Err(e) => {
+            // SAFETY: as above.
+            unsafe { libc::dlclose(handle) };
+            Err(e)
+        }
+    }
+}
+
+unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
+    let init = libc::dlsym(handle, c"driver_init".as_ptr());
+    if init.is_null() {
+        return Err(Failure::NoInit);
+    }
+    // SAFETY: the interface says that this is the function's type.
+    let f = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init);
+    let entry = f().as_ref().ok_or(Failure::InitFailed)?;
+    let version = (entry.major_version, entry.minor_version);
+    if entry.extended_marker != MARKER || version.0 < OLDEST || version > (MAJOR, MINOR) {
+        return Err(Failure::Version);
+    }
+    if c_bytes(entry.driver_name) != name {
+        return Err(Failure::BadName);
+    }
+    if entry.init.is_some_and(|f| f() != 0) {
+        return Err(Failure::InitFailed);
+    }
+    Ok(*entry)
+}
+
+/// What is done for the first driver.
+fn begin() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        crate::all_exported();
+        crate::fault::watch();
+        driver::set_loaded(starter);
+    });
+}
+
+/// Loads a driver on behalf of a process.
+pub fn load(path: Vec<u8>, name: &[u8], kill_ports: bool, pid: Term) -> Result<(), Failure> {
+    begin();
+    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    let code = open_code(&path, name)?;
+    crate::load::taint(name_atom(name));
+    let mut file = File::new(path, kill_ports);
+    file.add(pid);
+    FILES.fetch_add(1, Ordering::AcqRel);
+    table().push(Loaded {
+        code,
+        file: Some(file),
+    });
+    Ok(())
+}
+
+/// How a port is opened with a driver that was loaded; None: there is none of that name.
+fn starter(command: &[u8]) -> Option<driver::Starter> {
+    let name = command.split(|&b| b == b' ').next().unwrap_or_default();
+    let mut all = table();
+    let l = find(&mut all, name)?;
+    if let Some(f) = &l.file
+        && matches!(f.status, Status::ForceUnload | Status::ForceReload)
+    {
+        return None;
+    }
+    l.code.opened();
+    let code = Opened(Some(l.code.clone()));
+    Some(Box::new(
+        move |base: &mut Base,
+              o: &open::Options,
+              line: &[u8]|
+              -> Result<Box<dyn Driver>, open::Error> {
+            let mut code = code;
+            match code.0.take() {
+                Some(c) => port::start(c, base, o, line),
+                None => Err(open::Error::General),
+            }
+        },
+    ))
+}
+
+/// A count of a driver's ports, until a port has it.
+struct Opened(Option<Arc<Code>>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(c) = &self.0 {
+            c.closed();
+        }
+    }
+}
+
+/// A port of a driver has gone.
+fn gone(code: &Code) {
+    if code.ports.load(Ordering::Acquire) == 0 {
+        check(&code.name);
+    }
+}
+
+/// If nothing keeps a driver, what is to become of it becomes of it later.
+pub fn check(name: &[u8]) {
+    let mut all = table();
+    let Some(l) = find(&mut all, name) else {
+        return;
+    };
+    let ports = l.ports();
+    if l.file.as_ref().is_some_and(|f| !f.is_kept(ports)) {
+        drop(all);
+        let name = name.to_vec();
+        later::add(Box::new(move || finish(&name)));
+    }
+}
+
+/// Unloads a driver that nothing keeps, and loads it anew if that is asked for.
+fn finish(name: &[u8]) {
+    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = table();
+    let at = all.iter().position(|l| {
+        let ports = l.ports();
+        l.code.name == name && l.file.as_ref().is_some_and(|f| !f.is_kept(ports))
+    });
+    let Some(at) = at else { return };
+    let Loaded { code, file } = all.remove(at);
+    drop(all);
+    let Some(mut file) = file else { return };
+    let atom_of = name_atom(name);
+    if let Some(f) = code.entry.finish {
+        // SAFETY: the driver's function; no port is open with it.
+        unsafe { f() };
+    }
+    // Its file is closed with the last count, which may be that of a thread that leaves it now.
+    drop(code);
+    for tie in [Tie::AwaitsUnload, Tie::AwaitsUnloadOnly] {
+        file.tell(tie, atom_of, am::DOWN, unloaded());
+    }
+    let Some((path, kill_ports)) = file.reload.take() else {
+        FILES.fetch_sub(1, Ordering::AcqRel);
+        return;
+    };
+    match open_code(&path, name) {
+        Ok(code) => {
+            file.path = path;
+            file.kill_ports = kill_ports;
+            file.status = Status::Loaded;
+            file.users.iter_mut().for_each(|u| u.lets_go = false);
+            file.tell(Tie::AwaitsLoad, atom_of, atom::intern("UP"), loaded_());
+            // Whoever loaded it may have ended meanwhile.
+            if file.loads() == 0 {
+                file.status = Status::Unload;
+            }
+            table().push(Loaded {
+                code,
+                file: Some(file),
+            });
+            check(name);
+        }
+        Err(e) => {
+            FILES.fetch_sub(1, Ordering::AcqRel);
+            for u in file.users.iter().filter(|u| u.tie == Tie::AwaitsLoad) {
+                notify(u.pid, u.reference, atom_of, am::DOWN, |a| {
+                    let why = e.term(a);
+                    a.tuple(&[load_failure(), why])
+                });
+            }
+        }
+    }
+}
+
+/// Keeps a driver as it is while something is done without the table's lock.
+pub fn hold(name: &[u8], on: bool) {
+    if let Some(f) = find(&mut table(), name).and_then(|l| l.file.as_mut()) {
+        match on {
+            true => f.held += 1,
+            false => f.held = f.held.saturating_sub(1),
+        }
+    }
+}
+
+/// Ends all ports of a driver. The driver is held meanwhile.
+pub fn kill_ports(name: &[u8]) {
+    let code = find(&mut table(), name).map(|l| l.code.clone());
+    for p in code.iter().flat_map(port::all_of) {
+        p.ask(|b| b.end(End::Reason(driver_unloaded())));
+    }
+}
+
+/// A process has ended: what it has loaded it has no longer.
+pub fn owner_exit(pid: Term) {
+    if FILES.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let mut touched = Vec::new();
+    for l in table().iter_mut() {
+        let ports = l.ports();
+        let Some(f) = &mut l.file else { continue };
+        if f.status == Status::Permanent {
+            continue;
+        }
+        let before = f.users.len();
+        f.users.retain(|u| u.pid != pid);
+        if f.users.len() == before || f.loads() > 0 {
+            continue;
+        }
+        f.begin_unload(name_atom(&l.code.name));
+        let kill = ports > 0 && f.kill_ports;
+        if kill {
+            f.status = Status::ForceUnload;
+        }
+        touched.push((l.code.name.clone(), kill));
+    }
+    for (name, kill) in touched {
+        if kill {
+            kill_ports(&name);
+        }
+        check(&name);
+    }
+}
+
+/// Forgets who waits by that reference.
+pub fn stop_waiting(pid: Term, reference: [u32; 3]) {
+    for l in table().iter_mut() {
+        if let Some(f) = &mut l.file {
+            f.users
+                .retain(|u| u.tie == Tie::Loaded || (u.pid, u.reference) != (pid, reference));
+        }
+    }
+}
+
+exported! {
+    /// The driver stays for as long as the emulator.
+    fn driver_lock_driver(h: super::abi::Handle) -> c_int {
+        let Some(p) = port::of_handle(h) else {
+            return -1;
+        };
+        let mut all = table();
+        match find(&mut all, &p.code.name).and_then(|l| l.file.as_mut()) {
+            Some(f) => {
+                f.stay(name_atom(&p.code.name));
+                0
+            }
+            None => -1,
+        }
+    }
+    /// A driver that is part of another's file.
+    fn add_driver_entry(entry: *const Entry) {
+        begin();
+        let Some(e) = entry.as_ref() else {
+            return;
+        };
+        let name = c_bytes(e.driver_name).to_vec();
+        if e.init.is_some_and(|f| f() != 0) {
+            return;
+        }
+        let code = Arc::new(Code::new(name, *e, std::ptr::null_mut(), gone));
+        table().push(Loaded { code, file: None });
+    }
+    /// Takes it away again: 0, or -1 if it isn't there or has ports.
+    fn remove_driver_entry(entry: *const Entry) -> c_int {
+        let Some(e) = entry.as_ref() else {
+            return -1;
+        };
+        let name = c_bytes(e.driver_name);
+        let mut all = table();
+        let at = all.iter().position(|l| l.file.is_none() && l.code.name == name && l.ports() == 0);
+        match at {
+            Some(at) => {
+                all.remove(at);
+                0
+            }
+            None => -1,
+        }
+    }
+}
