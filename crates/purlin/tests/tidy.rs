@@ -25,7 +25,8 @@ const CRATES: &[(&str, &[&str])] = &[
             "dist",
         ],
     ),
-    ("purlin", &["loader", "runtime"]),
+    ("measure", &[]),
+    ("purlin", &["loader", "measure", "runtime"]),
 ];
 
 /// For crates with layers: their folders and files, lower ones first, and how many references between files may run back up.
@@ -131,6 +132,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "runtime",
         &[
+            "json",
             "trace",
             "bif",
             "crash_dump",

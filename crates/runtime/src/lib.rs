@@ -5,6 +5,7 @@ mod beside;
 pub mod bif;
 pub mod break_handler;
 pub mod crash_dump;
+pub mod json;
 pub mod start;
 pub mod trace;
 
