@@ -40,6 +40,32 @@ pub enum Unit {
     Joules,
 }
 
+impl Unit {
+    /// A number with three digits, and its unit.
+    pub fn shown(self, value: f64) -> String {
+        let scaled = |steps: &[(f64, &str)]| {
+            let step = steps.iter().find(|(size, _)| value >= *size);
+            let (size, name) = step.or(steps.last()).copied().unwrap_or((1.0, ""));
+            let v = value / size;
+            let digits = if v >= 100.0 {
+                0
+            } else if v >= 10.0 {
+                1
+            } else {
+                2
+            };
+            format!("{v:.digits$} {name}")
+        };
+        match self {
+            Unit::Seconds if value == 0.0 => "0 s".into(),
+            Unit::Seconds => scaled(&[(1.0, "s"), (1e-3, "ms"), (1e-6, "us")]),
+            Unit::Bytes => scaled(&[(1073741824.0, "GiB"), (1048576.0, "MiB"), (1024.0, "KiB")]),
+            Unit::Joules => scaled(&[(1.0, "J"), (1e-3, "mJ")]),
+            Unit::Count => format!("{value:.0}"),
+        }
+    }
+}
+
 const fn row(
     quantity: Quantity,
     title: &'static str,

@@ -277,7 +277,7 @@ impl Report<'_> {
             let bound = row.quantity == Quantity::Peak
                 && self.runs[command].iter().any(|r| r.peak_is_bound);
             let at_most = if bound { "<= " } else { "" };
-            format!("{at_most}{}", in_unit(v, row.unit))
+            format!("{at_most}{}", row.unit.shown(v))
         };
         let or_dash = |v: Option<String>| v.unwrap_or_else(|| "-".into());
         let mut line = format!(
@@ -387,28 +387,4 @@ fn printable(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })
         .collect()
-}
-
-/// A number with three digits or more, and its unit.
-pub fn in_unit(value: f64, unit: Unit) -> String {
-    let scaled = |steps: &[(f64, &str)]| {
-        let step = steps.iter().find(|(size, _)| value >= *size);
-        let (size, name) = step.or(steps.last()).copied().unwrap_or((1.0, ""));
-        let v = value / size;
-        let digits = if v >= 100.0 {
-            0
-        } else if v >= 10.0 {
-            1
-        } else {
-            2
-        };
-        format!("{v:.digits$} {name}")
-    };
-    match unit {
-        Unit::Seconds if value == 0.0 => "0 s".into(),
-        Unit::Seconds => scaled(&[(1.0, "s"), (1e-3, "ms"), (1e-6, "us")]),
-        Unit::Bytes => scaled(&[(1073741824.0, "GiB"), (1048576.0, "MiB"), (1024.0, "KiB")]),
-        Unit::Joules => scaled(&[(1.0, "J"), (1e-3, "mJ")]),
-        Unit::Count => format!("{value:.0}"),
-    }
 }

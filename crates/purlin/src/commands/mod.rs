@@ -2,14 +2,15 @@
 //! unless it turns into another program.
 
 mod disasm;
-mod elixir;
+pub mod elixir;
 pub mod erl;
 mod erlc;
 mod erts;
 mod escript;
 mod exec;
+mod explain;
 mod help;
-mod measure;
+pub mod measure;
 mod run;
 
 use std::ffi::{OsStr, OsString};
@@ -106,6 +107,12 @@ pub static COMMANDS: &[CommandRow] = &[
         "FILE.beam",
         "show the code in a module file",
         disasm::run,
+    ),
+    own(
+        "explain",
+        "PID [TOPIC] | run FILE",
+        "where memory and copies come from, by line",
+        explain::run,
     ),
     own(
         "measure",
