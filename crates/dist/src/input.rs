@@ -762,7 +762,7 @@ fn spawn_request(
     };
     drop(OwnedTerm::from_parts(NIL, place));
     let pid = match made {
-        Ok(pid) => pid,
+        Ok((pid, _)) => pid,
         Err(SpawnError::SystemLimit) => {
             refuse(am::SYSTEM_LIMIT);
             return Ok(());

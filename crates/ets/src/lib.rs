@@ -560,6 +560,16 @@ pub fn all() -> Vec<Arc<Table>> {
     v
 }
 
+/// What `f` makes of the first object under a key, as it lies in the table.
+pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
+    match &t.store {
+        Store::Hash(h) => h.with_key(key, |mut m| m.next().map(|o| f(o.tuple()))),
+        Store::Tree(s) => s.with_key(key, |o| o.map(|o| f(o.tuple()))),
+    }
+    .ok()
+    .flatten()
+}
+
 /// What programs know a table by, as a term on some heap.
 pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
     t.id(to)

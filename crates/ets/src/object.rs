@@ -11,6 +11,7 @@
 
 use crate::cx::Cx;
 use crate::signal::share;
+use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::block;
 use purlin_term::copy::{self, size_whole};
 use purlin_term::fence;
@@ -91,7 +92,9 @@ impl Owned {
     }
     /// As [`Owned::new`], with large elements of the process's own put into regions.
     pub(crate) fn new_shared(cx: &mut Cx, t: Term) -> Owned {
-        Self::make(t, Some(cx))
+        let o = Self::make(t, Some(cx));
+        accounts::copied(cx, Account::TableIn, o.copied_words(), t);
+        o
     }
     fn make(t: Term, mut cx: Option<&mut Cx>) -> Owned {
         let elements = t.as_tuple().unwrap_or_default();

@@ -74,6 +74,7 @@ pub(super) unsafe fn make_room(
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
+    (*cx).bif_pc = pc;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
     if crate::code::breakpoint::is_breakpoint(pc) {
         // The instruction at the entry of a traced function, whose call has been told already.

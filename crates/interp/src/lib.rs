@@ -62,6 +62,8 @@ macro_rules! slow_op {
             (*cx).heap.htop = hp;
             (*cx).heap.stop = e;
             (*cx).reds = reds;
+            // For the accounts, if it collects.
+            (*cx).bif_pc = pc;
             let pc = $crate::outlined(&mut *cx, pc, |cx, pc| $f(cx, pc));
             if pc.is_null() {
                 return (*cx).interp.exit;

@@ -3,6 +3,7 @@
 //! Knows not how code runs ([`threads::Engine`]), and of ports, tables and other nodes only what [`outside::Outside`] says; who
 //! traces is behind [`events::Sink`].
 
+pub mod accounts;
 pub mod clock;
 pub mod code;
 pub mod collect;

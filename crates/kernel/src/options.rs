@@ -376,6 +376,8 @@ pub struct PurlinFlags {
     pub iovec_entries: Option<u32>,
     /// `+Fcompact`: milliseconds that a process waits before its heap is compacted; 0 for never.
     pub idle_compaction_ms: Option<u64>,
+    /// `+Fexplain false`: no accounts are kept, and `purlin explain` gets no answer.
+    pub no_explain: bool,
 }
 
 /// Declares an enum whose variants have the spelling that the command line uses.

@@ -194,6 +194,9 @@ pub struct Context<P> {
     pub trap: Trap,
     /// Words that were copied to other processes and not counted yet.
     pub words_copied: u64,
+    /// Words that may be copied, and allocated, before the next sample of who does it.
+    pub copy_budget: i64,
+    pub alloc_budget: i64,
     /// The control block of the process that runs.
     pub proc: *mut P,
     /// Index of this thread among the schedulers; dirty threads come behind them.
@@ -205,6 +208,9 @@ pub struct Context<P> {
     /// Where the interpreter left off, and why.
     pub interp: State,
 }
+
+/// A budget of samples begins so far below zero that the first look at it comes at once, and can be told from others.
+pub const NO_BUDGET: i64 = 1 << 60;
 
 /// A process, as far as those need to know it who don't know what processes are.
 pub trait Owner {
@@ -244,6 +250,8 @@ impl<P> Context<P> {
                 args: [NIL; 16],
             },
             words_copied: 0,
+            copy_budget: -NO_BUDGET,
+            alloc_budget: -NO_BUDGET,
             proc: std::ptr::null_mut(),
             sched,
             dirty: false,

@@ -1,7 +1,7 @@
 //! What every command knows: how Purlin was called, and where OTP is.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::erlexec::Environment;
@@ -21,6 +21,11 @@ impl Context {
             otp_root,
             invoked_as,
         }
+    }
+
+    /// The installation that the command line names.
+    pub fn otp_root(&self) -> Option<&Path> {
+        self.otp_root.as_deref()
     }
 
     /// Whether the user has named an installation.

@@ -8,8 +8,12 @@ use std::io::Write;
 pub const REFUSED: u8 = 1;
 /// The command line of Purlin itself makes no sense.
 pub const USAGE: u8 = 2;
+/// What `--fail-if` names is so.
+pub const CHECK_FAILED: u8 = 3;
 /// An input file is missing, unreadable or damaged.
 pub const NO_INPUT: u8 = 66;
+/// There is no emulator that answers.
+pub const NO_ANSWER: u8 = 68;
 /// There is no Erlang/OTP, or no Elixir, to work with.
 pub const NO_INSTALLATION: u8 = 69;
 /// The operating system refuses something that Purlin needs.
@@ -23,7 +27,9 @@ pub const MEANINGS: &[(u8, &str)] = &[
     (0, "all went well"),
     (REFUSED, "a flag was refused, or the program failed"),
     (USAGE, "no such command or option of purlin"),
+    (CHECK_FAILED, "explain: what --fail-if names is so"),
     (NO_INPUT, "a file is missing, unreadable or damaged"),
+    (NO_ANSWER, "explain: no emulator of this user answers"),
     (NO_INSTALLATION, "no Erlang/OTP found, or no Elixir"),
     (SYSTEM, "the operating system refused what was needed"),
     (NOT_EXECUTABLE, "exec: the command cannot be executed"),

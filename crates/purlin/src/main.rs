@@ -11,6 +11,7 @@
 
 mod commands;
 mod context;
+mod explain;
 mod failure;
 mod find_otp;
 mod shims;

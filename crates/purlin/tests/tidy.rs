@@ -25,7 +25,8 @@ const CRATES: &[(&str, &[&str])] = &[
             "dist",
         ],
     ),
-    ("purlin", &["loader", "runtime"]),
+    ("measure", &[]),
+    ("purlin", &["loader", "measure", "runtime"]),
 ];
 
 /// For crates with layers: their folders and files, lower ones first, and how many references between files may run back up.
@@ -65,6 +66,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "message",
             "process",
             "cx",
+            "accounts",
             "outside",
             "events",
             "sched",
@@ -131,8 +133,10 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "runtime",
         &[
+            "json",
             "trace",
             "bif",
+            "explain",
             "crash_dump",
             "break_handler",
             "beside",

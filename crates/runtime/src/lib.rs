@@ -5,6 +5,8 @@ mod beside;
 pub mod bif;
 pub mod break_handler;
 pub mod crash_dump;
+pub mod explain;
+pub mod json;
 pub mod start;
 pub mod trace;
 
@@ -13,8 +15,8 @@ pub use purlin_interp as interp;
 pub use purlin_io as io;
 pub use purlin_io::{os_signals, port};
 pub use purlin_kernel::{
-    clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options, osenv,
-    outside, poll, posix, process, report, sched, signal, threads, timer,
+    accounts, clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options,
+    osenv, outside, poll, posix, process, report, sched, signal, threads, timer,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
 

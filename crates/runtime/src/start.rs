@@ -95,7 +95,9 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
     let m = atom::intern(m);
     code::current(m)?;
     // SAFETY: no parent.
-    unsafe { spawn::spawn(std::ptr::null_mut(), m, atom::intern("start"), NIL, o) }.ok()
+    unsafe { spawn::spawn(std::ptr::null_mut(), m, atom::intern("start"), NIL, o) }
+        .ok()
+        .map(|made| made.0)
 }
 
 /// Runs an emulator until it halts; the exit status is the program's.
@@ -110,7 +112,8 @@ pub fn start(options: EmulatorOptions) -> ! {
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
-    osenv::init(o.environment.iter().cloned());
+    let environment = o.environment.iter().filter(|e| !crate::explain::takes(e));
+    osenv::init(environment.cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
     purlin_term::fence::init();
@@ -174,6 +177,7 @@ pub fn start(options: EmulatorOptions) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
+    crate::explain::start(&o.flags.purlin);
     crate::os_signals::init(o.flags.break_mode, crate::break_handler::requested);
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);

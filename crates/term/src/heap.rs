@@ -285,6 +285,11 @@ impl Heap {
     pub fn used_words(&self) -> usize {
         (self.htop as usize - self.heap as usize) >> 3
     }
+    /// Words of terms that were made since the last collection.
+    #[inline]
+    pub fn fresh_words(&self) -> usize {
+        ((self.htop as usize).saturating_sub(self.high_water as usize) >> 3) + self.frag_words
+    }
     /// Words on the stack.
     #[inline]
     pub fn stack_words(&self) -> usize {

@@ -3,6 +3,7 @@
 use super::super::object::Object;
 use super::{Action, Code, Op, Place, Program, Test, WHOLE};
 use crate::cx::Cx;
+use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
 
@@ -216,7 +217,10 @@ impl Runner {
                 }
                 Op::Whole => {
                     let t = match s {
-                        Subject::Object(o) if copy => o.copy_to(cx),
+                        Subject::Object(o) if copy => {
+                            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
+                            o.copy_to(cx)
+                        }
                         Subject::Object(o) => o.tuple(),
                         Subject::Local(t) | Subject::Call(_, t) => t,
                     };

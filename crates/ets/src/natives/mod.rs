@@ -7,11 +7,13 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{Change, Matches, Which};
 use crate::object::{Object, Owned};
+use crate::signal::share;
 use crate::tree::{Key, Span};
 use crate::{
     Gone, Heir, Kind, NotFound, Options, Protection, Store, Table, Want, WriteConcurrency, table,
 };
 use crate::{bifs, lazy_atoms, signal};
+use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{self, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS};
@@ -123,7 +125,7 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
 /// An heir, unless it has ended already.
 fn make_heir(cx: &mut Cx, pid: Term, data: Term) -> Option<Heir> {
     (pid == cx.self_pid() || crate::may_own(pid)).then(|| {
-        let (data, _held) = crate::signal::share::share(cx, data);
+        let (data, _held) = share::share(cx, Account::TableIn, data);
         Heir {
             pid,
             data: OwnedTerm::copy_of(data),
@@ -213,7 +215,7 @@ fn give_away_3(cx: &mut Cx, [tab, pid, gift]: [Term; 3]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let me = cx.self_pid();
-    let (gift, _held) = crate::signal::share::share(cx, gift);
+    let (gift, _held) = share::share(cx, Account::Message, gift);
     let admin = t.admin();
     if !t.is_alive() {
         drop(admin);
@@ -356,6 +358,7 @@ fn copies(cx: &mut Cx, m: Matches) -> Term {
     for o in m {
         let t = o.copy_to(cx);
         cx.bump(o.copied_words() / 256);
+        accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
         l = cx.cons(t, l);
     }
     l
@@ -365,6 +368,7 @@ fn copy_one(cx: &mut Cx, o: Option<&Object>) -> Term {
         Some(o) => {
             cx.bump(o.copied_words() / 256);
             let t = o.copy_to(cx);
+            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
             cx.cons(t, NIL)
         }
         None => NIL,
@@ -475,6 +479,7 @@ fn take_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
             let mut l = NIL;
             let see = |o: &Object| {
                 let c = o.copy_to(cx);
+                accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
                 l = cx.cons(c, l);
             };
             let r = h.erase(key, t.is_set(), |_| true, see);

@@ -45,6 +45,7 @@ pub struct Module {
 impl Drop for Module {
     fn drop(&mut self) {
         super::breakpoint::breakpoints().forget(self.addresses());
+        crate::accounts::forget_addresses();
     }
 }
 

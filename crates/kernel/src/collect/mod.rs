@@ -89,6 +89,10 @@ impl Collect for Cx {
             Sweep::Due | Sweep::Full => crate::events::gc_begin(self),
             Sweep::Rest | Sweep::Exact => None,
         };
+        let fresh = match sweep {
+            Sweep::Due | Sweep::Full => self.heap.fresh_words(),
+            Sweep::Rest | Sweep::Exact => 0,
+        };
         let x = self.x.as_mut_ptr();
         let regs = std::slice::from_raw_parts_mut(x, live);
         let one = match also.x_beyond(live) {
@@ -106,6 +110,9 @@ impl Collect for Cx {
             Sweep::Rest => gc::rest(&mut self.heap, roots),
             Sweep::Exact => gc::shrink_to_fit(&mut self.heap, roots),
         };
+        if fresh != 0 {
+            crate::accounts::allocated(self, fresh);
+        }
         if gc::stress() {
             forget_registers(self, live, also);
         }

@@ -21,7 +21,8 @@ pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
-    let (reason, _held) = crate::signal::share::share(cx, reason);
+    let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
+    crate::accounts::ended(cx);
     (*p).state.begin_exit();
     // Against that in `Table::is_alive`.
     crate::sync::fence(crate::sync::Ordering::SeqCst);

@@ -102,7 +102,7 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     (e.address.load(Ordering::Acquire), n)
 }
 
-/// A new process that calls `m:f` with `args` (two atoms and a proper list), and its pid. `parent` is the control
+/// A new process that calls `m:f` with `args` (two atoms and a proper list): its pid, and the words that were copied for it. `parent` is the control
 /// block of the process that spawns it, if there is one.
 ///
 /// # Safety
@@ -113,7 +113,7 @@ pub unsafe fn spawn(
     f: Term,
     args: Term,
     mut o: Options,
-) -> Result<Term, SpawnError> {
+) -> Result<(Term, usize), SpawnError> {
     let (p, pid) = table()
         .reserve(take_spare())
         .map_err(|_| SpawnError::SystemLimit)?;
@@ -141,7 +141,7 @@ pub unsafe fn spawn(
     let (pc, live) = entry(m, f, args, &mut regs);
     let arity = args.list_iter().count();
     me.initial_call = code::export(m, f, arity as u32);
-    fill(me, pc, &regs[..live], &o);
+    let words = fill(me, pc, &regs[..live], &o);
     if o.system {
         me.flags |= SYSTEM;
     }
@@ -196,7 +196,7 @@ pub unsafe fn spawn(
     }
     me.state.publish_queued(prio, o.own_thread);
     crate::sched::enqueue_new(p, prio);
-    Ok(pid)
+    Ok((pid, words))
 }
 
 /// Tells the parent by a message that there is a new process.
@@ -219,8 +219,8 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     }
 }
 
-/// Makes the heap with the registers' terms, and the bottom of the stack.
-unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
+/// Makes the heap with the registers' terms, and the bottom of the stack. Gives the words of the terms.
+unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> usize {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
     let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;
     let s = &o.settings;
@@ -257,4 +257,5 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) {
     me.live = regs.len() as u16;
     me.pc = pc;
     me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+    words
 }

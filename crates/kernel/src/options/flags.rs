@@ -261,6 +261,15 @@ pub static FLAGS: &[FlagRow] = &[
         },
     ),
     main(
+        "Fexplain",
+        "BOOL",
+        "Purlin: keep accounts for purlin explain, and answer it (true)",
+        |p, v| {
+            p.flags.purlin.no_explain = !boolean(v, "bad choice of accounts")?;
+            Ok(())
+        },
+    ),
+    main(
         "hmbs",
         "WORDS",
         "least virtual binary heap of a process",

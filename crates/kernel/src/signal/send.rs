@@ -1,6 +1,7 @@
 //! Sending: from natives, and from threads that run no process.
 
 use super::token;
+use crate::accounts::{self, Kind as Account};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::events;
 use crate::message::{Kind, Sequel, Signal};
@@ -169,7 +170,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if let Some(signal) = small(alias, msg) {
         // SAFETY: a fresh signal; cells are never unmapped.
         unsafe {
-            count(cx, (*signal).words());
+            count(cx, (*signal).words(), msg);
             let pushed = match process::table().find(to) {
                 Some(p) => push_at(p, to, signal),
                 None => Pushed::Refused,
@@ -185,7 +186,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
-    let (msg, held) = super::share::share(cx, msg);
+    let (msg, held) = super::share::share(cx, Account::Message, msg);
     let signal = match (alias, held.words()) {
         _ if events::by_sender() => Signal::sent(alias, cx.self_pid(), msg),
         (None, Some(n)) => Signal::copy_sized(Kind::Message, msg, n),
@@ -193,7 +194,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
         (Some(a), _) => Signal::pair_of(Kind::AliasMessage, a, msg),
     };
     // SAFETY: a fresh signal, still ours.
-    super::share::count_copied(cx, unsafe { (*signal).words() });
+    count(cx, unsafe { (*signal).words() }, msg);
     // SAFETY: a fresh signal.
     unsafe {
         (*signal).sequel = Sequel::Ends;
@@ -224,10 +225,11 @@ fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
     Some(Signal::of_flat(Kind::Message, Sequel::Ends, &f, all))
 }
 
-/// Counts words that are copied from the process that runs to another.
+/// Counts words that are copied from the process that runs to another, in `msg`.
 #[inline]
-fn count(cx: &mut Cx, words: usize) {
+fn count(cx: &mut Cx, words: usize, msg: Term) {
     cx.words_copied += words as u64;
+    accounts::copied(cx, Account::Message, words, msg);
     super::share::count_copied(cx, words);
 }
 

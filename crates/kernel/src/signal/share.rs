@@ -6,6 +6,7 @@
 //! collection, in place of copying the part, has the sender's references lead to the region. So nothing is paid beyond
 //! what a plain copy costs, and there is one copy in memory however many processes hold it.
 
+use crate::accounts::{self, Kind};
 use crate::cx::Cx;
 use crate::message::sharing::threshold;
 pub use crate::message::sharing::{
@@ -54,8 +55,9 @@ pub(crate) fn count_copied(cx: &mut Cx, words: usize) {
 
 /// Adds to the tally of the process that runs.
 #[inline]
-fn give(tally: Tally, cx: &mut Cx) {
+fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     if tally.moved + tally.shared > 0 {
+        accounts::shared(cx, kind, tally.moved, tally.shared, what);
         let t = &mut cx.process().ext_mut().tally;
         t.moved += tally.moved;
         t.shared += tally.shared;
@@ -88,8 +90,8 @@ impl Drop for Held {
 }
 
 /// `t`, or what stands for it with its large parts in regions. The caller copies it to where it goes (which holds the
-/// regions) and then drops the second part.
-pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
+/// regions) and then drops the second part. `kind` is what it is for, for the accounts.
+pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let threshold = threshold();
     if t.is_immed() || threshold == usize::MAX || is_region_ptr(t.ptr()) {
         return (t, Held::default());
@@ -142,7 +144,7 @@ pub fn share(cx: &mut Cx, t: Term) -> (Term, Held) {
         // Many things, none of them large.
         region_for(h, &mut held, &mut tally, t)
     };
-    give(tally, cx);
+    give(tally, cx, kind, term);
     frag.off_heap.regions.append(&mut held);
     let frag = Some(frag);
     (term, Held { frag, words: None })
@@ -248,7 +250,7 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
         part(h, held, &mut tally, t, threshold, false)
             .unwrap_or_else(|| region_for(h, held, &mut tally, t))
     };
-    give(tally, cx);
+    give(tally, cx, Kind::TableIn, s);
     Ok((s, whole_words(s)))
 }
 
@@ -275,7 +277,7 @@ pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) ->
     held.adopt(b.finish());
     let mut tally = Tally::default();
     tally.count_moved(words);
-    give(tally, cx);
+    give(tally, cx, Kind::TableIn, Term::small(0));
     v
 }
 

@@ -58,6 +58,15 @@ pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Fa
     Err(become_program(&scripts.join(name), args, &environment.0))
 }
 
+/// The directory of Elixir's own modules, where one is found by its place on the `PATH`.
+pub fn library() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let scripts = find_otp::programs(&path, "elixir")
+        .iter()
+        .find_map(|p| by_place(p))?;
+    Some(scripts.join("../lib/elixir/ebin"))
+}
+
 /// The directory of the installation's scripts.
 fn installed_scripts() -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();

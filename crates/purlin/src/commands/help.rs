@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use purlin_runtime::options::flags::{FLAGS, OTHER_FLAGS};
 
-use super::COMMANDS;
+use super::{COMMANDS, print};
 use crate::context::Context;
-use crate::failure::{Failure, MEANINGS, SYSTEM, USAGE, reason};
+use crate::failure::{Failure, MEANINGS, USAGE};
 
 pub fn help(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     match args {
@@ -41,17 +40,6 @@ pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {
         );
     }
     print(&text)
-}
-
-fn print(text: &str) -> Result<u8, Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write: {}", reason(&error)),
-        )),
-        _ => Ok(0),
-    }
 }
 
 fn general() -> String {

@@ -2,22 +2,25 @@
 //! unless it turns into another program.
 
 mod disasm;
-mod elixir;
+pub mod elixir;
 pub mod erl;
 mod erlc;
 mod erts;
 mod escript;
 mod exec;
+mod explain;
 mod help;
+pub mod measure;
 mod run;
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::context::Context;
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, reason};
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM, reason};
 
 pub struct CommandRow {
     pub name: &'static str,
@@ -105,6 +108,18 @@ pub static COMMANDS: &[CommandRow] = &[
         "show the code in a module file",
         disasm::run,
     ),
+    own(
+        "explain",
+        "PID [TOPIC] | run FILE",
+        "where memory and copies come from, by line",
+        explain::run,
+    ),
+    own(
+        "measure",
+        "-- COMMAND [-- COMMAND]",
+        "what commands take: time, memory, energy",
+        measure::run,
+    ),
     own("help", "[erl]", "this text; the flags of erl", help::help),
     own(
         "version",
@@ -137,6 +152,18 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[a.len()]
+}
+
+/// Writes data to standard output. Nobody need read all of it.
+fn print(text: &str) -> Result<u8, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            SYSTEM,
+            format!("purlin: cannot write: {}", reason(&error)),
+        )),
+        _ => Ok(0),
+    }
 }
 
 /// Turns this process into `program`, which sees `name` as the one it was called by.

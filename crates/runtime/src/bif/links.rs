@@ -148,7 +148,7 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     if !to.is_local_pid() {
         return remote::exit(cx, to, reason);
     }
-    let (reason, _held) = crate::signal::share::share(cx, reason);
+    let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     send::exit_signal(me, to, reason);
     if to == me {
         // The own signal takes effect before anything else is done.

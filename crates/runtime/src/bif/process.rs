@@ -260,10 +260,13 @@ fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) 
         let reference = ids::make_ref(cx);
         o.request = Some(request(reference, am::SPAWN_REPLY, options, Reply::Call));
     }
-    let (args, _held) = crate::signal::share::share(cx, args);
+    let (args, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Spawn, args);
     // SAFETY: the running process is owned by this thread.
     match unsafe { spawn::spawn(cx.proc, m, f, args, o) } {
-        Ok(pid) => Ok(pid),
+        Ok((pid, words)) => {
+            crate::accounts::copied(cx, crate::accounts::Kind::Spawn, words, args);
+            Ok(pid)
+        }
         Err(SpawnError::SystemLimit) => {
             use crate::report::{Level, Text, send};
             let leader = group_leader_of(cx);

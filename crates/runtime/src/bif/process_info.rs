@@ -63,7 +63,7 @@ fn location<A: Alloc>(to: &mut A, p: &code::Place) -> Term {
     to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity)), loc])
 }
 
-fn current(cx: &Cx) -> Option<code::Place> {
+pub(crate) fn current(cx: &Cx) -> Option<code::Place> {
     addresses(cx, cx.bif_pc, 8)
         .into_iter()
         .enumerate()
@@ -344,7 +344,7 @@ items! {
             let mut l = NIL;
             for (k, t) in v {
                 let k = copy::copy(k, to);
-                let (t, _held) = crate::signal::share::share(cx, t);
+                let (t, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Asked, t);
                 let t = copy::copy(t, to);
                 let p = to.tuple(&[k, t]);
                 l = to.cons(p, l);
@@ -565,7 +565,11 @@ impl Asked {
             return (name, am::UNDEFINED);
         }
         let value = cx.process().ext().and_then(|e| e.dict.get(key.term()));
-        let (value, _held) = crate::signal::share::share(cx, value.unwrap_or(am::UNDEFINED));
+        let (value, _held) = crate::signal::share::share(
+            cx,
+            crate::accounts::Kind::Asked,
+            value.unwrap_or(am::UNDEFINED),
+        );
         (name, copy::copy(value, to))
     }
 }

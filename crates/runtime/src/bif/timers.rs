@@ -75,7 +75,7 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
     }
     let numbers = ids::ref_numbers();
     if to.is_atom() || crate::process::table().find(to).is_some() {
-        let (msg, _held) = crate::signal::share::share(cx, msg);
+        let (msg, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Timer, msg);
         let f = Fired {
             to,
             message: Message::keep(msg),

@@ -1,0 +1,467 @@
+//! What was copied, shared and allocated, by the place in the program that did it.
+//!
+//! A place is a stack of code addresses, which is written down as functions and lines when it is first seen. Copies of
+//! [`EXACT_WORDS`] and more are counted one by one. Of smaller ones, and of what processes allocate on their heaps, each thread
+//! takes a sample about every [`SAMPLED_WORDS`], and counts all words since the last one for the place that it meets: sums
+//! are right, and the shares of places are as exact as there are samples.
+//!
+//! # Invariants
+//! * What is not sampled costs a subtraction and a comparison. No thread writes to what another thread writes to.
+//! * Each thread has a table of its own behind a lock, which others take only to read it. The table is bounded: places beyond
+//!   [`PLACES`] are counted as one that has no frames.
+//! * Addresses are keys only as long as no module was freed since: [`forget_addresses`].
+
+use crate::process::Cx;
+use purlin_native::cx::NO_BUDGET;
+use purlin_term::{Term, copy};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// Words between two samples: 512 KiB.
+pub const SAMPLED_WORDS: usize = 1 << 16;
+/// Copies of this many words (8 KiB) are all counted.
+pub const EXACT_WORDS: usize = 1 << 10;
+/// Frames of a place, at most.
+pub const FRAMES: usize = 12;
+/// Words of the stack that are looked through for them.
+const STACK_WORDS: usize = 400;
+/// Places of a thread's table, at most.
+pub const PLACES: usize = 1 << 12;
+/// Terms that are looked at for a closure, and levels.
+const SEARCHED: usize = 64;
+/// Variables of a closure that are larger than this aren't measured further.
+const MEASURED_WORDS: usize = 1 << 24;
+
+/// What was done there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A message was sent.
+    Message,
+    /// A process was started: its arguments, and what its fun captured.
+    Spawn,
+    /// An exit reason was told to others.
+    Exit,
+    /// A timer was started, with a message.
+    Timer,
+    /// An object was inserted into a table.
+    TableIn,
+    /// An object was read from a table.
+    TableOut,
+    /// A process was asked about itself.
+    Asked,
+    /// A heap was filled.
+    Allocation,
+}
+
+/// A function, and where in it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Frame {
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    /// File and line.
+    pub line: Option<(String, u32)>,
+}
+
+/// The largest variable that a closure has captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Captured {
+    /// The function that holds the closure's code, of `arity` arguments, captured variables included.
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    /// Its place among `count` captured variables, from 0.
+    pub index: usize,
+    pub count: usize,
+    /// What it takes, shared parts included.
+    pub words: usize,
+}
+
+/// Sums of a place, in words.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Sums {
+    /// How often, which is estimated where copies are small.
+    pub times: u64,
+    /// Copied, or allocated.
+    pub copied: u64,
+    /// Copied to regions, which is done once.
+    pub moved: u64,
+    /// Not copied, since they were in regions.
+    pub shared: u64,
+    /// The largest copy.
+    pub largest: u64,
+    /// Samples among them: where it is 0 nothing is estimated.
+    pub samples: u64,
+}
+
+impl Sums {
+    fn add(&mut self, o: &Sums) {
+        self.times += o.times;
+        self.copied += o.copied;
+        self.moved += o.moved;
+        self.shared += o.shared;
+        self.largest = self.largest.max(o.largest);
+        self.samples += o.samples;
+    }
+}
+
+/// What is known of a place. The first frame is the innermost.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub kind: Kind,
+    pub frames: Vec<Frame>,
+    pub sums: Sums,
+    pub captured: Option<Captured>,
+}
+
+/// Addresses from the innermost outwards; 0 ends them.
+type Key = (Kind, [usize; FRAMES]);
+type Place = (Kind, Vec<Frame>);
+
+#[derive(Default)]
+struct Table {
+    by_address: HashMap<Key, usize>,
+    by_frames: HashMap<Place, usize>,
+    entries: Vec<Entry>,
+    /// Modules that had been freed when the keys were made.
+    freed: usize,
+}
+
+static ON: AtomicBool = AtomicBool::new(true);
+static FREED: AtomicUsize = AtomicUsize::new(0);
+static NAMER: OnceLock<fn(*const u64) -> Option<Frame>> = OnceLock::new();
+static TABLES: Mutex<Vec<Arc<Mutex<Table>>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static MINE: RefCell<Option<Arc<Mutex<Table>>>> = const { RefCell::new(None) };
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Says how addresses of code are named. Before that nothing is counted by place.
+pub fn set_namer(f: fn(*const u64) -> Option<Frame>) {
+    let _ = NAMER.set(f);
+}
+
+/// Counts nothing from now on: to be called before there are schedulers.
+pub fn turn_off() {
+    ON.store(false, Ordering::Relaxed);
+}
+
+/// Whether anything is counted.
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Code is about to be freed: its addresses may mean something else soon.
+pub fn forget_addresses() {
+    FREED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a copy of `words` words that the process in the context makes; `what` is what it copies, to look for closures in.
+#[inline]
+pub fn copied(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    if words >= EXACT_WORDS {
+        large(cx, kind, words, what);
+        return;
+    }
+    cx.copy_budget -= words as i64;
+    if cx.copy_budget < 0 {
+        small(cx, kind, words, what);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    let n = words as u64;
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        largest: n,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+#[cold]
+#[inline(never)]
+fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    let Some(n) = sampled(&mut cx.copy_budget) else {
+        return;
+    };
+    let sums = Sums {
+        times: (n / words.max(1) as u64).max(1),
+        copied: n,
+        largest: words as u64,
+        samples: 1,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+/// A budget of words is used up: the words since the last sample. None: this was no sample, but the first look.
+#[inline]
+fn sampled(budget: &mut i64) -> Option<u64> {
+    let overdrawn = *budget;
+    let first = overdrawn < -(NO_BUDGET / 2);
+    if !on() {
+        *budget = i64::MAX;
+        return None;
+    }
+    *budget = SAMPLED_WORDS as i64;
+    // A context begins far below zero, so that the first copy comes here, whether anything is counted or not.
+    (!first).then_some(SAMPLED_WORDS as u64 + overdrawn.unsigned_abs())
+}
+
+/// Counts words that went to regions, or were found there.
+pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
+    let sums = Sums {
+        times: 1,
+        moved,
+        shared,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+/// Counts words that the process in the context has made on its heap.
+#[inline]
+pub fn allocated(cx: &mut Cx, words: usize) {
+    cx.alloc_budget -= words as i64;
+    if cx.alloc_budget < 0 {
+        allocation(cx, words);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn allocation(cx: &mut Cx, words: usize) {
+    let Some(n) = sampled(&mut cx.alloc_budget) else {
+        return;
+    };
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        largest: words as u64,
+        samples: 1,
+        ..Default::default()
+    };
+    record(cx, Kind::Allocation, sums, Term::small(0));
+}
+
+/// As [`allocated`], of a process that ends: whatever it runs, it was started for this. One that was never collected has most
+/// likely no more than it was started with, which counts as a copy.
+#[inline]
+pub fn ended(cx: &mut Cx) {
+    if std::ptr::eq(cx.heap.high_water, cx.heap.heap) {
+        return;
+    }
+    let words = cx.heap.fresh_words();
+    cx.alloc_budget -= words as i64;
+    if cx.alloc_budget < 0 {
+        // The code that it left by may be anything.
+        cx.bif_pc = std::ptr::null();
+        allocation(cx, words);
+    }
+}
+
+/// The addresses of the process in the context, innermost first. That of the instruction that runs comes first; return addresses
+/// are told as the word before, which belongs to the call.
+fn addresses(cx: &Cx) -> [usize; FRAMES] {
+    let mut v = [0; FRAMES];
+    v[0] = cx.bif_pc as usize;
+    let mut n = usize::from(!cx.bif_pc.is_null());
+    let mut p = cx.heap.stop;
+    let words = (cx.heap.hend as usize).saturating_sub(p as usize) / 8;
+    for _ in 0..words.min(STACK_WORDS) {
+        // SAFETY: words of the stack, from its top to the end of the block.
+        let w = unsafe { (*p).raw() } as usize;
+        if w & 3 == 0 && w != 0 {
+            v[n] = w - 8;
+            n += 1;
+            if n == FRAMES {
+                break;
+            }
+        }
+        p = p.wrapping_add(1);
+    }
+    v
+}
+
+/// The function that the process in the context was started with.
+fn initial(cx: &mut Cx) -> Vec<Frame> {
+    // SAFETY: exports are never freed; null or one of them.
+    let e = unsafe { cx.process().initial_call.as_ref() };
+    let frame = e.map(|e| Frame {
+        module: e.module,
+        function: e.function,
+        arity: e.arity,
+        line: None,
+    });
+    frame.into_iter().collect()
+}
+
+#[cold]
+#[inline(never)]
+fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
+    let Some(namer) = NAMER.get().filter(|_| on() && !cx.proc.is_null()) else {
+        return;
+    };
+    let addresses = match kind {
+        // Its stack is gone.
+        Kind::Exit => [0; FRAMES],
+        _ => addresses(cx),
+    };
+    let mine = MINE.with(|m| {
+        let mut m = m.borrow_mut();
+        let table = m.get_or_insert_with(|| {
+            let table = Arc::<Mutex<Table>>::default();
+            lock(&TABLES).push(table.clone());
+            table
+        });
+        table.clone()
+    });
+    let mut table = lock(&mine);
+    let t = &mut *table;
+    let freed = FREED.load(Ordering::Relaxed);
+    if t.freed != freed {
+        t.freed = freed;
+        t.by_address.clear();
+    }
+    let found = match kind {
+        Kind::Exit => None,
+        _ => t.by_address.get(&(kind, addresses)).copied(),
+    };
+    let index = found.unwrap_or_else(|| {
+        let mut frames: Vec<Frame> = match kind {
+            Kind::Exit => initial(cx),
+            _ => addresses
+                .iter()
+                .take_while(|a| **a != 0)
+                .filter_map(|a| namer(*a as *const u64))
+                .collect(),
+        };
+        if frames.is_empty() {
+            frames = initial(cx);
+        }
+        if t.entries.len() >= PLACES && !t.by_frames.contains_key(&(kind, frames.clone())) {
+            frames = Vec::new();
+        }
+        let place = (kind, frames);
+        let index = t.by_frames.get(&place).copied().unwrap_or_else(|| {
+            t.entries.push(Entry {
+                kind,
+                frames: place.1.clone(),
+                sums: Sums::default(),
+                captured: None,
+            });
+            let index = t.entries.len() - 1;
+            t.by_frames.insert(place, index);
+            index
+        });
+        if kind != Kind::Exit && t.by_address.len() < 4 * PLACES {
+            t.by_address.insert((kind, addresses), index);
+        }
+        index
+    });
+    let e = &mut t.entries[index];
+    let before = e.sums.times;
+    e.sums.add(&sums);
+    // To find and measure closures costs about what the copy did, so it is done seldom.
+    if matches!(kind, Kind::Message | Kind::Spawn)
+        && before.leading_zeros() != e.sums.times.leading_zeros()
+        && let Some(c) = captured(what)
+        && e.captured.is_none_or(|old| old.words <= c.words)
+    {
+        e.captured = Some(c);
+    }
+}
+
+/// The largest variable of the closure that lies outermost in a term.
+fn captured(t: Term) -> Option<Captured> {
+    let mut todo: SmallVec<[Term; SEARCHED]> = SmallVec::new();
+    todo.push(t);
+    let mut next = 0;
+    while next < todo.len() && next < SEARCHED {
+        let t = todo[next];
+        next += 1;
+        if let Some(f) = t.as_fun() {
+            let Some(entry) = f.local() else { continue };
+            let sizes = f
+                .env
+                .iter()
+                .map(|&v| copy::size_whole_within(v, MEASURED_WORDS).unwrap_or(MEASURED_WORDS));
+            let Some((index, words)) = sizes.enumerate().max_by_key(|s| s.1) else {
+                continue;
+            };
+            return Some(Captured {
+                module: entry.module,
+                function: entry.function(),
+                arity: u32::from(entry.code_arity),
+                index,
+                count: f.env.len(),
+                words,
+            });
+        }
+        let room = SEARCHED.saturating_sub(todo.len());
+        if let Some(e) = t.as_tuple() {
+            todo.extend(e.iter().copied().filter(|e| !e.is_immed()).take(room));
+        } else if let Some((head, tail)) = t.as_cons() {
+            todo.extend(
+                [head, tail]
+                    .into_iter()
+                    .filter(|e| !e.is_immed())
+                    .take(room),
+            );
+        }
+    }
+    None
+}
+
+/// All places of all threads, those that are the same put together.
+pub fn snapshot() -> Vec<Entry> {
+    let tables: Vec<_> = lock(&TABLES).clone();
+    let mut all: HashMap<Place, Entry> = HashMap::new();
+    for t in tables {
+        // Copied under the lock, which the thread may wait for, and put together without it.
+        let entries = lock(&t).entries.clone();
+        for e in entries {
+            let place = (e.kind, e.frames.clone());
+            match all.entry(place) {
+                std::collections::hash_map::Entry::Vacant(v) => {
+                    v.insert(e);
+                }
+                std::collections::hash_map::Entry::Occupied(mut o) => {
+                    let sum = o.get_mut();
+                    sum.sums.add(&e.sums);
+                    let words = |c: &Option<Captured>| c.map_or(0, |c| c.words);
+                    if words(&e.captured) > words(&sum.captured) {
+                        sum.captured = e.captured;
+                    }
+                }
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_count_all_words_since_the_last_one() {
+        let mut budget = -NO_BUDGET;
+        assert_eq!(sampled(&mut budget), None);
+        assert_eq!(budget, SAMPLED_WORDS as i64);
+        budget -= SAMPLED_WORDS as i64 + 5;
+        assert_eq!(sampled(&mut budget), Some(SAMPLED_WORDS as u64 + 5));
+        assert_eq!(budget, SAMPLED_WORDS as i64);
+    }
+}

@@ -1,0 +1,216 @@
+//! One run of a command, and what the system counts of it.
+//!
+//! Times, switches and the peak of memory are those of the process and of the descendants that it has waited for. The peak is
+//! that of the largest of them, not of their sum. A process begins as a copy of this one, so the system counts this
+//! one's size as its own: a peak that is not above that is only known to be no larger ([`Run::peak_is_bound`]).
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use crate::Quantity;
+use crate::energy::{Meter, SAMPLE_EVERY};
+
+/// A command to be run again and again.
+pub struct Command {
+    pub words: Vec<OsString>,
+    /// What stands in front of the command's name in reports.
+    pub name: String,
+    /// What it reads; nothing, if none.
+    pub input: Option<PathBuf>,
+    /// Whether what it prints goes to standard error. It goes nowhere otherwise.
+    pub show: bool,
+    /// Set for it, beside the environment of this process.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// What one run took.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub status: ExitStatus,
+    pub wall_s: f64,
+    pub user_s: f64,
+    pub system_s: f64,
+    pub peak_bytes: u64,
+    /// The peak is at most what is said.
+    pub peak_is_bound: bool,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub energy_j: Option<f64>,
+}
+
+impl Run {
+    pub fn get(&self, quantity: Quantity) -> Option<f64> {
+        Some(match quantity {
+            Quantity::Wall => self.wall_s,
+            Quantity::User => self.user_s,
+            Quantity::System => self.system_s,
+            Quantity::Peak => self.peak_bytes as f64,
+            Quantity::Voluntary => self.voluntary_switches as f64,
+            Quantity::Involuntary => self.involuntary_switches as f64,
+            Quantity::Energy => return self.energy_j,
+        })
+    }
+}
+
+/// Why there is no measurement.
+#[derive(Debug)]
+pub enum Failed {
+    /// The command could not be started.
+    Start { name: String, error: io::Error },
+    /// The file that it was to read could not be opened.
+    Input { file: PathBuf, error: io::Error },
+    /// It ended with something else than status 0.
+    Status { name: String, status: ExitStatus },
+    /// The system would not wait for it.
+    Wait(io::Error),
+}
+
+impl Command {
+    pub fn run(&self, meter: &mut Meter) -> Result<Run, Failed> {
+        let input = match &self.input {
+            None => Stdio::null(),
+            Some(file) => File::open(file).map(Stdio::from).map_err(|error| {
+                let file = file.clone();
+                Failed::Input { file, error }
+            })?,
+        };
+        let output = if self.show {
+            Stdio::from(io::stderr())
+        } else {
+            Stdio::null()
+        };
+        let mut command = std::process::Command::new(&self.words[0]);
+        command.args(&self.words[1..]).stdin(input).stdout(output);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let own_peak = own_peak_bytes();
+        let before = meter.sample();
+        let start = Instant::now();
+        let child = command.spawn().map_err(|error| Failed::Start {
+            name: self.words[0].to_string_lossy().into_owned(),
+            error,
+        })?;
+        let waited = wait(child.id() as libc::pid_t, meter);
+        let (status, usage, end) = waited.map_err(Failed::Wait)?;
+        let after = meter.sample();
+        let peak_bytes = to_bytes(usage.ru_maxrss);
+        Ok(Run {
+            status,
+            wall_s: (end - start).as_secs_f64(),
+            user_s: seconds(usage.ru_utime),
+            system_s: seconds(usage.ru_stime),
+            peak_bytes,
+            peak_is_bound: peak_bytes <= own_peak,
+            voluntary_switches: usage.ru_nvcsw.max(0) as u64,
+            involuntary_switches: usage.ru_nivcsw.max(0) as u64,
+            energy_j: before.zip(after).map(|(b, a)| (a - b) as f64 / 1e6),
+        })
+    }
+}
+
+/// Waits for a child; reads the meter meanwhile, where there is one, so that its counters don't begin again unseen.
+fn wait(child: libc::pid_t, meter: &mut Meter) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
+    if !meter.is_there() {
+        return wait_for(child);
+    }
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while is_done.recv_timeout(SAMPLE_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                meter.sample();
+            }
+        });
+        let waited = wait_for(child);
+        drop(done);
+        waited
+    })
+}
+
+fn wait_for(child: libc::pid_t) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers lead to places of this frame that are large enough; all zeroes is a usage.
+        let waited = unsafe { libc::wait4(child, &raw mut status, 0, usage.as_mut_ptr()) };
+        if waited == child {
+            let end = Instant::now();
+            // SAFETY: as above, and the call has written it.
+            return Ok((
+                ExitStatus::from_raw(status),
+                unsafe { usage.assume_init() },
+                end,
+            ));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn own_peak_bytes() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer leads to a usage, which the call writes; all zeroes is one too.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    to_bytes(usage.ru_maxrss)
+}
+
+/// Linux and the BSDs count kilobytes, macOS bytes.
+fn to_bytes(maxrss: libc::c_long) -> u64 {
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    maxrss.max(0) as u64 * unit
+}
+
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str]) -> Command {
+        Command {
+            words: words.iter().map(OsString::from).collect(),
+            name: words[0].into(),
+            input: None,
+            show: false,
+            environment: vec![("PURLIN_MEASURED".into(), "yes".into())],
+        }
+    }
+
+    #[test]
+    fn a_run_is_waited_for_and_counted() {
+        let mut meter = Meter::default();
+        let run = command(&["sleep", "0.05"]).run(&mut meter).expect("runs");
+        assert!(run.status.success() && run.wall_s >= 0.05, "{run:?}");
+        assert!(run.user_s + run.system_s < run.wall_s, "{run:?}");
+        assert!(run.peak_bytes > 0 && run.voluntary_switches > 0, "{run:?}");
+        assert_eq!(run.energy_j, None);
+        // Children that were waited for count too.
+        let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let run = command(&["sh", "-c", &format!("sh -c '{busy}'; exit 3")])
+            .run(&mut meter)
+            .expect("runs");
+        assert_eq!(run.status.code(), Some(3));
+        assert!(run.user_s + run.system_s > 0.001, "{run:?}");
+        let large = "head -c 60000000 /dev/zero | tail -c 59999999 >/dev/null";
+        let run = command(&["sh", "-c", large]).run(&mut meter).expect("runs");
+        assert!(run.peak_bytes > 50_000_000 && !run.peak_is_bound, "{run:?}");
+        let run = command(&["sh", "-c", "[ $PURLIN_MEASURED = yes ]"]).run(&mut meter);
+        assert!(run.expect("runs").status.success());
+        assert!(matches!(
+            command(&["no such command"]).run(&mut meter),
+            Err(Failed::Start { .. })
+        ));
+    }
+}

@@ -1,0 +1,335 @@
+//! `explain`: what a running emulator, or a program that is run for it, spends, and where.
+
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use purlin_runtime::explain::{SCHEMA, TOPICS, VARIABLE, socket};
+use purlin_runtime::json::{self, Json};
+
+use super::print;
+use crate::context::Context;
+use crate::explain::check::Check;
+use crate::explain::{check, text, variables};
+use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
+
+/// How long an emulator may take to answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Bytes of a file of answers, at most.
+const MOST_BYTES: u64 = 256 << 20;
+
+const USE: &str =
+    "purlin explain PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    Collapsed,
+}
+
+struct Options {
+    form: Form,
+    top: usize,
+    to: Option<PathBuf>,
+    checks: Vec<Check>,
+}
+
+fn wrong(text: impl std::fmt::Display) -> Failure {
+    Failure::new(USAGE, format!("purlin: {text}"))
+}
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let (options, words) = options(args)?;
+    let Some((what, rest)) = words.split_first() else {
+        return Err(wrong(format!("explain needs to know what: {USE}")));
+    };
+    match what.to_str() {
+        Some("run") if rest.is_empty() => Err(wrong(
+            "explain run needs a file: purlin explain run FILE [ARGS]",
+        )),
+        Some("run") => run_and_tell(context, &options, "run", rest),
+        Some("exec") if rest.first().is_none_or(|w| w == "--" && rest.len() == 1) => Err(wrong(
+            "explain exec needs a command: purlin explain exec -- COMMAND [ARGS]",
+        )),
+        Some("exec") => run_and_tell(context, &options, "exec", rest),
+        Some("show") => match rest {
+            [file] => tell(&options, &read(Path::new(file))?),
+            _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
+        },
+        Some("diff") => match rest {
+            [a, b] => differences(&options, &read(Path::new(a))?, &read(Path::new(b))?),
+            _ => Err(wrong(
+                "explain diff needs two files: purlin explain diff BEFORE AFTER",
+            )),
+        },
+        text => {
+            let pid = text.and_then(|t| t.parse::<u32>().ok()).filter(|n| *n > 0);
+            let Some(pid) = pid else {
+                let what = what.to_string_lossy();
+                return Err(wrong(format!("explain does not know '{what}': {USE}")));
+            };
+            let topic = match rest {
+                [] => "memory",
+                [topic] => known_topic(topic)?,
+                _ => return Err(wrong("explain takes one topic at a time")),
+            };
+            let mut answer = ask(pid, &format!("{topic} top={}", options.top))?;
+            variables::name(context, &mut answer, options.top);
+            tell(&options, &answer)
+        }
+    }
+}
+
+fn known_topic(topic: &OsStr) -> Result<&'static str, Failure> {
+    let found = TOPICS.iter().find(|t| topic == t.name);
+    found.map(|t| t.name).ok_or_else(|| {
+        let names: Vec<_> = TOPICS.iter().map(|t| t.name).collect();
+        let topic = topic.to_string_lossy();
+        wrong(format!(
+            "there is no topic '{topic}'; there are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Options, which stand before the first word and behind a process number or file, and all other words.
+fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
+    let mut options = Options {
+        form: Form::Text,
+        top: 10,
+        to: None,
+        checks: Vec::new(),
+    };
+    let mut words: Vec<OsString> = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        // What follows the file or command is the program's own.
+        let program = words.first().is_some_and(|w| w == "run" || w == "exec");
+        let text = arg.to_string_lossy();
+        if (program && words.len() > 1) || !text.starts_with('-') || (program && text == "--") {
+            words.push(arg.clone());
+            continue;
+        }
+        let (name, glued) = match text.split_once('=') {
+            Some((name, value)) => (name.to_string(), Some(value.to_string())),
+            None => (text.to_string(), None),
+        };
+        let plain = glued.is_none();
+        let mut value = || {
+            let next = || args.next().map(|a| a.to_string_lossy().into_owned());
+            glued
+                .clone()
+                .or_else(next)
+                .ok_or_else(|| wrong(format!("{name} needs a value")))
+        };
+        match &*name {
+            "--json" if plain => options.form = Form::Json,
+            "--collapsed" if plain => options.form = Form::Collapsed,
+            "--top" => {
+                let n = value()?;
+                let top = n.parse().ok().filter(|n| (1..=1000).contains(n));
+                options.top = top.ok_or_else(|| {
+                    wrong(format!("--top takes a number from 1 to 1000, not '{n}'"))
+                })?;
+            }
+            "--to" => options.to = Some(value()?.into()),
+            "--fail-if" => options.checks.push(Check::of(&value()?).map_err(wrong)?),
+            _ => return Err(wrong(format!("explain has no option '{text}'"))),
+        }
+    }
+    Ok((options, words))
+}
+
+/// Asks the emulator with that process number.
+fn ask(pid: u32, request: &str) -> Result<Json, Failure> {
+    let none = |text: String| Failure::new(NO_ANSWER, format!("purlin: {text}"));
+    let mut refused = None;
+    for path in socket::paths(pid) {
+        match socket::ask(&path, request, PATIENCE) {
+            Ok(answer) if answer.is_empty() => {
+                return Err(none(format!(
+                    "process {pid} has ended, or answers somebody else only"
+                )));
+            }
+            Ok(answer) => {
+                let broken = |e| none(format!("process {pid} answered what is {e}"));
+                return checked(json::parse(&answer).map_err(broken)?).map_err(none);
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // It was killed and couldn't take its socket away.
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
+            Err(e) => refused = Some(e),
+        }
+    }
+    Err(none(match refused {
+        Some(e) if e.kind() == ErrorKind::PermissionDenied => {
+            format!("process {pid} is another user's")
+        }
+        Some(e) if e.kind() == ErrorKind::WouldBlock => format!("process {pid} does not answer"),
+        Some(e) => format!("process {pid} cannot be asked: {}", reason(&e)),
+        None if !Path::new(&format!("/proc/{pid}")).exists()
+            && Path::new("/proc/self").exists() =>
+        {
+            format!("there is no process {pid}")
+        }
+        None => {
+            format!("process {pid} is no Purlin of this user that can be asked (+Fexplain false?)")
+        }
+    }))
+}
+
+/// An answer that is one.
+fn checked(answer: Json) -> Result<Json, String> {
+    if let Some(why) = answer.get("error").and_then(Json::text) {
+        return Err(why.to_string());
+    }
+    match answer.get("schema").and_then(Json::text) {
+        Some(SCHEMA) => Ok(answer),
+        Some(other) => Err(format!("the answer is of form {other}, this is {SCHEMA}")),
+        None => Err("this is no answer of purlin explain".into()),
+    }
+}
+
+fn read(file: &Path) -> Result<Json, Failure> {
+    let shown = file.display();
+    let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
+    let meta = std::fs::metadata(file).map_err(|e| {
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: cannot read {shown}: {}", reason(&e)),
+        )
+    })?;
+    if meta.len() > MOST_BYTES {
+        return Err(bad("too large for an answer".into()));
+    }
+    let bytes = std::fs::read(file).map_err(|e| {
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: cannot read {shown}: {}", reason(&e)),
+        )
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("not text".into()))?;
+    checked(json::parse(&text).map_err(|e| bad(e.to_string()))?).map_err(bad)
+}
+
+/// Runs `purlin COMMAND WORDS` and shows what it has spent. The status is the program's, unless a check fails.
+fn run_and_tell(
+    context: &Context,
+    options: &Options,
+    command: &str,
+    words: &[OsString],
+) -> Result<u8, Failure> {
+    let system = |what: &str, e: std::io::Error| {
+        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(&e)))
+    };
+    let own = std::env::current_exe().map_err(|e| system("find Purlin's own executable", e))?;
+    let file = Answer::new().map_err(|e| system("make a file for the answer", e))?;
+    let mut child = Command::new(own);
+    if let Some(root) = context.otp_root() {
+        child.arg("--otp-root").arg(root);
+    }
+    child.arg(command).args(words).env(VARIABLE, &file.0);
+    let status = child.status().map_err(|e| system("run Purlin", e))?;
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, signal) => 128u8.wrapping_add(signal.unwrap_or(0) as u8),
+    };
+    if std::fs::metadata(&file.0).map_or(0, |m| m.len()) == 0 {
+        // A program that could not be started has said why.
+        if code == 0 || status.signal().is_some() {
+            say("purlin: the program left nothing to explain: it ran on no Purlin, or was killed");
+        }
+        return Ok(if code == 0 { NO_ANSWER } else { code });
+    }
+    let mut answer = read(&file.0)?;
+    variables::name(context, &mut answer, options.top);
+    let told = tell(options, &answer)?;
+    Ok(if told == 0 { code } else { told })
+}
+
+/// An empty file of this user's own, which goes when this is dropped.
+struct Answer(PathBuf);
+
+impl Answer {
+    fn new() -> std::io::Result<Answer> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let name = format!("purlin-explain-{}-{:x}", std::process::id(), nanos());
+        let path = std::env::temp_dir().join(name);
+        // Not one that is there: it may be a link of somebody else's.
+        let mut open = std::fs::OpenOptions::new();
+        open.write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(Answer(path))
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn nanos() -> u128 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |d| d.as_nanos())
+}
+
+/// Shows an answer: on standard output, but what was run has that for itself, so then on standard error.
+fn tell(options: &Options, answer: &Json) -> Result<u8, Failure> {
+    let text = match options.form {
+        Form::Text => text::shown(answer, options.top),
+        Form::Json => format!("{answer}\n"),
+        Form::Collapsed => text::collapsed(answer),
+    };
+    let of_run = answer.get("topic").and_then(Json::text) == Some("run");
+    match &options.to {
+        Some(file) => std::fs::write(file, text).map_err(|e| {
+            let file = file.display();
+            Failure::new(
+                SYSTEM,
+                format!("purlin: cannot write {file}: {}", reason(&e)),
+            )
+        })?,
+        None if of_run && options.form == Form::Text => say(text.trim_end()),
+        None => {
+            print(&text)?;
+        }
+    }
+    held(
+        options
+            .checks
+            .iter()
+            .filter_map(|c| c.failed(answer, None).transpose()),
+    )
+}
+
+fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Failure> {
+    let found = check::differences(before, after);
+    match options.form {
+        Form::Json => print(&format!(
+            "{}\n",
+            check::json(&found, before, after, options.top)
+        ))?,
+        Form::Text => print(&check::text(&found, before, after, options.top))?,
+        Form::Collapsed => return Err(wrong("explain diff has no option '--collapsed'")),
+    };
+    held(
+        options
+            .checks
+            .iter()
+            .filter_map(|c| c.failed(after, Some(before)).transpose()),
+    )
+}
+
+/// Says which checks failed.
+fn held(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
+    let mut code = 0;
+    for line in failed {
+        say(format_args!("purlin: {}", line.map_err(wrong)?));
+        code = CHECK_FAILED;
+    }
+    Ok(code)
+}

@@ -1,0 +1,50 @@
+//! What is done with answers of the runtime before people see them: text, differences, checks, names of variables.
+//!
+//! Nothing here trusts an answer to be whole: fields that are missing count as nothing.
+
+pub mod check;
+pub mod text;
+pub mod variables;
+
+use purlin_runtime::json::Json;
+
+/// A field of a field of an answer.
+pub fn at<'a>(answer: &'a Json, path: &[&str]) -> Option<&'a Json> {
+    path.iter().try_fold(answer, |value, name| value.get(name))
+}
+
+pub fn number(answer: &Json, path: &[&str]) -> f64 {
+    at(answer, path).and_then(Json::number).unwrap_or(0.0)
+}
+
+pub fn word<'a>(answer: &'a Json, path: &[&str]) -> &'a str {
+    at(answer, path).and_then(Json::text).unwrap_or_default()
+}
+
+/// `file:line, function` of a site.
+pub fn site(cause: &Json) -> String {
+    place(cause.get("site").unwrap_or(&Json::Null))
+}
+
+pub fn place(site: &Json) -> String {
+    let function = word(site, &["function"]);
+    let name = if function.is_empty() {
+        "an unknown place"
+    } else {
+        function
+    };
+    match (word(site, &["file"]), number(site, &["line"])) {
+        ("", _) => name.to_string(),
+        (file, line) => format!("{file}:{line}, {name}"),
+    }
+}
+
+/// Causes of one topic of an answer: those of the answer itself, or of its part.
+pub fn causes<'a>(answer: &'a Json, topic: &str) -> &'a [Json] {
+    let part = match word(answer, &["topic"]) {
+        "run" => answer.get(topic),
+        own if own == topic => Some(answer),
+        _ => None,
+    };
+    part.and_then(|p| p.get("causes")).map_or(&[], Json::list)
+}

@@ -1,0 +1,369 @@
+//! Answers as text: causes, worst first, each with its line and what to do.
+
+use std::fmt::Write as _;
+
+use purlin_measure::Unit;
+use purlin_runtime::json::Json;
+
+use super::{at, causes, number, place, site, word};
+
+/// Bytes as people read them.
+pub fn bytes(n: f64) -> String {
+    match n {
+        n if n < 1024.0 => format!("{n:.0} bytes"),
+        n => Unit::Bytes.shown(n),
+    }
+}
+
+/// A count with separators.
+pub fn count(n: f64) -> String {
+    let digits = format!("{n:.0}");
+    let mut text = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// What can't be shown in a terminal is not.
+fn line(text: &mut String, shown: impl std::fmt::Display) {
+    let clean = shown.to_string().replace(|c: char| c.is_control(), "?");
+    text.push_str(clean.trim_end());
+    text.push('\n');
+}
+
+pub fn shown(answer: &Json, top: usize) -> String {
+    let mut text = String::new();
+    match word(answer, &["topic"]) {
+        "memory" => {
+            kinds(&mut text, answer);
+            processes(&mut text, answer, top, "memory_bytes");
+            tables(&mut text, answer, top);
+        }
+        "copies" => copies(&mut text, answer, top),
+        "allocation" => allocation(&mut text, answer, top),
+        "mailbox" => {
+            processes(&mut text, answer, top, "messages");
+        }
+        "binaries" => {
+            line(
+                &mut text,
+                format_args!("Binaries: {} in all", bytes(number(answer, &["bytes"]))),
+            );
+            processes(&mut text, answer, top, "binary_bytes");
+        }
+        "run" => {
+            let empty = Json::Null;
+            let part = |name: &str| answer.get(name).unwrap_or(&empty).clone();
+            copies(&mut text, &part("copies"), top);
+            allocation(&mut text, &part("allocation"), top.min(5));
+            kinds(&mut text, &part("memory"));
+        }
+        other => line(
+            &mut text,
+            format_args!("An answer about '{other}' has no form as text here"),
+        ),
+    }
+    if at(answer, &["accounts"]) == Some(&Json::Bool(false)) {
+        line(&mut text, "No accounts were kept: +Fexplain false.");
+    }
+    text
+}
+
+fn copies(text: &mut String, part: &Json, top: usize) {
+    let list = part.get("causes").map_or(&[][..], Json::list);
+    let total = number(part, &["bytes"]);
+    let left_out = number(part, &["left_out"]) + list.len().saturating_sub(top) as f64;
+    line(
+        text,
+        format_args!(
+            "Copied: {}; moved to shared regions: {}; shared without a copy: {}",
+            bytes(total),
+            bytes(number(part, &["totals", "moved_bytes"])),
+            bytes(number(part, &["totals", "shared_bytes"])),
+        ),
+    );
+    for (i, cause) in list.iter().take(top).enumerate() {
+        line(text, "");
+        one_copy(text, i + 1, cause, total);
+    }
+    rest(text, left_out, "places");
+}
+
+fn rest(text: &mut String, left_out: f64, what: &str) {
+    if left_out > 0.0 {
+        line(
+            text,
+            format_args!(
+                "\u{20}   {} more {what}: --top N shows more",
+                count(left_out)
+            ),
+        );
+    }
+    text.push('\n');
+}
+
+fn one_copy(text: &mut String, rank: usize, cause: &Json, total: f64) {
+    let copied = number(cause, &["bytes"]);
+    let (moved, shared) = (
+        number(cause, &["moved_bytes"]),
+        number(cause, &["shared_bytes"]),
+    );
+    let times = number(cause, &["times"]);
+    let about = match at(cause, &["estimated"]) {
+        Some(Json::Bool(true)) => "about ",
+        _ => "",
+    };
+    let doing = match word(cause, &["kind"]) {
+        "spawn" => "processes started",
+        "message" => "messages sent",
+        "exit" => "exit reasons told",
+        "timer" => "timers started",
+        "table_in" => "objects inserted",
+        "table_out" => "objects read from tables",
+        "process_info" => "looks at a process",
+        _ => "times",
+    };
+    let mut head = match copied > 0.0 {
+        true => format!("{rank:>2}. {about}{} copied", bytes(copied)),
+        false => format!("{rank:>2}. nothing copied"),
+    };
+    if total > 0.0 && copied > 0.0 {
+        let _ = write!(head, " ({:.0}%)", 100.0 * copied / total);
+    }
+    line(text, format_args!("{head} at {}", site(cause)));
+    let mut details = format!("    {}{} {doing}", about, count(times));
+    if copied > 0.0 && times > 0.0 {
+        let _ = write!(details, ", {} each", bytes(copied / times));
+    }
+    if moved > 0.0 {
+        let _ = write!(details, "; {} moved to shared regions, once", bytes(moved));
+    }
+    if shared > 0.0 {
+        let _ = write!(details, "; {} shared", bytes(shared));
+    }
+    line(text, details);
+    if let Some(captured) = at(cause, &["captured"]).filter(|c| **c != Json::Null) {
+        let variables = captured.get("variables").map_or(&[][..], Json::list);
+        let names: Vec<String> = variables
+            .iter()
+            .filter_map(Json::text)
+            .map(|n| format!("`{n}`"))
+            .collect();
+        let variable = match names.len() {
+            0 => {
+                let (index, count) = (number(captured, &["index"]), number(captured, &["count"]));
+                format!("variable {} of {count}", index + 1.0)
+            }
+            _ => names.join(" or "),
+        };
+        line(
+            text,
+            format_args!(
+                "    {variable}, captured by {}, is {} of it",
+                word(captured, &["function"]),
+                bytes(number(captured, &["bytes"]))
+            ),
+        );
+    }
+    if let Some(advice) = at(cause, &["advice"]).and_then(Json::text) {
+        line(text, format_args!("    Do: {advice}"));
+    }
+}
+
+fn allocation(text: &mut String, part: &Json, top: usize) {
+    let list = part.get("causes").map_or(&[][..], Json::list);
+    let total = number(part, &["bytes"]);
+    line(
+        text,
+        format_args!("Allocated on heaps, by samples: {}", bytes(total)),
+    );
+    for (i, cause) in list.iter().take(top).enumerate() {
+        let n = number(cause, &["bytes"]);
+        let share = 100.0 * n / total.max(1.0);
+        let samples = count(number(cause, &["times"]));
+        line(
+            text,
+            format_args!(
+                "{:>2}. {} ({share:.0}%, {samples} samples) at {}",
+                i + 1,
+                bytes(n),
+                site(cause)
+            ),
+        );
+    }
+    let left_out = number(part, &["left_out"]) + list.len().saturating_sub(top) as f64;
+    rest(text, left_out, "places");
+}
+
+fn kinds(text: &mut String, answer: &Json) {
+    let resident = number(answer, &["resident_bytes"]);
+    line(
+        text,
+        format_args!(
+            "Resident: {}, at most {}; allocated: {}",
+            bytes(resident),
+            bytes(number(answer, &["peak_bytes"])),
+            bytes(number(answer, &["allocated_bytes"]))
+        ),
+    );
+    if let Some(Json::Object(kinds)) = answer.get("kinds") {
+        let mut kinds: Vec<(&str, f64)> = kinds
+            .iter()
+            .map(|(name, n)| (name.as_str(), n.number().unwrap_or(0.0)))
+            .collect();
+        kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (name, n) in kinds {
+            line(
+                text,
+                format_args!("    {:<16}{:>12}", name.replace('_', " "), bytes(n)),
+            );
+        }
+    }
+    text.push('\n');
+}
+
+fn processes(text: &mut String, answer: &Json, top: usize, by: &str) {
+    let Some(p) = answer.get("processes") else {
+        return;
+    };
+    let number = |path: &[&str]| number(p, path);
+    let mut head = format!(
+        "Processes: {}, {}; {} messages wait, {}",
+        count(number(&["count"])),
+        bytes(number(&["memory_bytes"])),
+        count(number(&["messages"])),
+        bytes(number(&["message_bytes"]))
+    );
+    if number(&["asked"]) < number(&["count"]) {
+        let _ = write!(head, "; {} of them were asked", count(number(&["asked"])));
+    }
+    if number(&["silent"]) > 0.0 {
+        let _ = write!(head, "; {} did not answer", count(number(&["silent"])));
+    }
+    line(text, head);
+    let list = p.get("top").map_or(&[][..], Json::list);
+    for (i, row) in list.iter().take(top).enumerate() {
+        let of = |name: &str| super::number(row, &[name]);
+        let what = match by {
+            "messages" => format!(
+                "{} messages, {}",
+                count(of("messages")),
+                bytes(of("message_bytes"))
+            ),
+            by => bytes(of(by)),
+        };
+        let name = match word(row, &["name"]) {
+            "" => String::new(),
+            name => format!(" {name}"),
+        };
+        line(
+            text,
+            format_args!(
+                "{:>2}. {what}: {}{name}, started with {}",
+                i + 1,
+                word(row, &["pid"]),
+                word(row, &["initial_call"])
+            ),
+        );
+        let now = place(row.get("current").unwrap_or(&Json::Null));
+        let mut details = format!("    is at {now}");
+        for (name, words) in [
+            ("heap_bytes", "heap"),
+            ("binary_bytes", "binaries"),
+            ("region_bytes", "shared regions"),
+        ] {
+            if of(name) >= 1024.0 {
+                let _ = write!(details, "; {words} {}", bytes(of(name)));
+            }
+        }
+        line(text, details);
+        let advice = match by {
+            "messages" if of("messages") >= 1000.0 => {
+                "it gets more than it does: bound what is sent to it, or let several share the work"
+            }
+            "binary_bytes" if of("binary_bytes") >= 1048576.0 => {
+                "if it keeps small parts of large binaries, copy those (binary:copy/1) before they are stored"
+            }
+            _ => continue,
+        };
+        line(text, format_args!("    Do: {advice}"));
+    }
+    let kinds = p.get("kinds").map_or(&[][..], Json::list);
+    if kinds.len() > 1 {
+        line(text, "By the function that they were started with:");
+        for kind in kinds.iter().take(top) {
+            let sum = super::number(kind, &["sum"]);
+            let sum = if by == "messages" {
+                format!("{} messages", count(sum))
+            } else {
+                bytes(sum)
+            };
+            let n = count(super::number(kind, &["count"]));
+            line(
+                text,
+                format_args!("    {sum:<14} {n:>9} of {}", word(kind, &["initial_call"])),
+            );
+        }
+    }
+    text.push('\n');
+}
+
+fn tables(text: &mut String, answer: &Json, top: usize) {
+    let Some(t) = answer.get("tables") else {
+        return;
+    };
+    line(
+        text,
+        format_args!(
+            "Tables: {}, {}",
+            count(number(t, &["count"])),
+            bytes(number(t, &["bytes"]))
+        ),
+    );
+    let list = t.get("top").map_or(&[][..], Json::list);
+    for (i, row) in list.iter().take(top).enumerate() {
+        line(
+            text,
+            format_args!(
+                "{:>2}. {}: {}, {} objects, owned by {}",
+                i + 1,
+                bytes(number(row, &["bytes"])),
+                word(row, &["name"]),
+                count(number(row, &["objects"])),
+                word(row, &["owner"])
+            ),
+        );
+    }
+}
+
+/// A line for each stack, outermost first, with its bytes: what flame graphs are drawn from.
+pub fn collapsed(answer: &Json) -> String {
+    let mut text = String::new();
+    for topic in ["copies", "allocation"] {
+        for cause in causes(answer, topic) {
+            let stack = cause.get("stack").map_or(&[][..], Json::list);
+            let mut frames: Vec<String> = stack
+                .iter()
+                .rev()
+                .map(|f| match number(f, &["line"]) {
+                    0.0 => word(f, &["function"]).to_string(),
+                    n => format!("{}:{n}", word(f, &["function"])),
+                })
+                .collect();
+            frames.push(word(cause, &["kind"]).to_string());
+            let frames: Vec<String> = frames
+                .iter()
+                .map(|f| f.replace([';', ' ', '\n'], "_"))
+                .collect();
+            let n = number(cause, &["bytes"]) + number(cause, &["moved_bytes"]);
+            if n > 0.0 {
+                let _ = writeln!(text, "{} {n:.0}", frames.join(";"));
+            }
+        }
+    }
+    text
+}

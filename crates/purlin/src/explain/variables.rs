@@ -1,0 +1,214 @@
+//! Names of captured variables, from the debug information of module files.
+//!
+//! The runtime knows a captured variable by its place. Which variable stands there only the compiler knows: so an emulator of its own,
+//! which is started for it, reads the debug information, compiles it again, and lists what each fun captures in the compiler's
+//! intermediate code. Variables that patterns bind have numbers there. Their names are those of the fun's free variables that don't
+//! occur by name: one name, or a few of which it is one. Without a file, or without debug information in it, variables have no names.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use purlin_runtime::json::Json;
+
+use super::{number, word};
+use crate::context::Context;
+
+/// Funs that are looked up, at most.
+const MOST: usize = 50;
+
+/// Prints a line for each fun that is asked for: the variables in the order in which they are captured, and its free variables in any
+/// order. Arguments are a folder to write to, then function and file, again and again.
+const HELPER: &str = r#"
+[Dir | Asked] = init:get_plain_arguments(),
+Name = fun(V) when is_atom(V) -> atom_to_list(V); (_) -> "" end,
+Look = fun(T, Acc) ->
+    case cerl:type(T) =:= 'fun' andalso lists:keyfind(id, 1, cerl:get_ann(T)) of
+        {id, {_, _, F}} -> Acc#{F => [Name(V) || V <- cerl_trees:free_variables(T), not is_tuple(V)]};
+        _ -> Acc
+    end
+end,
+Read = fun(File) ->
+    try
+        Options = [binary, return, no_spawn_compiler_process],
+        Compile = case filename:extension(File) of
+            ".erl" ->
+                fun(More) -> compile:noenv_file(File, More ++ Options) end;
+            _ ->
+                {ok, {M, [{debug_info, {debug_info_v1, Backend, Data}}]}} = beam_lib:chunks(File, [debug_info]),
+                {ok, Forms} = Backend:debug_info(erlang_v1, M, Data, []),
+                More = [no_auto_import || Backend =/= erl_abstract_code],
+                fun(These) -> compile:noenv_forms(Forms, These ++ More ++ Options) end
+        end,
+        {ok, Module, Core, _} = Compile([to_core0]),
+        {ok, _, _, _} = Compile([dssa, {outdir, Dir}]),
+        {ok, Text} = file:read_file(filename:join(Dir, atom_to_list(Module) ++ ".ssa")),
+        {match, Found} = re:run(Text, "make_fun \\(`('?[^`]*)`/[0-9]+\\), ([^\\n]*)",
+                                [global, {capture, all_but_first, list}, unicode]),
+        Places = maps:from_list([{list_to_atom(string:trim(F, both, "'")), string:split(Vs, ", ", all)} || [F, Vs] <- Found]),
+        {Places, cerl_trees:fold(Look, #{}, Core)}
+    catch _:_ -> {#{}, #{}}
+    end
+end,
+Line = fun(Vs) -> lists:join($ , ["." ++ V || V <- Vs]) end,
+Go = fun Go([F, File | Rest], Files) ->
+        {Places, Free} = Known = case Files of
+            #{File := K} -> K;
+            #{} -> Read(File)
+        end,
+        Fun = list_to_atom(F),
+        io:format("~ts|~ts~n", [Line(maps:get(Fun, Places, [])), Line(maps:get(Fun, Free, []))]),
+        Go(Rest, Files#{File => Known});
+    Go([], _) -> ok
+end,
+try Go(Asked, #{}) catch _:_ -> ok end,
+halt().
+"#;
+
+/// Enters names where they can be found. Files that the answer names are compiled: it must come from a program of this user's.
+pub fn name(context: &Context, answer: &mut Json, top: usize) {
+    let mut funs: Vec<[String; 2]> = Vec::new();
+    let fun = |captured: &Json| {
+        [word(captured, &["name"]), word(captured, &["beam"])].map(str::to_string)
+    };
+    each_captured(answer, top, &mut |captured| {
+        let fun = fun(captured);
+        if Path::new(&fun[1]).is_absolute() && funs.len() < MOST && !funs.contains(&fun) {
+            funs.push(fun);
+        }
+    });
+    if funs.is_empty() {
+        return;
+    }
+    let Some(lines) = ask(context, &funs) else {
+        return;
+    };
+    let lines: Vec<&str> = lines.lines().collect();
+    each_captured(answer, top, &mut |captured| {
+        let place = funs.iter().position(|f| *f == fun(captured));
+        let Some((places, free)) = place.and_then(|i| lines.get(i)?.split_once('|')) else {
+            return;
+        };
+        let names = |text| -> Vec<&str> {
+            str::split(text, ' ')
+                .filter_map(|n| n.strip_prefix('.'))
+                .collect()
+        };
+        let (places, free) = (names(places), names(free));
+        if places.len() != number(captured, &["count"]) as usize {
+            return;
+        }
+        let elixir = word(captured, &["module"]).starts_with("Elixir.");
+        let Some(place) = places.get(number(captured, &["index"]) as usize) else {
+            return;
+        };
+        let known = written(place, elixir).filter(|_| free.contains(place));
+        let left = free.iter().filter(|n| !places.contains(n));
+        let found: Vec<&str> = match known {
+            Some(name) => vec![name],
+            None => left.filter_map(|n| written(n, elixir)).collect(),
+        };
+        if let Json::Object(pairs) = captured {
+            let list: Vec<Json> = found.iter().map(|n| Json::from(*n)).collect();
+            for (key, value) in pairs {
+                match key.as_str() {
+                    "variable" if found.len() == 1 => *value = found[0].into(),
+                    "variables" => *value = Json::List(list.clone()),
+                    _ => {}
+                }
+            }
+        }
+    });
+}
+
+/// A name as it stands in the source. None: the compiler has made it.
+fn written(name: &str, elixir: bool) -> Option<&str> {
+    let name = match elixir {
+        true => name.strip_prefix('_')?.split('@').next()?,
+        false => name.split('@').next()?,
+    };
+    let letter = |c: char| c.is_alphabetic() || c == '_';
+    let made = name
+        .strip_prefix('_')
+        .is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
+    (name.starts_with(letter) && !made).then_some(name)
+}
+
+/// Does something with each captured variable of the first causes.
+fn each_captured(answer: &mut Json, top: usize, f: &mut impl FnMut(&mut Json)) {
+    let Json::Object(pairs) = answer else {
+        return;
+    };
+    for (name, value) in pairs {
+        match (name.as_str(), value) {
+            ("copies", part) => each_captured(part, top, f),
+            ("causes", Json::List(causes)) => {
+                for cause in causes.iter_mut().take(top) {
+                    if let Json::Object(pairs) = cause
+                        && let Some((_, captured)) = pairs.iter_mut().find(|(k, _)| k == "captured")
+                        && *captured != Json::Null
+                    {
+                        f(captured);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the helper prints.
+fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
+    let otp = context.otp().ok()?;
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.arg("--otp-root").arg(&otp.root).arg("erl");
+    command.args(["+Fexplain", "false", "-noinput", "-boot", "no_dot_erlang"]);
+    // The backends of other languages lie beside the modules that were compiled by them, or are found as their tools are.
+    if let Some(elixir) = crate::commands::elixir::library() {
+        command.arg("-pa").arg(elixir);
+    }
+    let folder = Folder::new().ok()?;
+    command.args(["-eval", HELPER, "-extra"]).arg(&folder.0);
+    command.args(funs.iter().flatten());
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    for variable in ["ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"] {
+        command.env_remove(variable);
+    }
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A folder of this user's own, which goes when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        let name = format!("purlin-variables-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        assert_eq!(written("Data", false), Some("Data"));
+        assert_eq!(written("Data@1", false), Some("Data"));
+        assert_eq!(written("_Unused", false), Some("_Unused"));
+        assert_eq!(written("_12", false), None);
+        assert_eq!(written("", false), None);
+        assert_eq!(written("_socket@1", true), Some("socket"));
+        assert_eq!(written("_@1", true), None);
+        assert_eq!(written("_12", true), None);
+    }
+}

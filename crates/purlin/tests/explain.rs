@@ -1,0 +1,445 @@
+//! `purlin explain`: what it finds in programs whose costs are known, and what it says of bad input.
+//!
+//! Skipped with a printed line where there is no OTP.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use purlin_runtime::json::{self, Json};
+
+/// 400 processes capture 5,000 elements (78 KiB) each. 300 messages wait, each of ten elements. An object of a table is read 100 times.
+const APP: &str = r#"
+-module(app).
+-export([main/0, stay/0]).
+main() ->
+    work(),
+    io:format("done~n").
+stay() ->
+    work(),
+    io:format("ready~n"),
+    receive never -> ok end.
+work() ->
+    Socket = #{assigns => lists:seq(1, 5000), id => 7},
+    Small = 3,
+    ets:new(cache, [named_table, public]),
+    ets:insert(cache, {report, lists:seq(1, 2000)}),
+    Hog = spawn(fun() -> receive stop -> ok end end),
+    register(hog, Hog),
+    [start(Small, Socket) || _ <- lists:seq(1, 400)],
+    [tell(Hog, N) || N <- lists:seq(1, 300)],
+    [lookup() || _ <- lists:seq(1, 100)].
+start(Small, Socket) ->
+    P = spawn(fun() -> {Small, maps:get(id, Socket)} end),
+    {started, P}.
+tell(P, N) ->
+    P ! {order, N, lists:seq(1, 10)}.
+lookup() ->
+    [{report, L}] = ets:lookup(cache, report), length(L).
+"#;
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// None where there is no OTP.
+    fn new() -> Option<Scratch> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("purlin-exp-{}-{number}", std::process::id()));
+        fs::create_dir_all(dir.join("run")).expect("makes a scratch directory");
+        let scratch = Scratch(fs::canonicalize(dir).expect("exists"));
+        let version = scratch.purlin(&["version"]);
+        if !String::from_utf8_lossy(&version.stdout).contains("Erlang/OTP") {
+            println!("skipped: no OTP");
+            return None;
+        }
+        scratch.file("app.erl", APP);
+        Some(scratch)
+    }
+    fn file(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("writes a file");
+    }
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(args).current_dir(&self.0).stdin(Stdio::null());
+        command.env("XDG_RUNTIME_DIR", self.0.join("run"));
+        command
+    }
+    fn purlin(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("runs")
+    }
+    /// Starts the program and waits until its work is done.
+    fn start(&self, flags: &[&str]) -> Running {
+        let compiled = self.purlin(&["erlc", "+debug_info", "app.erl"]);
+        assert!(compiled.status.success(), "{compiled:?}");
+        let args = ["erl", "-noshell", "-pa", ".", "-s", "app", "stay"];
+        let mut child = self
+            .command(&[&args[..], flags].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("is a pipe");
+        BufReader::new(out)
+            .read_line(&mut line)
+            .expect("says something");
+        assert_eq!(line, "ready\n");
+        Running(child)
+    }
+    fn socket(&self, pid: u32) -> PathBuf {
+        self.0.join("run/purlin").join(pid.to_string())
+    }
+    fn json(&self, args: &[&str]) -> Json {
+        let output = self.purlin(&[&["explain", "--json"][..], args].concat());
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        json::parse(&String::from_utf8_lossy(&output.stdout)).expect("is JSON")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Running(Child);
+
+impl Running {
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn number(j: &Json, path: &[&str]) -> f64 {
+    let value = path.iter().try_fold(j, |j, name| j.get(name));
+    value
+        .and_then(Json::number)
+        .unwrap_or_else(|| panic!("no {path:?} in {j}"))
+}
+
+fn word<'a>(j: &'a Json, path: &[&str]) -> &'a str {
+    let value = path.iter().try_fold(j, |j, name| j.get(name));
+    value.and_then(Json::text).unwrap_or_default()
+}
+
+/// The cause of that kind whose site is a function.
+fn cause<'a>(answer: &'a Json, kind: &str, function: &str) -> &'a Json {
+    let causes = answer.get("causes").expect("has causes").list();
+    causes
+        .iter()
+        .find(|c| word(c, &["kind"]) == kind && word(c, &["site", "function"]) == function)
+        .unwrap_or_else(|| panic!("no {kind} at {function} in {answer}"))
+}
+
+#[test]
+fn a_program_that_was_run_is_explained() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let output = scratch.purlin(&["explain", "run", "app.erl"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = err(&output);
+    let first = text.split("\n\n").nth(1).expect("has a first cause");
+    assert!(
+        first.starts_with(" 1. ") && first.contains("copied ("),
+        "{text}"
+    );
+    assert!(first.contains(" at app.erl:23, app:start/2\n"), "{text}");
+    assert!(first.contains("400 processes started, 78."), "{text}");
+    assert!(
+        first.contains("`Socket`, captured by app:'-start/2-fun-0-'/2, is 78."),
+        "{text}"
+    );
+    assert!(first.contains("    Do: "), "{text}");
+
+    // The program's own status, and its own output.
+    let exec = [
+        "explain", "--to", "x.json", "--json", "exec", "--", "erl", "-noshell", "-eval", "halt(7).",
+    ];
+    let output = scratch.purlin(&exec);
+    assert_eq!(
+        (output.status.code(), err(&output)),
+        (Some(7), String::new()),
+        "{output:?}"
+    );
+    let output = scratch.purlin(&["explain", "show", "x.json"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("Resident: "),
+        "{output:?}"
+    );
+    // A program that can't be run says why, and leaves nothing.
+    let output = scratch.purlin(&["explain", "run", "none.erl"]);
+    assert_eq!(output.status.code(), Some(66));
+    assert_eq!(
+        err(&output),
+        "purlin: cannot read none.erl: No such file or directory\n"
+    );
+    let output = scratch.purlin(&["explain", "exec", "--", "true"]);
+    assert_eq!(output.status.code(), Some(68), "{output:?}");
+}
+
+#[test]
+fn answers_are_compared_and_checked() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let save = |file: &str| {
+        let output = scratch.purlin(&["explain", "--json", "--to", file, "run", "app.erl"]);
+        assert!(output.status.success(), "{output:?}");
+    };
+    save("a.json");
+    scratch.file("app.erl", &APP.replace("seq(1, 400)", "seq(1, 800)"));
+    save("b.json");
+    let diff = |more: &[&str]| {
+        scratch.purlin(&[&["explain", "diff", "a.json", "b.json"][..], more].concat())
+    };
+    let output = diff(&["--fail-if", "copied > 10%", "--fail-if", "copied < 10%"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let copied = text
+        .lines()
+        .find(|l| l.starts_with("copied "))
+        .expect("is told");
+    assert!(copied.contains("MiB") && copied.contains(" +"), "{text}");
+    assert!(
+        text.contains("+30.6 MiB spawn at app.erl:23, app:start/2\n"),
+        "{text}"
+    );
+    assert!(
+        err(&output).starts_with("purlin: copied: +") && err(&output).lines().count() == 1,
+        "{output:?}"
+    );
+    let output = diff(&["--json", "--fail-if=copied > 200%"]);
+    assert!(output.status.success(), "{output:?}");
+    let all = json::parse(&String::from_utf8_lossy(&output.stdout)).expect("is JSON");
+    assert_eq!(word(&all, &["schema"]), "purlin-explain-diff/1");
+    let output = scratch.purlin(&["explain", "--fail-if", "copied > 10 MB", "show", "a.json"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let output = scratch.purlin(&["explain", "--fail-if", "copied > 10%", "show", "a.json"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = scratch.purlin(&["explain", "--collapsed", "show", "a.json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text
+        .lines()
+        .find(|l| l.contains("app:start/2:23;"))
+        .expect("the stack");
+    let (stack, bytes) = line.rsplit_once(' ').expect("bytes");
+    assert!(
+        stack.ends_with(";spawn") && bytes.parse::<u64>().expect("a number") > 30_000_000,
+        "{line}"
+    );
+}
+
+#[test]
+fn a_running_program_is_asked() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let mut running = scratch.start(&[]);
+    let pid = running.pid();
+    let copies = scratch.json(&[&pid, "copies"]);
+    assert_eq!(word(&copies, &["schema"]), "purlin-explain/1");
+    let spawn = cause(&copies, "spawn", "app:start/2");
+    assert_eq!(number(spawn, &["times"]), 400.0);
+    assert_eq!(spawn.get("estimated"), Some(&Json::Bool(false)));
+    // 10,000 words of cells, a map and a fun.
+    let each = number(spawn, &["bytes"]) / 400.0;
+    assert!((80_000.0..80_400.0).contains(&each), "{each}");
+    assert_eq!(word(spawn, &["captured", "variable"]), "Socket");
+    assert_eq!(number(spawn, &["site", "line"]), 23.0);
+    let read = cause(&copies, "table_out", "app:lookup/0");
+    assert_eq!(number(read, &["times"]), 100.0);
+    let each = number(read, &["bytes"]) / 100.0;
+    assert!((32_000.0..32_100.0).contains(&each), "{each}");
+
+    let mailbox = scratch.json(&[&pid, "mailbox", "--top=2"]);
+    let top = mailbox
+        .get("processes")
+        .and_then(|p| p.get("top"))
+        .expect("has them")
+        .list();
+    assert_eq!(
+        (word(&top[0], &["name"]), number(&top[0], &["messages"])),
+        ("hog", 300.0)
+    );
+    assert_eq!(
+        word(&top[0], &["current", "function"]),
+        "app:'-work/0-fun-0-'/0"
+    );
+    let memory = scratch.json(&[&pid]);
+    let resident = number(&memory, &["resident_bytes"]);
+    assert!(
+        resident > 1e6 && number(&memory, &["peak_bytes"]) >= resident,
+        "{memory}"
+    );
+    let tables = memory
+        .get("tables")
+        .and_then(|t| t.get("top"))
+        .expect("has them")
+        .list();
+    assert!(
+        tables.iter().any(|t| word(t, &["name"]) == "cache"),
+        "{memory}"
+    );
+    let silent = number(&memory, &["processes", "silent"]);
+    assert_eq!(silent, 0.0, "{memory}");
+    for topic in ["binaries", "allocation"] {
+        let output = scratch.purlin(&["explain", &pid, topic]);
+        assert!(
+            output.status.success() && !output.stdout.is_empty(),
+            "{topic}: {output:?}"
+        );
+    }
+
+    // Only the owner may enter.
+    let socket = scratch.socket(running.0.id());
+    let mode = |p: &Path| fs::metadata(p).expect("is there").mode() & 0o777;
+    assert_eq!(
+        (mode(&socket), mode(socket.parent().expect("has one"))),
+        (0o600, 0o700)
+    );
+    // Killed, it can't take its socket away; who asks is told.
+    running.0.kill().expect("is killed");
+    running.0.wait().expect("ends");
+    assert!(socket.exists());
+    let output = scratch.purlin(&["explain", &pid]);
+    assert_eq!(output.status.code(), Some(68));
+    assert_eq!(err(&output), format!("purlin: there is no process {pid}\n"));
+}
+
+#[test]
+fn bad_requests_leave_a_program_as_it_is() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let mut running = scratch.start(&[]);
+    let socket = scratch.socket(running.0.id());
+    let answer = |request: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).expect("connects");
+        // It may be closed before all is written.
+        let _ = stream.write_all(request);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text
+    };
+    for (request, expected) in [
+        (&b"\n"[..], "there is no topic ''"),
+        (b"", "there is no topic ''"),
+        (b"halt\n", "there is no topic 'halt'"),
+        (b"copies top=x\n", "'top=x' is not understood"),
+        (b"copies top=-1\n", "'top=-1' is not understood"),
+        (b"copies now\n", "'now' is not understood"),
+        (b"\xff\xfe\n", "there is no topic"),
+    ] {
+        let all = json::parse(&answer(request)).expect("is JSON");
+        assert!(
+            word(&all, &["error"]).starts_with(expected),
+            "{expected}: {all}"
+        );
+    }
+    let flood = vec![b'x'; 1 << 20];
+    answer(&flood);
+    // Connections that say nothing wait their turn and are given up.
+    let silent: Vec<UnixStream> = (0..3)
+        .filter_map(|_| UnixStream::connect(&socket).ok())
+        .collect();
+    drop(silent);
+    let many = answer(b"memory top=1000000\n");
+    assert!(json::parse(&many).expect("is JSON").get("kinds").is_some());
+    assert!(running.0.try_wait().expect("can be asked").is_none());
+    // At its end it takes its socket away.
+    drop(running);
+    let output = scratch.purlin(&[
+        "erl",
+        "-noshell",
+        "-eval",
+        "io:format(\"~s\", [os:getpid()]), halt().",
+    ]);
+    let pid: u32 = String::from_utf8_lossy(&output.stdout)
+        .parse()
+        .expect("a number");
+    assert!(!scratch.socket(pid).exists());
+}
+
+#[test]
+fn what_keeps_no_accounts_says_so() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let running = scratch.start(&["+Fexplain", "false"]);
+    let output = scratch.purlin(&["explain", &running.pid()]);
+    assert_eq!(output.status.code(), Some(68), "{output:?}");
+    assert!(
+        err(&output).contains("is no Purlin of this user that can be asked"),
+        "{output:?}"
+    );
+    // A folder that can't be entered by its owner alone is not used; the program runs on.
+    let folder = scratch.0.join("run/purlin");
+    let _ = fs::remove_dir_all(&folder);
+    fs::write(&folder, "").expect("writes");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o600)).expect("sets");
+    let output = scratch.purlin(&["erl", "-noshell", "-eval", "halt(4)."]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_a_status() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("text.json", "{\"schema\": ");
+    scratch.file("other.json", "{\"schema\": \"purlin-measure/1\"}");
+    let uses =
+        "purlin explain PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE";
+    for (args, code, message) in [
+        (&[][..], 2, format!("explain needs to know what: {uses}")),
+        (&["me"], 2, format!("explain does not know 'me': {uses}")),
+        (&["0"], 2, format!("explain does not know '0': {uses}")),
+        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, run".into()),
+        (&["1", "copies", "memory"], 2, "explain takes one topic at a time".into()),
+        (&["--top", "0", "1"], 2, "--top takes a number from 1 to 1000, not '0'".into()),
+        (&["--quick", "1"], 2, "explain has no option '--quick'".into()),
+        (&["--top"], 2, "--top needs a value".into()),
+        (&["--fail-if", "much", "1"], 2, "--fail-if takes 'MEASURE > NUMBER[%|kB|MB|GB]', not 'much'".into()),
+        (
+            &["--fail-if", "speed > 1", "1"],
+            2,
+            "--fail-if knows no 'speed', but copied, moved, shared, allocated, resident, peak".into(),
+        ),
+        (&["run"], 2, "explain run needs a file: purlin explain run FILE [ARGS]".into()),
+        (&["exec", "--"], 2, "explain exec needs a command: purlin explain exec -- COMMAND [ARGS]".into()),
+        (&["diff", "text.json"], 2, "explain diff needs two files: purlin explain diff BEFORE AFTER".into()),
+        (&["show", "none.json"], 66, "cannot read none.json: No such file or directory".into()),
+        (&["show", "text.json"], 66, "text.json: not JSON at byte 11: it ends early".into()),
+        (
+            &["show", "other.json"],
+            66,
+            "other.json: the answer is of form purlin-measure/1, this is purlin-explain/1".into(),
+        ),
+        (&["4000000000"], 68, "there is no process 4000000000".into()),
+        (&["1"], 68, "process 1 is no Purlin of this user that can be asked (+Fexplain false?)".into()),
+    ] {
+        let output = scratch.purlin(&[&["explain"][..], args].concat());
+        let expected = format!("purlin: {message}\n");
+        assert_eq!((output.status.code(), err(&output)), (Some(code), expected), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}

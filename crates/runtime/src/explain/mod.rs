@@ -1,0 +1,154 @@
+//! What `purlin explain` is told: where memory goes, who copies, who waits; as JSON.
+//!
+//! A request is a line of words, the first of which names a topic ([`TOPICS`]); the answer is an object. Answers are bounded by
+//! `top`, and each is made from a look at one thing after the other: no scheduler is stopped for it, and processes say what
+//! they are like between two of their time slices.
+//!
+//! # Invariants
+//! * Nothing is changed in the program: topics only read.
+//! * An answer takes memory and time within bounds that are constants here and in `survey.rs`, whatever runs.
+
+mod copies;
+mod memory;
+mod names;
+pub mod socket;
+mod survey;
+
+use crate::accounts;
+use crate::json::Json;
+use crate::options::PurlinFlags;
+use std::ffi::OsString;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// The form of answers. It grows by new fields; what a field means doesn't change.
+pub const SCHEMA: &str = "purlin-explain/1";
+
+/// The variable that names the file to which the answer of topic `run` is written at the end.
+pub const VARIABLE: &str = "PURLIN_EXPLAIN_AT_END";
+
+/// Entries of a list in an answer, if nothing else is asked for, and at most.
+const TOP: usize = 10;
+const MOST: usize = 1000;
+
+/// Something that may be asked.
+pub struct Topic {
+    pub name: &'static str,
+    pub doc: &'static str,
+    answer: fn(usize) -> Vec<(String, Json)>,
+}
+
+const fn topic(
+    name: &'static str,
+    doc: &'static str,
+    answer: fn(usize) -> Vec<(String, Json)>,
+) -> Topic {
+    Topic { name, doc, answer }
+}
+
+pub static TOPICS: &[Topic] = &[
+    topic(
+        "memory",
+        "what memory is used for, and by which processes and tables",
+        memory::memory,
+    ),
+    topic(
+        "copies",
+        "which lines copy terms, and what they share",
+        copies::copies,
+    ),
+    topic("allocation", "which lines fill heaps", copies::allocation),
+    topic(
+        "mailbox",
+        "which processes have messages waiting",
+        survey::mailbox,
+    ),
+    topic(
+        "binaries",
+        "which processes hold binaries",
+        survey::binaries,
+    ),
+    topic(
+        "run",
+        "copies, allocation and memory without a look at processes",
+        copies::run,
+    ),
+];
+
+static STARTED: OnceLock<Instant> = OnceLock::new();
+
+/// The answer to a request, or why there is none.
+pub fn answer(request: &str) -> Json {
+    match answered(request) {
+        Ok(answer) => answer,
+        Err(why) => Json::object([("schema", SCHEMA.into()), ("error", why.into())]),
+    }
+}
+
+fn answered(request: &str) -> Result<Json, String> {
+    let mut words = request.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let topic = TOPICS.iter().find(|t| t.name == name);
+    let topic = topic.ok_or_else(|| format!("there is no topic '{name}'"))?;
+    let mut top = TOP;
+    for word in words {
+        let value = word.strip_prefix("top=").and_then(|n| n.parse().ok());
+        top = value.ok_or_else(|| format!("'{word}' is not understood"))?;
+    }
+    Ok(told(topic, top.clamp(1, MOST)))
+}
+
+fn told(topic: &Topic, top: usize) -> Json {
+    let uptime = STARTED.get().map_or(0.0, |s| s.elapsed().as_secs_f64());
+    let otp = crate::options::try_current().map_or("", |o| o.otp.version.as_str());
+    let mut pairs: Vec<(String, Json)> = [
+        ("schema", Json::from(SCHEMA)),
+        ("topic", topic.name.into()),
+        ("purlin", env!("CARGO_PKG_VERSION").into()),
+        ("otp", otp.into()),
+        ("pid", u64::from(std::process::id()).into()),
+        ("uptime_s", uptime.into()),
+        ("accounts", accounts::on().into()),
+    ]
+    .map(|(k, v)| (k.to_string(), v))
+    .into();
+    pairs.extend((topic.answer)(top));
+    Json::Object(pairs)
+}
+
+/// Whether a variable of the environment is for here, and not for the program.
+pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
+    variable.0 == VARIABLE
+}
+
+/// Keeps accounts from now on, answers who asks, and tells at the end what was asked for before.
+pub(crate) fn start(flags: &PurlinFlags) {
+    let _ = STARTED.set(Instant::now());
+    accounts::set_namer(|pc| {
+        let p = crate::code::find(pc)?;
+        Some(accounts::Frame {
+            module: p.module,
+            function: p.function,
+            arity: p.arity,
+            line: p.line,
+        })
+    });
+    if flags.no_explain {
+        accounts::turn_off();
+        return;
+    }
+    socket::serve();
+    if std::env::var_os(VARIABLE).is_some() {
+        crate::halt::on_end(at_end);
+    }
+}
+
+/// Writes what `purlin explain run` shows. Where that can't be done there is nobody to tell.
+fn at_end() {
+    let Some(file) = std::env::var_os(VARIABLE) else {
+        return;
+    };
+    if let Some(topic) = TOPICS.iter().find(|t| t.name == "run") {
+        let _ = std::fs::write(file, format!("{}\n", told(topic, MOST)));
+    }
+}

@@ -1,0 +1,173 @@
+//! The socket that `purlin explain` asks: `PID` in a folder that only its owner may enter.
+//!
+//! The folder is `purlin` in `XDG_RUNTIME_DIR`, or `/tmp/purlin-USER`, with the number of the user. One thread answers, one request
+//! after the other. A request is a line; the answer is JSON, after which the connection is closed.
+//!
+//! # Invariants
+//! * Whoever connects is the user that the emulator runs as, or root: the system says who it is.
+//! * A client that says nothing, too much, or doesn't read, is left after [`PATIENCE`].
+//! * Where the socket can't be made the emulator runs without.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a request, at most.
+const REQUEST: usize = 4096;
+
+static MADE: OnceLock<PathBuf> = OnceLock::new();
+
+fn user() -> u32 {
+    // SAFETY: no arguments, and it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Folders where sockets may be, the best first.
+fn folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = PathBuf::from(format!("/run/user/{}", user()));
+    let mut all: Vec<PathBuf> = [named.filter(|d| d.is_absolute()), Some(usual)]
+        .into_iter()
+        .flatten()
+        .map(|d| d.join("purlin"))
+        .collect();
+    all.push(PathBuf::from(format!("/tmp/purlin-{}", user())));
+    all.dedup();
+    all
+}
+
+/// Where the socket of the emulator with that process number may be.
+pub fn paths(pid: u32) -> Vec<PathBuf> {
+    let mut all = folders();
+    all.iter_mut().for_each(|d| d.push(pid.to_string()));
+    all
+}
+
+/// Sends a request to a socket of this user's and gives all of the answer.
+pub fn ask(path: &Path, request: &str, patience: Duration) -> io::Result<String> {
+    // Where anybody may make a folder of this name, another user may have put a socket of his own.
+    if fs::symlink_metadata(path)?.uid() != user() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    stream.write_all(format!("{request}\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Makes the socket, and answers on a thread of its own.
+pub(super) fn serve() {
+    let Some(listener) = folders().iter().find_map(|d| listen(d).ok()) else {
+        return;
+    };
+    crate::halt::on_end(remove);
+    let made = std::thread::Builder::new()
+        .name("explain".into())
+        .stack_size(512 << 10)
+        .spawn(move || {
+            for stream in listener.incoming() {
+                match stream {
+                    Ok(stream) => drop(respond(stream)),
+                    // No descriptor is left, perhaps: there may be one later.
+                    Err(_) => std::thread::sleep(Duration::from_secs(1)),
+                }
+            }
+        });
+    if made.is_err() {
+        remove();
+    }
+}
+
+fn listen(folder: &Path) -> io::Result<UnixListener> {
+    // The folder that holds it is there, or it is not one for this user.
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let meta = fs::symlink_metadata(folder)?;
+    if !meta.is_dir() || meta.uid() != user() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if meta.mode() & 0o077 != 0 {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    let path = folder.join(std::process::id().to_string());
+    if fs::symlink_metadata(&path).is_ok() {
+        // An emulator with this number has ended without taking it away; one that is alive (in another container) keeps it.
+        if UnixStream::connect(&path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        fs::remove_file(&path)?;
+    }
+    let listener = UnixListener::bind(&path)?;
+    let _ = MADE.set(path.clone());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// The emulator ends.
+fn remove() {
+    if let Some(path) = MADE.get() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn respond(mut stream: UnixStream) -> io::Result<()> {
+    if peer(&stream).is_none_or(|uid| uid != user() && uid != 0) {
+        return Ok(());
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let begun = Instant::now();
+    let mut request = Vec::new();
+    let mut part = [0; 512];
+    while !request.contains(&b'\n') && request.len() < REQUEST && begun.elapsed() < PATIENCE {
+        match stream.read(&mut part)? {
+            0 => break,
+            n => request.extend_from_slice(&part[..n]),
+        }
+    }
+    let line = request.split(|b| *b == b'\n').next().unwrap_or_default();
+    let answer = super::answer(&String::from_utf8_lossy(line));
+    stream.write_all(format!("{answer}\n").as_bytes())
+}
+
+/// The user at the other end.
+#[cfg(target_os = "linux")]
+fn peer(stream: &UnixStream) -> Option<u32> {
+    let mut who = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the option is one of local sockets, and fills in the structure whose size is given.
+    let done = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut who).cast(),
+            &raw mut size,
+        )
+    };
+    (done == 0).then_some(who.uid)
+}
+
+/// The user at the other end.
+#[cfg(not(target_os = "linux"))]
+fn peer(stream: &UnixStream) -> Option<u32> {
+    let (mut uid, mut gid) = (u32::MAX, u32::MAX);
+    // SAFETY: both pointers lead to numbers of this frame.
+    let done = unsafe { libc::getpeereid(stream.as_raw_fd(), &raw mut uid, &raw mut gid) };
+    (done == 0).then_some(uid)
+}

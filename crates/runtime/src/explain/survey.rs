@@ -1,0 +1,218 @@
+//! What processes say of themselves: memory, messages, binaries.
+//!
+//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. Who asks waits for
+//! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes every
+//! second, third and so on is asked, and sums are those of the ones asked times that.
+
+use super::names;
+use crate::bif::process_info;
+use crate::json::Json;
+use crate::process;
+use crate::process::registry;
+use purlin_term::print::{Style, format_term};
+use purlin_term::{Term, atom};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Processes that are asked, at most.
+const ASKED: usize = 20_000;
+/// Tasks that are under way at a time.
+const AT_ONCE: usize = 256;
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a process told.
+struct Row {
+    pid: Term,
+    /// The function that it was started with.
+    initial: String,
+    /// What it does now.
+    current: Json,
+    memory: usize,
+    heap: usize,
+    binaries: usize,
+    regions: usize,
+    messages: usize,
+    message_bytes: usize,
+}
+
+struct Survey {
+    rows: Vec<Row>,
+    processes: usize,
+    asked: usize,
+}
+
+/// What the process in the context is like.
+fn row(cx: &mut crate::cx::Cx) -> Row {
+    let current = process_info::current(cx).map_or(Json::Null, |p| {
+        names::place(p.module, p.function, p.arity, p.line.as_ref())
+    });
+    let h = &cx.heap;
+    let heap = 8 * (h.block_words() + h.old_block_words() + h.frag_words);
+    let binaries = h.off_heap.bytes + h.old_off_heap.bytes;
+    let regions = h.off_heap.regions.bytes() + h.old_off_heap.regions.bytes();
+    Row {
+        pid: cx.self_pid(),
+        initial: initial(cx),
+        current,
+        memory: process_info::memory(cx),
+        heap,
+        binaries,
+        regions,
+        messages: cx.process().queued_messages(),
+        message_bytes: 8 * cx.process().queued_words(),
+    }
+}
+
+/// The function that a process was started with: what `proc_lib` remembers, if it was started by that.
+fn initial(cx: &mut crate::cx::Cx) -> String {
+    let key = atom::intern("$initial_call");
+    let noted = cx.process().ext().and_then(|e| e.dict.get(key));
+    if let Some(&[m, f, a]) = noted.and_then(|t| t.as_tuple())
+        && m.is_atom()
+        && f.is_atom()
+        && let Some(a) = a.as_small().and_then(|a| u32::try_from(a).ok())
+    {
+        return names::function(m, f, a);
+    }
+    // SAFETY: exports are never freed; null or one of them.
+    match unsafe { cx.process().initial_call.as_ref() } {
+        Some(e) => names::function(e.module, e.function, e.arity),
+        None => "unknown".into(),
+    }
+}
+
+fn survey() -> Survey {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pids = process::table().pids();
+    let processes = pids.len();
+    let step = processes.div_ceil(ASKED).max(1);
+    pids.sort_by_key(|p| p.pid_data());
+    let pids: Vec<Term> = pids.into_iter().step_by(step).collect();
+    let mut rows = Vec::with_capacity(pids.len());
+    let (tell, told) = mpsc::channel();
+    let mut under_way = 0;
+    let mut next = pids.iter();
+    loop {
+        while under_way < AT_ONCE
+            && let Some(&pid) = next.next()
+        {
+            let tell = tell.clone();
+            let task = move |cx: Option<&mut crate::cx::Cx>| {
+                let _ = tell.send(cx.map(row));
+            };
+            crate::signal::send::run_in(pid, Box::new(task));
+            under_way += 1;
+        }
+        if under_way == 0 {
+            break;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(row) = told.recv_timeout(left) else {
+            break;
+        };
+        under_way -= 1;
+        rows.extend(row);
+    }
+    Survey {
+        asked: pids.len(),
+        rows,
+        processes,
+    }
+}
+
+impl Survey {
+    /// The first `top` by a number that isn't zero, what they have in common, and sums.
+    fn json(mut self, top: usize, by: fn(&Row) -> usize) -> Json {
+        self.rows.sort_by_key(|r| std::cmp::Reverse(by(r)));
+        let step = self.processes.div_ceil(ASKED).max(1);
+        let sum = |f: fn(&Row) -> usize| self.rows.iter().map(f).sum::<usize>() * step;
+        let list: Vec<Json> = self
+            .rows
+            .iter()
+            .take(top)
+            .take_while(|r| by(r) > 0)
+            .map(Row::json)
+            .collect();
+        Json::object([
+            ("count", self.processes.into()),
+            ("asked", self.asked.into()),
+            (
+                "silent",
+                (self.asked - self.rows.len().min(self.asked)).into(),
+            ),
+            ("memory_bytes", sum(|r| r.memory).into()),
+            ("heap_bytes", sum(|r| r.heap).into()),
+            ("binary_bytes", sum(|r| r.binaries).into()),
+            ("messages", sum(|r| r.messages).into()),
+            ("message_bytes", sum(|r| r.message_bytes).into()),
+            ("top", Json::List(list)),
+            ("kinds", self.kinds(top, by, step)),
+        ])
+    }
+
+    /// Processes that were started with the same function, put together.
+    fn kinds(&self, top: usize, by: fn(&Row) -> usize, step: usize) -> Json {
+        let mut kinds: Vec<(&str, usize, usize)> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        for r in &self.rows {
+            let i = *places.entry(r.initial.as_str()).or_insert_with(|| {
+                kinds.push((&r.initial, 0, 0));
+                kinds.len() - 1
+            });
+            kinds[i].1 += 1;
+            kinds[i].2 += by(r);
+        }
+        kinds.sort_by_key(|k| std::cmp::Reverse(k.2));
+        let list = kinds
+            .iter()
+            .take(top)
+            .filter(|k| k.2 > 0)
+            .map(|(name, n, sum)| {
+                Json::object([
+                    ("initial_call", (*name).into()),
+                    ("count", (n * step).into()),
+                    ("sum", (sum * step).into()),
+                ])
+            });
+        Json::List(list.collect())
+    }
+}
+
+impl Row {
+    fn json(&self) -> Json {
+        let name = registry::names()
+            .into_iter()
+            .find(|n| registry::whereis(*n) == Some(self.pid));
+        Json::object([
+            ("pid", names::pid(self.pid).into()),
+            (
+                "name",
+                name.map(|n| format_term(n, Style::Write, 300)).into(),
+            ),
+            ("initial_call", self.initial.clone().into()),
+            ("current", self.current.clone()),
+            ("memory_bytes", self.memory.into()),
+            ("heap_bytes", self.heap.into()),
+            ("binary_bytes", self.binaries.into()),
+            ("region_bytes", self.regions.into()),
+            ("messages", self.messages.into()),
+            ("message_bytes", self.message_bytes.into()),
+        ])
+    }
+}
+
+pub fn by_memory(top: usize) -> Json {
+    survey().json(top, |r| r.memory)
+}
+
+pub fn mailbox(top: usize) -> Vec<(String, Json)> {
+    vec![("processes".into(), survey().json(top, |r| r.messages))]
+}
+
+pub fn binaries(top: usize) -> Vec<(String, Json)> {
+    let total = purlin_term::bin::total_bytes();
+    vec![
+        ("bytes".into(), total.into()),
+        ("processes".into(), survey().json(top, |r| r.binaries)),
+    ]
+}
