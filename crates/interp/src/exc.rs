@@ -330,21 +330,22 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     let mut frame = p;
     // Where the frame that is searched goes on, if the call from it is one whose end is to be told.
     let mut back: Option<u64> = None;
-    let mut tells = false;
+    let mut tells: SmallVec<[Term; 2]> = SmallVec::new();
+    let mut whom: SmallVec<[Term; 2]> = SmallVec::new();
     while p < cx.heap.hend {
         let w = *p;
         if w.is_header() {
             frame = p;
             let traced = frame_words(w.raw());
             if traced == Some(TIME_WORDS) {
-                sink().measured(cx, *p.add(1));
+                sink().measured(cx, [*p.add(1), *p.add(2)]);
                 p = p.add(TIME_WORDS);
                 continue;
             }
             if let Some(words) = traced {
                 let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
                 if told[3] == Term::small(kind::RETURN_TO) {
-                    tells = true;
+                    tells.push(told[4]);
                 } else {
                     let (class, value) = (cx.exc.class.atom(), cx.exc.value);
                     sink().returned(cx, told, Some(class), value);
@@ -352,10 +353,13 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                 p = p.add(words);
                 continue;
             }
-            back = std::mem::take(&mut tells).then_some(w.raw());
+            back = (!tells.is_empty()).then_some(w.raw());
+            whom = std::mem::take(&mut tells);
         } else if w.is_catch() {
             if let Some(to) = back {
-                sink().returned_to(cx, to as *const u64);
+                for w in whom {
+                    sink().returned_to(cx, w, to as *const u64);
+                }
             }
             cx.heap.stop = frame;
             (frame as *mut u64).write(0);

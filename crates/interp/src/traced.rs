@@ -35,7 +35,7 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
         cx.process().ext_mut().passed = 0;
         return (pc, breakpoints().original(pc));
     }
-    let (caller, told) = beyond(cx.heap.stop);
+    let caller = beyond(cx.heap.stop);
     let Some(p) = breakpoints().passes(cx, pc, caller) else {
         // Cleared just now: what stands there is what it was. A word of an export stands for what the export leads to.
         let to = breakpoints().behind_gate(pc).unwrap_or(pc);
@@ -49,18 +49,20 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
     }
     let number = |n: i64| Term::small(n);
     let live = n as usize;
-    if p.return_to && !told {
-        let words = [NIL, NIL, NIL, number(kind::RETURN_TO), NIL];
-        push_frame(cx, live, words);
+    for whom in p.return_to {
+        let words = [NIL, NIL, NIL, number(kind::RETURN_TO), whom];
+        if !has_frame(cx.heap.stop, &words) {
+            push_frame(cx, live, words);
+        }
     }
     for (kind, tracer) in p.returns {
         push_frame(cx, live, [m, f, number(n.into()), number(kind), tracer]);
     }
-    if let Some(before) = p.time {
-        // A function that is called last by one whose calls are told or measured returns for both.
-        if frame_words(*(cx.heap.stop as *const u64)).is_none() {
+    for (before, whom) in p.time {
+        // A function that is called last by one whose calls are measured returns for both.
+        if !is_timed(cx.heap.stop, number(whom)) {
             let stub = code::stubs().return_time.as_ptr();
-            push(cx, live, stub, [number((before / 8) as i64)]);
+            push(cx, live, stub, [number((before / 8) as i64), number(whom)]);
         }
     }
     (p.entry, p.original)
@@ -77,15 +79,34 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     target.address.load(Ordering::Acquire)
 }
 
-/// The address that is returned to at last, the frames of trace at the top of the stack aside, and whether one of them
-/// is to tell it.
-unsafe fn beyond(mut at: *mut Term) -> (*const u64, bool) {
-    let mut told = false;
+/// The address that is returned to at last, the frames of trace at the top of the stack aside.
+unsafe fn beyond(mut at: *mut Term) -> *const u64 {
     while let Some(words) = frame_words(*(at as *const u64)) {
-        told |= words == FRAME_WORDS && *at.add(4) == Term::small(kind::RETURN_TO);
         at = at.add(words);
     }
-    (*(at as *const *const u64), told)
+    *(at as *const *const u64)
+}
+
+/// Whether one of the frames of trace at the top of the stack is of that kind, and for that tracer: the last two `words`.
+unsafe fn has_frame(mut at: *mut Term, words: &[Term; FRAME_WORDS - 1]) -> bool {
+    while let Some(n) = frame_words(*(at as *const u64)) {
+        if n == FRAME_WORDS && *at.add(4) == words[3] && *at.add(5) == words[4] {
+            return true;
+        }
+        at = at.add(n);
+    }
+    false
+}
+
+/// Whether one of the frames of trace at the top of the stack measures for `whom`.
+unsafe fn is_timed(mut at: *mut Term, whom: Term) -> bool {
+    while let Some(n) = frame_words(*(at as *const u64)) {
+        if n == TIME_WORDS && *at.add(2) == whom {
+            return true;
+        }
+        at = at.add(n);
+    }
+    false
 }
 
 /// A native at `pc`, which may be the entry of a traced function, is run again later: its call has been told already.
@@ -128,7 +149,7 @@ slow_op! {
 
 unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
-    sink().measured(cx, *at.add(1));
+    sink().measured(cx, [*at.add(1), *at.add(2)]);
     let back = at.add(TIME_WORDS);
     cx.heap.stop = back;
     let to = (back as *const u64).read();
@@ -141,8 +162,7 @@ unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];
     let back = at.add(FRAME_WORDS);
     if frame[3] == Term::small(kind::RETURN_TO) {
-        let (to, _) = beyond(back);
-        sink().returned_to(cx, to);
+        sink().returned_to(cx, frame[4], beyond(back));
     } else {
         let value = cx.x[0];
         sink().returned(cx, frame, None, value);

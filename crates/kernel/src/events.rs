@@ -11,6 +11,7 @@ use crate::cx::Cx;
 use crate::message::token::Token;
 use crate::outside::outside;
 use crate::process::heap_info::gc_info;
+use crate::process::session::{Made, any_new};
 use crate::process::{self, INACTIVE, Process, SAVES, TRACED, WAITING, saved};
 use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -175,12 +176,12 @@ pub trait Sink: Sync {
     /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
     #[inline]
     fn returned(&self, _cx: &mut Cx, _frame: [Term; 5], _class: Option<Term>, _value: Term) {}
-    /// A call that was measured has ended; `before`: the second word of its frame.
+    /// A call that was measured has ended; `frame`: the words behind the address.
     #[inline]
-    fn measured(&self, _cx: &mut Cx, _before: Term) {}
-    /// The process goes on at `pc` after a call whose end is to be told.
+    fn measured(&self, _cx: &mut Cx, _frame: [Term; 2]) {}
+    /// The process goes on at `pc` after a call whose end is to be told; `whom`: the last word of the frame.
     #[inline]
-    fn returned_to(&self, _cx: &mut Cx, _pc: *const u64) {}
+    fn returned_to(&self, _cx: &mut Cx, _whom: Term, _pc: *const u64) {}
 }
 
 struct Nobody;
@@ -280,7 +281,7 @@ fn timeout(p: &mut Process) {
 /// Whether [`Sink::spawned`] has anything to do.
 #[inline]
 pub(crate) fn watches_spawn(parent: Option<&Process>) -> bool {
-    NEW_PROCESSES.any() || parent.is_some_and(|p| p.has(TRACED))
+    NEW_PROCESSES.any() || any_new(Made::Process) || parent.is_some_and(|p| p.has(TRACED))
 }
 
 /// What happens to links and names of a process that the caller owns.

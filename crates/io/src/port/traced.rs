@@ -3,16 +3,17 @@
 //! # Invariants
 //! * Whether and how a port is traced stands with the port, under its lock. Events are sent with the lock held, so that a
 //!   tracer sees those of one port in order.
-//! * A port that isn't traced pays for a comparison.
+//! * A port that isn't traced pays for two comparisons.
 
 use super::{Base, Core, Port, outbox};
 use crate::events::{self, flag, sink};
 use crate::gather::{Gather, Parts};
 use crate::lazy_atoms;
+use crate::process::session::{self, Made, Session, Tracing};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::ops::{Deref, DerefMut};
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 lazy_atoms! {
     receive = "receive";
@@ -69,26 +70,42 @@ impl Work {
 }
 
 /// How a port is traced. No flags: not at all.
-#[derive(Clone, Copy)]
 pub(crate) struct Traced {
-    pub flags: u32,
-    pub tracer: Term,
+    flags: u32,
+    tracer: Term,
+    sessions: Vec<Tracing>,
 }
 
 impl Traced {
     /// As new ports are.
     pub(super) fn as_new() -> Traced {
         let (flags, tracer) = events::NEW_PORTS.get();
-        Traced { flags, tracer }
+        let mut sessions = Vec::new();
+        if session::any_new(Made::Port) {
+            for s in session::all() {
+                session::change(&mut sessions, &s, true, s.new_flags(Made::Port));
+            }
+        }
+        Traced {
+            flags,
+            tracer,
+            sessions,
+        }
     }
     fn alive(&self) -> bool {
         events::lives(self.tracer)
     }
 }
 
-/// Changes what a port is traced for. None: it is gone; false: another tracer has it, or the tracer is a port, which would
-/// have to take events while others are locked.
-pub fn change(port: Term, on: bool, flags: u32, tracer: Term) -> Option<bool> {
+/// Changes what a port is traced for, by a session or without. None: it is gone; false: another tracer has it, or the tracer is a
+/// port, which would have to take events while others are locked.
+pub fn change(
+    port: Term,
+    session: Option<&Arc<Session>>,
+    on: bool,
+    flags: u32,
+    tracer: Term,
+) -> Option<bool> {
     if on && tracer.is_local_port() {
         return Some(false);
     }
@@ -98,6 +115,10 @@ pub fn change(port: Term, on: bool, flags: u32, tracer: Term) -> Option<bool> {
         return None;
     }
     let t = &mut core.base.traced;
+    if let Some(s) = session {
+        session::change(&mut t.sessions, s, on, flags);
+        return Some(true);
+    }
     if on {
         if t.flags != 0 && t.tracer != tracer && t.alive() {
             return Some(false);
@@ -113,14 +134,19 @@ pub fn change(port: Term, on: bool, flags: u32, tracer: Term) -> Option<bool> {
     Some(true)
 }
 
-/// Flags and tracer of a port. None: it is gone.
-pub fn state(port: Term) -> Option<(u32, Term)> {
+/// Flags and tracer of a port, of a session or without. None: it is gone.
+pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Term)> {
     let p = super::find(port)?;
     let mut core = p.lock();
     if core.base.closing {
         return None;
     }
     let t = &mut core.base.traced;
+    if let Some(s) = session {
+        let found = t.sessions.iter().find(|t| Arc::ptr_eq(&t.session, s));
+        let alive = found.filter(|_| !s.is_over() && events::lives(s.tracer));
+        return Some(alive.map_or((0, NIL), |t| (t.flags, s.tracer)));
+    }
     if t.flags != 0 && !t.alive() {
         (t.flags, t.tracer) = (0, NIL);
     }
@@ -131,11 +157,20 @@ impl Base {
     /// Whether the port is traced for any of these.
     #[inline]
     pub(super) fn traced_for(&self, flags: u32) -> bool {
-        self.traced.flags & flags != 0
+        let t = &self.traced;
+        t.flags & flags != 0 || t.sessions.iter().any(|t| t.flags & flags != 0)
     }
     #[cold]
-    fn tell_tracer(&self, items: &[Term]) {
-        sink().port_event(self.traced.tracer, self.traced.flags, self.id, items);
+    fn tell_tracer(&self, wanted: u32, items: &[Term]) {
+        let t = &self.traced;
+        if t.flags & wanted != 0 {
+            sink().port_event(t.tracer, t.flags, self.id, items);
+        }
+        for t in t.sessions.iter().filter(|t| t.flags & wanted != 0) {
+            if !t.session.is_over() {
+                sink().port_event(t.session.tracer, t.flags, self.id, items);
+            }
+        }
     }
     /// It is opened by a process, for something of that name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {
@@ -143,12 +178,12 @@ impl Base {
             // As much as an atom has room for.
             let bytes = name.iter().take(atom::MAX_CHARS);
             let name: String = bytes.map(|&b| char::from(b)).collect();
-            self.tell_tracer(&[open(), by, atom::intern(&name)]);
+            self.tell_tracer(flag::PORTS, &[open(), by, atom::intern(&name)]);
         }
     }
     pub(super) fn trace_closed(&self, reason: Term) {
         if self.traced_for(flag::PORTS) {
-            self.tell_tracer(&[closed(), reason]);
+            self.tell_tracer(flag::PORTS, &[closed(), reason]);
         }
     }
     pub(super) fn trace_link(&self, with: Term, linked: bool) {
@@ -158,18 +193,18 @@ impl Base {
             } else {
                 getting_unlinked()
             };
-            self.tell_tracer(&[what, with]);
+            self.tell_tracer(flag::PORTS, &[what, with]);
         }
     }
     pub(super) fn trace_name(&self, name: Term, registered: bool) {
         if self.traced_for(flag::PORTS) {
             let what = if registered { register() } else { unregister() };
-            self.tell_tracer(&[what, name]);
+            self.tell_tracer(flag::PORTS, &[what, name]);
         }
     }
     pub(super) fn trace_timeout(&self) {
         if self.traced_for(flag::RECEIVE) {
-            self.tell_tracer(&[receive(), am::TIMEOUT]);
+            self.tell_tracer(flag::RECEIVE, &[receive(), am::TIMEOUT]);
         }
     }
     /// It has got `{From, What}`.
@@ -179,7 +214,7 @@ impl Base {
         let what = what(&mut f);
         let got = f.tuple(&[from, what]);
         let got = OwnedTerm::from_parts(got, f);
-        self.tell_tracer(&[receive(), got.term()]);
+        self.tell_tracer(flag::RECEIVE, &[receive(), got.term()]);
     }
     /// It is to write what was gathered.
     pub(super) fn trace_command(&self, from: Term, data: &Gather, vectored: bool) {
@@ -223,7 +258,7 @@ impl Base {
             let answer = f.tuple(&[what.term(), data]);
             let answer = f.tuple(&[self.id, answer]);
             let answer = OwnedTerm::from_parts(answer, f);
-            self.tell_tracer(&[am::SEND, answer.term(), to]);
+            self.tell_tracer(flag::SEND, &[am::SEND, answer.term(), to]);
         }
     }
     /// It sends a message.
@@ -234,7 +269,7 @@ impl Base {
             } else {
                 send_to_non_existing_process()
             };
-            self.tell_tracer(&[what, msg, to]);
+            self.tell_tracer(flag::SEND, &[what, msg, to]);
         }
     }
     /// Sends what `build` makes, and tells the tracer.
@@ -263,7 +298,7 @@ impl Base {
     }
     pub(super) fn trace_work(&self, begins: bool, work: Work) {
         if self.traced_for(flag::RUNNING_PORTS) {
-            self.tell_tracer(&[if begins { in_() } else { out() }, work.term()]);
+            self.tell_tracer(flag::RUNNING_PORTS, &[if begins { in_() } else { out() }, work.term()]);
         }
     }
 }

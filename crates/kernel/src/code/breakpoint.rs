@@ -4,8 +4,8 @@
 //! for, is known to [`Breakpoints`].
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
-//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and the tracer
-//! where it isn't the one of the process.
+//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
+//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer.
 
 use super::Module;
 use crate::cx::Cx;
@@ -72,9 +72,9 @@ pub fn breakpoints() -> &'static dyn Breakpoints {
 
 /// Words of the frame of a call whose return is told.
 pub const FRAME_WORDS: usize = 6;
-/// Words of the frame of a call whose time is measured: the address that it returns to, and the entry of the function whose
-/// time was, in words. Functions that recurse deeply have one for each level.
-pub const TIME_WORDS: usize = 2;
+/// Words of the frame of a call whose time is measured: the address that it returns to, the entry of the function whose
+/// time was, in words, and for whom. Functions that recurse deeply have one for each level.
+pub const TIME_WORDS: usize = 3;
 
 /// The words of the frame that begins with `word`, if tracing has put it there.
 #[inline]
@@ -156,13 +156,12 @@ pub struct Passed {
     pub original: u16,
     pub entry: *const u64,
     pub mfa: (Term, Term, u32),
-    /// Where the call returns to is to be told.
-    pub return_to: bool,
-    /// Returns to be told, in the order in which frames for them are made: kind of frame, and tracer (`[]`: that of the
-    /// process).
+    /// Whom is to be told where the call returns to.
+    pub return_to: SmallVec<[Term; 2]>,
+    /// Returns to be told, in the order in which frames for them are made: kind of frame, and who is told.
     pub returns: SmallVec<[(i64, Term); 2]>,
-    /// The time of the call is measured: the entry of the function whose time was, or 0.
-    pub time: Option<usize>,
+    /// The time of the call is measured: the entry of the function whose time was, or 0, and for whom.
+    pub time: SmallVec<[(usize, i64); 1]>,
     /// The debugger runs it.
     pub debug: bool,
 }

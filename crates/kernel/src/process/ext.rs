@@ -496,6 +496,16 @@ pub struct Ext {
     rare: Option<Box<Rare>>,
 }
 
+/// A function whose time is being measured.
+#[derive(Clone, Copy)]
+pub struct Timed {
+    /// For whom: the number of a session, or -1.
+    pub session: i64,
+    pub entry: usize,
+    /// Since when; 0: the process doesn't run.
+    pub since: i64,
+}
+
 /// What hardly any process has.
 pub struct Rare {
     pub regs: Vec<Term>,
@@ -522,8 +532,10 @@ pub struct Rare {
     /// `Pid` of the process that the trace messages of this one go to; nil for none.
     pub tracer: Term,
     pub trace_flags: u32,
-    /// The function whose time is being measured: its entry, and since when (0: it doesn't run).
-    pub call_time: Option<(usize, i64)>,
+    /// What sessions trace it for.
+    pub sessions: Vec<super::session::Tracing>,
+    /// The functions whose time is being measured, for those who measure.
+    pub call_time: Vec<Timed>,
     /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
     pub passed: usize,
     /// Timers and things that natives keep for it, dropped at exit.
@@ -569,7 +581,8 @@ impl Rare {
             priority: Priority::Normal,
             tracer: NIL,
             trace_flags: 0,
-            call_time: None,
+            sessions: Vec::new(),
+            call_time: Vec::new(),
             passed: 0,
             on_exit: Vec::new(),
             gc_count: 0,

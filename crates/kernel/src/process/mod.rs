@@ -19,6 +19,7 @@ pub mod request;
 mod resource_count;
 pub mod resource_counts;
 pub mod saved;
+pub mod session;
 pub mod slots;
 pub mod state;
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
-use crate::trace::{self, flag, sequential};
+use crate::trace::sessions::Session;
+use crate::trace::{self, Which, flag, sequential, sessions};
 use crate::{bifs, clock, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
@@ -14,6 +15,7 @@ lazy_atoms! {
     tracer_ = "tracer";
     erl_tracer = "erl_tracer";
     global = "global";
+    any = "any"; session = "session"; legacy = "legacy"; default = "default";
     trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
     sequential_trace_token = "sequential_trace_token";
     label = "label";
@@ -157,11 +159,21 @@ struct Request {
     tracer: Term,
 }
 
-/// Flags and tracer from a list of options; None if it is no such list.
-fn flags(cx: &mut Cx, list: Term) -> Option<Request> {
+/// The session that a term stands for: the pair of which the first owns it, or the second alone; inner None: tracing without
+/// one. `Err` if there is none.
+fn session_of(cx: &mut Cx, t: Term) -> Result<Option<Arc<Session>>, Fail> {
+    match sessions::named(t) {
+        Some(sessions::Named::Plain) => Ok(None),
+        Some(sessions::Named::Session(s)) if !s.is_over() => Ok(Some(s)),
+        _ => Err(cx.badarg_cause(session())),
+    }
+}
+
+/// Flags and tracer from a list of options; None if it is no such list. A session has a tracer.
+fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,
-        tracer: cx.self_pid(),
+        tracer: which.map_or(cx.self_pid(), |s| s.tracer),
     };
     let mut it = list.list_iter();
     for o in it.by_ref() {
@@ -173,7 +185,7 @@ fn flags(cx: &mut Cx, list: Term) -> Option<Request> {
         };
         if let Some((key, value)) = pair {
             // As in stock, a port may have gone: then nothing is told.
-            if key != tracer_() || !(value.is_local_port() || trace::lives(value)) {
+            if which.is_some() || key != tracer_() || !(value.is_local_port() || trace::lives(value)) {
                 return None;
             }
             r.tracer = value;
@@ -202,7 +214,19 @@ struct Pending {
 /// return.
 const PATIENCE_MS: u64 = 200;
 
-fn trace_3(cx: &mut Cx, [whom, how, list]: [Term; 3]) -> BifResult {
+fn trace_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
+    trace_of(cx, |_| Ok(None), args)
+}
+
+fn trace_4(cx: &mut Cx, [which, whom, how, list]: [Term; 4]) -> BifResult {
+    trace_of(cx, |cx| session_of(cx, which), [whom, how, list])
+}
+
+fn trace_of(
+    cx: &mut Cx,
+    which: impl FnOnce(&mut Cx) -> Result<Option<Arc<Session>>, Fail>,
+    [whom, how, list]: [Term; 3],
+) -> BifResult {
     let under_way = cx
         .process()
         .ext()
@@ -211,10 +235,13 @@ fn trace_3(cx: &mut Cx, [whom, how, list]: [Term; 3]) -> BifResult {
         .cloned();
     let p = match under_way {
         Some(p) => p,
-        None => match ask(cx, whom, how, list)? {
-            Ok(n) => return Ok(Term::small(n)),
-            Err(p) => p,
-        },
+        None => {
+            let which = which(cx)?;
+            match ask(cx, which.as_ref(), whom, how, list)? {
+                Ok(n) => return Ok(Term::small(n)),
+                Err(p) => p,
+            }
+        }
     };
     let patient = clock::elapsed() - p.since < PATIENCE_MS as i64 * 1_000_000;
     if p.left.load(Ordering::Acquire) != 0 && patient {
@@ -238,8 +265,14 @@ fn other_tracer(cx: &mut Cx) -> Fail {
 }
 
 /// Asks processes to change what they are traced for: how many there are, at once if that is all, or what to wait for.
-fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc<Pending>>, Fail> {
-    let Some(r) = flags(cx, list) else {
+fn ask(
+    cx: &mut Cx,
+    which: Which,
+    whom: Term,
+    how: Term,
+    list: Term,
+) -> Result<Result<i64, Arc<Pending>>, Fail> {
+    let Some(r) = flags(cx, which, list) else {
         return Err(cx.badarg_cause(am::BADOPT));
     };
     let on = how.as_bool().ok_or(Fail::Badarg)?;
@@ -251,7 +284,7 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
         }
         vec![whom]
     } else if whom.is_local_port() {
-        return match port::traced::change(whom, on, r.flags, r.tracer) {
+        return match port::traced::change(whom, which, on, r.flags, r.tracer) {
             Some(true) => Ok(Ok(1)),
             Some(false) if on && r.tracer.is_local_port() => Err(Fail::Notsup),
             Some(false) => Err(other_tracer(cx)),
@@ -281,15 +314,25 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
         };
         let new_ports = kind.1 || name == "new";
         if new && kind.0 && r.flags & flag::OF_PROCESSES != 0 {
-            trace::NEW_PROCESSES.change(on, r.flags & flag::OF_PROCESSES, r.tracer);
+            let flags = r.flags & flag::OF_PROCESSES;
+            match which {
+                None => trace::NEW_PROCESSES.change(on, flags, r.tracer),
+                Some(s) => s.change_new(sessions::Made::Process, on, flags),
+            }
         }
         if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_local_port()) {
-            trace::NEW_PORTS.change(on, r.flags & flag::OF_PORTS, r.tracer);
+            let flags = r.flags & flag::OF_PORTS;
+            match which {
+                None => trace::NEW_PORTS.change(on, flags, r.tracer),
+                Some(s) => s.change_new(sessions::Made::Port, on, flags),
+            }
         }
         // Flags that only the other kind has change nothing, and what they'd change isn't counted.
         let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
         if existing && kind.1 && concerns(flag::OF_PORTS) {
-            let changed = |&p: &Term| port::traced::change(p, on, r.flags, r.tracer) == Some(true);
+            let changed = |&p: &Term| {
+                port::traced::change(p, which, on, r.flags, r.tracer) == Some(true)
+            };
             ports = port::all().iter().filter(|p| changed(p)).count() as i64;
         }
         if !existing || !kind.0 || !concerns(flag::OF_PROCESSES) {
@@ -302,7 +345,8 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
     let others: Vec<Term> = pids.iter().copied().filter(|&p| p != me).collect();
     let found = pids.len() as i64 + ports;
     let (flags, tracer) = (r.flags, r.tracer);
-    if others.len() < pids.len() && !trace::change(cx.process(), on, flags, tracer) {
+    if others.len() < pids.len() && !trace::change(cx.process(), which, on, flags, tracer)
+    {
         return Err(other_tracer(cx));
     }
     if others.is_empty() {
@@ -318,11 +362,12 @@ fn ask(cx: &mut Cx, whom: Term, how: Term, list: Term) -> Result<Result<i64, Arc
     timer::after(PATIENCE_MS, move || signal::send::wake(me));
     for pid in others {
         let p = p.clone();
+        let which = which.cloned();
         signal::send::run_in(
             pid,
             Box::new(move |cx| {
                 if let Some(cx) = cx
-                    && !trace::change(cx.process(), on, flags, tracer)
+                    && !trace::change(cx.process(), which.as_ref(), on, flags, tracer)
                 {
                     p.refused.store(true, Ordering::Relaxed);
                 }
@@ -345,12 +390,12 @@ struct Kinds {
     time: bool,
 }
 
-fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
+fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
     let mut k = Kinds::default();
     let mut it = list.list_iter();
     for o in it.by_ref() {
         if let Some(&[key, pid]) = o.as_tuple() {
-            if key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
+            if which.is_some() || key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
                 return None;
             }
             k.meta = Some(pid);
@@ -362,7 +407,7 @@ fn kinds(cx: &mut Cx, list: Term) -> Option<Kinds> {
         match atom::name(o) {
             "global" => k.global = true,
             "local" => k.local = true,
-            "meta" => k.meta = Some(cx.self_pid()),
+            "meta" => k.meta = Some(which.map_or(cx.self_pid(), |s| s.tracer)),
             "call_count" => k.count = true,
             "call_time" => k.time = true,
             _ => return None,
@@ -393,7 +438,16 @@ fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
     (m.is_atom() && f.is_atom() && !wild_after).then_some((m, f, arity))
 }
 
-fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
+fn trace_pattern_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
+    pattern_of(cx, None, args)
+}
+
+fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResult {
+    let which = session_of(cx, which)?;
+    pattern_of(cx, which.as_ref(), [what, spec, list])
+}
+
+fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
     let word = spec.is_atom().then(|| atom::name(spec));
     let program = match word {
         Some("false") => None,
@@ -405,7 +459,7 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
         },
         Some(_) => return Err(cx.badarg_cause(a_match_spec())),
     };
-    let Some(k) = kinds(cx, list) else {
+    let Some(k) = kinds(cx, which, list) else {
         return Err(cx.badarg_cause(am::BADOPT));
     };
     let counts_only = !k.local && k.meta.is_none() && (k.count || k.time);
@@ -421,7 +475,10 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
             _ => return refused(cx),
         };
         let plain = list == NIL && !matches!(word, Some("restart" | "pause"));
-        if !plain || messages::set_pattern(receive, spec).is_none() {
+        if !plain && list != NIL && which.is_some() {
+            return Err(cx.badarg_cause(am::BADOPT));
+        }
+        if !plain || messages::set_pattern(which, receive, spec).is_none() {
             return refused(cx);
         }
         return Ok(Term::small(1));
@@ -478,17 +535,18 @@ fn trace_pattern_3(cx: &mut Cx, [what, spec, list]: [Term; 3]) -> BifResult {
         }
     };
     if on_load {
-        calls::on_load((!off).then(|| {
+        let how = (!off).then(|| {
             let how: Box<dyn Fn(&mut Wanted) + Send> = Box::new(how);
             (how, global)
-        }));
+        });
+        calls::on_load(which, how);
         return Ok(Term::small(0));
     }
     if global && !off {
         // Functions that nobody else can call lose what they had.
-        calls::change(m, f, arity, false, &|w| w.clear_trace());
+        calls::change(which, m, f, arity, false, &|w| w.clear_trace());
     }
-    let n = calls::change(m, f, arity, global, &how);
+    let n = calls::change(which, m, f, arity, global, &how);
     Ok(Term::small(n as i64))
 }
 
@@ -505,7 +563,7 @@ fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
         return Ok(Term::small(0));
     }
     let (m, f, arity) = functions(what).ok_or(Fail::Badarg)?;
-    let n = calls::change(m, f, arity, false, &|w| w.debug = on);
+    let n = calls::change(None, m, f, arity, false, &|w| w.debug = on);
     Ok(Term::small(n as i64))
 }
 
@@ -528,11 +586,11 @@ fn process_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Term)) -> BifRes
     Ok(cx.tuple(&[item, value]))
 }
 
-fn function_info(cx: &mut Cx, [m, f, a]: [Term; 3], item: Term) -> BifResult {
+fn function_info(cx: &mut Cx, which: Which, [m, f, a]: [Term; 3], item: Term) -> BifResult {
     let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), a.as_small()) else {
         return Err(Fail::Badarg);
     };
-    match calls::wanted(m, f, u32::try_from(arity).unwrap_or(u32::MAX)) {
+    match calls::wanted(which, m, f, u32::try_from(arity).unwrap_or(u32::MAX)) {
         Some(w) => shown(cx, item, &w),
         None => Ok(cx.tuple(&[item, am::UNDEFINED])),
     }
@@ -619,27 +677,207 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     Ok(cx.tuple(&[item, value]))
 }
 
+/// A session's name and number, by which it may be called without being owned.
+fn weak(cx: &mut Cx, s: &Session) -> Term {
+    cx.tuple(&[s.name, Term::small(s.number.into())])
+}
+
+/// `{session, Sessions}`: those that trace something, by their numbers (-1: tracing without one, which stands last).
+fn sessions_told(cx: &mut Cx, numbers: &[i64]) -> Term {
+    let mut list: Vec<Term> = Vec::new();
+    for s in sessions::all() {
+        if numbers.contains(&s.number.into()) {
+            list.push(weak(cx, &s));
+        }
+    }
+    if numbers.contains(&-1) {
+        list.push(cx.tuple(&[legacy(), default()]));
+    }
+    let list = cx.list(&list);
+    cx.tuple(&[session(), list])
+}
+
+/// The sessions that trace it: `trace_info(any, What, session)`.
+fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
+    /// Those for which `f` is so, tracing without a session included.
+    fn those(f: impl Fn(Which) -> bool) -> Vec<i64> {
+        let all = sessions::all();
+        let mut numbers: Vec<i64> = Vec::new();
+        let with = all.iter().filter(|s| f(Some(s)));
+        numbers.extend(with.map(|s| i64::from(s.number)));
+        numbers.extend(f(None).then_some(-1));
+        numbers
+    }
+    /// Those that trace the process in the context.
+    fn of_process(cx: &mut Cx) -> Vec<i64> {
+        let p = cx.process();
+        let all = sessions::all();
+        let traced = |p: &mut process::Process, w: Which| trace::live_state(p, w).0 != 0;
+        let mut numbers: Vec<i64> = Vec::new();
+        for s in all.iter().filter(|s| traced(p, Some(s))) {
+            numbers.push(s.number.into());
+        }
+        numbers.extend(traced(p, None).then_some(-1));
+        numbers
+    }
+    if let Some(t) = what.as_tuple() {
+        let &[m, f, a] = t else {
+            return Err(Fail::Badarg);
+        };
+        let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), a.as_small()) else {
+            return Err(Fail::Badarg);
+        };
+        let arity = u32::try_from(arity).unwrap_or(u32::MAX);
+        return Ok(match calls::who_wants(m, f, arity) {
+            Some(numbers) => sessions_told(cx, &numbers),
+            None => am::UNDEFINED,
+        });
+    }
+    if what.is_local_pid() {
+        if what == cx.self_pid() {
+            let numbers = of_process(cx);
+            return Ok(sessions_told(cx, &numbers));
+        }
+        let answer = super::process::ask_term(cx, what, |cx| {
+            let Some(cx) = cx else {
+                return OwnedTerm::copy_of(am::UNDEFINED);
+            };
+            let numbers = of_process(cx);
+            let mut f = Fragment::new();
+            let numbers: Vec<Term> = numbers.into_iter().map(Term::small).collect();
+            let t = f.list(&numbers);
+            OwnedTerm::from_parts(t, f)
+        })?;
+        if answer == am::UNDEFINED {
+            return Ok(answer);
+        }
+        let numbers: Vec<i64> = answer.list_iter().filter_map(|t| t.as_small()).collect();
+        return Ok(sessions_told(cx, &numbers));
+    }
+    if what.is_local_port() {
+        if port::traced::state(what, None).is_none() {
+            return Ok(am::UNDEFINED);
+        }
+        let traced = |w: Which| port::traced::state(what, w).is_some_and(|s| s.0 != 0);
+        let numbers = those(traced);
+        return Ok(sessions_told(cx, &numbers));
+    }
+    let new = |kind: sessions::Made, plain: bool| {
+        those(move |w: Which| w.map_or(plain, |s| s.new_flags(kind) != 0))
+    };
+    let numbers = match what.is_atom().then(|| atom::name(what)) {
+        Some("any") => those(|_| true),
+        Some("new" | "new_processes") => {
+            new(sessions::Made::Process, trace::NEW_PROCESSES.get().0 != 0)
+        }
+        Some("new_ports") => new(sessions::Made::Port, trace::NEW_PORTS.get().0 != 0),
+        Some("on_load") => those(calls::wants_loaded),
+        Some(name @ ("send" | "receive")) => {
+            let receive = name == "receive";
+            those(|w| !matches!(messages::pattern(w, receive), Pattern::Nothing))
+        }
+        _ => return Err(cx.badarg_cause(am::BADOPT)),
+    };
+    Ok(sessions_told(cx, &numbers))
+}
+
+/// `erts_internal:trace_session_create(Name, Tracer, Options)`: the pair of a reference that owns a session, and of its name and
+/// number.
+fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
+    let tracer = match tracer.as_tuple() {
+        // The tracer module that needs no library.
+        Some(&[module, state]) if module == erl_tracer() => state,
+        Some(&[module, _]) if module.is_atom() => return Err(Fail::Notsup),
+        _ => tracer,
+    };
+    let good = tracer.is_local_pid() || tracer.is_local_port();
+    if !name.is_atom() || !good || options != NIL {
+        return Err(Fail::Badarg);
+    }
+    let s = Session::begin(name, tracer);
+    let weak = weak(cx, &s);
+    let strong = sessions::reference(cx, s);
+    Ok(cx.tuple(&[strong, weak]))
+}
+
+/// `erts_internal:trace_session_destroy(Session)`: false if it is over already.
+fn session_destroy_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
+    match sessions::named(s) {
+        Some(sessions::Named::Session(s)) => Ok(Term::bool(sessions::end(&s))),
+        Some(sessions::Named::Gone) => Ok(am::FALSE),
+        _ => Err(cx.badarg_cause(am::BADOPT)),
+    }
+}
+
+/// `erts_trace_cleaner:check()`: whether what sessions that are over have left is to be looked for. It never is: whoever
+/// comes by it takes it away.
+fn cleaner_check_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(am::FALSE)
+}
+
+/// `erts_trace_cleaner:send_trace_clean_signal(Process)`: has it take away what sessions that are over have left. False: there is
+/// no such process. It answers with its pid.
+fn cleaner_signal_1(cx: &mut Cx, [whom]: [Term; 1]) -> BifResult {
+    let me = cx.self_pid();
+    if whom.is_local_port() {
+        // A port looks at what there is each time.
+        return Ok(am::FALSE);
+    }
+    if !whom.is_local_pid() {
+        return Err(Fail::Badarg);
+    }
+    if process::table().find(whom).is_none() {
+        return Ok(am::FALSE);
+    }
+    signal::send::run_in(
+        whom,
+        Box::new(move |cx| {
+            if let Some(cx) = cx {
+                trace::drop_over(cx.process());
+            }
+            signal::send(me, whom);
+        }),
+    );
+    Ok(am::TRUE)
+}
+
+fn trace_info_3(cx: &mut Cx, [which, what, item]: [Term; 3]) -> BifResult {
+    if which == any() {
+        return match item == session() {
+            true => sessions_of(cx, what),
+            false => Err(Fail::Badarg),
+        };
+    }
+    let which = session_of(cx, which)?;
+    info_of(cx, which.as_ref(), what, item)
+}
+
 fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
+    info_of(cx, None, what, item)
+}
+
+fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
     if let Some(t) = what.as_tuple() {
         return match t {
-            &[m, f, a] => function_info(cx, [m, f, a], item),
+            &[m, f, a] => function_info(cx, which, [m, f, a], item),
             _ => Err(Fail::Badarg),
         };
     }
     if what.is_local_pid() {
         if what == cx.self_pid() {
-            let s = trace::live_state(cx.process());
+            let s = trace::live_state(cx.process(), which);
             return process_info(cx, item, s);
         }
         let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
         if !known {
             return Err(Fail::Badarg);
         }
-        let answer = super::process::ask_term(cx, what, |cx| {
+        let of = which.cloned();
+        let answer = super::process::ask_term(cx, what, move |cx| {
             let Some(cx) = cx else {
                 return OwnedTerm::copy_of(am::UNDEFINED);
             };
-            let (flags, tracer) = trace::live_state(cx.process());
+            let (flags, tracer) = trace::live_state(cx.process(), of.as_ref());
             let mut f = Fragment::new();
             let t = f.tuple(&[Term::small(flags.into()), tracer]);
             OwnedTerm::from_parts(t, f)
@@ -653,20 +891,32 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
         };
     }
     if what.is_local_port() {
-        return match port::traced::state(what) {
+        return match port::traced::state(what, which) {
             Some(s) => process_info(cx, item, s),
             None => Ok(am::UNDEFINED),
         };
     }
     match what.is_atom().then(|| atom::name(what)) {
-        Some("new" | "new_processes") => process_info(cx, item, trace::NEW_PROCESSES.get()),
-        Some("new_ports") => process_info(cx, item, trace::NEW_PORTS.get()),
-        Some("on_load") => shown(cx, item, &calls::wanted_of_loaded()),
+        Some("new" | "new_processes") => {
+            let s = match which {
+                None => trace::NEW_PROCESSES.get(),
+                Some(s) => new_of(s, sessions::Made::Process),
+            };
+            process_info(cx, item, s)
+        }
+        Some("new_ports") => {
+            let s = match which {
+                None => trace::NEW_PORTS.get(),
+                Some(s) => new_of(s, sessions::Made::Port),
+            };
+            process_info(cx, item, s)
+        }
+        Some("on_load") => shown(cx, item, &calls::wanted_of_loaded(which)),
         Some(name @ ("send" | "receive")) => {
             if !item.is_atom() || atom::name(item) != "match_spec" {
                 return Err(Fail::Badarg);
             }
-            let pattern = match messages::pattern(name == "receive") {
+            let pattern = match messages::pattern(which, name == "receive") {
                 Pattern::All => am::TRUE,
                 Pattern::Nothing => am::FALSE,
                 Pattern::Matching(s) => copy::copy(s.text.term(), cx),
@@ -674,6 +924,14 @@ fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {
             Ok(cx.tuple(&[item, pattern]))
         }
         _ => Err(cx.badarg_cause(am::BADOPT)),
+    }
+}
+
+/// Flags and tracer that a session gives to what is made.
+fn new_of(s: &Session, kind: sessions::Made) -> (u32, Term) {
+    match s.new_flags(kind) {
+        0 => (0, NIL),
+        flags => (flags, s.tracer),
     }
 }
 
@@ -696,6 +954,13 @@ bifs! {
     Plain "erlang":"seq_trace_print"/2 = seq_trace_print_2;
     Plain "erts_internal":"trace"/3 = trace_3;
     Plain "erts_internal":"trace_pattern"/3 = trace_pattern_3;
+    Plain "erts_internal":"trace"/4 = trace_4;
+    Plain "erts_internal":"trace_pattern"/4 = trace_pattern_4;
+    Plain "erts_internal":"trace_info"/3 = trace_info_3;
+    Plain "erts_internal":"trace_session_create"/3 = session_create_3;
+    Plain "erts_internal":"trace_session_destroy"/1 = session_destroy_1;
+    Plain "erts_trace_cleaner":"check"/0 = cleaner_check_0;
+    Plain "erts_trace_cleaner":"send_trace_clean_signal"/1 = cleaner_signal_1;
     Plain "erts_debug":"breakpoint"/2 = breakpoint_2;
     Plain "erlang":"trace_info"/2 = trace_info_2;
     Plain "erlang":"trace_delivered"/1 = trace_delivered_1;

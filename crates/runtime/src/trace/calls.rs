@@ -6,17 +6,23 @@
 //! whoever comes by a breakpoint that has just been cleared finds what it stood for all the same, since entries stay.
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
-//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and the tracer
-//! where it isn't the one of the process.
+//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
+//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer.
 //!
 //! Natives have no code of their own: the breakpoint stands in the stub of their export, and instructions that call
 //! them directly go there while [`natives`] says that any of them has one.
+//!
+//! What sessions want of a function stands beside what is wanted without one ([`All`]). Where one wants calls from other
+//! modules only, and another all of them, both places have a breakpoint: who comes by the export is told to all, and goes on
+//! behind the one of the entry, which tells calls from within.
 
-use super::{emit, flag, state};
+use super::{Which, emit, flag, number_of, state};
 pub use crate::code::breakpoint::*;
 use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run};
+use crate::process::ext::Timed;
+use crate::process::session::Session;
 use crate::process::{self, TRACED};
 use crate::{clock, lazy_atoms, signal};
 use purlin_term::frag::OwnedTerm;
@@ -145,13 +151,60 @@ impl Wanted {
     }
 }
 
+/// What is wanted of the calls of a function, by whom.
+#[derive(Default)]
+struct All {
+    /// Without a session.
+    plain: Wanted,
+    sessions: Vec<(Arc<Session>, Wanted)>,
+}
+
+impl All {
+    /// Has a part changed; those of sessions that are over go, and those that want nothing.
+    fn change(&mut self, which: Which, how: &dyn Fn(&mut Wanted)) {
+        match which {
+            None => how(&mut self.plain),
+            Some(s) => {
+                let at = self.sessions.iter().position(|(t, _)| Arc::ptr_eq(t, s));
+                let at = at.unwrap_or_else(|| {
+                    self.sessions.push((s.clone(), Wanted::default()));
+                    self.sessions.len() - 1
+                });
+                how(&mut self.sessions[at].1);
+            }
+        }
+        self.sessions.retain(|(s, w)| !s.is_over() && !w.nothing());
+    }
+    fn each(&self) -> impl Iterator<Item = &Wanted> {
+        std::iter::once(&self.plain).chain(self.sessions.iter().map(|s| &s.1))
+    }
+    fn each_mut(&mut self) -> impl Iterator<Item = (Which<'_>, &mut Wanted)> {
+        let sessions = self.sessions.iter_mut();
+        let sessions = sessions.filter(|s| !s.0.is_over());
+        std::iter::once((None, &mut self.plain)).chain(sessions.map(|(s, w)| (Some(&*s), w)))
+    }
+    fn nothing(&self) -> bool {
+        self.each().all(Wanted::nothing)
+    }
+    /// Whether calls from within the module are wanted.
+    fn local(&self) -> bool {
+        self.each().any(Wanted::local)
+    }
+    /// Whether anybody wants calls from other modules only.
+    fn global(&self) -> bool {
+        self.each().any(|w| w.call.as_ref().is_some_and(|c| !c.1))
+    }
+}
+
 struct Breakpoint {
     mfa: (Term, Term, u32),
     /// Number of the instruction that stood at the entry.
     original: u16,
     /// The entry of the function.
     entry: usize,
-    wanted: Mutex<Wanted>,
+    /// All calls come by the stub of the export.
+    native: bool,
+    wanted: Mutex<All>,
 }
 
 #[derive(Default)]
@@ -187,7 +240,7 @@ pub(crate) fn outdated(code: std::ops::Range<usize>) {
     // any more, since the purge wouldn't find it.
     t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
-        *b.wanted.lock().unwrap_or_else(|e| e.into_inner()) = Wanted::default();
+        *b.wanted.lock().unwrap_or_else(|e| e.into_inner()) = All::default();
         // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
         unsafe { patch(b.entry, b.original) };
     }
@@ -229,6 +282,7 @@ pub(crate) fn behind_gate(pc: *const u64) -> Option<*const u64> {
 ///
 /// With `exported`, only functions that other modules can call.
 pub(crate) fn change(
+    which: Which,
     m: Term,
     f: Term,
     arity: Option<u32>,
@@ -256,7 +310,7 @@ pub(crate) fn change(
                     continue;
                 }
                 n += 1;
-                set(module, (name, function, at.arity), at.entry, how);
+                set(which, module, (name, function, at.arity), at.entry, how);
             }
         });
     }
@@ -267,15 +321,17 @@ pub(crate) fn change(
 /// can call.
 type OnLoad = (Box<dyn Fn(&mut Wanted) + Send>, bool);
 
-static ON_LOAD: Mutex<Vec<OnLoad>> = Mutex::new(Vec::new());
+static ON_LOAD: Mutex<Vec<(Option<Arc<Session>>, OnLoad)>> = Mutex::new(Vec::new());
 static ANY_ON_LOAD: AtomicUsize = AtomicUsize::new(0);
 
 /// Has `how` done to the functions of modules that are loaded from now on; None: nothing any more.
-pub fn on_load(how: Option<OnLoad>) {
+pub(crate) fn on_load(which: Which, how: Option<OnLoad>) {
     let mut all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let number = number_of(which);
     match how {
-        Some(h) => all.push(h),
-        None => all.clear(),
+        Some(_) if which.is_some_and(|s| s.is_over()) => {}
+        Some(h) => all.push((which.cloned(), h)),
+        None => all.retain(|(w, _)| number_of(w.as_ref()) != number),
     }
     ANY_ON_LOAD.store(all.len(), Ordering::Release);
 }
@@ -291,13 +347,14 @@ pub fn loaded(module: &Module) {
         return;
     }
     let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
-    for (how, exported) in all.iter() {
+    for (which, (how, exported)) in all.iter() {
         for at in &module.functions {
             // SAFETY: the word of an atom.
             let function = unsafe { Term::from_raw(at.name) };
             let called = |e: &(Term, u32, u32)| e.0 == function && e.1 == at.arity;
             if !*exported || module.exports.iter().any(called) {
-                set(module, (module.name, function, at.arity), at.entry, how);
+                let mfa = (module.name, function, at.arity);
+                set(which.as_ref(), module, mfa, at.entry, how);
             }
         }
     }
@@ -311,7 +368,13 @@ fn arrival(module: &Module, mfa: (Term, Term, u32), entry: u32) -> (usize, bool)
     }
 }
 
-fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wanted)) {
+fn set(
+    which: Which,
+    module: &Module,
+    mfa: (Term, Term, u32),
+    entry: u32,
+    how: &dyn Fn(&mut Wanted),
+) {
     if code::native(mfa.0, mfa.1, mfa.2).is_some() {
         // Whoever refers to it later finds the breakpoint.
         code::export(mfa.0, mfa.1, mfa.2);
@@ -328,12 +391,13 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
             mfa,
             original,
             entry,
+            native,
             wanted: Mutex::default(),
         })
     });
     let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
     let before = w.nothing();
-    how(&mut w);
+    w.change(which, how);
     if before && w.nothing() {
         return;
     }
@@ -349,11 +413,10 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
     if let Some(e) = exported {
         let at = gate(e).as_ptr();
         t.at.insert(at as usize, b.clone());
-        let outside = w.call.as_ref().is_some_and(|c| !c.1) && !w.local() && !native;
-        let to = if outside { at as usize } else { entry };
+        let to = if w.global() && !native { at as usize } else { entry };
         e.address.store(to as *mut u64, Ordering::Release);
     }
-    let stops = w.local() || native && w.call.is_some();
+    let stops = w.local() || native && w.global();
     if native && stops {
         breakpoint::natives_are_traced();
     }
@@ -366,8 +429,8 @@ fn set(module: &Module, mfa: (Term, Term, u32), entry: u32, how: &dyn Fn(&mut Wa
     t.by_name.insert(key, b);
 }
 
-/// What is wanted of the calls of a function; None if there is no such function.
-pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
+/// What `look` finds in what is wanted of the calls of a function; None if there is no such function.
+fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) -> Option<T> {
     let module = code::with_versions(m, |v| v.current.clone())?;
     let at = module
         .functions
@@ -377,19 +440,68 @@ pub fn wanted(m: Term, f: Term, arity: u32) -> Option<Wanted> {
     let t = table().read().unwrap_or_else(|e| e.into_inner());
     let key = (m.atom_index(), f.atom_index(), arity);
     Some(match t.by_name.get(&key).filter(|b| b.entry == entry) {
-        Some(b) => b.wanted.lock().unwrap_or_else(|e| e.into_inner()).clone(),
-        None => Wanted::default(),
+        Some(b) => look(&b.wanted.lock().unwrap_or_else(|e| e.into_inner())),
+        None => T::default(),
     })
 }
 
-/// What is wanted of the calls of functions that are loaded from now on.
-pub(crate) fn wanted_of_loaded() -> Wanted {
+/// What is wanted of the calls of a function; None if there is no such function.
+pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wanted> {
+    look(m, f, arity, |all| match which {
+        None => all.plain.clone(),
+        Some(s) => {
+            let found = all.sessions.iter().find(|(t, _)| Arc::ptr_eq(t, s));
+            found.map(|(_, w)| w.clone()).unwrap_or_default()
+        }
+    })
+}
+
+/// The numbers of those who want anything of the calls of a function (see [`number_of`]); None if there is no such function.
+pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
+    look(m, f, arity, |all| {
+        let sessions = all.sessions.iter().filter(|(s, w)| !s.is_over() && !w.nothing());
+        let mut numbers: Vec<i64> = sessions.map(|(s, _)| number_of(Some(s))).collect();
+        let mut plain = all.plain.clone();
+        plain.debug = false;
+        if !plain.nothing() {
+            numbers.push(number_of(None));
+        }
+        numbers
+    })
+}
+
+/// Whether anything is wanted of the functions that are loaded from now on.
+pub(crate) fn wants_loaded(which: Which) -> bool {
     let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let number = number_of(which);
+    all.iter().any(|(w, _)| number_of(w.as_ref()) == number)
+}
+
+/// What is wanted of the calls of functions that are loaded from now on.
+pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
+    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let number = number_of(which);
     let mut w = Wanted::default();
-    for (how, _) in all.iter() {
+    for (_, (how, _)) in all.iter().filter(|(w, _)| number_of(w.as_ref()) == number) {
         how(&mut w);
     }
     w
+}
+
+/// A session is over: nothing is wanted any more.
+pub(crate) fn end(session: &Arc<Session>) {
+    on_load(Some(session), None);
+    let of_session: Vec<(Term, Term, u32)> = {
+        let t = table().read().unwrap_or_else(|e| e.into_inner());
+        let wants = |b: &&Arc<Breakpoint>| {
+            let w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+            w.sessions.iter().any(|(s, _)| Arc::ptr_eq(s, session))
+        };
+        t.by_name.values().filter(wants).map(|b| b.mfa).collect()
+    };
+    for (m, f, n) in of_session {
+        change(Some(session), m, f, Some(n), false, &|w| *w = Wanted::default());
+    }
 }
 
 /// What a body asks for while it runs.
@@ -397,14 +509,17 @@ pub(super) struct Effects {
     returns: i64,
     /// Where the call returns to.
     caller: *const u64,
+    /// For whom it runs.
+    which: Option<Arc<Session>>,
 }
 
 impl Effects {
     /// Where there is no call whose return could be told.
-    pub(super) fn of_no_call() -> Effects {
+    pub(super) fn of_no_call(which: Which) -> Effects {
         Effects {
             returns: 0,
             caller: std::ptr::null(),
+            which: which.cloned(),
         }
     }
 }
@@ -437,23 +552,35 @@ fn flag_list(t: Term, tracer: &mut Term) -> Option<u32> {
 }
 
 /// Takes flags from a process that the caller owns and gives it others, with that tracer; whether this changes anything.
-fn retrace(p: &mut process::Process, tracer: Term, off: u32, on: u32) -> bool {
-    let (flags, before) = state(p);
+fn retrace(p: &mut process::Process, which: Which, tracer: Term, off: u32, on: u32) -> bool {
+    let (flags, before) = state(p, which);
     let now = if tracer == NIL {
         0
     } else {
         (flags & !off) | on
     };
-    super::change(p, false, u32::MAX, NIL);
+    super::change(p, which, false, u32::MAX, NIL);
     if now != 0 {
-        super::change(p, true, now, tracer);
+        super::change(p, which, true, now, tracer);
     }
     now != flags || before != if now == 0 { NIL } else { tracer }
 }
 
 impl Effects {
+    /// Flags of the process in the context, and the tracer that it has or gets.
+    fn tracer(&self, cx: &mut Cx) -> (u32, Term) {
+        let (flags, tracer) = state(cx.process(), self.which.as_ref());
+        (flags, self.which.as_ref().map_or(tracer, |s| s.tracer))
+    }
     /// Does it to the process in the context, or to another that is there.
-    fn retrace(cx: &mut Cx, whom: Option<Term>, tracer: Term, off: u32, on: u32) -> Option<bool> {
+    fn retrace(
+        &self,
+        cx: &mut Cx,
+        whom: Option<Term>,
+        tracer: Term,
+        off: u32,
+        on: u32,
+    ) -> Option<bool> {
         let me = cx.self_pid();
         let pid = match whom {
             None => me,
@@ -461,16 +588,17 @@ impl Effects {
             Some(t) => t,
         };
         if pid == me {
-            return Some(retrace(cx.process(), tracer, off, on));
+            return Some(retrace(cx.process(), self.which.as_ref(), tracer, off, on));
         }
         if !pid.is_local_pid() || process::table().find(pid).is_none() {
             return None;
         }
+        let which = self.which.clone();
         signal::send::run_in(
             pid,
             Box::new(move |cx| {
                 if let Some(cx) = cx {
-                    retrace(cx.process(), tracer, off, on);
+                    retrace(cx.process(), which.as_ref(), tracer, off, on);
                 }
             }),
         );
@@ -511,21 +639,22 @@ impl Host for Effects {
             Action::Silent => {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();
-                    let (_, tracer) = state(p);
+                    let which = self.which.as_ref();
+                    let (_, tracer) = state(p, which);
                     // Also of one that nobody traces yet.
-                    super::change(p, on, flag::SILENT, tracer);
+                    super::change(p, which, on, flag::SILENT, tracer);
                 }
                 args.first().copied()
             }
             Action::EnableTrace | Action::DisableTrace => {
                 let f = flag_named(*args.last()?)?;
                 let whom = (args.len() == 2).then(|| args[0]);
-                let (_, tracer) = state(cx.process());
+                let (_, tracer) = self.tracer(cx);
                 let (off, on) = match action {
                     Action::EnableTrace => (0, f),
                     _ => (f, 0),
                 };
-                Effects::retrace(cx, whom, tracer, off, on)?;
+                self.retrace(cx, whom, tracer, off, on)?;
                 Some(am::TRUE)
             }
             Action::Trace => {
@@ -534,13 +663,15 @@ impl Host for Effects {
                     [whom, off, on] => (Some(whom), [off, on]),
                     _ => return None,
                 };
-                let (_, mut tracer) = state(cx.process());
+                let (_, mut tracer) = self.tracer(cx);
+                let before = tracer;
                 let off = flag_list(lists[0], &mut tracer)?;
                 let on = flag_list(lists[1], &mut tracer)?;
-                if tracer != NIL && !super::lives(tracer) {
+                let other = self.which.is_some() && tracer != before;
+                if other || tracer != NIL && !super::lives(tracer) {
                     return None;
                 }
-                Effects::retrace(cx, whom, tracer, off, on).map(Term::bool)
+                self.retrace(cx, whom, tracer, off, on).map(Term::bool)
             }
             Action::IsSeqTrace => Some(am::FALSE),
             Action::GetSeqToken => Some(NIL),
@@ -583,28 +714,37 @@ pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
 }
 
 /// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
-/// has passed is that of the one before, whose entry is returned.
-fn switch(p: &mut process::Process, to: usize) -> usize {
+/// has passed is that of the one before, whose entry is returned. `session`: for whom.
+fn switch(p: &mut process::Process, session: i64, to: usize) -> usize {
     let now = clock::elapsed().max(1);
     let pid = p.pid();
-    let e = p.ext_mut();
-    let before = e.call_time.take();
-    e.call_time = (to != 0).then_some((to, now));
-    let Some((entry, since)) = before else {
-        return 0;
-    };
-    if since != 0 {
-        account(entry, pid, now - since);
+    let all = &mut p.ext_mut().call_time;
+    let before = all.iter().position(|t| t.session == session);
+    let before = before.map(|at| all.swap_remove(at));
+    if to != 0 {
+        all.push(Timed {
+            session,
+            entry: to,
+            since: now,
+        });
     }
-    entry
+    let Some(before) = before else { return 0 };
+    if before.since != 0 {
+        account(before, pid, now);
+    }
+    before.entry
 }
 
-fn account(entry: usize, pid: Term, ns: i64) {
+/// Time up to `now` is that of the function that was measured.
+fn account(of: Timed, pid: Term, now: i64) {
     let t = table().read().unwrap_or_else(|e| e.into_inner());
-    if let Some(b) = t.at.get(&entry) {
+    if let Some(b) = t.at.get(&of.entry) {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((all, true)) = &mut w.time {
-            all.entry(pid.raw()).or_default().1 += ns.max(0) as u64;
+        let part = w.each_mut().find(|(s, _)| number_of(*s) == of.session);
+        if let Some((_, w)) = part
+            && let Some((all, true)) = &mut w.time
+        {
+            all.entry(pid.raw()).or_default().1 += (now - of.since).max(0) as u64;
         }
     }
 }
@@ -612,15 +752,15 @@ fn account(entry: usize, pid: Term, ns: i64) {
 /// A process that the caller owns stops to run (`true`), or runs on: time that it waits isn't measured.
 pub fn pause(p: &mut process::Process, stops: bool) {
     let pid = p.pid();
-    let Some(Some((entry, since))) = p.ext().map(|e| e.call_time) else {
+    let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) else {
         return;
     };
     let now = clock::elapsed().max(1);
-    if stops && since != 0 {
-        account(entry, pid, now - since);
-    }
-    if let Some(e) = p.ext() {
-        e.call_time = Some((entry, if stops { 0 } else { now }));
+    for t in &mut e.call_time {
+        if stops && t.since != 0 {
+            account(*t, pid, now);
+        }
+        t.since = if stops { 0 } else { now };
     }
 }
 
@@ -635,85 +775,119 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
         original: b.original,
         entry: b.entry as *const u64,
         mfa: b.mfa,
-        return_to: false,
+        return_to: SmallVec::new(),
         returns: SmallVec::new(),
         debug: false,
-        time: None,
+        time: SmallVec::new(),
     };
     let me = cx.self_pid();
     let sensitive = cx.process().has(process::SENSITIVE);
-    let traced = !sensitive
-        && cx.process().has(TRACED)
-        && super::live_state(cx.process()).0 & flag::CALL != 0;
-    let mut timed = false;
-    let (call_spec, meta) = {
+    let candidate = !sensitive && cx.process().has(TRACED);
+    // By way of the export: then what is wanted of all calls is told here too.
+    let outside = pc as usize != b.entry;
+    let only_local = !outside && !b.native;
+    let mut told: SmallVec<[Told; 2]> = SmallVec::new();
+    {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((n, true)) = &mut w.count {
-            *n += 1;
+        passed.debug = w.plain.debug;
+        for (which, w) in w.each_mut() {
+            let traced =
+                candidate && super::live_state(cx.process(), which).0 & flag::CALL != 0;
+            if let Some((n, true)) = &mut w.count {
+                *n += 1;
+            }
+            if let (true, Some((all, true))) = (traced, &mut w.time) {
+                all.entry(me.raw()).or_default().0 += 1;
+                passed.time.push((0, number_of(which)));
+            }
+            if let Some((tracer, _)) = &mut w.meta
+                && !sensitive
+                && *tracer != NIL
+                && !super::lives(*tracer)
+            {
+                *tracer = NIL;
+            }
+            let call = w.call.clone().filter(|c| traced && (c.1 || !only_local));
+            let meta = w.meta.clone().filter(|m| !sensitive && m.0 != NIL && m.0 != me);
+            if call.is_some() || meta.is_some() {
+                told.push((which.cloned(), call, meta));
+            }
         }
-        if let (true, Some((all, true))) = (traced, &mut w.time) {
-            all.entry(me.raw()).or_default().0 += 1;
-            timed = true;
-        }
-        if let Some((tracer, _)) = &mut w.meta
-            && !sensitive
-            && *tracer != NIL
-            && !super::lives(*tracer)
-        {
-            *tracer = NIL;
-        }
-        passed.debug = w.debug;
-        (w.call.clone(), w.meta.clone())
-    };
-    if timed {
-        passed.time = Some(switch(cx.process(), b.entry));
     }
-    if sensitive || (meta.is_none() && call_spec.is_none()) {
+    for (before, session) in &mut passed.time {
+        *before = switch(cx.process(), *session, b.entry);
+    }
+    if told.is_empty() {
         return Some(passed);
     }
     let n = b.mfa.2 as usize;
     let args: SmallVec<[Term; 8]> = (0..n).map(|i| super::argument(cx, cx.x[i])).collect();
-    if let (true, Some((spec, local))) = (traced, call_spec) {
-        pass_traced(cx, &mut passed, &spec, local, &args, caller);
-    }
-    if let Some((tracer, spec)) = meta.filter(|m| m.0 != NIL && m.0 != me) {
-        let mut fx = Effects { returns: 0, caller };
-        if let Some(m) = matches(cx, &spec, &args, &mut fx) {
-            if m != am::FALSE {
-                tell_call(cx, tracer, flag::TIMESTAMP, b.mfa, &args, m);
-            }
-            if fx.returns != 0 {
-                passed.returns.push((fx.returns, tracer));
+    for (which, call, meta) in told {
+        if let Some((spec, local)) = call {
+            pass_traced(cx, which.as_ref(), &mut passed, &spec, local, &args, caller);
+        }
+        if let Some((tracer, spec)) = meta {
+            let mut fx = Effects {
+                returns: 0,
+                caller,
+                which,
+            };
+            if let Some(m) = matches(cx, &spec, &args, &mut fx) {
+                if m != am::FALSE {
+                    tell_call(cx, tracer, flag::TIMESTAMP, b.mfa, &args, m);
+                }
+                if fx.returns != 0 {
+                    passed.returns.push((fx.returns, tracer));
+                }
             }
         }
     }
     Some(passed)
 }
 
+/// Who is told of a call: calls of traced processes, and those of all.
+type Told = (
+    Option<Arc<Session>>,
+    Option<(Arc<Spec>, bool)>,
+    Option<(Term, Arc<Spec>)>,
+);
+
+/// The word of a frame that says who is told.
+fn word_of(which: Which) -> Term {
+    which.map_or(NIL, |s| Term::small(s.number.into()))
+}
+
 /// A call of a function that is traced for it, by a process that is.
 fn pass_traced(
     cx: &mut Cx,
+    which: Which,
     passed: &mut Passed,
     spec: &Spec,
     local: bool,
     args: &[Term],
     caller: *const u64,
 ) {
+    let mut fx = Effects {
+        returns: 0,
+        caller,
+        which: which.cloned(),
+    };
     // The body may change both.
-    let (_, tracer) = state(cx.process());
-    let mut fx = Effects { returns: 0, caller };
+    let (_, tracer) = state(cx.process(), which);
     let Some(m) = matches(cx, spec, args, &mut fx) else {
         return;
     };
-    let (flags, _) = state(cx.process());
+    let (flags, _) = state(cx.process(), which);
     if flags & flag::SILENT != 0 {
         return;
     }
     if fx.returns != 0 {
-        passed.returns.push((fx.returns, NIL));
+        passed.returns.push((fx.returns, word_of(which)));
     }
     if m != am::FALSE {
-        passed.return_to = local && flags & flag::RETURN_TO != 0;
+        if local && flags & flag::RETURN_TO != 0 {
+            passed.return_to.push(word_of(which));
+        }
         tell_call(cx, tracer, flags, passed.mfa, args, m);
     }
 }
@@ -747,6 +921,18 @@ fn tell_call(
     });
 }
 
+/// Flags and tracer by the word of a frame; None: the word is a tracer itself.
+fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Term)> {
+    if word == NIL {
+        return Some(state(cx.process(), None));
+    }
+    let number = word.as_small()?;
+    let all = cx.process().ext().map(|e| e.sessions.clone());
+    let mut all = all.unwrap_or_default().into_iter();
+    let found = all.find(|t| i64::from(t.session.number) == number && !t.session.is_over());
+    Some(found.map_or((0, NIL), |t| (t.flags, t.session.tracer)))
+}
+
 /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
 #[cold]
 pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
@@ -755,9 +941,9 @@ pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value
     if class.is_some() && kind != kind::EXCEPTION || cx.process().has(process::SENSITIVE) {
         return;
     }
-    let (flags, tracer) = match tracer {
-        NIL => state(cx.process()),
-        meta => (flag::CALL | flag::TIMESTAMP, meta),
+    let (flags, tracer) = match traced_by(cx, tracer) {
+        Some(found) => found,
+        None => (flag::CALL | flag::TIMESTAMP, tracer),
     };
     if flags & flag::CALL == 0 {
         return;
@@ -776,17 +962,19 @@ pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value
     drop(OwnedTerm::from_parts(mfa, frag));
 }
 
-/// A call that was measured has ended; `before`: the second word of its frame.
+/// A call that was measured has ended; `frame`: the words behind the address.
 #[cold]
-pub(crate) fn measured(cx: &mut Cx, before: Term) {
+pub(crate) fn measured(cx: &mut Cx, [before, session]: [Term; 2]) {
     let before = before.as_small().unwrap_or(0) as usize * 8;
-    switch(cx.process(), before);
+    switch(cx.process(), session.as_small().unwrap_or(-1), before);
 }
 
-/// The process goes on at `pc` after a call whose end is to be told.
+/// The process goes on at `pc` after a call whose end is to be told; `whom`: the last word of the frame.
 #[cold]
-pub(crate) fn returned_to(cx: &mut Cx, pc: *const u64) {
-    let (flags, tracer) = state(cx.process());
+pub(crate) fn returned_to(cx: &mut Cx, whom: Term, pc: *const u64) {
+    let Some((flags, tracer)) = traced_by(cx, whom) else {
+        return;
+    };
     if flags & flag::RETURN_TO == 0 || cx.process().has(process::SENSITIVE) {
         return;
     }

@@ -14,17 +14,21 @@ pub mod messages;
 pub mod monitor;
 pub mod profile;
 pub mod sequential;
+pub(crate) mod sessions;
 
 use crate::code::Module;
 use crate::code::breakpoint::Breakpoints;
 use crate::cx::Cx;
 use crate::events::Sink;
 pub use crate::events::{Defaults, GC_SLEEP_MS, NEW_PORTS, NEW_PROCESSES, Tie, flag, lives, tie};
+use crate::process::session::{self, Made, Session};
 use crate::process::{self, Process, TRACED};
 use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Alloc, NIL, Term, am, copy};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 lazy_atoms! {
     trace_ts = "trace_ts";
@@ -56,10 +60,20 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     port::trace_event(tracer, &encode(event.term(), Options::default()))
 }
 
-/// Changes what a process is traced for; the owner calls this. False if another tracer has it.
-pub(crate) fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> bool {
+/// Who traces: a session, or whoever does it without one.
+pub(crate) type Which<'a> = Option<&'a Arc<Session>>;
+
+/// The number by which frames and measures know who traces.
+pub(crate) fn number_of(which: Which) -> i64 {
+    which.map_or(-1, |s| s.number.into())
+}
+
+/// Changes what a process is traced for; the owner calls this. False if another tracer has it. A session's tracer is its own.
+pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer: Term) -> bool {
     let e = p.ext_mut();
-    if on {
+    if let Some(s) = which {
+        session::change(&mut e.sessions, s, on, flags);
+    } else if on {
         if e.trace_flags != 0 && e.tracer != tracer && lives(e.tracer) {
             return false;
         }
@@ -67,30 +81,71 @@ pub(crate) fn change(p: &mut Process, on: bool, flags: u32, tracer: Term) -> boo
         e.trace_flags |= flags;
     } else {
         e.trace_flags &= !flags;
-        if e.trace_flags & flag::CALL == 0 {
-            e.call_time = None;
-        }
         if e.trace_flags == 0 {
             e.tracer = NIL;
         }
     }
-    let any = e.trace_flags != 0;
+    if !on && flags & flag::CALL != 0 && !e.call_time.is_empty() {
+        let number = number_of(which);
+        e.call_time.retain(|t| t.session != number);
+    }
+    let any = e.trace_flags != 0 || !e.sessions.is_empty();
     p.set_flag(TRACED, any);
     true
 }
 
+/// Takes away what sessions that are over have left with a process that the caller owns.
+pub(crate) fn drop_over(p: &mut Process) {
+    let Some(e) = p.ext().filter(|e| !e.sessions.is_empty()) else {
+        return;
+    };
+    e.sessions.retain(|t| !t.session.is_over());
+    let any = e.trace_flags != 0 || !e.sessions.is_empty();
+    p.set_flag(TRACED, any);
+}
+
 /// Flags and tracer of a process that the caller owns.
-pub fn state(p: &mut Process) -> (u32, Term) {
-    p.ext().map_or((0, NIL), |e| (e.trace_flags, e.tracer))
+pub(crate) fn state(p: &mut Process, which: Which) -> (u32, Term) {
+    let Some(e) = p.ext() else { return (0, NIL) };
+    match which {
+        None => (e.trace_flags, e.tracer),
+        Some(s) if s.is_over() => (0, NIL),
+        Some(s) => {
+            let mut all = e.sessions.iter();
+            let found = all.find(|t| Arc::ptr_eq(&t.session, s));
+            found.map_or((0, NIL), |t| (t.flags, s.tracer))
+        }
+    }
 }
 
 /// As [`state`]; where the tracer has gone the process is not traced any more.
-pub(crate) fn live_state(p: &mut Process) -> (u32, Term) {
-    let (_, tracer) = state(p);
+pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Term) {
+    let (_, tracer) = state(p, which);
     if tracer != NIL && !lives(tracer) {
-        change(p, false, u32::MAX, NIL);
+        change(p, which, false, u32::MAX, NIL);
     }
-    state(p)
+    state(p, which)
+}
+
+/// Who traces a process that the caller owns, and with which flags.
+type Many = SmallVec<[(Option<Arc<Session>>, u32, Term); 2]>;
+
+/// Who traces a process that the caller owns for any of these, with which flags. Sessions come first.
+pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
+    let mut all = Many::new();
+    if p.has(process::SENSITIVE) {
+        return all;
+    }
+    let Some(e) = p.ext() else { return all };
+    for t in e.sessions.iter().filter(|t| t.flags & wanted != 0) {
+        if !t.session.is_over() {
+            all.push((Some(t.session.clone()), t.flags, t.session.tracer));
+        }
+    }
+    if e.trace_flags & wanted != 0 {
+        all.push((None, e.trace_flags, e.tracer));
+    }
+    all
 }
 
 /// A time as the flags want it; None if they want none.
@@ -148,30 +203,25 @@ fn argument(cx: &mut Cx, t: Term) -> Term {
 
 /// An event of a process that the caller owns, if it is traced for it.
 fn event(p: &mut Process, wanted: u32, items: &[Term]) {
-    let (flags, tracer) = state(p);
-    if flags & wanted == 0 || p.has(process::SENSITIVE) {
-        return;
-    }
     let pid = p.pid();
-    if tracer != pid && !emit(tracer, flags, pid, items) {
-        change(p, false, u32::MAX, NIL);
+    for (which, flags, tracer) in who(p, wanted) {
+        if tracer != pid && !emit(tracer, flags, pid, items) {
+            change(p, which.as_ref(), false, u32::MAX, NIL);
+        }
     }
 }
 
-/// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
-///
-/// # Safety
-/// `parent` is null or owned by the caller, and so is `child`.
-pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa: [Term; 3]) {
-    let (mut flags, mut tracer) = (0, NIL);
-    if NEW_PROCESSES.any() && !child.has(process::SYSTEM) {
-        (flags, tracer) = NEW_PROCESSES.get();
-    }
-    // SAFETY: by the contract of this function.
-    let parent = unsafe { parent.as_mut() }.filter(|p| p.has(TRACED));
-    let mut both = None;
+/// What a process gets that is made: `flags` and `tracer` of all new ones, and those of the process that made it, if it is traced and
+/// says so.
+fn inherit(
+    which: Which,
+    (mut flags, mut tracer): (u32, Term),
+    parent: Option<&mut Process>,
+    child: &mut Process,
+    linked: bool,
+) {
     if let Some(p) = parent {
-        let (f, t) = live_state(p);
+        let (f, t) = live_state(p, which);
         let first = flag::SET_ON_FIRST_SPAWN | flag::SET_ON_FIRST_LINK;
         if f & (flag::SET_ON_SPAWN | flag::SET_ON_FIRST_SPAWN) != 0
             || linked && f & (flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) != 0
@@ -181,14 +231,47 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
             if f & first != 0 {
                 let gone = first | flag::SET_ON_SPAWN | flag::SET_ON_LINK;
                 flags &= !(gone & !(f & !first));
-                change(p, false, first, NIL);
+                change(p, which, false, first, NIL);
             }
         }
-        both = Some(p);
     }
     if flags != 0 {
-        change(child, true, flags, tracer);
+        change(child, which, true, flags, tracer);
     }
+}
+
+/// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
+///
+/// # Safety
+/// `parent` is null or owned by the caller, and so is `child`.
+pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa: [Term; 3]) {
+    let mut new = (0, NIL);
+    let system = child.has(process::SYSTEM);
+    if NEW_PROCESSES.any() && !system {
+        new = NEW_PROCESSES.get();
+    }
+    // SAFETY: by the contract of this function.
+    let mut both = unsafe { parent.as_mut() }.filter(|p| p.has(TRACED));
+    let mut sessions: SmallVec<[Arc<Session>; 2]> = SmallVec::new();
+    if let Some(e) = both.as_mut().and_then(|p| p.ext()) {
+        let traced = e.sessions.iter().filter(|t| !t.session.is_over());
+        sessions.extend(traced.map(|t| t.session.clone()));
+    }
+    if session::any_new(Made::Process) && !system {
+        for s in session::all() {
+            if s.new_flags(Made::Process) != 0 && !sessions.iter().any(|t| Arc::ptr_eq(t, &s)) {
+                sessions.push(s);
+            }
+        }
+    }
+    for s in &sessions {
+        let new = match system {
+            true => 0,
+            false => s.new_flags(Made::Process),
+        };
+        inherit(Some(s), (new, s.tracer), both.as_deref_mut(), child, linked);
+    }
+    inherit(None, new, both.as_deref_mut(), child, linked);
     let mut f = Fragment::new();
     let call = f.tuple(&mfa);
     let pid = child.pid();
@@ -224,7 +307,7 @@ fn tied(p: &mut Process, what: Tie, other: Term) {
 #[cold]
 pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     calls::pause(p, !starts);
-    if state(p).0 & (flag::RUNNING | flag::RUNNING_PROCS) == 0 {
+    if who(p, flag::RUNNING | flag::RUNNING_PROCS).is_empty() {
         return;
     }
     let tag = if starts { in_() } else { out() };
@@ -303,11 +386,11 @@ impl Sink for Tracers {
     fn returned(&self, cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
         calls::returned(cx, frame, class, value);
     }
-    fn measured(&self, cx: &mut Cx, before: Term) {
-        calls::measured(cx, before);
+    fn measured(&self, cx: &mut Cx, frame: [Term; 2]) {
+        calls::measured(cx, frame);
     }
-    fn returned_to(&self, cx: &mut Cx, pc: *const u64) {
-        calls::returned_to(cx, pc);
+    fn returned_to(&self, cx: &mut Cx, whom: Term, pc: *const u64) {
+        calls::returned_to(cx, whom, pc);
     }
 }
 

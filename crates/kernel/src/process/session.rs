@@ -1,0 +1,166 @@
+//! Sessions of tracing: each has a tracer of its own, and what it traces is nobody else's business.
+//!
+//! What is traced without a session (`erlang:trace/3`) stands apart: with a process, a port or a function there is that, and a
+//! list of what sessions want. A session is over when it is destroyed, or when the last reference that owns it is gone; what is
+//! left of it in a process or a port is taken away when that is looked at next.
+
+use purlin_term::Term;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, RwLock};
+
+/// A session of tracing.
+pub struct Session {
+    /// No two have the same.
+    pub number: u32,
+    /// An atom.
+    pub name: Term,
+    /// A local process or port, which may have gone.
+    pub tracer: Term,
+    over: AtomicBool,
+    /// Flags that new processes and new ports get.
+    new: [AtomicU32; 2],
+}
+
+/// What is traced in a session, of a process or a port.
+#[derive(Clone)]
+pub struct Tracing {
+    pub session: Arc<Session>,
+    pub flags: u32,
+}
+
+/// What is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Made {
+    Process,
+    Port,
+}
+
+/// Sessions that are not over, in the order in which they began.
+static ALL: RwLock<Vec<Arc<Session>>> = RwLock::new(Vec::new());
+static NEXT: AtomicU32 = AtomicU32::new(0);
+/// How many sessions want new processes, and new ports, traced. Written under the lock of `ALL`.
+static NEW: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+
+/// The sessions that there are, in the order in which they began.
+pub fn all() -> Vec<Arc<Session>> {
+    ALL.read().unwrap_or_else(|e| e.into_inner()).clone()
+}
+
+/// The session of that name and number.
+pub fn find(name: Term, number: u32) -> Option<Arc<Session>> {
+    let all = ALL.read().unwrap_or_else(|e| e.into_inner());
+    let found = all.iter().find(|s| s.number == number && s.name == name);
+    found.cloned()
+}
+
+/// Whether any session wants what is made of that kind traced.
+#[inline]
+pub fn any_new(kind: Made) -> bool {
+    NEW[kind as usize].load(Ordering::Relaxed) != 0
+}
+
+impl Session {
+    /// A session begins.
+    pub fn begin(name: Term, tracer: Term) -> Arc<Session> {
+        let mut all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        let session = Arc::new(Session {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            name,
+            tracer,
+            over: AtomicBool::new(false),
+            new: [AtomicU32::new(0), AtomicU32::new(0)],
+        });
+        all.push(session.clone());
+        session
+    }
+    /// The session is over. False: it was before.
+    pub fn end(&self) -> bool {
+        let mut all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        all.retain(|s| s.number != self.number);
+        for (kind, n) in NEW.iter().enumerate() {
+            if self.new[kind].swap(0, Ordering::Relaxed) != 0 {
+                n.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        !self.over.swap(true, Ordering::AcqRel)
+    }
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+    /// Flags that what is made of that kind gets.
+    #[inline]
+    pub fn new_flags(&self, kind: Made) -> u32 {
+        self.new[kind as usize].load(Ordering::Relaxed)
+    }
+    /// Sets flags for what is made of that kind, or takes them away.
+    pub fn change_new(&self, kind: Made, on: bool, flags: u32) {
+        let _all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        if self.is_over() {
+            return;
+        }
+        let before = self.new_flags(kind);
+        let now = if on { before | flags } else { before & !flags };
+        self.new[kind as usize].store(now, Ordering::Relaxed);
+        match (before, now) {
+            (0, n) if n != 0 => NEW[kind as usize].fetch_add(1, Ordering::Relaxed),
+            (b, 0) if b != 0 => NEW[kind as usize].fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+    }
+}
+
+/// Sets flags in a list of what sessions trace, or takes them away; what is over goes.
+pub fn change(list: &mut Vec<Tracing>, session: &Arc<Session>, on: bool, flags: u32) {
+    list.retain(|t| !t.session.is_over());
+    match list.iter().position(|t| Arc::ptr_eq(&t.session, session)) {
+        Some(i) if on => list[i].flags |= flags,
+        Some(i) => {
+            list[i].flags &= !flags;
+            if list[i].flags == 0 {
+                list.remove(i);
+            }
+        }
+        None if on && flags != 0 && !session.is_over() => list.push(Tracing {
+            session: session.clone(),
+            flags,
+        }),
+        None => {}
+    }
+    if list.is_empty() {
+        *list = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purlin_term::am;
+
+    #[test]
+    fn what_is_over_goes() {
+        let (a, b) = (
+            Session::begin(am::TRUE, am::NORMAL),
+            Session::begin(am::TRUE, am::NORMAL),
+        );
+        assert!(a.number < b.number && find(am::TRUE, b.number).is_some());
+        assert!(find(am::FALSE, b.number).is_none());
+        let mut list = Vec::new();
+        change(&mut list, &a, true, 3);
+        change(&mut list, &b, true, 4);
+        change(&mut list, &a, false, 1);
+        assert_eq!(list.iter().map(|t| t.flags).collect::<Vec<_>>(), [2, 4]);
+        change(&mut list, &b, false, u32::MAX);
+        assert_eq!(list.len(), 1);
+        a.change_new(Made::Port, true, 5);
+        assert!(any_new(Made::Port) && a.new_flags(Made::Port) == 5);
+        assert!(a.end() && !a.end() && !any_new(Made::Port));
+        a.change_new(Made::Port, true, 5);
+        assert!(!any_new(Made::Port));
+        change(&mut list, &b, true, 1);
+        assert!(list.len() == 1 && Arc::ptr_eq(&list[0].session, &b));
+        b.end();
+        change(&mut list, &b, true, 1);
+        assert!(list.is_empty());
+    }
+}
