@@ -12,7 +12,7 @@
 //! Natives have no code of their own: the breakpoint stands in the stub of their export, and instructions that call
 //! them directly go there while [`natives`] says that any of them has one.
 
-use super::{emit, flag, state};
+use super::{emit, flag, sequential, state};
 pub use crate::code::breakpoint::*;
 use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
@@ -542,8 +542,12 @@ impl Host for Effects {
                 }
                 Effects::retrace(cx, whom, tracer, off, on).map(Term::bool)
             }
-            Action::IsSeqTrace => Some(am::FALSE),
-            Action::GetSeqToken => Some(NIL),
+            Action::IsSeqTrace => Some(Term::bool(sequential::token(cx.process()).is_some())),
+            Action::GetSeqToken => Some(sequential::token_term(cx)),
+            Action::SetSeqToken => {
+                let &[what, value] = args else { return None };
+                sequential::change(cx, what, value).map(|_| am::TRUE)
+            }
             Action::ProcessDump => {
                 let text = crate::bif::process_info::backtrace(cx);
                 Some(cx.binary(text.as_bytes()))
