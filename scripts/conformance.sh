@@ -27,7 +27,7 @@ PATH="$HOME/.cargo/bin:$PATH"
 here=$PWD
 . "$here/scripts/sources.sh"
 restarts=${RESTARTS:-15}
-for app in emulator stdlib kernel compiler elixir; do
+for app in emulator stdlib kernel compiler mnesia elixir; do
   mkdir -p "$cache/stock/$app" "$cache/purlin/$app" "$cache/measured/$app"
 done
 mkdir -p "$cache/suites"
@@ -107,7 +107,7 @@ prepare_elixir() {
 end_leftovers() {
   for p in /proc/[0-9]*; do
     [ "$(awk '$1 == "PPid:" { print $2 }' "$p/status" 2>/dev/null)" = 1 ] || continue
-    tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -qF "$1" || continue
+    { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -qF "$1" || continue
     pkill -KILL -P "${p#/proc/}"
     kill -KILL "${p#/proc/}" 2>/dev/null
   done
@@ -141,19 +141,23 @@ verdicts() {
 suite() {
   side=$1 suite=$2
   case $suite in elixir/*) elixir_suite "$side" "${suite#*/}"; return ;; esac
-  if [ "$side" = stock ] || [ "$purlin" = stock ]; then set -- erl; else set -- "$purlin" erl; fi
+  if [ "$side" = stock ] || [ "$purlin" = stock ]; then set -- erl; else set -- "$purlin" exec -- erl; fi
   lines=$cache/$side/$suite.lines
   : >"$lines"
   left=
   deadline=$(($(date +%s) + ${SUITE_SECONDS:-600}))
+  # A daemon of its own, so that names are free on both sides.
+  port=$(($$ % 20000 + 20000))
   for _ in $(seq 0 "$restarts"); do
     logs=$(mktemp -d)
     remaining=$((deadline - $(date +%s)))
     [ "$remaining" -gt 0 ] || break
     # shellcheck disable=SC2086
-    (cd "$logs" && timeout -k 5 "$remaining" "$@" -noshell -pa "$cache" -pa "$dir" \
+    (cd "$logs" && export ERL_EPMD_PORT="$port" && timeout -k 5 "$remaining" "$@" -sname test_server -noshell -pa "$cache" -pa "$dir" \
       -run conformance main "${suite#*/}" "$dir" "$logs" "$lines" $left) >"$cache/$side/$suite.log" 2>&1 </dev/null
     rm -rf "$logs"
+    end_leftovers "$dir"
+    ERL_EPMD_PORT=$port epmd -kill >/dev/null 2>&1
     grep -q '^done' "$lines" && break
     # The case that had begun and not ended is the one that the runtime did not survive.
     fallen=$(awk '/^start / { s = $2 } /^end / { s = "" } END { print s }' "$lines")

@@ -45,7 +45,9 @@ pub mod op {
 /// Whether a node that is capable of `with` knows a control message of that number.
 pub fn is_known(code: u8, with: u64) -> bool {
     let needed = match code {
-        op::MONITOR_P | op::DEMONITOR_P | op::MONITOR_P_EXIT => flags::DIST_MONITOR,
+        op::MONITOR_P | op::DEMONITOR_P | op::MONITOR_P_EXIT | op::PAYLOAD_MONITOR_P_EXIT => {
+            flags::MONITORS
+        }
         op::SPAWN_REQUEST | op::SPAWN_REQUEST_TT => flags::SPAWN,
         op::ALIAS_SEND | op::ALIAS_SEND_TT => flags::ALIAS,
         op::UNLINK_ID | op::UNLINK_ID_ACK => flags::UNLINK_ID,

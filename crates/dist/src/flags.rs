@@ -30,6 +30,9 @@ pub const SPAWN: u64 = 1 << 32;
 pub const V4_NC: u64 = 1 << 34;
 pub const ALIAS: u64 = 1 << 35;
 
+/// What a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
+pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
+
 const MANDATORY_25: u64 = EXTENDED_REFERENCES
     | FUN_TAGS
     | EXTENDED_PIDS_PORTS

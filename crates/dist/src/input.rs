@@ -12,9 +12,9 @@ use super::process::ext::RefKey;
 use super::process::registry;
 use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
 use super::report::{self, Level, Text};
-use super::signal::token::Token;
-use super::signal::{Kind, Sequel, Signal, handle, send};
-use super::signals;
+use super::signal::token::{self, Token};
+use super::signal::{handle, send};
+use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
@@ -30,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 lazy_atoms! {
     erts_internal = "erts_internal";
     dist_spawn_init = "dist_spawn_init";
+    spawn_request_ = "spawn_request";
 }
 
 /// Messages of more bytes are decoded by their receivers.
@@ -370,15 +371,17 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Ba
         (op::PAYLOAD_EXIT_TT, &[from, to, token]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, Some(token), reason_of(None, &payload)?)
         }
-        (op::EXIT2, &[from, to, reason]) | (op::EXIT2_TT, &[from, to, _, reason])
-            if is_of(from, n) =>
-        {
-            exit(from, to, reason_of(Some(reason), &payload)?)
+        (op::EXIT2, &[from, to, reason]) if is_of(from, n) => {
+            exit(from, to, None, reason_of(Some(reason), &payload)?)
         }
-        (op::PAYLOAD_EXIT2, &[from, to]) | (op::PAYLOAD_EXIT2_TT, &[from, to, _])
-            if is_of(from, n) =>
-        {
-            exit(from, to, reason_of(None, &payload)?)
+        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => {
+            exit(from, to, Some(token), reason_of(Some(reason), &payload)?)
+        }
+        (op::PAYLOAD_EXIT2, &[from, to]) if is_of(from, n) => {
+            exit(from, to, None, reason_of(None, &payload)?)
+        }
+        (op::PAYLOAD_EXIT2_TT, &[from, to, token]) if is_of(from, n) => {
+            exit(from, to, Some(token), reason_of(None, &payload)?)
         }
         (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
             if of.is_local_pid() {
@@ -402,11 +405,13 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Ba
         {
             spawn_request(n, id, [r, from, leader, mfa, options], Some(token), payload)
         }
-        (op::SPAWN_REPLY, &[r, to, told, result])
-        | (op::SPAWN_REPLY_TT, &[r, to, told, result, _])
+        (op::SPAWN_REPLY, &[r, to, told, result]) if result.is_atom() || is_of(result, n) => {
+            spawn_reply(n, id, [r, to, told, result], None)
+        }
+        (op::SPAWN_REPLY_TT, &[r, to, told, result, token])
             if result.is_atom() || is_of(result, n) =>
         {
-            spawn_reply(n, id, [r, to, told, result])
+            spawn_reply(n, id, [r, to, told, result], Some(token))
         }
         _ => Err(Bad::Message),
     }
@@ -459,18 +464,6 @@ fn message_to_alias(
         }
         _ => Ok(()),
     }
-}
-
-/// The signal of a message, by an alias if there is one, with the token that came with it.
-fn signal_of(alias: Option<&OwnedTerm>, token: Option<&Token>, msg: Term) -> *mut Signal {
-    let s = match (alias, token) {
-        (a, Some(t)) => return Signal::with_token(a.map(OwnedTerm::term), t, None, msg),
-        (None, None) => Signal::copy_of(Kind::Message, msg),
-        (Some(a), None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
-    };
-    // SAFETY: a fresh signal.
-    unsafe { (*s).sequel = Sequel::Ends };
-    s
 }
 
 /// Hands a message to a process of this node.
@@ -711,9 +704,12 @@ fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Re
     Ok(())
 }
 
-fn exit(from: Term, to: Term, reason: OwnedTerm) -> Result<(), Bad> {
+fn exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Result<(), Bad> {
     if to.is_local_pid() {
-        send::exit_signal(from, to, reason.term());
+        match token.and_then(Token::of_term) {
+            None => send::exit_signal(from, to, reason.term()),
+            Some(t) => send::exit_signal_with_token(&t, from, to, reason.term()),
+        }
         return Ok(());
     }
     match to.is_pid() && is_old(to) {
@@ -743,7 +739,17 @@ fn spawn_request(
     if !m.is_atom() || !f.is_atom() || arity.as_small().is_none() {
         return Err(Bad::Message);
     }
-    let refuse = |why: Term| answer(n, id, [r, from, Term::small(0), why], NIL);
+    let mut place = Fragment::new();
+    let request = token.as_ref().map(|_| {
+        let parts = [spawn_request_(), r, from, leader, mfa, options];
+        OwnedTerm::copy_of(place.tuple(&parts))
+    });
+    drop(OwnedTerm::from_parts(NIL, place));
+    let refuse = |why: Term| {
+        let t = token.as_ref().zip(request.as_ref());
+        let t = t.map(|(t, q)| token::refused(t, q.term(), r, from, why));
+        answer(n, id, [r, from, Term::small(0), why], t.as_ref(), NIL);
+    };
     let wanted = OPTIONS.get().and_then(|f| f(options));
     let Some(mut wanted) = wanted else {
         refuse(am::BADOPT);
@@ -776,6 +782,7 @@ fn spawn_request(
     let (link, watch) = (wanted.link, wanted.monitor);
     let tied = (!link && !watch) || n.tie(id, pid);
     let node = n.clone();
+    let args = signal_of(None, token.as_ref(), args.term());
     // It waits for its arguments, so all this is there before anything of it runs.
     let task = move |cx: Option<&mut Cx>| {
         let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
@@ -804,7 +811,11 @@ fn spawn_request(
                     ties.watchers.insert(key, w);
                 }
             }
-            answer(&node, id, [reference.term(), from.term(), told, pid], pid);
+            let reply = token.zip(request).map(|(t, q)| {
+                token::spawned_far(cx.process(), t, q.term(), reference.term(), from.term())
+            });
+            let told = [reference.term(), from.term(), told, pid];
+            answer(&node, id, told, reply.as_ref(), pid);
             if link && !tied {
                 handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
             }
@@ -812,20 +823,33 @@ fn spawn_request(
     };
     send::run_in(pid, Box::new(task));
     // SAFETY: a fresh signal.
-    unsafe { send::push_or_free(pid, signal_of(None, token.as_ref(), args.term())) };
+    unsafe { send::push_or_free(pid, args) };
     Ok(())
 }
 
-/// The answer to a request for a process.
-fn answer(n: &Node, id: u32, args: [Term; 4], sender: Term) {
+/// The answer to a request for a process, with a token if the request came with one.
+fn answer(n: &Node, id: u32, args: [Term; 4], token: Option<&Token>, sender: Term) {
     if let Some(r) = n.ready(false).filter(|r| r.id == id) {
-        let args = args.map(super::control::Arg::from);
-        let f = frame(op::SPAWN_REPLY, &args, None, r.cached(), sender.raw());
+        let mut args = args.map(super::control::Arg::from).to_vec();
+        let mut code = op::SPAWN_REPLY;
+        let mut place = Fragment::new();
+        if let Some(t) = token.filter(|t| r.can_take(t)) {
+            code = op::SPAWN_REPLY_TT;
+            args.push(t.term(&mut place).into());
+        }
+        let f = frame(code, &args, None, r.cached(), sender.raw());
+        drop(OwnedTerm::from_parts(NIL, place));
         n.send(id, f);
     }
 }
 
-fn spawn_reply(n: &Arc<Node>, id: u32, [r, to, told, result]: [Term; 4]) -> Result<(), Bad> {
+fn spawn_reply(
+    n: &Arc<Node>,
+    id: u32,
+    [r, to, told, result]: [Term; 4],
+    token: Option<Term>,
+) -> Result<(), Bad> {
+    let token = token.and_then(Token::of_term);
     let told = told.as_small().filter(|&t| (0..1 << 27).contains(&t));
     let told = told.ok_or(Bad::Message)?;
     let old = |t: Term| match t.as_ref_view() {
@@ -844,7 +868,7 @@ fn spawn_reply(n: &Arc<Node>, id: u32, [r, to, told, result]: [Term; 4]) -> Resu
     let reference = OwnedTerm::copy_of(r);
     let task = move |cx: Option<&mut Cx>| {
         if let Some(cx) = cx {
-            return signals::spawned(cx, key, id, result.term());
+            return signals::spawned(cx, key, id, result.term(), token.as_ref());
         }
         // Who asked for it has ended.
         let Some(key) = RemotePid::of(result.term()) else {

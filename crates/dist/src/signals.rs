@@ -7,11 +7,12 @@ use super::cx::{BifResult, Cx, Fail};
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
-use super::signal::{Kind, Signal, handle, send, token};
+use super::signal::token::{self, Token};
+use super::signal::{Kind, Sequel, Signal, handle, send};
 use super::table::{self, Node, Ready};
 use super::{events, flags, ids, lazy_atoms, process};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::layout::{RefView, RefWords};
+use purlin_term::layout::RefView;
 use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::sync::Arc;
 
@@ -110,7 +111,8 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     let mut place = Fragment::new();
     let mut told = None;
     if cx.process().has(process::SEQUENTIAL) {
-        told = token::sending(cx.process(), to, msg).map(|t| t.term(&mut place));
+        let t = token::sending(cx.process(), to, msg);
+        told = t.filter(|t| r.can_take(t)).map(|t| t.term(&mut place));
     }
     let (code, mut args): (u8, Vec<Arg>) = if to.is_pid() {
         match (r.can(flags::SEND_SENDER), told) {
@@ -137,6 +139,18 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     cx.bump(f.len() / 64);
     n.send(r.id, f);
     Ok(Sent::Done)
+}
+
+/// The signal of a message, by an alias if there is one, with the token that came with it.
+pub fn signal_of(alias: Option<&OwnedTerm>, token: Option<&Token>, msg: Term) -> *mut Signal {
+    let s = match (alias, token) {
+        (a, Some(t)) => return Signal::with_token(a.map(OwnedTerm::term), t, None, msg),
+        (None, None) => Signal::copy_of(Kind::Message, msg),
+        (Some(a), None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
+    };
+    // SAFETY: a fresh signal.
+    unsafe { (*s).sequel = Sequel::Ends };
+    s
 }
 
 /// `link/1` of a process of another node.
@@ -260,7 +274,8 @@ fn link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term, token: O
         let to = to.owned();
         let mut args: Vec<Arg> = vec![from.into(), to.term().into()];
         let mut code = [op::EXIT, op::PAYLOAD_EXIT];
-        if let Some(t) = &token {
+        let fits = |t: &&OwnedTerm| Token::of_term(t.term()).is_some_and(|t| r.can_take(&t));
+        if let Some(t) = token.as_ref().filter(fits) {
             args.push(t.term().into());
             code = [op::EXIT_TT, op::PAYLOAD_EXIT_TT];
         }
@@ -295,7 +310,8 @@ pub fn send_down(
 ) {
     let Some(name) = node_of(by) else { return };
     let n = table::get(name);
-    if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
+    let told = |r: &Ready| r.id == connection && r.can_all(flags::MONITORS);
+    if let Some(r) = n.ready(false).filter(told) {
         let args = [watched.into(), by.into(), reference.into()];
         let code = [op::MONITOR_P_EXIT, op::PAYLOAD_MONITOR_P_EXIT];
         let f = with_reason(&r, code, &args, reason, sender);
@@ -308,7 +324,8 @@ pub fn demonitor(me: Term, w: &Watched) {
     let object = w.object.term();
     let Some(name) = node_of(object) else { return };
     let n = table::get(name);
-    if let Some(r) = n.ready(false).filter(|r| r.id == w.connection) {
+    let told = |r: &Ready| r.id == w.connection && r.can_all(flags::MONITORS);
+    if let Some(r) = n.ready(false).filter(told) {
         let object = match object.as_tuple() {
             Some(&[registered, _]) => registered,
             _ => object,
@@ -341,21 +358,15 @@ pub fn monitor(
     let m = Monitor::remote(watched, alias, tag);
     cx.process().ext_mut().monitors.insert(k, m);
     let registered = what.as_tuple().map(|t| t[0]);
-    let needed = match registered {
-        Some(_) => flags::DIST_MONITOR | flags::DIST_MONITOR_NAME,
-        None => flags::DIST_MONITOR,
-    };
     match over {
         None => send::monitor_down(me, r, am::PROCESS, what, am::NOCONNECTION),
-        // A node that knows no monitors.
-        Some((_, ready)) if ready.flags & needed != needed => {
-            send::monitor_down(me, r, am::PROCESS, what, notsup());
-        }
-        Some((n, ready)) => {
+        Some((n, ready)) if ready.can_all(flags::MONITORS) => {
             let args = [me.into(), registered.unwrap_or(what).into(), r.into()];
             let f = frame(op::MONITOR_P, &args, None, ready.cached(), me.raw());
             n.send(ready.id, f);
         }
+        // A node that knows no monitors: it is the end of the connection that is told of.
+        Some(_) => {}
     }
     Ok(r)
 }
@@ -438,19 +449,12 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
             ];
             let mut code = op::SPAWN_REQUEST;
             if cx.process().has(process::SEQUENTIAL) {
-                let parts = [
-                    spawn_request(),
-                    q.reference,
-                    me,
-                    leader,
-                    mfa,
-                    q.options,
-                    q.tag,
-                    q.mfa[2],
-                ];
+                // It is told as two messages: the request, and the arguments, which become the first message.
+                let parts = [spawn_request(), q.reference, me, leader, mfa, q.options];
                 let msg = place.tuple(&parts);
-                let child = RefWords::new(q.key.numbers());
-                if let Some(t) = token::sending(cx.process(), child.term(), msg) {
+                token::sending(cx.process(), name, msg);
+                let t = token::sending(cx.process(), name, q.mfa[2]);
+                if let Some(t) = t.filter(|t| r.can_take(t)) {
                     code = op::SPAWN_REQUEST_TT;
                     args.push(t.term(&mut place).into());
                 }
@@ -483,13 +487,25 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
     Ok(())
 }
 
-/// `{Tag, Reference, Result, Value}` to a process that asked for another.
+/// `{Tag, Reference, Result, Value}`, for a process that asked for another.
+fn reply_of(
+    tag: &OwnedTerm,
+    r: &OwnedTerm,
+    result: Term,
+    value: Term,
+    token: Option<&Token>,
+) -> *mut Signal {
+    let mut f = Fragment::new();
+    let parts = [tag.term(), r.term(), result, value].map(|t| copy::copy(t, &mut f));
+    let t = f.tuple(&parts);
+    let t = OwnedTerm::from_parts(t, f);
+    signal_of(None, token, t.term())
+}
+
+/// That as a message.
 fn reply(to: Term, tag: &OwnedTerm, r: &OwnedTerm, result: Term, value: Term) {
-    send::send_with(to, |a| {
-        let (tag, r) = (copy::copy(tag.term(), a), copy::copy(r.term(), a));
-        let value = copy::copy(value, a);
-        a.tuple(&[tag, r, result, value])
-    });
+    // SAFETY: a fresh signal.
+    unsafe { send::push_or_free(to, reply_of(tag, r, result, value, None)) };
 }
 
 /// Nobody waits for a process any more that was asked for. False: nobody did.
@@ -503,15 +519,17 @@ pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
     }
 }
 
-/// What another node says of a process that was asked for: its pid, or why there is none.
-pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term) {
+/// What another node says of a process that was asked for: its pid, or why there is none; `token` came with that.
+pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term, token: Option<&Token>) {
     let me = cx.self_pid();
     let Some(s) = known(cx).and_then(|r| r.spawns.remove(&k)) else {
         return;
     };
     let Some(key) = RemotePid::of(result) else {
         if s.on_error && !s.abandoned {
-            reply(me, &s.tag, &s.reference, am::ERROR, result);
+            let told = reply_of(&s.tag, &s.reference, am::ERROR, result, token);
+            // SAFETY: a fresh signal.
+            unsafe { send::push_or_free(me, told) };
         }
         return;
     };
@@ -543,14 +561,10 @@ pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term) {
         cx.process().ext_mut().monitors.insert(k, m);
     }
     if s.on_success {
+        let told = reply_of(&s.tag, &reference, am::OK, result, token);
         // Here and now: what the new process sends comes behind it.
-        let mut f = Fragment::new();
-        let parts = [s.tag.term(), reference.term(), am::OK, result];
-        let parts = parts.map(|t| copy::copy(t, &mut f));
-        let t = f.tuple(&parts);
-        let t = OwnedTerm::from_parts(t, f);
         // SAFETY: a fresh signal.
-        unsafe { handle::arrived(cx, Signal::copy_of(Kind::Message, t.term())) };
+        unsafe { handle::arrived(cx, told) };
     }
 }
 
@@ -585,24 +599,6 @@ pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
     for to in links {
         let args = [me.into(), to.term().into()];
         n.send(id, frame(op::UNLINK, &args, None, false, me.raw()));
-    }
-    if !lacks(flags::DIST_MONITOR) && !lacks(flags::DIST_MONITOR_NAME) {
-        return;
-    }
-    let Some(e) = cx.process().ext() else { return };
-    let ended: Vec<(OwnedTerm, OwnedTerm)> = e
-        .monitors
-        .iter()
-        .filter_map(|(_, m)| {
-            let w = m.watched()?;
-            let named = w.object.term().is_tuple();
-            let unknown = lacks(flags::DIST_MONITOR) || named && lacks(flags::DIST_MONITOR_NAME);
-            let of_it = w.connection == id && node_of(w.object.term()) == Some(n.name);
-            (of_it && unknown).then(|| (copy(&w.reference), copy(&w.object)))
-        })
-        .collect();
-    for (r, object) in ended {
-        send::monitor_down(me, r.term(), am::PROCESS, object.term(), notsup());
     }
 }
 

@@ -20,6 +20,7 @@ use super::port::channel::{self, Channel, Packet};
 use super::process::ext::{Hashing, RefKey};
 use super::process::registry;
 use super::queue::Output;
+use super::signal::token::Token;
 use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefWords;
@@ -105,11 +106,25 @@ impl Ready {
     pub fn can(&self, flag: u64) -> bool {
         self.flags & flag != 0
     }
+    /// Whether a token can go with something: a node may know of no labels but small numbers.
+    pub fn can_take(&self, t: &Token) -> bool {
+        let label = t.label.term().as_small();
+        self.can(flags::BIG_SEQTRACE_LABELS)
+            || self.pending
+            || label.is_some_and(|n| (-SMALL_LABEL..SMALL_LABEL).contains(&n))
+    }
+    /// Whether both are capable of all of those.
+    pub fn can_all(&self, flags: u64) -> bool {
+        self.flags & flags == flags
+    }
     /// Whether atoms go by the cache.
     pub fn cached(&self) -> bool {
         !self.pending && self.can(flags::DIST_HDR_ATOM_CACHE)
     }
 }
+
+/// Labels of tokens that are below in size are known to all nodes.
+const SMALL_LABEL: i64 = 1 << 27;
 
 #[derive(Default)]
 struct Table {

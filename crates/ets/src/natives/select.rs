@@ -22,6 +22,7 @@ use crate::matchspec::{
 };
 use crate::native_state;
 use crate::object::{Object, Owned};
+use crate::signal::token;
 use crate::tree::{Key, Span};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
@@ -725,7 +726,7 @@ struct Trial {
 }
 
 impl Host for Trial {
-    fn action(&mut self, _: &mut Cx, a: Action, args: &[Term]) -> Option<Term> {
+    fn action(&mut self, cx: &mut Cx, a: Action, args: &[Term]) -> Option<Term> {
         match a {
             Action::ReturnTrace => self.return_trace = true,
             Action::ExceptionTrace => self.exception_trace = true,
@@ -733,10 +734,12 @@ impl Host for Trial {
                 use purlin_term::print::{Style, format_term};
                 println!("{}", format_term(args[0], Style::Display, 100_000));
             }
-            // In a native there is no caller, and no token.
+            // In a native there is no caller.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),
-            Action::IsSeqTrace => return Some(am::FALSE),
-            Action::GetSeqToken => return Some(NIL),
+            Action::IsSeqTrace => {
+                return Some(Term::bool(token::token(cx.process()).is_some()));
+            }
+            Action::GetSeqToken => return Some(token::token_term(cx)),
             // A trial changes nothing: it tells what was there before.
             Action::GetTcw | Action::SetTcw => {
                 let w =

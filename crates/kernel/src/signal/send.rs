@@ -89,6 +89,19 @@ pub fn exit_signal(from: Term, to: Term, reason: Term) {
     exit_of(Kind::Exit, from, to, reason);
 }
 
+/// As [`exit_signal`], with a token of sequential tracing.
+#[cold]
+pub fn exit_signal_with_token(t: &token::Token, from: Term, to: Term, reason: Term) {
+    let mut f = Fragment::new();
+    let msg = f.tuple(&[am::EXIT_UC, from, reason]);
+    let s = Signal::with_token(None, t, None, msg);
+    // SAFETY: a fresh signal.
+    unsafe {
+        (*s).kind = Kind::Exit;
+        push_or_free(to, s);
+    }
+}
+
 /// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind` is `process`, `port`
 /// or another type of monitor.
 pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason: Term) {

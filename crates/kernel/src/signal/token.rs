@@ -14,6 +14,7 @@
 //! Each process counts what it sends. A token says which count the message has, and which count was received before it:
 //! its serial numbers, by which the events of one sequence are put in order.
 
+use crate::cx::Cx;
 use crate::events::sink;
 use crate::lazy_atoms;
 use crate::message::Signal;
@@ -21,12 +22,13 @@ pub use crate::message::token::{Sequence, Token, token_flag};
 use crate::process::request::{Reply, Request};
 use crate::process::{self, Process, SEQUENTIAL};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{Alloc, NIL, Term, am, atom};
+use purlin_term::{Alloc, NIL, Term, am, atom, node};
 
 lazy_atoms! {
     receive = "receive";
     print_ = "print";
     spawn_request = "spawn_request";
+    spawn_reply = "spawn_reply";
 }
 
 /// What the process knows of sequences, for changing it.
@@ -40,6 +42,14 @@ pub fn token(p: &mut Process) -> Option<&mut Token> {
         return None;
     }
     p.ext()?.sequence.as_mut()?.token.as_mut()
+}
+
+/// The token of the process that runs, as a term; nil if it has none.
+pub fn token_term(cx: &mut Cx) -> Term {
+    match token(cx.process()).map(|t| t.duplicate()) {
+        Some(t) => t.term(cx),
+        None => NIL,
+    }
 }
 
 /// Gives a process a token, or takes it.
@@ -234,6 +244,62 @@ pub fn spawned(
         sink().sequential(&t, am::SEND, me, reply);
     }
     Some(t)
+}
+
+/// A process has been made for one of another node, whose request came with `t`: the process takes the token, and has received
+/// the request, which is told. What goes with the reply to `parent`. The request counts as one message and the arguments as
+/// the next, whose serial number the token has.
+pub fn spawned_far(
+    p: &mut Process,
+    t: Token,
+    request: Term,
+    reference: Term,
+    parent: Term,
+) -> Token {
+    let (me, quiet) = (p.pid(), p.has(process::SENSITIVE));
+    let serial = t.serial.wrapping_sub(1);
+    let first = Token {
+        serial,
+        ..t.duplicate()
+    };
+    if t.flags & token_flag::RECEIVE != 0 && !quiet {
+        sink().sequential(&first, receive(), me, request);
+    }
+    let s = sequence(p);
+    (s.clock, s.last) = (serial, serial);
+    set_token(p, Some(t));
+    step(p);
+    let reply = token(p).map_or(first, |t| t.duplicate());
+    if reply.flags & token_flag::SEND != 0 && !quiet {
+        let mut place = Fragment::new();
+        let msg = place.tuple(&[spawn_reply(), reference, am::OK, me]);
+        sink().sequential(&reply, am::SEND, parent, msg);
+    }
+    reply
+}
+
+/// A process that another node asked for has not been made: tells what [`spawned_far`] does, in this node's name.
+pub fn refused(t: &Token, request: Term, reference: Term, parent: Term, why: Term) -> Token {
+    let here = node::this_name();
+    let serial = t.serial.wrapping_sub(1);
+    let first = Token {
+        serial,
+        ..t.duplicate()
+    };
+    if t.flags & token_flag::RECEIVE != 0 {
+        sink().sequential(&first, receive(), here, request);
+    }
+    let reply = Token {
+        from: OwnedTerm::copy_of(here),
+        previous: serial,
+        ..t.duplicate()
+    };
+    if t.flags & token_flag::SEND != 0 {
+        let mut place = Fragment::new();
+        let msg = place.tuple(&[spawn_reply(), reference, am::ERROR, why]);
+        sink().sequential(&reply, am::SEND, parent, msg);
+    }
+    reply
 }
 
 /// The flag of that name.

@@ -17,7 +17,6 @@ lazy_atoms! {
     global = "global";
     any = "any"; session = "session"; legacy = "legacy"; default = "default";
     trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
-    sequential_trace_token = "sequential_trace_token";
     label = "label";
     serial = "serial";
 }
@@ -64,53 +63,8 @@ pub(crate) fn reset_tokens(cx: &mut Cx) {
     }
 }
 
-/// Changes a component of the token; its value before. A process without a token gets one, with or without tracer.
 fn seq_trace_2(cx: &mut Cx, [what, value]: [Term; 2]) -> BifResult {
-    if what == sequential_trace_token() {
-        if value != NIL {
-            return Err(Fail::Badarg);
-        }
-        let old = sequential::sequence(cx.process()).token.take();
-        sequential::set_token(cx.process(), None);
-        return Ok(old.map_or(NIL, |t| t.term(cx)));
-    }
-    let flag = sequential::named(what);
-    let (is_label, is_serial) = (what == label(), what == serial());
-    let on = value.as_bool();
-    let counts = match value.as_tuple() {
-        Some(&[a, b]) => a.as_small().zip(b.as_small()),
-        _ => None,
-    };
-    let good = is_label || (is_serial && counts.is_some()) || (flag.is_some() && on.is_some());
-    if !good {
-        return Err(Fail::Badarg);
-    }
-    let p = cx.process();
-    let mut t = match sequential::sequence(p).token.take() {
-        Some(t) => t,
-        None => sequential::fresh(p),
-    };
-    let old = if is_label {
-        let new = OwnedTerm::copy_of(value);
-        let old = std::mem::replace(&mut t.label, new);
-        copy::copy(old.term(), cx)
-    } else if let (Some(bit), Some(on)) = (flag, on) {
-        let was = t.flags & bit != 0;
-        t.flags = if on { t.flags | bit } else { t.flags & !bit };
-        Term::bool(was)
-    } else {
-        let before = [Term::small(t.previous), Term::small(t.serial)];
-        if let Some((previous, serial)) = counts {
-            (t.previous, t.serial) = (previous, serial);
-            let s = sequential::sequence(cx.process());
-            (s.last, s.clock) = (previous, serial);
-        }
-        cx.tuple(&before)
-    };
-    let me = cx.self_pid();
-    t.from = OwnedTerm::copy_of(me);
-    sequential::set_token(cx.process(), Some(t));
-    Ok(old)
+    sequential::change(cx, what, value).ok_or(Fail::Badarg)
 }
 
 fn seq_trace_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {

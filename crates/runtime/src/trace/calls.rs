@@ -16,7 +16,7 @@
 //! modules only, and another all of them, both places have a breakpoint: who comes by the export is told to all, and goes on
 //! behind the one of the entry, which tells calls from within.
 
-use super::{Which, emit, flag, number_of, state};
+use super::{Which, emit, flag, number_of, sequential, state};
 pub use crate::code::breakpoint::*;
 use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
@@ -673,8 +673,12 @@ impl Host for Effects {
                 }
                 self.retrace(cx, whom, tracer, off, on).map(Term::bool)
             }
-            Action::IsSeqTrace => Some(am::FALSE),
-            Action::GetSeqToken => Some(NIL),
+            Action::IsSeqTrace => Some(Term::bool(sequential::token(cx.process()).is_some())),
+            Action::GetSeqToken => Some(sequential::token_term(cx)),
+            Action::SetSeqToken => {
+                let &[what, value] = args else { return None };
+                sequential::change(cx, what, value).map(|_| am::TRUE)
+            }
             Action::ProcessDump => {
                 let text = crate::bif::process_info::backtrace(cx);
                 Some(cx.binary(text.as_bytes()))

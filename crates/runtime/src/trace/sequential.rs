@@ -1,12 +1,67 @@
 //! Sequential tracing: what the tokens that go with messages tell. The tokens: `signal/token.rs`.
 
 use super::{flag, timestamp};
+use crate::cx::Cx;
 use crate::lazy_atoms;
 pub use crate::signal::token::*;
-use purlin_term::{Term, copy};
+use purlin_term::frag::OwnedTerm;
+use purlin_term::{Alloc, NIL, Term, copy};
 
 lazy_atoms! {
     seq_trace = "seq_trace";
+    sequential_trace_token = "sequential_trace_token";
+    label = "label";
+    serial = "serial";
+}
+
+/// Changes a component of the token of the process; its value before. A process without a token gets one, with or without
+/// tracer. None: there is no such component, or it can't be that.
+pub fn change(cx: &mut Cx, what: Term, value: Term) -> Option<Term> {
+    if what == sequential_trace_token() {
+        if value != NIL {
+            return None;
+        }
+        let old = sequence(cx.process()).token.take();
+        set_token(cx.process(), None);
+        return Some(old.map_or(NIL, |t| t.term(cx)));
+    }
+    let flag = named(what);
+    let (is_label, is_serial) = (what == label(), what == serial());
+    let on = value.as_bool();
+    let counts = match value.as_tuple() {
+        Some(&[a, b]) => a.as_small().zip(b.as_small()),
+        _ => None,
+    };
+    let good = is_label || (is_serial && counts.is_some()) || (flag.is_some() && on.is_some());
+    if !good {
+        return None;
+    }
+    let p = cx.process();
+    let mut t = match sequence(p).token.take() {
+        Some(t) => t,
+        None => fresh(p),
+    };
+    let old = if is_label {
+        let new = OwnedTerm::copy_of(value);
+        let old = std::mem::replace(&mut t.label, new);
+        copy::copy(old.term(), cx)
+    } else if let (Some(bit), Some(on)) = (flag, on) {
+        let was = t.flags & bit != 0;
+        t.flags = if on { t.flags | bit } else { t.flags & !bit };
+        Term::bool(was)
+    } else {
+        let before = [Term::small(t.previous), Term::small(t.serial)];
+        if let Some((previous, serial)) = counts {
+            (t.previous, t.serial) = (previous, serial);
+            let s = sequence(cx.process());
+            (s.last, s.clock) = (previous, serial);
+        }
+        cx.tuple(&before)
+    };
+    let me = cx.self_pid();
+    t.from = OwnedTerm::copy_of(me);
+    set_token(cx.process(), Some(t));
+    Some(old)
 }
 
 /// Tells the sequential tracer `{seq_trace, Label, {What, {Previous, Serial}, From, To, Message}}`, with a time if the

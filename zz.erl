@@ -1,0 +1,3 @@
+-module(zz).
+-export([f/1]).
+f(X) -> {zz,X}.
