@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use purlin_measure::statistics::{
     Comparison, Summary, Verdict, compare, confidence_of_each, least_runs,
 };
-use purlin_measure::{Command, Failed, QUANTITIES, Quantity, QuantityRow, Run, Unit};
+use purlin_measure::{Command, Failed, QUANTITIES, Quantity, QuantityRow, Run};
 use purlin_runtime::json::Json;
 
 use super::print;

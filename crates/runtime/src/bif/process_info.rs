@@ -461,7 +461,7 @@ items! {
 pub fn named(k: Term) -> Option<&'static Item> {
     let name = k.is_atom().then(|| atom::name(k))?;
     let item = ITEMS.iter().find(|i| i.name == name);
-    item.filter(|i| i.name != "label" || release::has(PROCESS_LABELS))
+    item.filter(|i| i.is_known())
 }
 
 /// What the process in the context tells under that name.
@@ -471,6 +471,10 @@ pub(crate) fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
 }
 
 impl Item {
+    /// Whether the release that is stood in for has it.
+    fn is_known(&self) -> bool {
+        self.name != "label" || release::has(PROCESS_LABELS)
+    }
     /// What the process in the context tells of itself.
     pub fn of(&self, cx: &mut Cx, to: &mut Fragment) -> Term {
         match self.private && cx.process().has(process::SENSITIVE) {
@@ -626,7 +630,8 @@ fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
 
 /// The names of all items.
 pub(crate) fn all_items(cx: &mut Cx) -> Term {
-    let names: Vec<Term> = ITEMS.iter().map(Item::key).collect();
+    let known = ITEMS.iter().filter(|i| i.is_known());
+    let names: Vec<Term> = known.map(Item::key).collect();
     cx.list(&names)
 }
 
