@@ -1,13 +1,13 @@
 #!/bin/sh
-# Native libraries that Debian packages, loaded and used on stock and on Purlin: what `tests/nif/packages.erl` prints must be the
+# Native libraries and a driver that Debian packages, loaded and used on stock and on Purlin: what `tests/nif/packages.erl` prints must be the
 # same. Packages are fetched with apt-get into target/nif-packages and unpacked there; nothing is installed.
 # `scripts/nif_packages.sh [PURLIN]`
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 purlin=$(realpath "${1:-$here/target/release/purlin}")
 dir=$here/target/nif-packages
-packages="erlang-jiffy erlang-bitcask erlang-p1-cache-tab erlang-p1-iconv erlang-p1-mqtree erlang-p1-sip erlang-p1-stringprep
- erlang-p1-tls erlang-p1-utils erlang-p1-xml erlang-p1-xmpp erlang-p1-yaml erlang-p1-zlib libyaml-0-2 libexpat1"
+packages="erlang-jiffy erlang-bitcask erlang-p1-cache-tab erlang-p1-iconv erlang-p1-mqtree erlang-p1-sip erlang-p1-sqlite3 erlang-p1-stringprep
+ erlang-p1-tls erlang-p1-utils erlang-p1-xml erlang-p1-xmpp erlang-p1-yaml erlang-p1-zlib libsqlite3-0 libyaml-0-2 libexpat1"
 mkdir -p "$dir/debs" "$dir/ebin"
 if [ ! -e "$dir/root" ]; then
     (cd "$dir/debs" && for p in $packages; do apt-get download "$p" >/dev/null || echo "no package $p"; done)

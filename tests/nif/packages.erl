@@ -17,6 +17,7 @@ main() ->
     each(p1_sha, fun() -> code:which(p1_sha) =/= non_existing end, fun sha/0),
     each(fast_tls, fun() -> code:which(fast_tls) =/= non_existing end, fun tls/0),
     each(bitcask, fun() -> code:which(bitcask) =/= non_existing end, fun bitcask/0),
+    each(sqlite3, fun() -> code:which(sqlite3) =/= non_existing end, fun sqlite/0),
     halt(0).
 
 each(Name, Is, F) ->
@@ -147,3 +148,28 @@ bitcask() ->
     bitcask:close(B2),
     file:del_dir_r(Dir),
     {R, R2}.
+
+%% A driver, not a library of functions.
+sqlite() ->
+    file:delete("packages.db"),
+    {ok, _} = sqlite3:open(db, [{file, "packages.db"}]),
+    Types = [{id, integer, [{primary_key, [asc, autoincrement]}]}, {name, text, [not_null]}, {age, integer}, {f, double}, {b, blob}],
+    ok = sqlite3:create_table(db, user, Types),
+    Written = [sqlite3:write(db, user, [{name, "n" ++ integer_to_list(I)}, {age, I}, {f, I / 7}, {b, {blob, <<I:64>>}}]) || I <- lists:seq(1, 50)],
+    Read = [sqlite3:list_tables(db), sqlite3:table_info(db, user), sqlite3:read(db, user, {age, 3}),
+            sqlite3:sql_exec(db, "SELECT name, b FROM user WHERE id < ? AND age > ?;", [{1, 4}, {2, 1}]),
+            sqlite3:sql_exec(db, "SELECT nothing FROM nowhere;"), sqlite3:sql_exec(db, "SELECT NULL, 9223372036854775807, -1, 1.5, x'00ff';")],
+    {ok, R} = sqlite3:prepare(db, "SELECT id, name FROM user WHERE age < ?"),
+    ok = sqlite3:bind(db, R, [4]),
+    Stepped = [sqlite3:columns(db, R), sqlite3:next(db, R), sqlite3:next(db, R), sqlite3:reset(db, R), sqlite3:finalize(db, R)],
+    Me = self(),
+    Parallel = fun(I) ->
+        {ok, P} = sqlite3:open(list_to_atom("d" ++ integer_to_list(I)), [in_memory]),
+        sqlite3:sql_exec(P, "CREATE TABLE t (a INTEGER);"),
+        [sqlite3:sql_exec(P, "INSERT INTO t VALUES (?);", [N]) || N <- lists:seq(1, 100)],
+        Me ! {I, sqlite3:sql_exec(P, "SELECT sum(a) FROM t;")},
+        sqlite3:close(P)
+    end,
+    [spawn_link(fun() -> Parallel(I) end) || I <- lists:seq(1, 6)],
+    Sums = [receive {I, S} -> S after 30000 -> late end || I <- lists:seq(1, 6)],
+    {done, Written, Read, Stepped, Sums, sqlite3:close(db)}.

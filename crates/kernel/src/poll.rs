@@ -163,6 +163,17 @@ pub fn want(id: Id, read: bool, write: bool) {
     }
 }
 
+/// Whether `id` is waited for to become readable, and writable: after a report, whether somebody has asked again.
+pub fn wants(id: Id) -> (bool, bool) {
+    let Ok(s) = service() else {
+        return (false, false);
+    };
+    let t = s.table();
+    t.entries
+        .get(&id.0)
+        .map_or((false, false), |e| (e.read, e.write))
+}
+
 /// How many descriptors are registered, how many of them are waited for, and bytes that the table takes.
 pub fn sizes() -> (usize, usize, usize) {
     let Some(Ok(s)) = SERVICE.get() else {

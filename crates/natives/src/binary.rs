@@ -392,7 +392,7 @@ fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
             p = (*p.add(4)).ptr();
         }
         match Term::boxed_at(p).subtag() {
-            Some(Subtag::RefcBin) => (*((*p.add(3)).raw() as *const RcBin)).capacity,
+            Some(Subtag::RefcBin) => RcBin::kept_bytes((*p.add(3)).raw() as *const RcBin),
             Some(Subtag::HeapBin) => (*p.add(1)).raw() as usize,
             _ => bits.bit_len.div_ceil(8),
         }

@@ -20,8 +20,9 @@ typedef struct env env;
 extern term enif_make_tuple_from_array(env *, const term *, unsigned);
 extern term enif_make_list_from_array(env *, const term *, unsigned);
 extern int purlin_nif_set_option(env *, int, void *);
-/* Text of a term, in a block that the caller frees; its length goes to the third. */
-extern char *purlin_nif_term_text(term, long, size_t *);
+/* Text of a term, in a block that the caller frees; its length goes to the third, how much of it counts as
+   filling the width to the fourth. */
+extern char *purlin_nif_term_text(term, long, size_t *, size_t *);
 
 #define FEW 32
 
@@ -179,15 +180,15 @@ static void format(struct sink *s, const char *f, va_list *args)
         }
         switch (*f) {
         case 'T': {
-            size_t n = 0;
-            char *text = purlin_nif_term_text(va_arg(*args, term), precision, &n);
-            /* As stock has it: as many blanks as the width says, if the text is shorter than that. */
-            if (!left && width > (long)n)
-                pad(s, width);
+            size_t n = 0, counted = 0;
+            char *text = purlin_nif_term_text(va_arg(*args, term), precision, &n, &counted);
+            /* As stock has it: before the text only numbers count, behind it all does. */
+            if (!left && width > (long)counted)
+                pad(s, width - (long)counted);
             if (text)
                 put(s, text, n);
             if (left && width > (long)n)
-                pad(s, width);
+                pad(s, width - (long)n);
             free(text);
             break;
         }

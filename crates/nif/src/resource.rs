@@ -183,6 +183,8 @@ struct Head {
 }
 
 const HEAD: usize = size_of::<Head>();
+/// Bytes that stock counts for what is before the bytes of a resource, where programs see its size.
+const STOCK_HEAD: usize = 40;
 const _: () = assert!(HEAD.is_multiple_of(16));
 
 fn layout(size: usize) -> Option<Layout> {
@@ -532,7 +534,8 @@ exported! {
     }
     fn enif_make_resource_binary(env: *mut ErlNifEnv, data: *mut c_void, bytes: *const u8, size: usize) -> Term {
         keep(data);
-        let bin = RcBin::foreign(let_go, data as *mut u8);
+        let keeps = (*head_of(data)).size + STOCK_HEAD;
+        let bin = RcBin::foreign(let_go, data as *mut u8, keeps);
         (*env).refc_bin_at(bin, bytes, size)
     }
     fn enif_get_resource(env: *mut ErlNifEnv, t: Term, kind: *const ResourceType, to: *mut *mut c_void) -> c_int {

@@ -6,6 +6,38 @@ use purlin_native::ids;
 use purlin_term::{Alloc, NIL, Term, atom, compare, hash};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong};
 
+/// Characters that the numbers in a term are written with, tuples and lists looked through, and strings not.
+fn number_chars(t: Term) -> usize {
+    let text = |t: Term| {
+        purlin_term::print::format_term(t, purlin_term::print::Style::Display, usize::MAX / 4)
+    };
+    let mut n = 0;
+    let mut todo = vec![t];
+    while let Some(t) = todo.pop() {
+        if let Some(items) = t.as_tuple() {
+            todo.extend_from_slice(items);
+        } else if t.as_cons().is_some() {
+            let mut rest = t;
+            let mut items = Vec::new();
+            while let Some((h, tail)) = rest.as_cons() {
+                items.push(h);
+                rest = tail;
+            }
+            let printed = |h: &Term| {
+                h.as_small()
+                    .is_some_and(|c| matches!(c, 8..=13 | 27 | 32..=126))
+            };
+            if !(rest.is_nil() && items.iter().all(printed)) {
+                todo.append(&mut items);
+                todo.push(rest);
+            }
+        } else if t.is_number() {
+            n += text(t).len();
+        }
+    }
+    n
+}
+
 /// The bytes of a string in C.
 pub fn c_bytes<'a>(p: *const c_char) -> &'a [u8] {
     match p.is_null() {
@@ -396,7 +428,9 @@ exported! {
         ATOM_CACHE - 1
     }
     /// Text of a term for `%T`, of at most so many characters (below 0: of as many as there are), in a block from `malloc`.
-    fn purlin_nif_term_text(t: Term, most: c_long, length: *mut usize) -> *mut c_char {
+    /// `counted`: how many of them stock takes away from the blanks before the text: those of numbers.
+    fn purlin_nif_term_text(t: Term, most: c_long, length: *mut usize, counted: *mut usize) -> *mut c_char {
+        counted.write(number_chars(t));
         let most = usize::try_from(most).unwrap_or(usize::MAX / 4);
         let s = purlin_term::print::format_term(t, purlin_term::print::Style::Display, most);
         let p = libc::malloc(s.len() + 1) as *mut u8;

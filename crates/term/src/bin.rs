@@ -22,6 +22,8 @@ const FOREIGN: usize = usize::MAX;
 struct Foreign {
     end: unsafe fn(*mut u8),
     arg: *mut u8,
+    /// Bytes that are kept by it.
+    keeps: usize,
 }
 
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -68,12 +70,12 @@ impl RcBin {
         p
     }
     /// A block that has no bytes of its own, but stands for others: when the last holder lets go of it, `end` is called with
-    /// `arg`. It has a count of 1, which the caller owns.
-    pub fn foreign(end: unsafe fn(*mut u8), arg: *mut u8) -> *mut RcBin {
+    /// `arg`. `keeps` is how many bytes it is said to keep. It has a count of 1, which the caller owns.
+    pub fn foreign(end: unsafe fn(*mut u8), arg: *mut u8, keeps: usize) -> *mut RcBin {
         let p = Self::alloc(size_of::<Foreign>());
         // SAFETY: the block has room for it, 8-aligned.
         unsafe {
-            (Self::bytes(p) as *mut Foreign).write(Foreign { end, arg });
+            (Self::bytes(p) as *mut Foreign).write(Foreign { end, arg, keeps });
             *(*p).used.get_mut() = FOREIGN;
         }
         p
@@ -96,6 +98,16 @@ impl RcBin {
         }
         let f = &*(Self::bytes(p) as *const Foreign);
         Some((f.end, f.arg))
+    }
+    /// Bytes that are kept by it: its own, or those that it stands for.
+    ///
+    /// # Safety
+    /// `p` is alive.
+    pub unsafe fn kept_bytes(p: *const RcBin) -> usize {
+        match Self::is_foreign(p) {
+            true => (*(Self::bytes(p) as *const Foreign)).keeps,
+            false => (*p).capacity,
+        }
     }
     /// Where the bytes start.
     ///

@@ -5,11 +5,13 @@ mod abi;
 mod block;
 mod calls;
 mod code;
+mod lock;
 pub(crate) mod natives;
 mod other;
 mod pool;
 mod port;
 mod queue;
+mod shared;
 mod table;
 mod terms;
 
@@ -20,6 +22,7 @@ pub use table::owner_exit;
 pub(crate) const EXPORTED: &[&[crate::Exported]] = &[
     block::EXPORTED,
     calls::EXPORTED,
+    lock::EXPORTED,
     other::EXPORTED,
     pool::EXPORTED,
     table::EXPORTED,

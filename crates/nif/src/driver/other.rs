@@ -1,71 +1,15 @@
-//! The rest of `erl_driver.h`: threads and locks, which are those of libraries; a lock for the data of a port; time, the
+//! The rest of `erl_driver.h`: threads and locks, which are those of libraries; time, the
 //! environment, libraries, what is known of the system.
 
-use super::abi::{Handle, Now};
-use super::port::of_handle;
+use super::abi::Now;
 use crate::abi::SysInfo;
 use crate::threads::{self, Cond, Mutex, Options, RwLock, Thread};
 use purlin_kernel::{clock, osenv};
-use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicIsize, Ordering};
-
-/// `ErlDrvPDL`: a lock for what a port and other threads share. Freed with its last count, of which the port has one.
-pub struct PortLock {
-    lock: UnsafeCell<libc::pthread_mutex_t>,
-    count: AtomicIsize,
-}
-
-unsafe fn let_go(l: *mut PortLock) -> isize {
-    let n = (*l).count.fetch_sub(1, Ordering::AcqRel) - 1;
-    if n == 0 {
-        libc::pthread_mutex_destroy((*l).lock.get());
-        drop(Box::from_raw(l));
-    }
-    n
-}
 
 type ThreadFn = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 exported! {
-    fn driver_pdl_create(h: Handle) -> *mut PortLock {
-        let Some(p) = of_handle(h) else {
-            return std::ptr::null_mut();
-        };
-        let mut s = p.state();
-        if s.lock.is_some() {
-            return std::ptr::null_mut();
-        }
-        let l = Box::into_raw(Box::new(PortLock {
-            lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            count: AtomicIsize::new(1),
-        }));
-        let at = l as usize;
-        s.lock = Some(Box::new(move || {
-            // SAFETY: the port's count, given up once.
-            unsafe { let_go(at as *mut PortLock) };
-        }));
-        l
-    }
-    fn driver_pdl_lock(l: *mut PortLock) {
-        threads::check(libc::pthread_mutex_lock((*l).lock.get()), "driver_pdl_lock");
-        // Whoever has locked it may use it until it is unlocked.
-        (*l).count.fetch_add(1, Ordering::AcqRel);
-    }
-    fn driver_pdl_unlock(l: *mut PortLock) {
-        threads::check(libc::pthread_mutex_unlock((*l).lock.get()), "driver_pdl_unlock");
-        let_go(l);
-    }
-    fn driver_pdl_get_refc(l: *mut PortLock) -> isize {
-        (*l).count.load(Ordering::Acquire)
-    }
-    fn driver_pdl_inc_refc(l: *mut PortLock) -> isize {
-        (*l).count.fetch_add(1, Ordering::AcqRel) + 1
-    }
-    fn driver_pdl_dec_refc(l: *mut PortLock) -> isize {
-        let_go(l)
-    }
-
     fn erl_drv_mutex_create(name: *const c_char) -> *mut Mutex { threads::enif_mutex_create(name) }
     fn erl_drv_mutex_destroy(m: *mut Mutex) { threads::enif_mutex_destroy(m) }
     fn erl_drv_mutex_trylock(m: *mut Mutex) -> c_int { threads::enif_mutex_trylock(m) }

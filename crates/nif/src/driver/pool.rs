@@ -2,6 +2,7 @@
 
 use super::abi::Handle;
 use super::port::of_handle;
+use super::shared::Shared;
 use purlin_kernel::{halt, options};
 use std::collections::VecDeque;
 use std::ffi::{c_long, c_uint, c_void};
@@ -19,6 +20,8 @@ struct Job {
     invoke: Work,
     data: *mut c_void,
     free: Option<Work>,
+    /// The port's lock, if it has one.
+    _lock: Option<Shared>,
 }
 
 // SAFETY: what the driver has made is for the thread that does its work.
@@ -93,10 +96,11 @@ exported! {
     fn driver_async(h: Handle, key: *mut c_uint, invoke: Option<Work>, data: *mut c_void, free: Option<Work>) -> c_long {
         static NUMBER: AtomicI64 = AtomicI64::new(0);
         static TURN: AtomicUsize = AtomicUsize::new(0);
-        let (Some(invoke), Some(_)) = (invoke, of_handle(h)) else {
+        let (Some(invoke), Some(port)) = (invoke, of_handle(h)) else {
             return -1;
         };
-        let job = Job { port: h, invoke, data, free };
+        let _lock = port.state().lock.as_ref().map(Shared::again);
+        let job = Job { port: h, invoke, data, free, _lock };
         let n = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         let lines = lines();
         let turn = match key.as_ref() {

@@ -10,6 +10,7 @@ use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};
 use super::code::Code;
 use super::queue::Queue;
+use super::shared::Shared;
 use crate::abi::Monitor;
 use purlin_io::gather::Gather;
 use purlin_io::port::driver::Reply;
@@ -62,8 +63,8 @@ pub struct State {
     timers: u32,
     selected: Vec<Selected>,
     monitors: Vec<[u32; 3]>,
-    /// What `driver_pdl_create` has made, and what its end needs.
-    pub lock: Option<Box<dyn FnOnce() + Send>>,
+    /// What `driver_pdl_create` has made.
+    pub lock: Option<Shared>,
 }
 
 /// A descriptor that the driver has selected.
@@ -128,10 +129,6 @@ pub fn start(
     o: &open::Options,
     command: &[u8],
 ) -> Result<Box<dyn Driver>, open::Error> {
-    let Some(f) = code.entry.start else {
-        code.closed();
-        return Err(open::Error::General);
-    };
     let p = CPort::new(code, std::ptr::null_mut());
     p.enter(base);
     // What it delivers before it has started is a list.
@@ -139,12 +136,16 @@ pub fn start(
     // There are no zeros in it.
     let line = CString::new(command).unwrap_or_default();
     let n = p.number();
-    // SAFETY: the driver's function, told what the interface says.
-    let (data, errno) = p.inside(base, |_, _| unsafe {
-        *libc::__errno_location() = 0;
-        let d = f(n as Handle, line.as_ptr() as *mut c_char);
-        (d, *libc::__errno_location())
-    });
+    base.caller = base.connected;
+    let (data, errno) = match p.code.entry.start {
+        // SAFETY: the driver's function, told what the interface says.
+        Some(f) => p.inside(base, |_, _| unsafe {
+            *errno() = 0;
+            let d = f(n as Handle, line.as_ptr() as *mut c_char);
+            (d, *errno())
+        }),
+        None => (std::ptr::null_mut(), 0),
+    };
     (base.binary, base.lines) = (binary, lines);
     p.state().port_flags = c_int::from(o.binary) * super::abi::BINARY
         + c_int::from(o.line_bytes > 0) * super::abi::LINE;
@@ -160,6 +161,14 @@ pub fn start(
     }
     p.data.store(data, Ordering::Release);
     Ok(Box::new(CDriver(p)))
+}
+
+/// Where the number of the system's last error is.
+unsafe fn errno() -> *mut c_int {
+    #[cfg(target_os = "linux")]
+    return libc::__errno_location();
+    #[cfg(not(target_os = "linux"))]
+    return libc::__error();
 }
 
 impl CPort {
@@ -237,9 +246,7 @@ impl CPort {
         for num in monitors {
             stop_watching(num);
         }
-        if let Some(f) = lock {
-            f();
-        }
+        drop(lock);
         let mut all = PORTS.write().unwrap_or_else(|e| e.into_inner());
         let gone = all.as_mut().and_then(|a| a.remove(&n));
         drop(all);
@@ -613,11 +620,16 @@ impl Driver for CDriver {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
         let e = self.0.code.entry;
+        // What was selected again since the report was made waits for the next.
+        let again = poll::wants(id);
         for (is, write) in [(readable, false), (writable, true)] {
             let Some((fd, r, w)) = self.waiting(id) else {
                 return;
             };
             if !is || !(if write { w } else { r }) || base.is_ending() {
+                continue;
+            }
+            if if write { again.1 } else { again.0 } {
                 continue;
             }
             let (f, name) = match write {
