@@ -194,7 +194,7 @@ fn checked(answer: Json) -> Result<Json, String> {
     }
 }
 
-fn read(file: &Path) -> Result<Json, Failure> {
+pub fn read(file: &Path) -> Result<Json, Failure> {
     let shown = file.display();
     let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
     let meta = std::fs::metadata(file).map_err(|e| {
@@ -252,10 +252,10 @@ fn run_and_tell(
 }
 
 /// An empty file of this user's own, which goes when this is dropped.
-struct Answer(PathBuf);
+pub struct Answer(pub PathBuf);
 
 impl Answer {
-    fn new() -> std::io::Result<Answer> {
+    pub fn new() -> std::io::Result<Answer> {
         use std::os::unix::fs::OpenOptionsExt;
         let name = format!("purlin-explain-{}-{:x}", std::process::id(), nanos());
         let path = std::env::temp_dir().join(name);
