@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //! * What is not sampled costs a subtraction and a comparison. No thread writes to what another thread writes to.
-//! * Each thread has a table of its own behind a lock, which others take only to read it. The table is bounded: places beyond
-//!   [`PLACES`] are counted as one that has no frames.
+//! * Each thread has a table of its own behind a lock, which others take only to read it. The table is bounded: see
+//!   [`PLACES`].
 //! * Addresses are keys only as long as no module was freed since: [`forget_addresses`].
 
 use crate::process::Cx;
@@ -28,8 +28,10 @@ pub const EXACT_WORDS: usize = 1 << 10;
 pub const FRAMES: usize = 12;
 /// Words of the stack that are looked through for them.
 const STACK_WORDS: usize = 400;
-/// Places of a thread's table, at most.
-pub const PLACES: usize = 1 << 12;
+/// Places of a thread's table that are told apart by all of their frames; beyond twice as many they aren't.
+pub const PLACES: usize = 1 << 11;
+/// Frames of a place beyond [`PLACES`].
+const FRAMES_OF_MANY: usize = 4;
 /// Terms that are looked at for a closure, and levels.
 const SEARCHED: usize = 64;
 /// Variables of a closure that are larger than this aren't measured further.
@@ -350,8 +352,12 @@ fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
         if frames.is_empty() {
             frames = initial(cx);
         }
-        if t.entries.len() >= PLACES && !t.by_frames.contains_key(&(kind, frames.clone())) {
-            frames = Vec::new();
+        // A place that is new where there are many is known by its innermost frames only, and at last not at all.
+        for (most, kept) in [(PLACES, FRAMES_OF_MANY), (2 * PLACES, 0)] {
+            let known = || t.by_frames.contains_key(&(kind, frames.clone()));
+            if t.entries.len() >= most && !known() {
+                frames.truncate(kept);
+            }
         }
         let place = (kind, frames);
         let index = t.by_frames.get(&place).copied().unwrap_or_else(|| {

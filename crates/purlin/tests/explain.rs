@@ -160,7 +160,7 @@ fn a_program_that_was_run_is_explained() {
         first.starts_with(" 1. ") && first.contains("copied ("),
         "{text}"
     );
-    assert!(first.contains(" at app.erl:23, app:start/2\n"), "{text}");
+    assert!(first.contains(" at app.erl:22, app:start/2\n"), "{text}");
     assert!(first.contains("400 processes started, 78."), "{text}");
     assert!(
         first.contains("`Socket`, captured by app:'-start/2-fun-0-'/2, is 78."),
@@ -219,7 +219,7 @@ fn answers_are_compared_and_checked() {
         .expect("is told");
     assert!(copied.contains("MiB") && copied.contains(" +"), "{text}");
     assert!(
-        text.contains("+30.6 MiB spawn at app.erl:23, app:start/2\n"),
+        text.contains("+30.6 MiB spawn at app.erl:22, app:start/2\n"),
         "{text}"
     );
     assert!(
@@ -238,7 +238,7 @@ fn answers_are_compared_and_checked() {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text
         .lines()
-        .find(|l| l.contains("app:start/2:23;"))
+        .find(|l| l.contains("app:start/2:22;"))
         .expect("the stack");
     let (stack, bytes) = line.rsplit_once(' ').expect("bytes");
     assert!(
@@ -263,7 +263,7 @@ fn a_running_program_is_asked() {
     let each = number(spawn, &["bytes"]) / 400.0;
     assert!((80_000.0..80_400.0).contains(&each), "{each}");
     assert_eq!(word(spawn, &["captured", "variable"]), "Socket");
-    assert_eq!(number(spawn, &["site", "line"]), 23.0);
+    assert_eq!(number(spawn, &["site", "line"]), 22.0);
     let read = cause(&copies, "table_out", "app:lookup/0");
     assert_eq!(number(read, &["times"]), 100.0);
     let each = number(read, &["bytes"]) / 100.0;

@@ -68,7 +68,7 @@ pub fn library() -> Option<PathBuf> {
 }
 
 /// The directory of the installation's scripts.
-fn installed_scripts() -> Result<PathBuf, Failure> {
+pub fn installed_scripts() -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     find_otp::programs(&path, "elixir")
         .iter()

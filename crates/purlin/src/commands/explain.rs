@@ -57,7 +57,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         )),
         Some("exec") => run_and_tell(context, &options, "exec", rest),
         Some("show") => match rest {
-            [file] => tell(&options, &read(Path::new(file))?),
+            [file] => tell(&options, &read(Path::new(file))?, false),
             _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
         },
         Some("diff") => match rest {
@@ -79,7 +79,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             };
             let mut answer = ask(pid, &format!("{topic} top={}", options.top))?;
             variables::name(context, &mut answer, options.top);
-            tell(&options, &answer)
+            tell(&options, &answer, false)
         }
     }
 }
@@ -194,7 +194,7 @@ fn checked(answer: Json) -> Result<Json, String> {
     }
 }
 
-fn read(file: &Path) -> Result<Json, Failure> {
+pub fn read(file: &Path) -> Result<Json, Failure> {
     let shown = file.display();
     let bad = |why: String| Failure::new(NO_INPUT, format!("purlin: {shown}: {why}"));
     let meta = std::fs::metadata(file).map_err(|e| {
@@ -247,15 +247,15 @@ fn run_and_tell(
     }
     let mut answer = read(&file.0)?;
     variables::name(context, &mut answer, options.top);
-    let told = tell(options, &answer)?;
+    let told = tell(options, &answer, true)?;
     Ok(if told == 0 { code } else { told })
 }
 
 /// An empty file of this user's own, which goes when this is dropped.
-struct Answer(PathBuf);
+pub struct Answer(pub PathBuf);
 
 impl Answer {
-    fn new() -> std::io::Result<Answer> {
+    pub fn new() -> std::io::Result<Answer> {
         use std::os::unix::fs::OpenOptionsExt;
         let name = format!("purlin-explain-{}-{:x}", std::process::id(), nanos());
         let path = std::env::temp_dir().join(name);
@@ -277,14 +277,13 @@ fn nanos() -> u128 {
     now.map_or(0, |d| d.as_nanos())
 }
 
-/// Shows an answer: on standard output, but what was run has that for itself, so then on standard error.
-fn tell(options: &Options, answer: &Json) -> Result<u8, Failure> {
+/// Shows an answer: on standard output, but a program that `ran` has that for itself, so then on standard error.
+fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
     let text = match options.form {
         Form::Text => text::shown(answer, options.top),
         Form::Json => format!("{answer}\n"),
         Form::Collapsed => text::collapsed(answer),
     };
-    let of_run = answer.get("topic").and_then(Json::text) == Some("run");
     match &options.to {
         Some(file) => std::fs::write(file, text).map_err(|e| {
             let file = file.display();
@@ -293,7 +292,7 @@ fn tell(options: &Options, answer: &Json) -> Result<u8, Failure> {
                 format!("purlin: cannot write {file}: {}", reason(&e)),
             )
         })?,
-        None if of_run && options.form == Form::Text => say(text.trim_end()),
+        None if ran && options.form == Form::Text => say(text.trim_end()),
         None => {
             print(&text)?;
         }

@@ -32,16 +32,7 @@ pub enum Form {
 
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let plan = Plan::of(args)?;
-    let runs = purlin_measure::in_turn(&plan.commands, plan.warmup, plan.runs, |index, run| {
-        if plan.any_status || run.status.success() {
-            return Ok(());
-        }
-        let name = plan.commands[index].name.clone();
-        let status = run.status;
-        Err(Failed::Status { name, status })
-    })
-    .map_err(failure)?;
-    let report = Report::of(&plan, runs);
+    let report = plan.measure()?;
     print(&match plan.form {
         Form::Table => report.table(),
         Form::Json => format!("{}\n", report.json()),
@@ -49,7 +40,24 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     })
 }
 
-pub fn failure(failed: Failed) -> Failure {
+impl Plan {
+    /// Runs all commands in turn.
+    pub fn measure(&self) -> Result<Report<'_>, Failure> {
+        let plan = self;
+        let runs = purlin_measure::in_turn(&plan.commands, plan.warmup, plan.runs, |index, run| {
+            if plan.any_status || run.status.success() {
+                return Ok(());
+            }
+            let name = plan.commands[index].name.clone();
+            let status = run.status;
+            Err(Failed::Status { name, status })
+        })
+        .map_err(failure)?;
+        Ok(Report { plan, runs })
+    }
+}
+
+fn failure(failed: Failed) -> Failure {
     match failed {
         Failed::Start { name, error } => {
             if error.kind() == std::io::ErrorKind::NotFound {
@@ -201,10 +209,6 @@ fn verdict(v: Verdict) -> &'static str {
 }
 
 impl Report<'_> {
-    pub fn of(plan: &Plan, runs: Vec<Vec<Run>>) -> Report<'_> {
-        Report { plan, runs }
-    }
-
     /// The numbers of one quantity and command; none, if any is missing.
     fn values(&self, command: usize, quantity: Quantity) -> Vec<f64> {
         let values: Option<Vec<f64>> = self.runs[command].iter().map(|r| r.get(quantity)).collect();

@@ -1,6 +1,7 @@
 //! The commands, one file each. A command gets its arguments untouched and gives the exit status,
 //! unless it turns into another program.
 
+mod bench;
 mod disasm;
 pub mod elixir;
 pub mod erl;
@@ -107,6 +108,12 @@ pub static COMMANDS: &[CommandRow] = &[
         "FILE.beam",
         "show the code in a module file",
         disasm::run,
+    ),
+    own(
+        "bench",
+        "FILE [ARGS]",
+        "what a program takes, here and on stock in turn",
+        bench::run,
     ),
     own(
         "explain",

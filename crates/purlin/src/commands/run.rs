@@ -108,7 +108,23 @@ enum Kind {
     Escript,
 }
 
+/// What runs a program: words for `erl`, for the script `elixir`, or for `escript`.
+pub enum Program {
+    Erl(Vec<OsString>),
+    Elixir(Vec<OsString>),
+    Escript(Vec<OsString>),
+}
+
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    match program("run", args)? {
+        Program::Erl(words) => erl::start(&context.otp()?, Environment::of_process(), &words),
+        Program::Elixir(words) => elixir::script(context, "elixir", &words),
+        Program::Escript(args) => escript::run(context, &args),
+    }
+}
+
+/// How `FILE [ARGS]` are run, for the command of that name.
+pub fn program(command: &str, args: &[OsString]) -> Result<Program, Failure> {
     let args = match args {
         [first, rest @ ..] if first == "--" => rest,
         args => args,
@@ -116,14 +132,14 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let Some((file, rest)) = args.split_first() else {
         return Err(Failure::new(
             USAGE,
-            "purlin: run needs a file: purlin run FILE [ARGS]",
+            format!("purlin: {command} needs a file: purlin {command} FILE [ARGS]"),
         ));
     };
     if file.as_bytes().starts_with(b"-") {
         let option = file.to_string_lossy();
         return Err(Failure::new(
             USAGE,
-            format!("purlin: run has no option '{option}'"),
+            format!("purlin: {command} has no option '{option}'"),
         ));
     }
     let unreadable = |error| {
@@ -155,25 +171,22 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let elixir_code = |code: String| {
         let mut words: Vec<OsString> = vec!["-e".into(), code.into(), "--".into()];
         words.extend(args.iter().cloned());
-        elixir::script(context, "elixir", &words)
+        Program::Elixir(words)
     };
     let erlang_code = |code: &str| {
         let mut words: Vec<OsString> = vec!["-noshell".into(), "-eval".into()];
         words.extend([format!("{ERLANG_PRELUDE}{code}").into(), "-extra".into()]);
         words.extend(args.iter().cloned());
-        erl::start(&context.otp()?, Environment::of_process(), &words)
+        Program::Erl(words)
     };
-    match kind {
-        Kind::ElixirScript => {
-            let words: Vec<_> = [file].into_iter().chain(rest).cloned().collect();
-            elixir::script(context, "elixir", &words)
-        }
+    Ok(match kind {
+        Kind::ElixirScript => Program::Elixir([file].into_iter().chain(rest).cloned().collect()),
         Kind::ElixirModule => elixir_code(format!("{RUN_EX}{ELIXIR_START}")),
         Kind::ElixirBeam => elixir_code(format!("{RUN_ELIXIR_BEAM}{ELIXIR_START}")),
         Kind::Erlang => erlang_code(RUN_ERL),
         Kind::Beam => erlang_code(RUN_BEAM),
-        Kind::Escript => escript::run(context, args),
-    }
+        Kind::Escript => Program::Escript(args.to_vec()),
+    })
 }
 
 fn kind_of_name(file: &Path) -> Option<Kind> {

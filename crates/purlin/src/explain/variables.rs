@@ -2,8 +2,8 @@
 //!
 //! The runtime knows a captured variable by its place. Which variable stands there only the compiler knows: so an emulator of its own,
 //! which is started for it, reads the debug information, compiles it again, and lists what each fun captures in the compiler's
-//! intermediate code. Variables that patterns bind have numbers there. Their names are those of the fun's free variables that don't
-//! occur by name: one name, or a few of which it is one. Without a file, or without debug information in it, variables have no names.
+//! intermediate code. Arguments and what patterns bind have numbers there. In Core Erlang it can be seen which name an argument gets;
+//! what is left is one of the fun's free variables that are not known by then: one name, or a few of which it is one. Without a file, or without debug information in it, variables have no names.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,47 @@ const MOST: usize = 50;
 const HELPER: &str = r#"
 [Dir | Asked] = init:get_plain_arguments(),
 Name = fun(V) when is_atom(V) -> atom_to_list(V); (_) -> "" end,
-Look = fun(T, Acc) ->
+Funs = fun(T, Acc) ->
     case cerl:type(T) =:= 'fun' andalso lists:keyfind(id, 1, cerl:get_ann(T)) of
         {id, {_, _, F}} -> Acc#{F => [Name(V) || V <- cerl_trees:free_variables(T), not is_tuple(V)]};
         _ -> Acc
     end
+end,
+Values = fun(T) -> case cerl:is_c_values(T) of true -> cerl:values_es(T); false -> [T] end end,
+Bound = fun(P) ->
+    case cerl:type(P) of
+        var -> [Name(cerl:var_name(P))];
+        alias -> [Name(cerl:var_name(cerl:alias_var(P)))];
+        _ -> []
+    end
+end,
+Cases = fun(T, Acc) ->
+    case cerl:type(T) of
+        'case' ->
+            Args = Values(cerl:case_arg(T)),
+            Pairs = [{cerl:var_name(A), B} || C <- cerl:case_clauses(T),
+                        length(cerl:clause_pats(C)) =:= length(Args),
+                        {A, P} <- lists:zip(Args, cerl:clause_pats(C)), cerl:is_c_var(A),
+                        is_integer(cerl:var_name(A)), B <- Bound(P)],
+            Pairs ++ Acc;
+        _ -> Acc
+    end
+end,
+Definition = fun({_, T}, Acc) ->
+    Pairs = cerl_trees:fold(Cases, [], T),
+    maps:fold(fun(F, Free, A) -> A#{F => {Free, Pairs}} end, Acc, cerl_trees:fold(Funs, #{}, T))
+end,
+Place = fun
+    ("_" ++ Digits = Token, Free, Pairs) ->
+        case catch list_to_integer(Digits) of
+            N when is_integer(N) ->
+                case lists:usort([B || {A, B} <- Pairs, A =:= N, lists:member(B, Free)]) of
+                    [B] -> B;
+                    _ -> ""
+                end;
+            _ -> Token
+        end;
+    (Token, _, _) -> Token
 end,
 Read = fun(File) ->
     try
@@ -46,7 +82,7 @@ Read = fun(File) ->
         {match, Found} = re:run(Text, "make_fun \\(`('?[^`]*)`/[0-9]+\\), ([^\\n]*)",
                                 [global, {capture, all_but_first, list}, unicode]),
         Places = maps:from_list([{list_to_atom(string:trim(F, both, "'")), string:split(Vs, ", ", all)} || [F, Vs] <- Found]),
-        {Places, cerl_trees:fold(Look, #{}, Core)}
+        {Places, lists:foldl(Definition, #{}, cerl:module_defs(Core))}
     catch _:_ -> {#{}, #{}}
     end
 end,
@@ -57,7 +93,8 @@ Go = fun Go([F, File | Rest], Files) ->
             #{} -> Read(File)
         end,
         Fun = list_to_atom(F),
-        io:format("~ts|~ts~n", [Line(maps:get(Fun, Places, [])), Line(maps:get(Fun, Free, []))]),
+        {Names, Pairs} = maps:get(Fun, Free, {[], []}),
+        io:format("~ts|~ts~n", [Line([Place(P, Names, Pairs) || P <- maps:get(Fun, Places, [])]), Line(Names)]),
         Go(Rest, Files#{File => Known});
     Go([], _) -> ok
 end,
