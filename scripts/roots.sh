@@ -25,7 +25,8 @@ suite_of() {
 packages="erlang-base erlang-dev erlang-src erlang-asn1 erlang-common-test erlang-crypto erlang-debugger erlang-dialyzer
   erlang-diameter erlang-edoc erlang-eldap erlang-et erlang-eunit erlang-ftp erlang-inets erlang-megaco erlang-mnesia
   erlang-observer erlang-odbc erlang-os-mon erlang-parsetools erlang-public-key erlang-reltool erlang-runtime-tools
-  erlang-snmp erlang-ssh erlang-ssl erlang-syntax-tools erlang-tftp erlang-tools erlang-xmerl erlang-wx elixir"
+  erlang-snmp erlang-ssh erlang-ssl erlang-syntax-tools erlang-tftp erlang-tools erlang-xmerl erlang-wx elixir
+  libjs-jquery libjs-jquery-tablesorter"
 # What the executables and the native libraries among them are linked with comes from the dependencies of these.
 linked="erlang-base erlang-crypto erlang-asn1 erlang-runtime-tools libzstd1"
 

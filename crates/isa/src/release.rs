@@ -92,6 +92,8 @@ pub const TRACE_ITEMS_FIRST: Feature = since(29);
 pub const ORDERED_ITERATORS: Feature = since(26);
 /// Programs may ask for the signals of terminals: another size of the window, going on after a stop.
 pub const TERMINAL_SIGNALS: Feature = since(28);
+/// Regular expressions are what PCRE2 takes, with its texts for what it does not.
+pub const PATTERNS_OF_PCRE2: Feature = since(28);
 /// `re:compile` may export a pattern, and `re:import` takes it.
 pub const EXPORTED_PATTERNS: Feature = since(28);
 /// Aliases, monitors and links may have priority: what comes of them goes before other messages.
