@@ -122,10 +122,11 @@ ENTRY
     ln -s "../usr/lib/erlang/bin/$program" "$tree/bin/$program"
   done
   for program in elixir elixirc iex mix; do
+    # Below `purlin exec` the directory of its programs stays first: else it would be stock that is run.
     cat >"$tree/bin/$program" <<ENTRY
 #!/bin/sh
 top=\$(dirname "\$(dirname "\$(realpath "\$0")")")
-PATH="\$top/bin:\$PATH" exec "\$top/usr/lib/elixir/bin/$program" "\$@"
+PATH="\${PURLIN_SHIMS:+\$PURLIN_SHIMS:}\$top/bin:\$PATH" exec "\$top/usr/lib/elixir/bin/$program" "\$@"
 ENTRY
   done
   chmod 755 "$tree"/bin/elixir "$tree"/bin/elixirc "$tree"/bin/iex "$tree"/bin/mix

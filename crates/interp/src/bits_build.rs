@@ -147,7 +147,7 @@ unsafe fn create_failed(
 
 /// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
 /// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character; since
-/// OTP 27 what UTF-8 and UTF-16 are made of, too.
+/// OTP 27 what UTF-8 is made of, too.
 /// `list`: `n` words, five per segment.
 unsafe fn first_failure(
     cx: *mut Cx,
@@ -156,7 +156,7 @@ unsafe fn first_failure(
     n: usize,
 ) -> Option<(usize, Bad)> {
     let characters: &[u64] = match release::has(UTF_SIZES) {
-        true => &[seg::UTF8, seg::UTF16, seg::UTF32],
+        true => &[seg::UTF8, seg::UTF32],
         false => &[seg::UTF32],
     };
     for k in (0..n).step_by(5) {

@@ -45,7 +45,7 @@ pub const ALWAYS: Feature = since(0);
 
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
-/// What is to be UTF-8 or UTF-16 in a new binary is looked at when the sizes are reckoned, as what is to be UTF-32.
+/// What is to be UTF-8 in a new binary is looked at when the sizes are reckoned, as what is to be UTF-32.
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);

@@ -20,8 +20,6 @@ lazy_atoms! {
     dirty_cpu = "dirty_cpu";
     dirty_io = "dirty_io";
     unbound = "unbound";
-    final_ = "final";
-    volatile = "volatile";
     logical = "logical";
     thread = "thread";
     core = "core";
@@ -413,10 +411,7 @@ items! {
         };
     "c_compiler_used": "What C compiler built it: none." => |cx, _| cx.tuple(&[am::UNDEFINED, am::UNDEFINED]);
     "compile_info": "How it was compiled: nothing is told." => |_, _| NIL;
-    "time_offset": "Whether the time offset may change." => |_, o| match o.flags.time.warp {
-        TimeWarp::Multi => volatile(),
-        _ => final_(),
-    };
+    "time_offset": "Whether the time offset may change." => |_, _| system_flag::time_offset();
     "time_correction": "Whether monotonic time is corrected." => |_, o| boolean(o.flags.time.correction);
     "time_warp_mode": "Mode of time warp." => |_, o| atom::intern(o.flags.time.warp.word());
     "tolerant_timeofday": "Whether time is corrected and its offset does not change." => |_, o| {
