@@ -3,6 +3,7 @@
 #
 #   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
 #                                               modules load as native functions) against the tables of this runtime
+#   scripts/compatibility.sh releases           the same for the roots that scripts/roots.sh has made (ROOTS), a row for each
 #   scripts/compatibility.sh suites RESULTS     suites: lines `APP/SUITE STOCK PURLIN` of scripts/conformance.sh, with
 #                                               today's date and the versions; rows of suites that RESULTS doesn't name
 #                                               stay. Totals by application go to README.md. MEASURED: what stands in
@@ -62,9 +63,29 @@ if [ "${1:-}" = suites ]; then
   exit
 fi
 
-erl -noshell -eval '
-    Nifs = [{M, F, A} || {M, preloaded} <- code:all_loaded(), {F, A} <- M:module_info(nifs)],
+# natives_of ERL: the natives of that emulator, its functions of built-in libraries included.
+natives_of() {
+  "$1" -noshell -eval '
+    [code:ensure_loaded(M) || M <- [prim_tty, zstd, records, erl_debugger, trace]],
+    Nifs = [{M, F, A} || {M, File} <- code:all_loaded(), File =:= preloaded orelse lists:member(M, [prim_tty, zstd]), {F, A} <- M:module_info(nifs)],
     [io:format("~ts\t~ts\t~b~n", [M, F, A]) || {M, F, A} <- lists:usort(erlang:system_info(snifs) ++ Nifs)],
-    halt().' >"$list"
+    halt().'
+}
+
+if [ "${1:-}" = releases ]; then
+  {
+    echo '| release | native functions here | missing |'
+    echo '|---|---|---|'
+    for root in "${ROOTS:-target/roots}"/otp*; do
+      [ -x "$root/bin/erl" ] || continue
+      number=$("$root/bin/erl" -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')
+      natives_of "$root/bin/erl" | cargo run -q -p purlin-runtime --example natives -- "$number"
+    done
+  } >"$table"
+  put releases
+  exit
+fi
+
+natives_of erl >"$list"
 cargo run -q -p purlin-runtime --example natives <"$list" >"$table"
 put natives

@@ -25,7 +25,8 @@ suite_of() {
 packages="erlang-base erlang-dev erlang-src erlang-asn1 erlang-common-test erlang-crypto erlang-debugger erlang-dialyzer
   erlang-diameter erlang-edoc erlang-eldap erlang-et erlang-eunit erlang-ftp erlang-inets erlang-megaco erlang-mnesia
   erlang-observer erlang-odbc erlang-os-mon erlang-parsetools erlang-public-key erlang-reltool erlang-runtime-tools
-  erlang-snmp erlang-ssh erlang-ssl erlang-syntax-tools erlang-tftp erlang-tools erlang-xmerl erlang-wx elixir"
+  erlang-snmp erlang-ssh erlang-ssl erlang-syntax-tools erlang-tftp erlang-tools erlang-xmerl erlang-wx elixir
+  libjs-jquery libjs-jquery-tablesorter"
 # What the executables and the native libraries among them are linked with comes from the dependencies of these.
 linked="erlang-base erlang-crypto erlang-asn1 erlang-runtime-tools libzstd1"
 
@@ -121,10 +122,11 @@ ENTRY
     ln -s "../usr/lib/erlang/bin/$program" "$tree/bin/$program"
   done
   for program in elixir elixirc iex mix; do
+    # Below `purlin exec` the directory of its programs stays first: else it would be stock that is run.
     cat >"$tree/bin/$program" <<ENTRY
 #!/bin/sh
 top=\$(dirname "\$(dirname "\$(realpath "\$0")")")
-PATH="\$top/bin:\$PATH" exec "\$top/usr/lib/elixir/bin/$program" "\$@"
+PATH="\${PURLIN_SHIMS:+\$PURLIN_SHIMS:}\$top/bin:\$PATH" exec "\$top/usr/lib/elixir/bin/$program" "\$@"
 ENTRY
   done
   chmod 755 "$tree"/bin/elixir "$tree"/bin/elixirc "$tree"/bin/iex "$tree"/bin/mix

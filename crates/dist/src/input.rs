@@ -25,6 +25,7 @@ use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Alloc, NIL, Term, am, node};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
@@ -140,6 +141,14 @@ static OPTIONS: OnceLock<fn(Term) -> Option<Wanted>> = OnceLock::new();
 /// Says how options of new processes are read.
 pub fn set_options(f: fn(Term) -> Option<Wanted>) {
     let _ = OPTIONS.set(f);
+}
+
+/// Behind the arguments, a process that another node asked for waits for an atom, by which it knows that there were any.
+static ARGUMENTS_END: AtomicBool = AtomicBool::new(false);
+
+/// Says that the libraries' `erts_internal` waits for that. Some versions of a release do, and others of the same don't.
+pub fn end_arguments() {
+    ARGUMENTS_END.store(true, Ordering::Relaxed);
 }
 
 /// Takes a packet that a port has brought, whose lock is held, or a process. False: it is no good, and the connection is
@@ -822,8 +831,13 @@ fn spawn_request(
         }
     };
     send::run_in(pid, Box::new(task));
-    // SAFETY: a fresh signal.
-    unsafe { send::push_or_free(pid, args) };
+    // SAFETY: fresh signals.
+    unsafe {
+        send::push_or_free(pid, args);
+        if ARGUMENTS_END.load(Ordering::Relaxed) {
+            send::push_or_free(pid, Signal::copy_of(Kind::Message, dist_spawn_init()));
+        }
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_loader::lower::bits::{SIGNED, seg};
 use purlin_term::bits::{self, AppendError, BsWriter};
+use purlin_term::release::{self, UTF_SIZES};
 use purlin_term::{Alloc, Term, am, arith, atom};
 
 slow_op! {
@@ -145,7 +146,8 @@ unsafe fn create_failed(
 }
 
 /// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
-/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character.
+/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character; since
+/// OTP 27 what UTF-8 is made of, too.
 /// `list`: `n` words, five per segment.
 unsafe fn first_failure(
     cx: *mut Cx,
@@ -153,13 +155,18 @@ unsafe fn first_failure(
     list: *const u64,
     n: usize,
 ) -> Option<(usize, Bad)> {
+    let characters: &[u64] = match release::has(UTF_SIZES) {
+        true => &[seg::UTF8, seg::UTF32],
+        false => &[seg::UTF32],
+    };
     for k in (0..n).step_by(5) {
         let (kind, unit) = (*list.add(k), *list.add(k + 1));
-        if !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY | seg::UTF32) {
+        let character = characters.contains(&kind);
+        if !character && !matches!(kind, seg::INTEGER | seg::FLOAT | seg::BINARY) {
             continue;
         }
         let v = source(cx, e, *list.add(k + 3));
-        if kind == seg::UTF32 {
+        if character {
             if bits::code_point(v).is_none() {
                 return Some((k, Bad::Arg("type", v)));
             }

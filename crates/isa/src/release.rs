@@ -43,6 +43,14 @@ const fn before(release: u32) -> Feature {
 /// In every release that is known.
 pub const ALWAYS: Feature = since(0);
 
+/// `call_memory` of `trace_pattern`.
+pub const CALL_MEMORY: Feature = since(26);
+/// What is to be UTF-8 in a new binary is looked at when the sizes are reckoned, as what is to be UTF-32.
+pub const UTF_SIZES: Feature = since(27);
+/// The form `silent` of a match specification means nothing to a process that nobody traces.
+pub const SILENT_IF_TRACED: Feature = since(27);
+/// The drivers of sockets know `reuseport`, `reuseport_lb` and `exclusiveaddruse`.
+pub const REUSE_OF_PORTS: Feature = since(26);
 /// `-S` on the command line hands all that follows to a function; `-extra` ends what stands before it like any other source of
 /// arguments; `-detached` is shown to `init`.
 pub const CALL_WITH_REST: Feature = since(26);
@@ -78,16 +86,25 @@ pub const ETS_POSITION_CAUSE: Feature = since(27);
 pub const ETS_SOUND_DEFAULTS: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
+/// What is asked about a function must be something that can be, whether it is traced or not.
+pub const TRACE_ITEMS_FIRST: Feature = since(29);
 /// Iterators of maps may have an order: they hold the keys that are left.
 pub const ORDERED_ITERATORS: Feature = since(26);
 /// Programs may ask for the signals of terminals: another size of the window, going on after a stop.
 pub const TERMINAL_SIGNALS: Feature = since(28);
+/// Regular expressions are what PCRE2 takes, with its texts for what it does not.
+pub const PATTERNS_OF_PCRE2: Feature = since(28);
 /// `re:compile` may export a pattern, and `re:import` takes it.
 pub const EXPORTED_PATTERNS: Feature = since(28);
+/// Aliases, monitors and links may have priority: what comes of them goes before other messages.
+pub const PRIORITY_MESSAGES: Feature = since(28);
 /// Exit signals may be sent by way of an alias.
 pub const EXIT_BY_ALIAS: Feature = since(28);
 /// A request to the drivers of sockets to open one names the protocol.
 pub const PROTOCOL_OF_SOCKETS: Feature = since(29);
+/// Receiving from a socket without waiting answers `timeout` where there is nothing, not `ok`, and `{timeout, Data}` where there is
+/// not all.
+pub const SOCKET_SAYS_TIMEOUT: Feature = since(27);
 /// The socket module's tables of options and messages name the number of a level and of an option besides their names.
 pub const SOCKET_LEVEL_NUMBERS: Feature = since(29);
 
@@ -115,6 +132,18 @@ pub const PRELOADED: &[(Feature, &str)] = &[
     (ALWAYS, "atomics"),
     (ALWAYS, "counters"),
     (ALWAYS, "persistent_term"),
+];
+
+/// Of the modules above, those that not every version of the older releases has.
+pub const MAY_LACK: &[&str] = &[
+    "prim_buffer",
+    "socket_registry",
+    "prim_socket",
+    "prim_net",
+    "erts_dirty_process_signal_handler",
+    "atomics",
+    "counters",
+    "persistent_term",
 ];
 
 /// Natives that not every release has: module, name, arity. Those that stand in no row are in all.

@@ -12,7 +12,7 @@ use super::re_syntax;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
-use purlin_term::release::{self, EXPORTED_PATTERNS};
+use purlin_term::release::{self, EXPORTED_PATTERNS, PATTERNS_OF_PCRE2};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -209,12 +209,14 @@ impl Code {
             same_names: set(sys::PCRE2_DUPNAMES),
             cr: src.newline != 0 && u32::from(src.newline) != sys::PCRE2_NEWLINE_LF,
         };
+        // Since OTP 28 patterns are PCRE2's own.
+        let plain = release::has(PATTERNS_OF_PCRE2);
         // PCRE is given a string in C: it sees nothing of what stands behind a zero.
-        let end = src.text.iter().position(|&c| c == 0);
+        let end = src.text.iter().position(|&c| c == 0 && !plain);
         let given = &src.text[..end.unwrap_or(src.text.len())];
         // Text that is no UTF-8 is refused before anything else is looked at.
         let sound = !how.utf || std::str::from_utf8(given).is_ok();
-        let read = match sound.then(|| re_syntax::read(given, how)) {
+        let read = match (sound && !plain).then(|| re_syntax::read(given, how)) {
             Some(Err((text, at))) => return Err((text.into(), at)),
             Some(Ok(r)) => Some(r),
             None => None,
@@ -237,9 +239,12 @@ impl Code {
                 src.newline as u32
             };
             sys::pcre2_set_newline_8(ctx, nl);
-            // Lookbehind has a fixed length, and \K may stand in assertions.
-            sys::pcre2_set_max_varlookbehind_8(ctx, 0);
-            sys::pcre2_set_compile_extra_options_8(ctx, sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK);
+            if !plain {
+                // Lookbehind has a fixed length, and \K may stand in assertions.
+                sys::pcre2_set_max_varlookbehind_8(ctx, 0);
+                let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
+                sys::pcre2_set_compile_extra_options_8(ctx, extra);
+            }
             if src.bsr != 0 {
                 sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
             }
@@ -257,6 +262,9 @@ impl Code {
         if code.is_null() {
             if let Some(r) = &read {
                 at = r.place(err, at, given.len());
+            }
+            if plain {
+                return Err((text_of_pcre2(err), at));
             }
             let open = err == 114 && given.ends_with(b"(?");
             return Err((error_text(if open { 111 } else { err }), at));
@@ -342,6 +350,11 @@ fn error_text(code: c_int) -> String {
     if !stock.is_empty() {
         return stock.into();
     }
+    text_of_pcre2(code)
+}
+
+/// PCRE2's own text of a compile error.
+fn text_of_pcre2(code: c_int) -> String {
     let mut buf = [0u8; 256];
     // SAFETY: the buffer's size is passed.
     let n = unsafe { sys::pcre2_get_error_message_8(code, buf.as_mut_ptr(), buf.len()) };

@@ -1,9 +1,10 @@
-//! Writes the table of natives in COMPATIBILITY.md: reads the natives of another runtime, one `module function arity`
-//! a line with tabs between, and says for each module which of them are here. Called by scripts/compatibility.sh.
+//! Writes the tables of natives in COMPATIBILITY.md: reads the natives of another runtime, one `module function arity`
+//! a line with tabs between, and says for each module which of them are here. With the number of a release as its argument it
+//! writes one row, of what that release has and this runtime lacks then. Called by scripts/compatibility.sh.
 
 use purlin_runtime::bif::tables;
 use purlin_runtime::code::is_builtin;
-use purlin_term::atom;
+use purlin_term::{atom, release};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
@@ -22,6 +23,9 @@ fn main() {
             .insert((f.to_owned(), arity));
     }
     let here = |m: &str, f: &str, a: u8| is_builtin(atom::intern(m), atom::intern(f), u32::from(a));
+    if let Some(n) = std::env::args().nth(1) {
+        return of_release(n.parse().expect("the number of a release"), &wanted);
+    }
     let (mut all, mut there) = (0, 0);
     let mut rows = String::new();
     for (m, functions) in &wanted {
@@ -59,4 +63,34 @@ fn main() {
             own.join(", ")
         );
     }
+}
+
+/// A row of the table of releases.
+fn of_release(number: u32, wanted: &BTreeMap<String, BTreeSet<(String, u8)>>) {
+    release::settle(number);
+    let mut missing = Vec::new();
+    let mut all = 0;
+    for (m, functions) in wanted {
+        all += functions.len();
+        let lacks =
+            |f: &(String, u8)| !is_builtin(atom::intern(m), atom::intern(&f.0), u32::from(f.1));
+        let names: Vec<String> = functions
+            .iter()
+            .filter(|f| lacks(f))
+            .map(|(f, a)| format!("`{f}/{a}`"))
+            .collect();
+        if !names.is_empty() {
+            missing.push((m, names));
+        }
+    }
+    let lacking: usize = missing.iter().map(|(_, names)| names.len()).sum();
+    let rows: Vec<String> = missing
+        .iter()
+        .map(|(m, names)| format!("`{m}`: {}", names.join(", ")))
+        .collect();
+    println!(
+        "| OTP {number} | {} of {all} | {} |",
+        all - lacking,
+        rows.join("; ")
+    );
 }

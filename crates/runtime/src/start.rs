@@ -10,7 +10,7 @@ use crate::process::state::Priority;
 use crate::{bif, clock, code, filename, osenv, process, signal, threads, timer};
 use purlin_io::gather;
 use purlin_term::frag::Fragment;
-use purlin_term::release::{self, PRELOADED};
+use purlin_term::release::{self, MAY_LACK, PRELOADED};
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, atom, gc};
 use std::os::unix::ffi::OsStrExt;
@@ -30,13 +30,17 @@ fn preload(o: &EmulatorOptions) {
         let path = dir.join(format!("{m}.beam"));
         let bytes = match std::fs::read(&path) {
             Ok(b) => b,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && MAY_LACK.contains(&m) => continue,
             Err(e) => fatal(format_args!("cannot read {}: {e}", path.display())),
         };
         match code::load_preloaded(&bytes) {
             Ok(_) => names.push(atom::intern(m)),
             Err(e) => fatal(format_args!("cannot load {}: {e}", path.display())),
         }
+    }
+    // Nothing else has named it yet.
+    if atom::existing("argument_list_decode_failure").is_some() {
+        purlin_dist::input::end_arguments();
     }
     let _ = bif::code::PRELOADED.set(names);
 }

@@ -127,7 +127,7 @@ size_funs() ->
 
 %% Tests of the type, one after another.
 chains() ->
-    Port = hd(erlang:ports()),
+    Port = open_port({spawn, "cat"}, []),
     Vs = [1, -(1 bsl 70), 1 bsl 70, 1.5, a, true, [], [1], {}, {1, 2}, {tag, 2}, <<>>, <<1:1>>, binary:part(<<1, 2, 3>>, 1, 1),
           bits(3, <<1, 2, 3>>), binary:copy(<<7>>, 200), self(), Port, make_ref(), fun() -> 1 end, fun lists:map/2, #{},
           maps:from_list([{I, I} || I <- lists:seq(1, 100)])],

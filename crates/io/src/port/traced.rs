@@ -298,7 +298,10 @@ impl Base {
     }
     pub(super) fn trace_work(&self, begins: bool, work: Work) {
         if self.traced_for(flag::RUNNING_PORTS) {
-            self.tell_tracer(flag::RUNNING_PORTS, &[if begins { in_() } else { out() }, work.term()]);
+            self.tell_tracer(
+                flag::RUNNING_PORTS,
+                &[if begins { in_() } else { out() }, work.term()],
+            );
         }
     }
 }

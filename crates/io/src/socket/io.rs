@@ -2,6 +2,7 @@
 
 use super::*;
 use purlin_term::bin::RcBin;
+use purlin_term::release::{self, SOCKET_SAYS_TIMEOUT};
 use state::State;
 use std::cell::RefCell;
 
@@ -274,7 +275,10 @@ pub(crate) fn receive_failed(
 ) -> BifResult {
     if e == libc::EAGAIN {
         if r == zero() {
-            return Ok(am::OK);
+            return Ok(match release::has(SOCKET_SAYS_TIMEOUT) {
+                true => am::TIMEOUT,
+                false => am::OK,
+            });
         }
         s.buffers_filled = 0;
         become_reader(cx, s, sock, me, r);
@@ -370,6 +374,9 @@ pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
     }
     count_package(&mut s, n);
     s.next_reader(sock);
+    if n < room && wanted != 0 && s.is_stream() && release::has(SOCKET_SAYS_TIMEOUT) {
+        return Ok(cx.tuple(&[am::TIMEOUT, data]));
+    }
     Ok(cx.ok(data))
 }
 

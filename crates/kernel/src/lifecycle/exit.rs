@@ -5,12 +5,16 @@ use crate::events;
 use crate::message::mailbox::Mailbox;
 use crate::outside::outside;
 use crate::process::table::take_spare;
-use crate::process::{Process, SEQUENTIAL, TRACED, ext, registry, table};
+use crate::process::{Process, SEQUENTIAL, SYSTEM, TRACED, ext, registry, table};
 use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
 use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::layout::RefWords;
+use purlin_term::print::{Style, format_term};
 use purlin_term::{NIL, Term, gc};
+
+/// Characters of the reason for which a system process ends that are shown.
+const MOST_OF_REASON: usize = 100_000;
 
 /// Ends the running process: everybody who is to know is told, and the cell is given back. The process must not be
 /// touched afterwards.
@@ -20,6 +24,14 @@ use purlin_term::{NIL, Term, gc};
 pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
+    if (*p).has(SYSTEM) || me == Term::pid(0) {
+        // Nothing goes on without them, least of all if it is the first process that has ended.
+        let reason = format_term(reason, Style::Display, MOST_OF_REASON);
+        crate::halt::halt_with_dump(&format!(
+            "System process <0.{}.0> terminated: {reason}",
+            me.pid_data()
+        ));
+    }
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     crate::accounts::ended(cx);

@@ -7,6 +7,10 @@
 //! # Markers
 //! A marker remembers the end of the queue at the time a reference was made: no message before it can hold the
 //! reference.
+//!
+//! # Messages with priority
+//! They go behind those of their kind and before all others. A receive that has looked at what is behind them looks at them,
+//! and at that, again; and so does one with a marker, since what it waits for may have come with priority.
 
 use super::queue::Link;
 use super::{HEAD_WORDS, Signal, blocks};
@@ -27,6 +31,8 @@ pub struct Mailbox {
     pub(crate) last: *mut *mut Link,
     /// The link that leads to the current message.
     pub(crate) save: *mut *mut Link,
+    /// The link that the next message with priority is hung on; null: the first.
+    urgent_end: *mut *mut Link,
     len: usize,
     /// The current message was copied to the heap, whose top was this afterwards; else null.
     pub(crate) copied_end: *mut Term,
@@ -57,6 +63,7 @@ impl Mailbox {
             first: std::ptr::null_mut(),
             last: std::ptr::null_mut(),
             save: std::ptr::null_mut(),
+            urgent_end: std::ptr::null_mut(),
             len: 0,
             copied_end: std::ptr::null_mut(),
             copied_words: 0,
@@ -100,6 +107,51 @@ impl Mailbox {
         (*s).link.next = std::ptr::null_mut();
         *self.last = &mut (*s).link;
         self.last = &mut (*s).link.next;
+        self.len += 1;
+        self.words += HEAD_WORDS + (*s).words();
+    }
+    /// Puts a message behind those that have priority.
+    ///
+    /// # Safety
+    /// `s` is a message owned by the caller, and no message is being looked at.
+    pub(crate) unsafe fn put_first(&mut self, s: *mut Signal) {
+        let first: *mut *mut Link = &mut self.first;
+        let at = match self.urgent_end {
+            end if end.is_null() => first,
+            end => end,
+        };
+        // Who is at one before it comes to it.
+        let before = |place: *mut *mut Link| {
+            let mut p = first;
+            while p != at {
+                if p == place {
+                    return true;
+                }
+                p = &mut (**p).next;
+            }
+            false
+        };
+        if !before(self.save) {
+            self.save = at;
+            self.at_marker = false;
+        }
+        for m in self
+            .markers
+            .as_deref_mut()
+            .into_iter()
+            .flat_map(|m| &mut m.list)
+        {
+            if !before(m.at) {
+                m.at = at;
+            }
+        }
+        let next: *mut *mut Link = &mut (*s).link.next;
+        (*s).link.next = *at;
+        *at = &mut (*s).link;
+        if self.last == at {
+            self.last = next;
+        }
+        self.urgent_end = next;
         self.len += 1;
         self.words += HEAD_WORDS + (*s).words();
     }
@@ -151,6 +203,9 @@ impl Mailbox {
             self.last = self.save;
         }
         let save = self.save;
+        if self.urgent_end == next {
+            self.urgent_end = save;
+        }
         for m in self.markers() {
             if m.at == next {
                 m.at = save;

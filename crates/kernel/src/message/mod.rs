@@ -31,6 +31,8 @@ pub enum Kind {
     Message,
     /// Term: `[Reference | Message]`; a message only if the reference is an active alias.
     AliasMessage,
+    /// The same; it has priority if the alias has.
+    UrgentMessage,
     /// Term: `{'EXIT', From, Reason}`; the link to From broke.
     LinkExit,
     /// Term: `{'EXIT', From, Reason}`, sent by `exit/2`.

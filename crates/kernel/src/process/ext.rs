@@ -496,13 +496,13 @@ pub struct Ext {
     rare: Option<Box<Rare>>,
 }
 
-/// A function whose time is being measured.
+/// A function whose time, or memory, is being measured.
 #[derive(Clone, Copy)]
 pub struct Timed {
-    /// For whom: the number of a session, or -1.
-    pub session: i64,
+    /// What is measured, and for whom, as those who measure number it.
+    pub number: i64,
     pub entry: usize,
-    /// Since when; 0: the process doesn't run.
+    /// What the measure showed when it began; 0: the process doesn't run.
     pub since: i64,
 }
 
@@ -534,8 +534,10 @@ pub struct Rare {
     pub trace_flags: u32,
     /// What sessions trace it for.
     pub sessions: Vec<super::session::Tracing>,
-    /// The functions whose time is being measured, for those who measure.
+    /// The functions whose time, or memory, is being measured, for those who measure.
     pub call_time: Vec<Timed>,
+    /// Words that collections have taken from its heap while something was measured.
+    pub words_made: i64,
     /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
     pub passed: usize,
     /// Timers and things that natives keep for it, dropped at exit.
@@ -558,6 +560,8 @@ pub struct Rare {
     pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
     /// What ties it to other nodes.
     pub remote: Option<Box<Remote>>,
+    /// What has priority.
+    pub urgent: Option<Box<super::urgent::Urgent>>,
 }
 
 impl Rare {
@@ -583,6 +587,7 @@ impl Rare {
             trace_flags: 0,
             sessions: Vec::new(),
             call_time: Vec::new(),
+            words_made: 0,
             passed: 0,
             on_exit: Vec::new(),
             gc_count: 0,
@@ -595,6 +600,7 @@ impl Rare {
             async_dist: false,
             scheduled: None,
             remote: None,
+            urgent: None,
         }
     }
 }

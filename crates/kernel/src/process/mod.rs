@@ -26,6 +26,7 @@ pub mod state;
 mod state_tests;
 pub mod table;
 pub mod task;
+pub mod urgent;
 
 pub use crate::remote;
 pub use ext::Ext;

@@ -68,8 +68,8 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     match (*s).kind {
-        Kind::Message => message(cx, s),
-        Kind::AliasMessage => alias_message(cx, s),
+        Kind::Message => message(cx, s, false),
+        Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
         Kind::LinkExit | Kind::Exit => exit(cx, s),
         // Behind the signal that ends it nobody finds the process any more.
         Kind::Link | Kind::Monitor if p.has(EXIT_PENDING) => drain_dead(p.pid(), s as *mut Link),
@@ -123,7 +123,8 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     }
 }
 
-unsafe fn message(cx: &mut Cx, s: *mut Signal) {
+/// A message goes into the mailbox; one with priority (`urgent`) before all that have none.
+unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
     if (*s).sequel == Sequel::Token
         && let Some((_, msg)) = (*s).term.as_cons()
@@ -140,7 +141,12 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal) {
     if (*cx.proc).has(crate::process::TRACED) {
         events::sink().received(cx, from, (*s).term);
     }
-    (*cx.proc).mailbox_mut().append(s);
+    let m = (*cx.proc).mailbox_mut();
+    if urgent {
+        m.put_first(s);
+    } else {
+        m.append(s);
+    }
 }
 
 unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
@@ -152,9 +158,13 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
         return Signal::free(s);
     };
     let mut ended = None;
+    let mut urgent = (*s).kind == Kind::UrgentMessage;
     let active = match p.ext() {
         None => false,
         Some(e) => {
+            let made = e.rare().is_some_and(|r| r.aliases.contains(&k));
+            // That a monitor has priority does not give it to messages by its alias.
+            urgent = urgent && made;
             let alias = e.rare().and_then(|r| {
                 let once = r.aliases.get_mut(&k).copied()?;
                 if once {
@@ -164,6 +174,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
                 Some(())
             });
             if alias.is_some() {
+                urgent = urgent && e.is_urgent(&k);
                 true
             } else if let Some(m) = e.monitors.get_mut(&k) {
                 match m.alias() {
@@ -186,7 +197,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     if active {
         (*s).kind = Kind::Message;
         (*s).term = msg;
-        message(cx, s);
+        message(cx, s, urgent);
     } else {
         Signal::free(s);
     }
@@ -221,6 +232,7 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let broken = (*s).kind == Kind::LinkExit;
+    let mut urgent = false;
     if (*s).sequel == Sequel::Token
         && let Some((_, told)) = (*s).term.as_cons()
     {
@@ -238,6 +250,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         });
         if let (true, Some(e)) = (there, p.ext()) {
             e.links.remove(&Peer::of(from));
+            urgent = e.take_urgent_link(Peer::of(from));
             // One that ends by it has that told, and nothing else.
             if p.has(TRAP_EXIT) || reason == am::NORMAL {
                 events::tie(p, Tie::GettingUnlinked, from);
@@ -246,7 +259,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
             return Signal::free(s);
         }
     }
-    exited(cx, s, broken);
+    exited(cx, s, broken, urgent);
 }
 
 /// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
@@ -277,7 +290,27 @@ pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&T
                 }
             }
         }
-        exited(cx, s, true);
+        exited(cx, s, true, false);
+    }
+}
+
+/// An exit signal that `from` has sent takes effect, as if it had arrived here. `urgent`: if it becomes a message, it has priority.
+pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
+    let s = Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]);
+    // SAFETY: a fresh signal.
+    unsafe {
+        (*s).sequel = Sequel::Ends;
+        exited(cx, s, false, urgent);
+    }
+}
+
+/// The link with `with`, which there is not, breaks with priority.
+pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
+    let s = Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, with, reason]);
+    // SAFETY: a fresh signal.
+    unsafe {
+        (*s).sequel = Sequel::Ends;
+        exited(cx, s, true, urgent);
     }
 }
 
@@ -288,13 +321,13 @@ pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&T
 pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
     (*s).link.next = std::ptr::null_mut();
     match (*s).kind {
-        Kind::AliasMessage => alias_message(cx, s),
-        _ => message(cx, s),
+        Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
+        _ => message(cx, s, false),
     }
 }
 
 /// What an exit signal does whose link, if it has one, is gone.
-unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool) {
+unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
     let p = &mut *cx.proc;
     let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
         return Signal::free(s);
@@ -305,7 +338,7 @@ unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool) {
     }
     if p.has(TRAP_EXIT) {
         (*s).kind = Kind::Message;
-        return message(cx, s);
+        return message(cx, s, urgent);
     }
     if reason != am::NORMAL || (!broken && from == p.pid()) {
         p.end_for(reason);
@@ -342,9 +375,11 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
         return Signal::free(s);
     };
+    let mut urgent = false;
     let m = ref_key(r).and_then(|k| {
         let e = p.ext()?;
         let m = e.monitors.remove(&k)?;
+        urgent = e.take_urgent(&k);
         if m.alias() == AliasMode::Explicit {
             e.aliases.insert(k, false);
         } else {
@@ -358,13 +393,13 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     match m.tag() {
         None => {
             (*s).kind = Kind::Message;
-            message(cx, s);
+            message(cx, s, urgent);
         }
         Some(tag) => {
             let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
             (*t).sequel = (*s).sequel;
             Signal::free(s);
-            message(cx, t);
+            message(cx, t, urgent);
         }
     }
 }

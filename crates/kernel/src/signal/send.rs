@@ -216,6 +216,34 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     drop(held);
 }
 
+/// Sends `msg` to a process by an alias; if the alias has priority, so has the message.
+pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
+    if process::table().find(to).is_none() {
+        return;
+    }
+    let (msg, held) = super::share::share(cx, msg);
+    let from = events::by_sender().then(|| cx.self_pid());
+    let token = match cx.process().has(process::SEQUENTIAL) {
+        true => token::sending(cx.process(), alias, msg),
+        false => None,
+    };
+    let signal = match (token, from) {
+        (Some(t), from) => Signal::with_token(Some(alias), &t, from, msg),
+        (None, Some(from)) => Signal::sent(Some(alias), from, msg),
+        (None, None) => Signal::pair_of(Kind::AliasMessage, alias, msg),
+    };
+    // SAFETY: a fresh signal, still ours.
+    unsafe {
+        super::share::count_copied(cx, (*signal).words());
+        if (*signal).sequel == Sequel::None {
+            (*signal).sequel = Sequel::Ends;
+        }
+        (*signal).kind = Kind::UrgentMessage;
+        push_or_free(to, signal);
+    }
+    drop(held);
+}
+
 /// The signal of a message that is small and needs nothing special, as most are.
 #[inline]
 fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {

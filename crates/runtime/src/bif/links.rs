@@ -11,7 +11,7 @@ use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
 use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
-use purlin_term::release::{self, EXIT_BY_ALIAS};
+use purlin_term::release::{self, EXIT_BY_ALIAS, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, node};
 
 lazy_atoms! {
@@ -49,18 +49,18 @@ fn port_link(cx: &mut Cx, port: Term) -> BifResult {
 fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     crate::port::unlink(port, me);
-    let linked = cx.process().ext().is_some_and(|e| {
-        e.links
-            .remove(&crate::process::ext::Peer::of(port))
-            .is_some()
-    });
-    if linked {
-        crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
+    if let Some(e) = cx.process().ext() {
+        e.links.remove(&crate::process::ext::Peer::of(port));
     }
+    crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
     Ok(am::TRUE)
 }
 
 fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
+    link_with(cx, to, false)
+}
+/// Links; if the link is there, it gets or loses its priority. Links with ports and with other nodes have none.
+fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
         return port_link(cx, to);
@@ -71,10 +71,13 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     if !to.is_local_pid() {
         return remote::link(cx, to);
     }
+    // Told whether anything comes of it or not.
+    crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     if to == me {
         return Ok(am::TRUE);
     }
     let e = cx.process().ext_mut();
+    e.prioritize_link(Peer::of(to), urgent);
     match e.links.get_mut(&Peer::of(to)) {
         Some(l) if l.unlinking == 0 => return Ok(am::TRUE),
         Some(l) => l.unlinking = 0,
@@ -85,15 +88,21 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     if !sent {
         if let Some(e) = cx.process().ext() {
             e.links.remove(&Peer::of(to));
+            e.take_urgent_link(Peer::of(to));
         }
         if cx.process().has(crate::process::TRAP_EXIT) {
+            if urgent {
+                // What has arrived comes first.
+                handle::fetch(cx);
+                handle::link_refused(cx, to, am::NOPROC, true);
+                return Ok(am::TRUE);
+            }
             let msg = cx.tuple(&[am::EXIT_UC, to, am::NOPROC]);
             send::send(me, msg);
             return Ok(am::TRUE);
         }
         return Err(cx.error(am::NOPROC));
     }
-    crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     Ok(am::TRUE)
 }
 
@@ -108,6 +117,7 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         return remote::unlink(cx, to);
     }
     let me = cx.self_pid();
+    crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, to);
     // Told apart are the requests for one link: not all bits are needed. 0 is none.
     let id = (ids::unique() as u32).max(1);
     let linked = match cx
@@ -122,7 +132,6 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
         _ => false,
     };
     if linked {
-        crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, to);
         // SAFETY: a fresh signal.
         let sent = unsafe {
             push_or_free(
@@ -160,44 +169,47 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// Options of signals. Whether one has priority matters where it goes by an alias that gives it any; there are none here.
-fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<(), Fail> {
+/// Options of signals: whether it has priority.
+fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<bool, Fail> {
     let mut it = args[args.len() - 1].list_iter();
     let sound = it.by_ref().all(|o| o == a_priority());
     if sound && it.tail().is_nil() {
-        return Ok(());
+        return Ok(args[args.len() - 1] != NIL);
     }
     let f = cx.badarg_cause(am::BADOPT);
     Err(with_args(cx, f, args))
 }
 /// Sends an exit signal to the process that made an alias, if the alias is active when the signal arrives.
-fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term) {
+fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term, urgent: bool) {
     let me = cx.self_pid();
     let Some(k) = ref_key(alias) else { return };
     let reason = OwnedTerm::copy_of(reason);
     send::run_in(
         pid,
         Box::new(move |cx| {
-            let active = cx.and_then(|cx| cx.process().ext()).is_some_and(|e| {
-                let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
-                if made == Some(true) {
-                    e.rare().map(|r| r.aliases.remove(&k));
-                }
-                let monitor = e.monitors.get_mut(&k);
-                made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None)
-            });
-            if active {
-                send::exit_signal(me, pid, reason.term());
+            let Some(cx) = cx else { return };
+            let Some(e) = cx.process().ext() else { return };
+            let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
+            let urgent = urgent && made.is_some() && e.is_urgent(&k);
+            if made == Some(true) {
+                e.rare().map(|r| r.aliases.remove(&k));
+            }
+            let monitor = e.monitors.get_mut(&k);
+            if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
+                handle::exit_arrived(cx, me, reason.term(), urgent);
             }
         }),
     );
 }
 /// Since OTP 28 an alias may be named too: the signal affects the process as long as it is active.
 fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
+    exit_with(cx, [to, reason], false)
+}
+fn exit_with(cx: &mut Cx, [to, reason]: [Term; 2], urgent: bool) -> BifResult {
     if to.is_ref() && release::has(EXIT_BY_ALIAS) {
         return Ok(match send::destination(to) {
             Destination::Alias(pid) => {
-                exit_by_alias(cx, pid, to, reason);
+                exit_by_alias(cx, pid, to, reason, urgent);
                 am::TRUE
             }
             _ => am::TRUE,
@@ -209,29 +221,36 @@ fn exit_3(cx: &mut Cx, [to, reason, options]: [Term; 3]) -> BifResult {
     if !to.is_pid() && !to.is_port() && !to.is_ref() {
         return Err(Fail::Badarg);
     }
-    signal_options(cx, &[to, reason, options])?;
-    exit_2(cx, [to, reason])
+    let urgent = signal_options(cx, &[to, reason, options])?;
+    exit_with(cx, [to, reason], urgent)
 }
 fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
     if !to.is_pid() && !to.is_port() {
         return Err(Fail::Badarg);
     }
-    signal_options(cx, &[to, options])?;
-    link_1(cx, [to])
+    let urgent = signal_options(cx, &[to, options])?;
+    link_with(cx, to, urgent)
 }
 
 struct MonitorOptions {
+    /// What it ends with has priority.
+    urgent: bool,
     alias: AliasMode,
     tag: Option<Box<OwnedTerm>>,
 }
 
 fn options(l: Term) -> Option<MonitorOptions> {
     let mut o = MonitorOptions {
+        urgent: false,
         alias: AliasMode::None,
         tag: None,
     };
     let mut it = l.list_iter();
     for t in it.by_ref() {
+        if t == a_priority() && release::has(PRIORITY_MESSAGES) {
+            o.urgent = true;
+            continue;
+        }
         let &[k, v] = t.as_tuple()? else { return None };
         if k == am::ALIAS {
             o.alias = if v == am::EXPLICIT_UNALIAS {
@@ -342,10 +361,11 @@ fn new_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
 }
 
 fn add(cx: &mut Cx, k: RefKey, target: Target, o: MonitorOptions) {
-    cx.process()
-        .ext_mut()
-        .monitors
-        .insert(k, Monitor::new(target, o.alias, o.tag));
+    let e = cx.process().ext_mut();
+    if o.urgent {
+        e.prioritize(k);
+    }
+    e.monitors.insert(k, Monitor::new(target, o.alias, o.tag));
 }
 
 fn monitor_remote(cx: &mut Cx, what: Term, o: MonitorOptions) -> BifResult {
@@ -368,6 +388,7 @@ pub fn is_alive(cx: &mut Cx) -> bool {
 
 fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
     let o = MonitorOptions {
+        urgent: false,
         alias: AliasMode::None,
         tag: None,
     };
@@ -395,6 +416,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
     let Some(m) = e.monitors.remove(&k) else {
         return Ok(false);
     };
+    e.take_urgent(&k);
     if m.alias() == AliasMode::Explicit {
         e.aliases.insert(k, false);
     } else {
@@ -439,23 +461,29 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     Err(cx.trap(x, &[r, multi, value]))
 }
 
-fn alias_with(cx: &mut Cx, once: bool) -> BifResult {
+fn alias_with(cx: &mut Cx, once: bool, urgent: bool) -> BifResult {
     let k = RefKey::new(ids::ref_bits());
     let me = cx.self_pid();
-    cx.process().ext_mut().aliases.insert(k, once);
+    let e = cx.process().ext_mut();
+    e.aliases.insert(k, once);
+    if urgent {
+        e.prioritize(k);
+    }
     Ok(cx.pid_ref(k.numbers(), me))
 }
 fn alias_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
-    alias_with(cx, false)
+    alias_with(cx, false, false)
 }
 fn alias_1(cx: &mut Cx, [opts]: [Term; 1]) -> BifResult {
-    let mut once = false;
+    let (mut once, mut urgent) = (false, false);
     let mut it = opts.list_iter();
     for o in it.by_ref() {
         if o == a_reply() {
             once = true;
         } else if o == am::EXPLICIT_UNALIAS {
             once = false;
+        } else if o == a_priority() && release::has(PRIORITY_MESSAGES) {
+            urgent = true;
         } else {
             return Err(Fail::Badarg);
         }
@@ -463,7 +491,7 @@ fn alias_1(cx: &mut Cx, [opts]: [Term; 1]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(Fail::Badarg);
     }
-    alias_with(cx, once)
+    alias_with(cx, once, urgent)
 }
 fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
     if r.as_ref_view().is_none() {
@@ -478,6 +506,7 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
         return Ok(am::FALSE);
     };
     if e.rare().is_some_and(|r| r.aliases.remove(&k).is_some()) {
+        e.take_urgent(&k);
         aliases::ended(|| k.numbers());
         return Ok(am::TRUE);
     }

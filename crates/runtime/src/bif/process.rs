@@ -14,7 +14,7 @@ use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::{input, signals};
 use purlin_term::frag::OwnedTerm;
-use purlin_term::release::{self, SHARED_BINARIES_IN_LIMIT};
+use purlin_term::release::{self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -75,6 +75,8 @@ struct Parsed {
     /// How the new process is to be watched.
     monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
     monitor_ref: Option<Term>,
+    /// Whether the link has priority, and the monitor.
+    urgent: (bool, bool),
     reply_tag: Term,
     reply: Term,
 }
@@ -109,11 +111,28 @@ pub(crate) fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
     Some(m)
 }
 
-fn monitor_options(l: Term) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
+/// The options of a link: whether it has priority.
+fn link_options(l: Term) -> Option<bool> {
+    let mut it = l.list_iter();
+    let mut urgent = false;
+    for o in it.by_ref() {
+        if o != am::PRIORITY {
+            return None;
+        }
+        urgent = true;
+    }
+    it.tail().is_nil().then_some(urgent)
+}
+
+fn monitor_options(l: Term, urgent: &mut bool) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
     let mut alias = AliasMode::None;
     let mut tag = None;
     let mut it = l.list_iter();
     for o in it.by_ref() {
+        if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
+            *urgent = true;
+            continue;
+        }
         let &[k, v] = o.as_tuple()? else { return None };
         if k == am::ALIAS {
             alias = if v == am::EXPLICIT_UNALIAS {
@@ -171,6 +190,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
         o: spawn::Options::default(),
         monitor: None,
         monitor_ref: None,
+        urgent: (false, false),
         reply_tag: am::SPAWN_REPLY,
         reply: a_yes(),
     };
@@ -186,7 +206,10 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
         } else if let Some(&[k, v]) = o.as_tuple() {
             let n = v.as_small();
             if k == am::MONITOR {
-                p.monitor = Some(monitor_options(v)?);
+                p.monitor = Some(monitor_options(v, &mut p.urgent.1)?);
+            } else if k == am::LINK && release::has(PRIORITY_MESSAGES) {
+                p.urgent.0 = link_options(v)?;
+                p.o.link = true;
             } else if k == am::PRIORITY {
                 p.o.priority = Some(priority_of(v)?);
             } else if k == am::FULLSWEEP_AFTER {
@@ -304,6 +327,17 @@ fn default_options() -> spawn::Options {
     }
 }
 
+/// The link with a new process has priority, and the monitor, if so asked for.
+fn prioritize(cx: &mut Cx, pid: Term, (link, monitor): (bool, bool), r: Option<Term>) {
+    let e = cx.process().ext_mut();
+    if link {
+        e.prioritize_link(process::ext::Peer::of(pid), true);
+    }
+    if monitor && let Some(k) = r.and_then(RefKey::of) {
+        e.prioritize(k);
+    }
+}
+
 fn spawn_3(cx: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     if !m.is_atom() || !f.is_atom() || !is_proper(a) {
         return Err(Fail::Badarg);
@@ -337,6 +371,9 @@ fn spawn_opt_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         p.o.request = Some(request(reference, am::SPAWN_REPLY, options, Reply::Call));
     }
     let pid = spawn_with(cx, m, f, a, p.o)?;
+    if p.urgent != (false, false) {
+        prioritize(cx, pid, p.urgent, r);
+    }
     Ok(match r {
         Some(r) => cx.tuple(&[pid, r]),
         None => pid,
@@ -375,6 +412,9 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     p.o.request = Some(request(r, tag.term(), options, how));
     let me = cx.self_pid();
     let made = spawn_with(cx, m, f, a, p.o);
+    if let (Ok(pid), true) = (&made, p.urgent != (false, false)) {
+        prioritize(cx, *pid, p.urgent, Some(r));
+    }
     if made.is_err() && (reply == a_yes() || reply == a_error_only()) {
         reply_spawn(me, &tag, r, am::ERROR, am::SYSTEM_LIMIT);
     }
@@ -598,12 +638,15 @@ fn send_2(cx: &mut Cx, [to, msg]: [Term; 2]) -> BifResult {
 }
 fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     let (mut noconnect, mut how) = (false, crate::port::How::default());
+    let mut urgent = false;
     let mut it = opts.list_iter();
     for o in it.by_ref() {
         if o == a_noconnect() {
             noconnect = true;
         } else if o == am::NOSUSPEND {
             how.no_suspend = true;
+        } else if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
+            urgent = true;
         } else {
             return Err(cx.badarg_cause(am::BADOPT));
         }
@@ -613,6 +656,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     }
     match send::destination(to) {
         Destination::Process(p) => send::to_process(cx, p, None, msg),
+        Destination::Alias(p) if urgent => send::urgently(cx, p, to, msg),
         Destination::Alias(p) => send::to_process(cx, p, Some(to), msg),
         Destination::Port(p) => {
             if !crate::port::send_with(cx, p, msg, how)? {

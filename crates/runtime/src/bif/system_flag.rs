@@ -2,6 +2,7 @@
 //! `system_flag/2` itself.
 
 use crate::cx::{BifResult, Cx, Fail};
+use crate::options::TimeWarp;
 use crate::process::ext::MaxHeap;
 use crate::sched::multi_scheduling;
 use crate::signal::share;
@@ -15,6 +16,7 @@ lazy_atoms! {
     blocked_normal = "blocked_normal";
     enabled = "enabled";
     final_ = "final";
+    volatile = "volatile";
     unbound = "unbound";
     block_normal = "block_normal";
     unblock = "unblock";
@@ -45,6 +47,14 @@ pub(crate) fn multi_scheduling() -> Term {
 fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
     multi_scheduling::set_blocker(cx.self_pid(), on, normal);
     multi_scheduling()
+}
+
+/// Whether the offset between monotonic and system time may change.
+pub(crate) fn time_offset() -> Term {
+    match crate::options::current().flags.time.warp {
+        TimeWarp::Multi => volatile(),
+        _ => final_(),
+    }
 }
 
 /// The value of `outstanding_system_requests_limit`.
@@ -217,7 +227,8 @@ flags! {
             Err(cx.trap(e, &[value]))
         };
     "time_offset": "Ends the preliminary time offset." => |cx, value| {
-            if value == finalize() { return Ok(final_()); }
+            // Which changes nothing: it is final, or changes for good.
+            if value == finalize() { return Ok(time_offset()); }
             Err(cx.badarg_cause(am::BADOPT))
         };
     "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, value| {

@@ -3,7 +3,7 @@
 
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions};
+use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions, TimeWarp};
 use crate::signal::share;
 use crate::{bifs, clock, code, lazy_atoms, process, sched};
 use purlin_term::sync::Ordering;
@@ -20,7 +20,6 @@ lazy_atoms! {
     dirty_cpu = "dirty_cpu";
     dirty_io = "dirty_io";
     unbound = "unbound";
-    final_ = "final";
     logical = "logical";
     thread = "thread";
     core = "core";
@@ -412,10 +411,12 @@ items! {
         };
     "c_compiler_used": "What C compiler built it: none." => |cx, _| cx.tuple(&[am::UNDEFINED, am::UNDEFINED]);
     "compile_info": "How it was compiled: nothing is told." => |_, _| NIL;
-    "time_offset": "Whether the time offset may change." => |_, _| final_();
+    "time_offset": "Whether the time offset may change." => |_, _| system_flag::time_offset();
     "time_correction": "Whether monotonic time is corrected." => |_, o| boolean(o.flags.time.correction);
     "time_warp_mode": "Mode of time warp." => |_, o| atom::intern(o.flags.time.warp.word());
-    "tolerant_timeofday": "As time_correction, by its old name." => |_, o| boolean_state(o.flags.time.correction);
+    "tolerant_timeofday": "Whether time is corrected and its offset does not change." => |_, o| {
+        boolean_state(o.flags.time.correction && o.flags.time.warp != TimeWarp::Multi)
+    };
     "os_monotonic_time_source": "Clock that monotonic time is read from." => |cx, _| time_source(cx, true);
     "os_system_time_source": "Clock that system time is read from." => |cx, _| time_source(cx, false);
     "start_time": "Native monotonic time at the start." => |cx, _| cx.int(clock::START);

@@ -7,7 +7,9 @@ use crate::trace::sessions::Session;
 use crate::trace::{self, Which, flag, sequential, sessions};
 use crate::{bifs, clock, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::release::{self, CALL_MEMORY, TRACE_ITEMS_FIRST};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -113,12 +115,10 @@ struct Request {
     tracer: Term,
 }
 
-/// The session that a term stands for: the pair of which the first owns it, or the second alone; inner None: tracing without
-/// one. `Err` if there is none.
-fn session_of(cx: &mut Cx, t: Term) -> Result<Option<Arc<Session>>, Fail> {
+/// The session that a term stands for: the pair of which the first owns it, or the second alone.
+fn session_of(cx: &mut Cx, t: Term) -> Result<Arc<Session>, Fail> {
     match sessions::named(t) {
-        Some(sessions::Named::Plain) => Ok(None),
-        Some(sessions::Named::Session(s)) if !s.is_over() => Ok(Some(s)),
+        Some(s) if !s.is_over() => Ok(s),
         _ => Err(cx.badarg_cause(session())),
     }
 }
@@ -139,7 +139,10 @@ fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
         };
         if let Some((key, value)) = pair {
             // As in stock, a port may have gone: then nothing is told.
-            if which.is_some() || key != tracer_() || !(value.is_local_port() || trace::lives(value)) {
+            if which.is_some()
+                || key != tracer_()
+                || !(value.is_local_port() || trace::lives(value))
+            {
                 return None;
             }
             r.tracer = value;
@@ -173,7 +176,7 @@ fn trace_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
 }
 
 fn trace_4(cx: &mut Cx, [which, whom, how, list]: [Term; 4]) -> BifResult {
-    trace_of(cx, |cx| session_of(cx, which), [whom, how, list])
+    trace_of(cx, |cx| session_of(cx, which).map(Some), [whom, how, list])
 }
 
 fn trace_of(
@@ -284,9 +287,8 @@ fn ask(
         // Flags that only the other kind has change nothing, and what they'd change isn't counted.
         let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
         if existing && kind.1 && concerns(flag::OF_PORTS) {
-            let changed = |&p: &Term| {
-                port::traced::change(p, which, on, r.flags, r.tracer) == Some(true)
-            };
+            let changed =
+                |&p: &Term| port::traced::change(p, which, on, r.flags, r.tracer) == Some(true);
             ports = port::all().iter().filter(|p| changed(p)).count() as i64;
         }
         if !existing || !kind.0 || !concerns(flag::OF_PROCESSES) {
@@ -299,8 +301,7 @@ fn ask(
     let others: Vec<Term> = pids.iter().copied().filter(|&p| p != me).collect();
     let found = pids.len() as i64 + ports;
     let (flags, tracer) = (r.flags, r.tracer);
-    if others.len() < pids.len() && !trace::change(cx.process(), which, on, flags, tracer)
-    {
+    if others.len() < pids.len() && !trace::change(cx.process(), which, on, flags, tracer) {
         return Err(other_tracer(cx));
     }
     if others.is_empty() {
@@ -342,6 +343,7 @@ struct Kinds {
     meta: Option<Term>,
     count: bool,
     time: bool,
+    memory: bool,
 }
 
 fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
@@ -364,10 +366,11 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
             "meta" => k.meta = Some(which.map_or(cx.self_pid(), |s| s.tracer)),
             "call_count" => k.count = true,
             "call_time" => k.time = true,
+            "call_memory" if release::has(CALL_MEMORY) => k.memory = true,
             _ => return None,
         }
     }
-    let other = k.local || k.meta.is_some() || k.count || k.time;
+    let other = k.local || k.meta.is_some() || k.count || k.time || k.memory;
     if !it.tail().is_nil() || k.global && other {
         return None;
     }
@@ -398,7 +401,7 @@ fn trace_pattern_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
 
 fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResult {
     let which = session_of(cx, which)?;
-    pattern_of(cx, which.as_ref(), [what, spec, list])
+    pattern_of(cx, Some(&which), [what, spec, list])
 }
 
 fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
@@ -416,7 +419,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let Some(k) = kinds(cx, which, list) else {
         return Err(cx.badarg_cause(am::BADOPT));
     };
-    let counts_only = !k.local && k.meta.is_none() && (k.count || k.time);
+    let counts_only = !k.local && k.meta.is_none() && (k.count || k.time || k.memory);
     if word.is_none() && spec != NIL && counts_only {
         return Err(cx.badarg_cause(a_call_count()));
     }
@@ -463,7 +466,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
                 None => {}
             }
         }
-        let local = k.local || k.meta.is_some() || k.count || k.time;
+        let local = k.local || k.meta.is_some() || k.count || k.time || k.memory;
         if local && word != Some("false") && w.call.as_ref().is_some_and(|c| !c.1) {
             // A breakpoint in the function takes the place of one before it.
             w.call = None;
@@ -479,13 +482,19 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
                 _ => Some((0, true)),
             };
         }
-        if k.time {
-            w.time = match (word, w.time.take()) {
+        let measured = |rows: &mut Option<(HashMap<u64, (u64, u64)>, bool)>| {
+            *rows = match (word, rows.take()) {
                 (Some("false"), _) => None,
                 (Some("pause"), Some(t)) => Some((t.0, false)),
                 (Some("pause" | "restart"), None) if !begins => None,
                 _ => Some((Default::default(), true)),
             };
+        };
+        if k.time {
+            measured(&mut w.time);
+        }
+        if k.memory {
+            measured(&mut w.memory);
         }
     };
     if on_load {
@@ -544,6 +553,9 @@ fn function_info(cx: &mut Cx, which: Which, [m, f, a]: [Term; 3], item: Term) ->
     let (true, true, Some(arity)) = (m.is_atom(), f.is_atom(), a.as_small()) else {
         return Err(Fail::Badarg);
     };
+    if release::has(TRACE_ITEMS_FIRST) && !is_item(item) {
+        return Err(Fail::Badarg);
+    }
     match calls::wanted(which, m, f, u32::try_from(arity).unwrap_or(u32::MAX)) {
         Some(w) => shown(cx, item, &w),
         None => Ok(cx.tuple(&[item, am::UNDEFINED])),
@@ -551,22 +563,33 @@ fn function_info(cx: &mut Cx, which: Which, [m, f, a]: [Term; 3], item: Term) ->
 }
 
 /// What can be asked about a function, besides `all`.
-const ITEMS: [&str; 6] = [
+const ITEMS: [&str; 7] = [
     "traced",
     "match_spec",
     "meta",
     "meta_match_spec",
+    "call_memory",
     "call_time",
     "call_count",
 ];
 
+/// Whether a release knows of it.
+fn is_told(item: &str) -> bool {
+    item != "call_memory" || release::has(CALL_MEMORY)
+}
+
 fn is_item(item: Term) -> bool {
-    item.is_atom() && (atom::name(item) == "all" || ITEMS.contains(&atom::name(item)))
+    let known = |name| ITEMS.iter().any(|&i| i == name && is_told(i));
+    item.is_atom() && (atom::name(item) == "all" || known(atom::name(item)))
 }
 
 /// What is wanted of the calls of a function.
 fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
-    let untraced = w.call.is_none() && w.meta.is_none() && w.count.is_none() && w.time.is_none();
+    let untraced = w.call.is_none()
+        && w.meta.is_none()
+        && w.count.is_none()
+        && w.time.is_none()
+        && w.memory.is_none();
     if untraced {
         return Ok(cx.tuple(&[item, am::FALSE]));
     }
@@ -591,6 +614,18 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
                 None => am::FALSE,
             },
             "call_count" => w.count.map_or(am::FALSE, |c| Term::small(c.0 as i64)),
+            "call_memory" => match &w.memory {
+                None => am::FALSE,
+                Some((all, _)) => {
+                    let row = |(&pid, &(n, words)): (&u64, &(u64, u64))| {
+                        // SAFETY: keys are words of local pids.
+                        let pid = unsafe { Term::from_raw(pid) };
+                        cx.tuple(&[pid, Term::small(n as i64), Term::small(words as i64)])
+                    };
+                    let rows: Vec<Term> = all.iter().map(row).collect();
+                    cx.list(&rows)
+                }
+            },
             _ => match &w.time {
                 None => am::FALSE,
                 Some((all, _)) => {
@@ -612,7 +647,8 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
         (atom::intern(i), v)
     });
     let value = if name == Some("all") {
-        let rows = values.map(|(k, v)| cx.tuple(&[k, v]));
+        let told = values.iter().filter(|v| is_told(atom::name(v.0)));
+        let rows: Vec<Term> = told.map(|&(k, v)| cx.tuple(&[k, v])).collect();
         cx.list(&rows)
     } else {
         values
@@ -757,9 +793,8 @@ fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResul
 /// `erts_internal:trace_session_destroy(Session)`: false if it is over already.
 fn session_destroy_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
     match sessions::named(s) {
-        Some(sessions::Named::Session(s)) => Ok(Term::bool(sessions::end(&s))),
-        Some(sessions::Named::Gone) => Ok(am::FALSE),
-        _ => Err(cx.badarg_cause(am::BADOPT)),
+        Some(s) => Ok(Term::bool(sessions::end(&s))),
+        None => Err(cx.badarg_cause(am::BADOPT)),
     }
 }
 
@@ -803,7 +838,7 @@ fn trace_info_3(cx: &mut Cx, [which, what, item]: [Term; 3]) -> BifResult {
         };
     }
     let which = session_of(cx, which)?;
-    info_of(cx, which.as_ref(), what, item)
+    info_of(cx, Some(&which), what, item)
 }
 
 fn trace_info_2(cx: &mut Cx, [what, item]: [Term; 2]) -> BifResult {

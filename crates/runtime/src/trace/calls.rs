@@ -27,6 +27,7 @@ use crate::process::{self, TRACED};
 use crate::{clock, lazy_atoms, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
+use purlin_term::release::{self, SILENT_IF_TRACED};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -123,6 +124,8 @@ pub struct Wanted {
     pub count: Option<(u64, bool)>,
     /// Calls and nanoseconds of each process; false: paused.
     pub time: Option<(HashMap<u64, (u64, u64)>, bool)>,
+    /// Calls and words that were made, of each process; false: paused.
+    pub memory: Option<(HashMap<u64, (u64, u64)>, bool)>,
     /// Calls go to the error handler of the process, `breakpoint/3`: the debugger runs the function.
     pub debug: bool,
 }
@@ -140,6 +143,7 @@ impl Wanted {
             && self.meta.is_none()
             && self.count.is_none()
             && self.time.is_none()
+            && self.memory.is_none()
             && !self.debug
     }
     pub fn local(&self) -> bool {
@@ -147,6 +151,7 @@ impl Wanted {
             || self.meta.is_some()
             || self.count.is_some()
             || self.time.is_some()
+            || self.memory.is_some()
             || self.call.as_ref().is_some_and(|c| c.1)
     }
 }
@@ -413,7 +418,11 @@ fn set(
     if let Some(e) = exported {
         let at = gate(e).as_ptr();
         t.at.insert(at as usize, b.clone());
-        let to = if w.global() && !native { at as usize } else { entry };
+        let to = if w.global() && !native {
+            at as usize
+        } else {
+            entry
+        };
         e.address.store(to as *mut u64, Ordering::Release);
     }
     let stops = w.local() || native && w.global();
@@ -459,7 +468,10 @@ pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wante
 /// The numbers of those who want anything of the calls of a function (see [`number_of`]); None if there is no such function.
 pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
     look(m, f, arity, |all| {
-        let sessions = all.sessions.iter().filter(|(s, w)| !s.is_over() && !w.nothing());
+        let sessions = all
+            .sessions
+            .iter()
+            .filter(|(s, w)| !s.is_over() && !w.nothing());
         let mut numbers: Vec<i64> = sessions.map(|(s, _)| number_of(Some(s))).collect();
         let mut plain = all.plain.clone();
         plain.debug = false;
@@ -500,7 +512,9 @@ pub(crate) fn end(session: &Arc<Session>) {
         t.by_name.values().filter(wants).map(|b| b.mfa).collect()
     };
     for (m, f, n) in of_session {
-        change(Some(session), m, f, Some(n), false, &|w| *w = Wanted::default());
+        change(Some(session), m, f, Some(n), false, &|w| {
+            *w = Wanted::default()
+        });
     }
 }
 
@@ -640,9 +654,11 @@ impl Host for Effects {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();
                     let which = self.which.as_ref();
-                    let (_, tracer) = state(p, which);
-                    // Also of one that nobody traces yet.
-                    super::change(p, which, on, flag::SILENT, tracer);
+                    let (flags, tracer) = state(p, which);
+                    // In earlier releases also of one that nobody traces yet.
+                    if flags != 0 || !release::has(SILENT_IF_TRACED) {
+                        super::change(p, which, on, flag::SILENT, tracer);
+                    }
                 }
                 args.first().copied()
             }
@@ -717,17 +733,69 @@ pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
     run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
 }
 
-/// From now on the time of the function at entry `to` is measured (0: of none), in a process that the caller owns; what
-/// has passed is that of the one before, whose entry is returned. `session`: for whom.
-fn switch(p: &mut process::Process, session: i64, to: usize) -> usize {
-    let now = clock::elapsed().max(1);
+/// What is measured of calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Measure {
+    /// Nanoseconds.
+    Time,
+    /// Words that the process makes on its heap.
+    Memory,
+}
+
+/// What is measured, and for whom, as one number of a frame.
+fn measure_number(what: Measure, whom: i64) -> i64 {
+    whom * 2 + what as i64
+}
+
+/// The same from the number.
+fn measure_of(number: i64) -> (Measure, i64) {
+    match number.rem_euclid(2) {
+        0 => (Measure::Time, number.div_euclid(2)),
+        _ => (Measure::Memory, number.div_euclid(2)),
+    }
+}
+
+/// Nothing is measured any more for whoever traces.
+pub(super) fn stop_measuring(all: &mut Vec<Timed>, which: Which) {
+    let whom = number_of(which);
+    all.retain(|t| measure_of(t.number).1 != whom);
+}
+
+/// Words of the heap in the context that are used.
+fn used_words(cx: &Cx) -> i64 {
+    let h = &cx.heap;
+    let old = (h.old_htop as usize - h.old_heap as usize) / 8;
+    (h.used_words() + h.frag_words + old) as i64
+}
+
+/// What a measure shows now: never 0, which stands for a pause.
+fn reading(cx: &mut Cx, what: Measure) -> i64 {
+    match what {
+        Measure::Time => clock::elapsed().max(1),
+        Measure::Memory => used_words(cx) + cx.process().ext().map_or(0, |e| e.words_made) + 1,
+    }
+}
+
+/// A collection has left `after` of `before` words.
+pub(crate) fn collected(p: &mut process::Process, before: i64, after: i64) {
+    if let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) {
+        // What was made before stays counted.
+        e.words_made += before - after;
+    }
+}
+
+/// From now on what the function at entry `to` does is measured (0: of none), in the process in the context; what was up to
+/// now is that of the one before, whose entry is returned. `number`: what, and for whom.
+fn switch(cx: &mut Cx, number: i64, to: usize) -> usize {
+    let now = reading(cx, measure_of(number).0);
+    let p = cx.process();
     let pid = p.pid();
     let all = &mut p.ext_mut().call_time;
-    let before = all.iter().position(|t| t.session == session);
+    let before = all.iter().position(|t| t.number == number);
     let before = before.map(|at| all.swap_remove(at));
     if to != 0 {
         all.push(Timed {
-            session,
+            number,
             entry: to,
             since: now,
         });
@@ -739,15 +807,18 @@ fn switch(p: &mut process::Process, session: i64, to: usize) -> usize {
     before.entry
 }
 
-/// Time up to `now` is that of the function that was measured.
+/// What is up to `now` is that of the function that was measured.
 fn account(of: Timed, pid: Term, now: i64) {
+    let (what, whom) = measure_of(of.number);
     let t = table().read().unwrap_or_else(|e| e.into_inner());
     if let Some(b) = t.at.get(&of.entry) {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
-        let part = w.each_mut().find(|(s, _)| number_of(*s) == of.session);
-        if let Some((_, w)) = part
-            && let Some((all, true)) = &mut w.time
-        {
+        let part = w.each_mut().find(|(s, _)| number_of(*s) == whom);
+        let rows = part.and_then(|(_, w)| match what {
+            Measure::Time => w.time.as_mut(),
+            Measure::Memory => w.memory.as_mut(),
+        });
+        if let Some((all, true)) = rows {
             all.entry(pid.raw()).or_default().1 += (now - of.since).max(0) as u64;
         }
     }
@@ -760,7 +831,8 @@ pub fn pause(p: &mut process::Process, stops: bool) {
         return;
     };
     let now = clock::elapsed().max(1);
-    for t in &mut e.call_time {
+    let timed = |t: &&mut Timed| measure_of(t.number).0 == Measure::Time;
+    for t in e.call_time.iter_mut().filter(timed) {
         if stops && t.since != 0 {
             account(*t, pid, now);
         }
@@ -795,14 +867,19 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
         passed.debug = w.plain.debug;
         for (which, w) in w.each_mut() {
-            let traced =
-                candidate && super::live_state(cx.process(), which).0 & flag::CALL != 0;
+            let traced = candidate && super::live_state(cx.process(), which).0 & flag::CALL != 0;
             if let Some((n, true)) = &mut w.count {
                 *n += 1;
             }
             if let (true, Some((all, true))) = (traced, &mut w.time) {
                 all.entry(me.raw()).or_default().0 += 1;
-                passed.time.push((0, number_of(which)));
+                let number = measure_number(Measure::Time, number_of(which));
+                passed.time.push((0, number));
+            }
+            if let (true, Some((all, true))) = (traced, &mut w.memory) {
+                all.entry(me.raw()).or_default().0 += 1;
+                let number = measure_number(Measure::Memory, number_of(which));
+                passed.time.push((0, number));
             }
             if let Some((tracer, _)) = &mut w.meta
                 && !sensitive
@@ -812,14 +889,17 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
                 *tracer = NIL;
             }
             let call = w.call.clone().filter(|c| traced && (c.1 || !only_local));
-            let meta = w.meta.clone().filter(|m| !sensitive && m.0 != NIL && m.0 != me);
+            let meta = w
+                .meta
+                .clone()
+                .filter(|m| !sensitive && m.0 != NIL && m.0 != me);
             if call.is_some() || meta.is_some() {
                 told.push((which.cloned(), call, meta));
             }
         }
     }
-    for (before, session) in &mut passed.time {
-        *before = switch(cx.process(), *session, b.entry);
+    for (before, number) in &mut passed.time {
+        *before = switch(cx, *number, b.entry);
     }
     if told.is_empty() {
         return Some(passed);
@@ -968,9 +1048,9 @@ pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value
 
 /// A call that was measured has ended; `frame`: the words behind the address.
 #[cold]
-pub(crate) fn measured(cx: &mut Cx, [before, session]: [Term; 2]) {
+pub(crate) fn measured(cx: &mut Cx, [before, number]: [Term; 2]) {
     let before = before.as_small().unwrap_or(0) as usize * 8;
-    switch(cx.process(), session.as_small().unwrap_or(-1), before);
+    switch(cx, number.as_small().unwrap_or(0), before);
 }
 
 /// The process goes on at `pc` after a call whose end is to be told; `whom`: the last word of the frame.

@@ -47,6 +47,9 @@ lazy_atoms! {
     gc_minor_end = "gc_minor_end";
     gc_major_start = "gc_major_start";
     gc_major_end = "gc_major_end";
+    old_heap_size = "old_heap_size";
+    mbuf_size = "mbuf_size";
+    heap_size = "heap_size";
 }
 
 /// Gives a tracer what `f` builds. False: there is no such tracer any more.
@@ -86,8 +89,7 @@ pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer
         }
     }
     if !on && flags & flag::CALL != 0 && !e.call_time.is_empty() {
-        let number = number_of(which);
-        e.call_time.retain(|t| t.session != number);
+        calls::stop_measuring(&mut e.call_time, which);
     }
     let any = e.trace_flags != 0 || !e.sessions.is_empty();
     p.set_flag(TRACED, any);
@@ -319,6 +321,16 @@ pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     event(p, flag::RUNNING | flag::RUNNING_PROCS, &[tag, place]);
 }
 
+/// The words of a heap that are used, by what is told of it before and after a collection.
+fn used_of(info: Term) -> i64 {
+    let rows = info.list_iter().filter_map(|t| t.as_tuple());
+    let used = rows.filter_map(|t| match *t {
+        [k, v] if [old_heap_size(), mbuf_size(), heap_size()].contains(&k) => v.as_small(),
+        _ => None,
+    });
+    used.sum()
+}
+
 /// Tells tracers, the system monitor, the profiler and the sequential tracer.
 pub(crate) struct Tracers;
 
@@ -354,6 +366,7 @@ impl Sink for Tracers {
         };
         event(cx.process(), flag::GC, &[start, before]);
         event(cx.process(), flag::GC, &[end, after]);
+        calls::collected(cx.process(), used_of(before), used_of(after));
         monitor::collected(cx, nanoseconds);
     }
     fn sending(&self, cx: &mut Cx, to: Term, msg: Term) {

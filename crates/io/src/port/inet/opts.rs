@@ -4,11 +4,14 @@ use super::sock::{Sock, active, control};
 use super::{Args, EINVAL, Error};
 use crate::os::sock as sys;
 use crate::port::Base;
+use purlin_term::release::{self, REUSE_OF_PORTS};
 use std::mem::size_of;
 
 /// Numbers of options.
 pub mod opt {
     pub(crate) const REUSEADDR: u8 = 0;
+    pub(crate) const REUSEPORT: u8 = 17;
+    pub(crate) const REUSEPORT_LB: u8 = 18;
     pub(crate) const KEEPALIVE: u8 = 1;
     pub(crate) const DONTROUTE: u8 = 2;
     pub(crate) const LINGER: u8 = 3;
@@ -109,6 +112,10 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     use libc::*;
     Some(match o {
         opt::REUSEADDR => (SOL_SOCKET, SO_REUSEADDR, false),
+        // What shares the load between sockets is what the system means by the first.
+        opt::REUSEPORT | opt::REUSEPORT_LB if release::has(REUSE_OF_PORTS) => {
+            (SOL_SOCKET, SO_REUSEPORT, false)
+        }
         opt::KEEPALIVE => (SOL_SOCKET, SO_KEEPALIVE, false),
         opt::DONTROUTE => (SOL_SOCKET, SO_DONTROUTE, false),
         opt::BROADCAST => (SOL_SOCKET, SO_BROADCAST, false),

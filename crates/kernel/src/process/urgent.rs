@@ -1,0 +1,93 @@
+//! What has priority: aliases, monitors and links whose messages go before all others (OTP 28).
+//!
+//! Few processes have any. What is kept of an alias, monitor or link that is gone is found when there is much of it.
+
+use super::ext::{Ext, Peer};
+use crate::keys::RefKey;
+use std::collections::HashSet;
+
+/// References and links with priority.
+#[derive(Default)]
+pub struct Urgent {
+    refs: HashSet<RefKey>,
+    links: HashSet<Peer>,
+    /// So many entries, and it is looked at which are of any use.
+    limit: usize,
+}
+
+/// Entries from which on it is looked at which are of any use.
+const FIRST_LIMIT: usize = 64;
+
+impl Ext {
+    /// An alias or a monitor has priority.
+    pub fn prioritize(&mut self, k: RefKey) {
+        self.tidy_urgent();
+        self.urgent.get_or_insert_default().refs.insert(k);
+    }
+    /// Whether an alias or a monitor has priority.
+    pub fn is_urgent(&self, k: &RefKey) -> bool {
+        self.urgent.as_ref().is_some_and(|u| u.refs.contains(k))
+    }
+    /// As [`Ext::is_urgent`], of one that is no more.
+    pub fn take_urgent(&mut self, k: &RefKey) -> bool {
+        let Some(u) = self.rare().and_then(|r| r.urgent.as_mut()) else {
+            return false;
+        };
+        u.refs.remove(k)
+    }
+    /// A link has priority, or has it no more.
+    pub fn prioritize_link(&mut self, with: Peer, on: bool) {
+        if on {
+            self.tidy_urgent();
+            self.urgent.get_or_insert_default().links.insert(with);
+        } else {
+            self.take_urgent_link(with);
+        }
+    }
+    /// Whether a link that is no more had priority.
+    pub fn take_urgent_link(&mut self, with: Peer) -> bool {
+        let Some(u) = self.rare().and_then(|r| r.urgent.as_mut()) else {
+            return false;
+        };
+        u.links.remove(&with)
+    }
+    /// Drops entries of what is gone, if there are many.
+    fn tidy_urgent(&mut self) {
+        let many = |u: &Box<Urgent>| u.refs.len() + u.links.len() >= u.limit.max(FIRST_LIMIT);
+        let Some(mut u) = self.rare().and_then(|r| r.urgent.take_if(|u| many(u))) else {
+            return;
+        };
+        u.refs.retain(|k| {
+            self.monitors.contains(k) || self.rare().is_some_and(|r| r.aliases.contains(k))
+        });
+        u.links.retain(|p| self.links.contains(p));
+        u.limit = 2 * (u.refs.len() + u.links.len());
+        self.urgent = Some(u);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::ext::Link;
+    use purlin_term::Term;
+
+    #[test]
+    fn what_is_gone_does_not_pile_up() {
+        let mut e = Ext::default();
+        let kept = RefKey::new(1);
+        e.aliases.insert(kept, false);
+        e.prioritize(kept);
+        let peer = Peer::of(Term::pid(7));
+        e.links.insert(peer, Link { unlinking: 0 });
+        e.prioritize_link(peer, true);
+        for n in 2..10_000 {
+            e.prioritize(RefKey::new(n));
+            e.prioritize_link(Peer::of(Term::pid(n as u32 + 10)), true);
+        }
+        let u = e.urgent.as_ref().expect("there are some");
+        assert!(u.refs.len() + u.links.len() <= 2 * FIRST_LIMIT);
+        assert!(e.is_urgent(&kept) && e.take_urgent(&kept) && !e.is_urgent(&kept));
+        assert!(e.take_urgent_link(peer) && !e.take_urgent_link(peer));
+    }
+}
