@@ -121,7 +121,7 @@ fn found(which: u32) -> Vec<Found> {
             (State::Connected, false) => (HIDDEN, hidden()),
             _ => (IDLE, known()),
         };
-        if which & bit != 0 {
+        if which & bit != 0 && i.is_known() {
             v.push(Found {
                 name: n.name,
                 kind,

@@ -26,7 +26,9 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefWords;
 use purlin_term::{Alloc, Term, am, copy, node};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::time::{Duration, Instant};
 
 lazy_atoms! {
     auto_connect = "auto_connect";
@@ -91,6 +93,8 @@ pub struct Inner {
     /// Local processes that have ties on it.
     ties: HashSet<u32, Hashing>,
     pub out: Output,
+    /// When the last connection ended.
+    ended: Option<Instant>,
 }
 
 /// A connection that something can be sent on.
@@ -165,6 +169,7 @@ pub fn get(name: Term) -> Arc<Node> {
             received: 0,
             ties: HashSet::default(),
             out: Output::default(),
+            ended: None,
         }),
         input: Mutex::default(),
     });
@@ -188,6 +193,32 @@ pub fn all() -> Vec<Arc<Node>> {
     let all = t.iter().flat_map(|t| t.by_name.values());
     all.cloned().collect()
 }
+
+/// See [`set_delay`].
+static DELAY_MS: AtomicI64 = AtomicI64::new(-1);
+
+/// For how many milliseconds a node stays known that nothing refers to, and that there is no connection with. None: what
+/// `+zdntgc` says.
+pub fn set_delay(ms: Option<u64>) {
+    let ms = ms.map_or(-1, |ms| i64::try_from(ms).unwrap_or(i64::MAX));
+    DELAY_MS.store(ms, Ordering::Relaxed);
+}
+
+/// That time; None: for ever.
+fn delay() -> Option<Duration> {
+    match u64::try_from(DELAY_MS.load(Ordering::Relaxed)) {
+        Ok(ms) => Some(Duration::from_millis(ms)),
+        Err(_) => {
+            let seconds = options::try_current().map_or(Some(DEFAULT_DELAY_SECONDS), |o| {
+                o.flags.dist.node_table_gc_seconds
+            });
+            seconds.map(|s| Duration::from_secs(s.into()))
+        }
+    }
+}
+
+/// `+zdntgc` where nothing was started.
+const DEFAULT_DELAY_SECONDS: u32 = 60;
 
 /// `+zdbbl` where nothing was started: bytes.
 const DEFAULT_BUSY_LIMIT: usize = 1 << 20;
@@ -411,6 +442,7 @@ impl Node {
         n.input_handler = am::UNDEFINED;
         n.get_size = false;
         n.received = 0;
+        n.ended = Some(Instant::now());
         let mut out = std::mem::take(&mut n.out);
         let ties = std::mem::take(&mut n.ties);
         drop(n);
@@ -460,6 +492,11 @@ impl Node {
 }
 
 impl Inner {
+    /// Whether the node is known by itself, though no term names it: there is a connection, or was one not long ago.
+    pub fn is_known(&self) -> bool {
+        self.state != State::Idle
+            || (self.ended).is_some_and(|at| delay().is_none_or(|d| at.elapsed() < d))
+    }
     fn begin(&mut self) {
         if self.state == State::Idle {
             self.state = State::Pending;

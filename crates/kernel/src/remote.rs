@@ -7,7 +7,7 @@ use crate::hashing::Hashing;
 use crate::keys::{AliasMode, RefKey};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefView;
-use purlin_term::node::Held;
+use purlin_term::node::{Held, Node};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, Term};
 use smallvec::SmallVec;
@@ -58,6 +58,10 @@ impl RemoteRef {
             }),
             _ => None,
         }
+    }
+    /// Its node.
+    pub fn node(&self) -> &Node {
+        &self.node
     }
     /// The reference, in a place of its own.
     pub fn owned(&self) -> OwnedTerm {

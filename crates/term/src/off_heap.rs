@@ -115,6 +115,20 @@ pub unsafe fn release_object(p: *mut Term) {
     }
 }
 
+/// Calls `f` with the node of each external term on a list.
+///
+/// # Safety
+/// The list is that of a heap which nobody changes meanwhile.
+pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
+    let mut p = list.first;
+    while !p.is_null() {
+        if let Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef = header_subtag((*p).raw()) {
+            f(&*((*p.add(1)).raw() as *const Node));
+        }
+        p = (*p.add(NEXT)).raw() as *mut Term;
+    }
+}
+
 /// Bytes of refc binaries on a list.
 pub fn off_heap_bytes(list: &OffHeap) -> usize {
     let mut n = 0;

@@ -1,5 +1,6 @@
 %% Two nodes: calls, processes, links, monitors, names and groups across, and what is left when one of them ends. Each time
-%% with a node of the same runtime and with one of the installation.
+%% with a node of the same runtime and with one of the installation; and with those of the executables that `NODES_WITH` names, a
+%% list like `PATH`, which may be of other releases.
 %% @stress @shared @fence @seconds 300
 -module(d_nodes).
 -export([main/0, echo/1, run/1]).
@@ -16,7 +17,36 @@ main() ->
          try here(Node, Peer) catch C:R:S -> say(failed, {C, R, S}) end,
          catch peer:stop(Peer)
      end || Options <- [#{}, #{exec => {Stock, []}, env => [{"ERL_AFLAGS", ""}]}]],
+    [begin
+         {Peer, Node} = other(Exec),
+         say(other, Exec),
+         try here(Node, Peer) catch C:R:S -> say(failed, {C, R, S}) end,
+         catch erpc:cast(Node, erlang, halt, [])
+     end || Exec <- string:lexemes(os:getenv("NODES_WITH", ""), ":")],
     init:stop().
+
+%% Module `peer` of one release doesn't understand that of another.
+other(Exec) ->
+    Me = self(),
+    Name = peer:random_name(),
+    [_, Host] = string:lexemes(atom_to_list(node()), "@"),
+    Node = list_to_atom(Name ++ "@" ++ Host),
+    Args = ["-sname", Name, "-setcookie", atom_to_list(erlang:get_cookie()), "-noinput", "-pa", filename:dirname(code:which(?MODULE))],
+    Holder = spawn_link(fun() ->
+        Port = open_port({spawn_executable, Exec}, [{args, Args}, {env, [{"ERL_AFLAGS", ""}]}, exit_status]),
+        Me ! {self(), started},
+        (fun Wait() -> receive {Port, {exit_status, _}} -> ok; _ -> Wait() end end)()
+    end),
+    receive {Holder, started} -> ok end,
+    pong = wait_up(Node, 300),
+    {Holder, Node}.
+
+wait_up(_, 0) -> timeout;
+wait_up(Node, N) ->
+    case net_adm:ping(Node) of
+        pong -> pong;
+        pang -> receive after 200 -> wait_up(Node, N - 1) end
+    end.
 
 say(What, Value) ->
     io:format("~p: ~p~n", [What, Value]).

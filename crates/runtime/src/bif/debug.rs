@@ -58,6 +58,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "monitoring_nodes" {
         return Ok(purlin_dist::observers::list(cx));
     }
+    if word(item) == "node_and_dist_references" {
+        return super::node_refs::references(cx);
+    }
     if word(item) == "max_atom_out_cache_index" {
         return Ok(Term::small(etf::encode::ATOM_SLOTS as i64 - 1));
     }
@@ -85,6 +88,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
             let id = purlin_dist::natives::connection_of(name);
             Ok(id.map_or(am::FALSE, |id| Term::small(id.into())))
         }
+        Some(&[k, pid]) if word(k) == "process_status" && pid.is_local_pid() => {
+            Ok(process_status(pid))
+        }
         Some(&[k, t]) if word(k) == "binary_info" && t.as_bits().is_some() => {
             Ok(binary_info(cx, t))
         }
@@ -95,6 +101,26 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         }
         _ => Err(Fail::Badarg),
     }
+}
+
+/// What a process does just now; `undefined` if there is none.
+fn process_status(pid: Term) -> Term {
+    let Some(p) = crate::process::table().find(pid) else {
+        return am::UNDEFINED;
+    };
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    let state = unsafe { (*p).state.load() };
+    atom::intern(if state.is_exiting() {
+        "exiting"
+    } else if state.is_suspended() {
+        "suspended"
+    } else if state.is_running() {
+        "running"
+    } else if state.is_queued() {
+        "runnable"
+    } else {
+        "waiting"
+    })
 }
 
 /// The atom with that index; those that it takes to get there are made, of names that tell their own.
@@ -215,6 +241,12 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             drop(turn);
             multi_scheduling::block(before);
             Ok(am::TRUE)
+        }
+        // Milliseconds for which an unused entry of a node stays known; below 0: what the command line says.
+        ("node_tab_delayed_delete", _) => {
+            let ms = value.as_small().ok_or(Fail::Badarg)?;
+            purlin_dist::table::set_delay(u64::try_from(ms).ok());
+            Ok(am::OK)
         }
         ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
         // What others ask for waits; the process itself collects when it must.

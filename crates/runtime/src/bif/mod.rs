@@ -13,6 +13,7 @@ pub mod limits;
 pub mod links;
 pub mod memory;
 pub mod monitor_stats;
+mod node_refs;
 pub mod os;
 pub mod persistent;
 pub mod ports;

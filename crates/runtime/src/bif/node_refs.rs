@@ -1,0 +1,234 @@
+//! Who refers to nodes, as `erts_debug:get_internal_state(node_and_dist_references)` tells it:
+//!
+//! ```text
+//! {{node_references, [{{Node, Creation}, Count, [{Who, [{What, Count}]}]}]},
+//!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
+//! ```
+//! Each process counts what is its own, as a task among its signals, while the others run. What no process has counted is in
+//! messages, tables, timers and the like, or was under way: it is told as `{system, elsewhere}`.
+
+use crate::cx::{BifResult, Cx, Fail};
+use crate::{lazy_atoms, process, signal};
+use purlin_dist::table::{self, State};
+use purlin_term::node::{self, Node};
+use purlin_term::{Alloc, Term, am, off_heap};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+lazy_atoms! {
+    node_references = "node_references";
+    dist_references = "dist_references";
+    a_node = "node";
+    control = "control";
+    pending = "pending";
+    system = "system";
+    elsewhere = "elsewhere";
+    connection = "connection";
+    heap = "heap";
+}
+
+/// A node in one life of it, by its name's word and its creation.
+type Entry = (u64, u32);
+/// What a process refers to a node by: terms on its heap, links, monitors.
+type Counts = [u64; 3];
+
+/// A count that is under way.
+struct Job {
+    /// The process that asks, as a word.
+    by: u64,
+    /// Processes that have not counted yet.
+    left: AtomicUsize,
+    /// By process, as a word.
+    found: Mutex<Vec<(u64, HashMap<Entry, Counts>)>>,
+}
+
+static JOB: Mutex<Option<Arc<Job>>> = Mutex::new(None);
+
+/// What the process refers to nodes by.
+fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
+    let mut found: HashMap<Entry, Counts> = HashMap::new();
+    let mut add = |n: &Node, what: usize| {
+        found.entry((n.name.raw(), n.creation)).or_default()[what] += 1;
+    };
+    for list in [&cx.heap.off_heap, &cx.heap.old_off_heap] {
+        // SAFETY: the heap of the process that runs; nothing of it moves meanwhile.
+        unsafe { off_heap::each_node(list, |n| add(n, 0)) };
+    }
+    if let Some(e) = cx.process().ext() {
+        for w in e.monitors.iter().filter_map(|(_, m)| m.watched()) {
+            if let Some((n, _)) = w.object.term().as_external() {
+                add(n, 2);
+            }
+        }
+        if let Some(r) = e.rare().and_then(|r| r.remote.as_deref()) {
+            r.links.keys().for_each(|k| add(&k.node, 1));
+            for (k, w) in &r.watchers {
+                add(k.node(), 2);
+                add(&w.by.node, 2);
+            }
+        }
+    }
+    found
+}
+
+/// `get_internal_state(node_and_dist_references)`
+pub(super) fn references(cx: &mut Cx) -> BifResult {
+    let me = cx.self_pid();
+    let job = {
+        let mut job = JOB.lock().unwrap_or_else(|e| e.into_inner());
+        match &*job {
+            Some(j) if j.by == me.raw() && j.left.load(Ordering::Acquire) == 0 => job.take(),
+            Some(j) if j.by == me.raw() => return Err(Fail::Again),
+            // SAFETY: the word of a pid.
+            Some(j)
+                if process::table()
+                    .find(unsafe { Term::from_raw(j.by) })
+                    .is_some() =>
+            {
+                return Err(Fail::Again);
+            }
+            _ => {
+                let j = begin(cx);
+                *job = Some(j.clone());
+                drop(job);
+                return Err(Fail::Again);
+            }
+        }
+    };
+    let Some(job) = job else {
+        return Err(Fail::Again);
+    };
+    let found = std::mem::take(&mut *job.found.lock().unwrap_or_else(|e| e.into_inner()));
+    let nodes = of_nodes(cx, &found);
+    let connections = of_connections(cx);
+    let nodes = cx.tuple(&[node_references(), nodes]);
+    let connections = cx.tuple(&[dist_references(), connections]);
+    Ok(cx.tuple(&[nodes, connections]))
+}
+
+/// Has all processes count.
+fn begin(cx: &mut Cx) -> Arc<Job> {
+    let me = cx.self_pid();
+    let others: Vec<Term> = process::table()
+        .pids()
+        .into_iter()
+        .filter(|&p| p != me)
+        .collect();
+    let job = Arc::new(Job {
+        by: me.raw(),
+        left: AtomicUsize::new(others.len()),
+        found: Mutex::new(vec![(me.raw(), count(cx))]),
+    });
+    for p in others {
+        let job = job.clone();
+        let task: signal::Task = Box::new(move |cx| {
+            if let Some(cx) = cx {
+                let found = count(cx);
+                let mut all = job.found.lock().unwrap_or_else(|e| e.into_inner());
+                all.push((p.raw(), found));
+            }
+            job.left.fetch_sub(1, Ordering::Release);
+        });
+        signal::send::run_in(p, task);
+    }
+    job
+}
+
+/// `[{What, Count}]` of what there is any of.
+fn counts(cx: &mut Cx, of: &[(Term, u64)]) -> Term {
+    let mut items = Vec::new();
+    for &(what, n) in of.iter().filter(|c| c.1 != 0) {
+        let n = cx.uint(n);
+        items.push(cx.tuple(&[what, n]));
+    }
+    cx.list(&items)
+}
+
+/// An item of a list of those who refer: `{{Kind, Who}, [{What, Count}]}`
+fn referrer(cx: &mut Cx, kind: Term, who: Term, of: &[(Term, u64)]) -> Term {
+    let who = cx.tuple(&[kind, who]);
+    let of = counts(cx, of);
+    cx.tuple(&[who, of])
+}
+
+fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)]) -> Term {
+    let mut items = Vec::new();
+    for (name, creation, count) in node::all() {
+        if count == 0 {
+            continue;
+        }
+        let entry = (name.raw(), creation);
+        let of_it = || {
+            let of = |(p, f): &(u64, HashMap<Entry, Counts>)| Some((*p, *f.get(&entry)?));
+            found.iter().filter_map(of)
+        };
+        let known: u64 = of_it().flat_map(|(_, c)| c).sum();
+        let mut who = Vec::new();
+        // Where there are fewer by now than were counted, nobody knows any more whose they are.
+        let known = if known <= count { known } else { 0 };
+        for (p, [terms, links, monitors]) in of_it().filter(|_| known != 0) {
+            // SAFETY: the word of a pid.
+            let p = unsafe { Term::from_raw(p) };
+            let of = [(heap(), terms), (am::LINK, links), (am::MONITOR, monitors)];
+            who.push(referrer(cx, am::PROCESS, p, &of));
+        }
+        if known < count {
+            let of = [(system(), count - known)];
+            who.push(referrer(cx, system(), elsewhere(), &of));
+        }
+        let who = cx.list(&who);
+        let (creation, count) = (cx.uint(creation.into()), cx.uint(count));
+        let name = cx.tuple(&[name, creation]);
+        items.push(cx.tuple(&[name, count, who]));
+    }
+    cx.list(&items)
+}
+
+fn of_connections(cx: &mut Cx) -> Term {
+    let mut lives: HashMap<u64, Vec<u32>> = HashMap::new();
+    for (name, creation, count) in node::all() {
+        if count != 0 && name != node::this_name() {
+            lives.entry(name.raw()).or_default().push(creation);
+        }
+    }
+    let states: Vec<(Term, State, Option<Term>)> = table::all()
+        .iter()
+        .map(|n| {
+            let i = n.inner();
+            (n.name, i.state, i.controller.term())
+        })
+        .collect();
+    for (name, state, _) in &states {
+        if *state != State::Idle {
+            lives.entry(name.raw()).or_default();
+        }
+    }
+    let mut items = Vec::new();
+    for (name, creations) in lives {
+        // SAFETY: the word of an atom.
+        let name = unsafe { Term::from_raw(name) };
+        let mut who = Vec::new();
+        for creation in creations {
+            let creation = cx.uint(creation.into());
+            let of = cx.tuple(&[name, creation]);
+            who.push(referrer(cx, a_node(), of, &[(a_node(), 1)]));
+        }
+        for (_, state, controller) in states.iter().filter(|s| s.0 == name) {
+            match controller {
+                Some(c) if c.is_local_port() => {
+                    who.push(referrer(cx, am::PORT, *c, &[(control(), 1)]));
+                }
+                Some(c) => who.push(referrer(cx, am::PROCESS, *c, &[(control(), 1)])),
+                None if *state == State::Pending => {
+                    who.push(referrer(cx, system(), connection(), &[(pending(), 1)]));
+                }
+                None => {}
+            }
+        }
+        let count = cx.uint(who.len() as u64);
+        let who = cx.list(&who);
+        items.push(cx.tuple(&[name, count, who]));
+    }
+    cx.list(&items)
+}
