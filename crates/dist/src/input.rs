@@ -835,7 +835,7 @@ fn spawn_request(
     unsafe {
         send::push_or_free(pid, args);
         if ARGUMENTS_END.load(Ordering::Relaxed) {
-            send::push_or_free(pid, Signal::copy_of(Kind::Message, dist_spawn_init()));
+            send::push_or_free(pid, signal_of(None, None, dist_spawn_init()));
         }
     }
     Ok(())

@@ -221,7 +221,7 @@ pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
-    let (msg, held) = super::share::share(cx, msg);
+    let (msg, held) = super::share::share(cx, Account::Message, msg);
     let from = events::by_sender().then(|| cx.self_pid());
     let token = match cx.process().has(process::SEQUENTIAL) {
         true => token::sending(cx.process(), alias, msg),
@@ -233,8 +233,9 @@ pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
         (None, None) => Signal::pair_of(Kind::AliasMessage, alias, msg),
     };
     // SAFETY: a fresh signal, still ours.
+    count(cx, unsafe { (*signal).words() }, msg);
+    // SAFETY: a fresh signal, still ours.
     unsafe {
-        super::share::count_copied(cx, (*signal).words());
         if (*signal).sequel == Sequel::None {
             (*signal).sequel = Sequel::Ends;
         }
