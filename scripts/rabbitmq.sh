@@ -22,6 +22,8 @@ broker() {
     base=$dir/$name
     rm -rf "$base" && mkdir -p "$base"
     echo '[].' >"$base/enabled_plugins"
+    # Where much else runs, a client takes longer than ten seconds to say who it is.
+    echo '[{rabbit, [{handshake_timeout, 60000}]}].' >"$base/advanced.config"
     env ERL_LIBS="$dir/root/usr/lib/erlang/lib" HOME="$base" RABBITMQ_NODENAME="$name@localhost" RABBITMQ_NODE_PORT="$port" \
         RABBITMQ_DIST_PORT=$((port + 1)) RABBITMQ_MNESIA_BASE="$base/mnesia" RABBITMQ_LOG_BASE="$base/log" \
         RABBITMQ_ENABLED_PLUGINS_FILE="$base/enabled_plugins" RABBITMQ_CONFIG_FILE="$base/rabbitmq" RABBITMQ_PID_FILE="$base/pid" \
