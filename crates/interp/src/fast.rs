@@ -5,6 +5,7 @@ use super::operands::{Dst, Src, set_source, source};
 use super::{Exit, collect, go, instr};
 use crate::cx::Cx;
 use purlin_term::prefetch::prefetch;
+use purlin_term::release::{self, SIGNED_ZEROS};
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
 use std::cmp::Ordering;
@@ -781,6 +782,6 @@ float_op! {
     op_fsub = FSub |a, b| a - b;
     op_fmul = FMul |a, b| a * b;
     op_fdiv = FDiv |a, b| a / b;
-    // As in stock, where -0.0 comes out of the native only.
-    op_fnegate = FNegate |a| 0.0 - a;
+    // As in stock, where -0.0 came out of the native only until it was a value of its own.
+    op_fnegate = FNegate |a| if release::has(SIGNED_ZEROS) { -a } else { 0.0 - a };
 }

@@ -2,7 +2,7 @@
 //! a line with tabs between, and says for each module which of them are here. With the number of a release as its argument it
 //! writes one row, of what that release has and this runtime lacks then. Called by scripts/compatibility.sh.
 
-use purlin_runtime::bif::tables;
+use purlin_runtime::bif::{self, tables};
 use purlin_runtime::code::is_builtin;
 use purlin_term::{atom, release};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,12 @@ fn main() {
     }
     let here = |m: &str, f: &str, a: u8| is_builtin(atom::intern(m), atom::intern(f), u32::from(a));
     if let Some(n) = std::env::args().nth(1) {
-        return of_release(n.parse().expect("the number of a release"), &wanted);
+        let number = n.parse().expect("the number of a release");
+        release::settle(number);
+        bif::install();
+        return of_release(number, &wanted);
     }
+    bif::install();
     let (mut all, mut there) = (0, 0);
     let mut rows = String::new();
     for (m, functions) in &wanted {
@@ -67,7 +71,6 @@ fn main() {
 
 /// A row of the table of releases.
 fn of_release(number: u32, wanted: &BTreeMap<String, BTreeSet<(String, u8)>>) {
-    release::settle(number);
     let mut missing = Vec::new();
     let mut all = 0;
     for (m, functions) in wanted {

@@ -165,9 +165,9 @@ t(tracer_gone) ->
 t(forgotten) ->
     %% With the last reference to it a session is over.
     {T, W, Me} = {tracer(), worker(), self()},
-    {P, R} = spawn_monitor(fun() -> S = s(lost, T), trace:process(S, W, true, [call]), trace:function(S, {?MODULE, f, 1}, true, [local]),
+    {P, R} = spawn_monitor(fun() -> S = try s(lost, T) catch _:Why -> exit({Why, []}) end, trace:process(S, W, true, [call]), trace:function(S, {?MODULE, f, 1}, true, [local]),
                                     Me ! {weak, element(2, S)}, receive stop -> {S, ok} end end),
-    receive {weak, Weak} -> ok; {'DOWN', R, _, _, {Why, _}} -> Weak = none, erlang:error(Why) end,
+    receive {weak, Weak} -> ok; {'DOWN', R, _, _, {None, _}} -> Weak = none, erlang:error(None) end,
     do(W, fun() -> ?MODULE:f(1) end),
     A = {length(told(T)), trace:info(Weak, W, flags)},
     P ! stop, receive {'DOWN', R, _, _, _} -> ok end,

@@ -53,10 +53,12 @@ impl Ext {
     }
     /// Drops entries of what is gone, if there are many.
     fn tidy_urgent(&mut self) {
-        let many = |u: &Box<Urgent>| u.refs.len() + u.links.len() >= u.limit.max(FIRST_LIMIT);
-        let Some(mut u) = self.rare().and_then(|r| r.urgent.take_if(|u| many(u))) else {
+        let Some(r) = self.rare() else { return };
+        let Some(mut u) = r.urgent.take() else { return };
+        if u.refs.len() + u.links.len() < u.limit.max(FIRST_LIMIT) {
+            r.urgent = Some(u);
             return;
-        };
+        }
         u.refs.retain(|k| {
             self.monitors.contains(k) || self.rare().is_some_and(|r| r.aliases.contains(k))
         });
