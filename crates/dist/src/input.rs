@@ -169,6 +169,7 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
     let before = IN_PORT.replace(port.map_or(0, |p| p.raw()));
     let r = take(n, id, with, bytes);
     IN_PORT.set(before);
+    forget_lost(n, id, with);
     let Err(bad) = r else { return true };
     let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
     match bad {
@@ -189,6 +190,25 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
         Bad::Data | Bad::Message => {}
     }
     false
+}
+
+/// Gives up the fragments that have come where the connection has ended meanwhile: whoever ended it could not, since they were
+/// being added to.
+fn forget_lost(n: &Node, id: u32, with: u64) {
+    if with & flags::FRAGMENTS == 0 {
+        return;
+    }
+    let mut input = n.input.lock().unwrap_or_else(|e| e.into_inner());
+    if input.id != id || input.sequences.is_empty() {
+        return;
+    }
+    let up = {
+        let i = n.inner();
+        i.state == State::Connected && i.id == id
+    };
+    if !up {
+        *input = Input::default();
+    }
 }
 
 /// Takes a frame apart, and acts on it when it is whole.

@@ -164,10 +164,19 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)]) -> Term {
             found.iter().filter_map(of)
         };
         let known: u64 = of_it().flat_map(|(_, c)| c).sum();
+        let tied: u64 = of_it().map(|(_, [_, l, m])| l + m).sum();
         let mut who = Vec::new();
-        // Where there are fewer by now than were counted, nobody knows any more whose they are.
-        let known = if known <= count { known } else { 0 };
+        // Where there are fewer by now than were counted, nobody knows any more whose they are. Terms go soonest.
+        let (known, terms_known) = match count {
+            n if known <= n => (known, true),
+            n if tied <= n => (tied, false),
+            _ => (0, false),
+        };
         for (p, [terms, links, monitors]) in of_it().filter(|_| known != 0) {
+            let terms = if terms_known { terms } else { 0 };
+            if terms + links + monitors == 0 {
+                continue;
+            }
             // SAFETY: the word of a pid.
             let p = unsafe { Term::from_raw(p) };
             let of = [(heap(), terms), (am::LINK, links), (am::MONITOR, monitors)];
