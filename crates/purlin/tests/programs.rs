@@ -244,7 +244,7 @@ fn unable(setup: &Setup) -> Option<(usize, String)> {
             .process_group(0)
             .spawn()
             .map_or("cannot be started".into(), |c| {
-                wait(c, Duration::from_secs(30))
+                wait(c, Duration::from_secs(120))
             })
     };
     if probe(&mut Command::new("erl")) != "status 0" {
