@@ -711,8 +711,9 @@ impl Driver for CDriver {
         if to.is_null() {
             return None;
         }
+        let n = if to == own { n.min(room.len()) } else { n };
         let mut frag = Fragment::new();
-        // SAFETY: as many bytes are there as the driver says.
+        // SAFETY: as many bytes are there as the driver says, and in the room that it was given no more than that has.
         let answer = unsafe { std::slice::from_raw_parts(to as *const u8, n) };
         let t = etf::decode(answer, &mut frag, &CodeHooks, etf::Options::default());
         if to != own && flags & KEEP_BUFFER == 0 {
