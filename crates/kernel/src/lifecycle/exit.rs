@@ -5,7 +5,7 @@ use crate::events;
 use crate::message::mailbox::Mailbox;
 use crate::outside::outside;
 use crate::process::table::take_spare;
-use crate::process::{Process, SEQUENTIAL, SYSTEM, TRACED, ext, registry, table};
+use crate::process::{self, Process, SEQUENTIAL, TRACED, ext, registry, table};
 use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
 use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
@@ -24,7 +24,7 @@ const MOST_OF_REASON: usize = 100_000;
 pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
-    if (*p).has(SYSTEM) || me == Term::pid(0) {
+    if me.pid_data() < process::system_processes().max(1) {
         // Nothing goes on without them, least of all if it is the first process that has ended.
         let reason = format_term(reason, Style::Display, MOST_OF_REASON);
         crate::halt::halt_with_dump(&format!(
