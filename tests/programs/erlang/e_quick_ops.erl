@@ -16,7 +16,7 @@ main() ->
         {guards, [guard(I, T) || T <- [{}, {x, y}, no], I <- [0, 1, 2, 3, -1, 1.0, 1 bsl 64]]},
         {compared, [compared(id(A), id(B)) || A <- values(), B <- values()]},
         {many, many(2000, [])}]],
-    [receive {made, M} -> io:format("~p~n", [M]) end || _ <- [spawn_link(sender(self(), I)) || I <- [1, 2, 3]]],
+    [begin spawn_link(sender(self(), I)), receive {made, M} -> io:format("~p~n", [M]) end end || I <- [1, 2, 3]],
     ok.
 
 %% Keys in and out of order, values of all kinds.
