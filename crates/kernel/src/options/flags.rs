@@ -1159,41 +1159,41 @@ impl Parsed {
     }
 }
 
-/// `+S`: a count of 0 or below is meant relative to the number of processors.
-fn schedulers_set(p: &mut Parsed, v: &str) -> Result<(), String> {
-    let s = &mut p.flags.schedulers;
-    let (total, online) = counts(v, s.cpus.configured, s.online)
-        .ok_or_else(|| format!("bad amount of schedulers {v}"))?;
-    let all = relative(total, s.cpus.configured);
-    let running = relative(online, s.cpus.usable());
+/// How many schedulers there are, and how many of them run, by the value of a flag. A count of 0 or below is meant relative to
+/// the number of processors. `online`: so many run if the value doesn't say. `what`: how stock calls them.
+fn scheduler_counts(
+    cpus: &CpuCounts,
+    online: u32,
+    v: &str,
+    what: &str,
+) -> Result<(u32, u32), String> {
+    let (total, online) =
+        counts(v, cpus.configured, online).ok_or_else(|| format!("bad amount of {what} {v}"))?;
+    let all = relative(total, cpus.configured);
+    let running = relative(online, cpus.usable());
     if !(1..=i64::from(MAX_SCHEDULERS)).contains(&all) {
-        return Err(format!("bad amount of schedulers {total}"));
+        return Err(format!("bad amount of {what} {total}"));
     }
     if !(1..=all).contains(&running) {
         return Err(format!(
-            "bad amount of schedulers online {running} (total amount of schedulers {all})"
+            "bad amount of {what} online {running} (total amount of {what} {all})"
         ));
     }
-    (s.total, s.online, s.count_given) = (all as u32, running as u32, true);
+    Ok((all as u32, running as u32))
+}
+
+/// `+S`.
+fn schedulers_set(p: &mut Parsed, v: &str) -> Result<(), String> {
+    let s = &mut p.flags.schedulers;
+    (s.total, s.online) = scheduler_counts(&s.cpus, s.online, v, "schedulers")?;
+    s.count_given = true;
     Ok(())
 }
 
 fn dirty_cpu_set(p: &mut Parsed, v: &str) -> Result<(), String> {
     let s = &mut p.flags.schedulers;
-    let (total, online) = counts(v, s.cpus.configured, s.dirty_cpu_online)
-        .ok_or_else(|| format!("bad amount of dirty CPU schedulers {v}"))?;
-    let all = relative(total, s.cpus.configured);
-    let running = relative(online, s.cpus.usable());
-    if !(1..=i64::from(MAX_SCHEDULERS)).contains(&all) {
-        return Err(format!("bad amount of dirty CPU schedulers {total}"));
-    }
-    if !(1..=all).contains(&running) {
-        return Err(format!(
-            "bad amount of dirty CPU schedulers online {running} \
-             (total amount of dirty CPU schedulers {all})"
-        ));
-    }
-    (s.dirty_cpu, s.dirty_cpu_online) = (all as u32, running as u32);
+    (s.dirty_cpu, s.dirty_cpu_online) =
+        scheduler_counts(&s.cpus, s.dirty_cpu_online, v, "dirty CPU schedulers")?;
     Ok(())
 }
 
