@@ -28,9 +28,10 @@ extern char *purlin_nif_term_text(term, long, size_t *, size_t *);
 
 static term make(env *e, unsigned n, va_list args, term (*from)(env *, const term *, unsigned))
 {
-    term few[FEW] = {0}, *all = few, made;
+    term few[FEW], *all = few, made;
     unsigned i;
 
+    few[0] = 0;
     if (n > FEW) {
         all = malloc(n * sizeof(term));
         if (!all)

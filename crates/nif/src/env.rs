@@ -93,11 +93,16 @@ impl ErlNifEnv {
 
     /// What the function of a library came to, which has given `value`.
     #[inline(always)]
-    pub fn finish(mut self, value: Term) -> BifResult {
+    pub fn finish(&mut self, value: Term) -> BifResult {
         if value == Term::NON_VALUE || self.exception != Term::NON_VALUE {
             return self.finish_failed();
         }
         Ok(value)
+    }
+    /// Nothing is left for its drop to free.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.temporary.capacity() == 0 && self.scheduled.is_none()
     }
     #[cold]
     #[inline(never)]

@@ -14,6 +14,7 @@ use purlin_native::nif::{NifFunction, Pool};
 use purlin_term::{Term, atom};
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -251,15 +252,21 @@ unsafe fn run(cx: *mut Cx, args: *const Term, f: &Function, module: *const u64) 
     if counted {
         library.running.fetch_add(1, Ordering::SeqCst);
     }
-    let mut env = ErlNifEnv::of_process(cx, f.library, module);
+    // Made in place and dropped by hand: most calls leave nothing to free, and should not move it either.
+    let mut env = ManuallyDrop::new(ErlNifEnv::of_process(cx, f.library, module));
     env.function = &raw const f.base;
     let before = UNDER.replace((f, cx));
-    let value = (f.fptr)(&mut env, f.base.arity as c_int, args);
+    let value = (f.fptr)(&mut *env, f.base.arity as c_int, args);
     UNDER.set(before);
     if counted {
         library.running.fetch_sub(1, Ordering::SeqCst);
     }
-    env.finish(value)
+    let result = env.finish(value);
+    if !env.is_empty() {
+        // SAFETY: once, and nothing uses it after.
+        unsafe { ManuallyDrop::drop(&mut env) };
+    }
+    result
 }
 
 /// Makes a call that was asked for in the place of another.

@@ -24,7 +24,7 @@ const MOST_OF_REASON: usize = 100_000;
 pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
-    if me.pid_data() < process::system_processes().max(1) {
+    if process::is_system(me) {
         // Nothing goes on without them, least of all if it is the first process that has ended.
         let reason = format_term(reason, Style::Display, MOST_OF_REASON);
         crate::halt::halt_with_dump(&format!(

@@ -159,13 +159,13 @@ pub(crate) fn settings(heap: &mut Heap) {
     heap.fullsweep_after = d.fullsweep_after.load(Ordering::Relaxed);
 }
 
-/// See [`system_processes`].
-pub static SYSTEM_PROCESSES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+/// Pids below this one belong to `init` and the runtime's own processes: the first ones, which live as long as it does.
+pub static SYSTEM_PROCESSES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
 
-/// Pids below this one belong to the runtime's own processes.
+/// Whether a local pid is that of `init` or of one of the runtime's own processes.
 #[inline]
-pub fn system_processes() -> u32 {
-    SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)
+pub fn is_system(pid: Term) -> bool {
+    pid.pid_data() < SYSTEM_PROCESSES.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 /// Settings that new processes get. `0` least heap words: no minimum was asked for.

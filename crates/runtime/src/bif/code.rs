@@ -180,8 +180,7 @@ fn is_purger(cx: &mut Cx) -> bool {
     let p = cx.process();
     // SAFETY: exports are never freed.
     let began = unsafe { p.initial_call.as_ref() };
-    p.pid().pid_data() < crate::process::system_processes()
-        && began.is_some_and(|e| e.module == erts_code_purger())
+    crate::process::is_system(p.pid()) && began.is_some_and(|e| e.module == erts_code_purger())
 }
 fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
     if !is_purger(cx) {

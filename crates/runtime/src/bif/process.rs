@@ -1248,14 +1248,11 @@ fn is_system_process_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);
     }
-    // The runtime's own processes are the first ones, and live as long as it does.
-    let d = pid.pid_data();
-    Ok(if d != 0 && d < crate::process::system_processes() {
-        am::TRUE
-    } else {
-        am::FALSE
-    })
+    // `init` is none, though nothing goes on without it.
+    let is = pid.pid_data() != 0 && crate::process::is_system(pid);
+    Ok(Term::bool(is))
 }
+
 fn make_ref_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Ok(ids::make_ref(cx))
 }

@@ -9,6 +9,7 @@ use crate::process::ext::{MaxHeap, RefKey, Target, Watcher};
 use crate::process::{self, BUSY, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
+use purlin_isa::release::Feature;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
 use purlin_term::layout::NEXT;
@@ -192,17 +193,20 @@ pub struct Item {
     pub private: bool,
     /// It is about the queue: signals that are in transit are fetched before.
     pub queue: bool,
+    /// The releases that have it, if not all do.
+    since: Option<Feature>,
     /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
     get: fn(&mut Cx, &mut Fragment) -> Term,
 }
 
 macro_rules! items {
-    ($($name:literal [$($flag:ident)*] $doc:literal => $get:expr;)*) => {
+    ($($name:literal [$($flag:ident)*] $(since $feature:ident)? $doc:literal => $get:expr;)*) => {
         /// All items; those that `process_info/1` tells are in its order.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
-            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, get: $get };
+            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, since: None, get: $get };
             $(item.$flag = true;)*
+            $(item.since = Some($feature);)?
             item
         }),*];
     };
@@ -332,7 +336,7 @@ items! {
             }
             to.list(&v)
         };
-    "label" [private] "What the program calls it." => |cx, to| {
+    "label" [private] since PROCESS_LABELS "What the program calls it." => |cx, to| {
             let label = cx.process().ext().and_then(|e| e.dict.get(a_process_label()));
             copy::copy(label.unwrap_or(am::UNDEFINED), to)
         };
@@ -473,7 +477,7 @@ pub(crate) fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
 impl Item {
     /// Whether the release that is stood in for has it.
     fn is_known(&self) -> bool {
-        self.name != "label" || release::has(PROCESS_LABELS)
+        self.since.is_none_or(release::has)
     }
     /// What the process in the context tells of itself.
     pub fn of(&self, cx: &mut Cx, to: &mut Fragment) -> Term {
