@@ -275,7 +275,7 @@ wrapped(9, P) ->
 in(T, Shape) ->
     fun(P) -> string:replace(lists:flatten(wrapped(Shape, P)), "Tag", T, all) end.
 
-wait() -> pick(["    after 60000 -> fault(lost, R) end", "    end", "    after infinity -> [] end"]).
+wait() -> pick(["    after 600000 -> fault(lost, R) end", "    end", "    after infinity -> [] end"]).
 tag() -> pick(["make_ref()", "erlang:unique_integer()", "{I, make_ref()}", "<<I:40, (erlang:unique_integer([positive])):64>>"]).
 
 %% Of every kind, an expression that gives values with their recipes.
@@ -306,7 +306,7 @@ kind(refusing) ->
     t("begin ~s = make_ref(), [~s ! {~s, K, [K], {K}} || K <- lists:seq(1, ~w)], ~s = ~s, deliver(~s, E, ~s, 0, R, V),~n    receive~n        {~s, ~s, ~s, ~s} when ~s -> fault(refused, {q, ~s});~n~s~n~s",
       [U, "self()", U, N, T, tag(), delivery(), T, U, A, B, C, seq(", ", [untrue([{A, any}, {B, any}, {C, any}, {"X", any}]) || _ <- lists:seq(1, r(2))]),
        A, written([{t("{~s, ~s}", [T, P]), G, Bo} || {P, G, Bo} <- clauses("R")]), wait()])
-    ++ t(" ++ [receive {~s, K, [K], {K} = M} when ~s -> {{q, {K}}, M} after 60000 -> fault(lost, {q, K}) end || K <- lists:seq(1, ~w)] end",
+    ++ t(" ++ [receive {~s, K, [K], {K} = M} when ~s -> {{q, {K}}, M} after 600000 -> fault(lost, {q, K}) end || K <- lists:seq(1, ~w)] end",
          [U, true([{"X", any}, {"K", any}, {"M", any}]), N]);
 kind(polling) ->
     T = var("Tag"), S = r(9) - 1,
@@ -424,7 +424,7 @@ kind(timers) ->
 kind(spawning) ->
     F = t("f~w", [n()]),
     also([seq(";\n", [t("~s(~s, R, X, RX, Y, O, E)~s -> ~s", [F, P, when_(G), B]) || {P, G, B} <- clauses("R")]), ".\n\n"]),
-    t("begin Se = self(), Re = make_ref(), {Pi, Mo} = spawn_opt(fun() -> ~sLs = ~s(V, R, X, RX, Y, O, E), ~sSe ! {Re, Ls} end, [monitor, {min_heap_size, ~w}, {fullsweep_after, ~w}, {message_queue_data, ~s}]), ~sreceive {Re, Lr} -> receive {'DOWN', Mo, _, Pi, Wh} -> Wh =:= normal orelse fault(Wh, R) end, Lr after 60000 -> fault(lost, R) end end",
+    t("begin Se = self(), Re = make_ref(), {Pi, Mo} = spawn_opt(fun() -> ~sLs = ~s(V, R, X, RX, Y, O, E), ~sSe ! {Re, Ls} end, [monitor, {min_heap_size, ~w}, {fullsweep_after, ~w}, {message_queue_data, ~s}]), ~sreceive {Re, Lr} -> receive {'DOWN', Mo, _, Pi, Wh} -> Wh =:= normal orelse fault(Wh, R) end, Lr after 600000 -> fault(lost, R) end end",
       [pick(["", "junk(I, 5), ", "grow(5000), "]), F, pick(["", "collect(1, E), ", "chkl(Ls), collect(2, E), "]), pick([10, 233, 9000]), pick([0, 1, 65535]), pick(["on_heap", "off_heap"]),
        pick(["", "", "erlang:garbage_collect(Pi), ", "(catch erlang:suspend_process(Pi)), grow(2000), (catch erlang:resume_process(Pi)), "])]);
 kind(natives) ->
@@ -469,7 +469,7 @@ kind(regions) ->
     T = var("Tag"),
     N = pick([10, 600, 3000, 20000]),
     Kind = r(5),
-    also(t("~s(T, N) -> receive {T, B} -> {element(N, B), element(5, B)} after 60000 -> fault(lost, {q, N}) end.~n~n", [F])),
+    also(t("~s(T, N) -> receive {T, B} -> {element(N, B), element(5, B)} after 600000 -> fault(lost, {q, N}) end.~n~n", [F])),
     %% What is large itself, and comes from somewhere else, goes into something large.
     Inner = pick(["{27, I div 3 * 3}", "{27, I}", "R"]),
     t("begin ~s = make_ref(), Na = 6 + I rem (5 + scaled(~w)), Rl = ~s, Vl = via(~s, E, Rl), Ra = {ap, hunt_v, big, [{q, Na}, {q, 11 + scaled(~w)}, {q, ~w}, Rl, RX]}, deliver(~s, E, ~s, 0, Ra, hunt_v:big(Na, 11 + scaled(~w), ~w, Vl, X)), {Va, Xa} = ~s(~s, Na),~n"

@@ -150,7 +150,7 @@ appended(I, N, Acc) -> appended(I - 1, N, <<Acc/binary, (N + I):24>>).
 
 %% What the compiler knows nothing of.
 same(X) -> X.
-echoed(X) -> S = self(), R = make_ref(), spawn(fun() -> S ! {R, X} end), receive {R, Y} -> Y after 60000 -> fault(lost, {q, R}) end.
+echoed(X) -> S = self(), R = make_ref(), spawn(fun() -> S ! {R, X} end), receive {R, Y} -> Y after 600000 -> fault(lost, {q, R}) end.
 
 %% What steps compute, in another way: the numbers from Top down to K, of so many bits; the pieces of a bit string, the rest of
 %% it as the last, or none; a tuple of small terms with two values in it.
@@ -225,7 +225,7 @@ via(5, E, R) ->
     S ! {hold, Ref, R, v(R)},
     grow(500),
     S ! {give, self(), Ref},
-    receive {Ref, V} -> V after 60000 -> fault(lost, R) end;
+    receive {Ref, V} -> V after 600000 -> fault(lost, R) end;
 via(6, _, R) ->
     S = self(),
     {P, M} = spawn_monitor(fun() -> put(kept, v(R)), S ! {self(), ready}, receive stop -> ok end end),
@@ -237,21 +237,21 @@ via(6, _, R) ->
     V;
 via(7, _, R) ->
     T = erlang:start_timer(erlang:phash2(R, 3), self(), [v(R)]),
-    receive {timeout, T, [V]} -> V after 60000 -> fault(lost, R) end;
+    receive {timeout, T, [V]} -> V after 600000 -> fault(lost, R) end;
 via(8, _, R) ->
     {_, M} = spawn_monitor(fun() -> exit({why, v(R)}) end),
-    receive {'DOWN', M, _, _, {why, V}} -> V after 60000 -> fault(lost, R) end;
+    receive {'DOWN', M, _, _, {why, V}} -> V after 600000 -> fault(lost, R) end;
 via(9, _, R) ->
     {S, Ref, W} = {self(), make_ref(), v(R)},
     spawn(fun() -> grow(500), S ! {Ref, W} end),
-    receive {Ref, V} -> V after 60000 -> fault(lost, R) end;
+    receive {Ref, V} -> V after 600000 -> fault(lost, R) end;
 via(10, _, R) ->
     {S, W} = {self(), v(R)},
     {P, M} = spawn_opt(fun() -> receive {S, go} -> ok end, S ! {self(), process_info(self(), messages)} end,
                        [monitor, {message_queue_data, element(1 + erlang:phash2(R, 2), {on_heap, off_heap})}]),
     P ! {held, W},
     P ! {S, go},
-    receive {P, {messages, L}} -> ok after 60000 -> L = fault(lost, R) end,
+    receive {P, {messages, L}} -> ok after 600000 -> L = fault(lost, R) end,
     receive {'DOWN', M, _, _, normal} -> ok end,
     {_, V} = lists:keyfind(held, 1, L),
     V;
@@ -364,7 +364,7 @@ serve(E, N, M) ->
 
 woken({E, N, M}) -> serve(E, N, M).
 
-stop(P) -> Ref = make_ref(), P ! {stop, self(), Ref}, receive {Ref, stopped} -> ok after 60000 -> fault(stuck, {q, P}) end.
+stop(P) -> Ref = make_ref(), P ! {stop, self(), Ref}, receive {Ref, stopped} -> ok after 600000 -> fault(stuck, {q, P}) end.
 
 worker(Main, Me, N, Seed) ->
     process_flag(trap_exit, true),
