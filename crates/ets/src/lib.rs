@@ -570,6 +570,46 @@ pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
     .flatten()
 }
 
+/// Shows objects, as they lie in the table and under its lock, until about `most` were seen: whether that was all.
+pub fn each(t: &Table, most: usize, f: &mut dyn FnMut(Term)) -> bool {
+    struct Looks<'a> {
+        left: usize,
+        f: &'a mut dyn FnMut(Term),
+    }
+    impl hash::Visitor for Looks<'_> {
+        fn object(&mut self, o: &object::Object) -> hash::Verdict {
+            if self.left > 0 {
+                self.left -= 1;
+                (self.f)(o.tuple());
+            }
+            hash::Verdict::Keep
+        }
+        fn go_on(&mut self) -> bool {
+            self.left > 0
+        }
+    }
+    let mut v = Looks { left: most, f };
+    match &t.store {
+        Store::Hash(h) => match h.scan(0, &mut v) {
+            Ok(Some(_)) => {
+                h.unfix(1);
+                false
+            }
+            Ok(None) => true,
+            Err(Gone) => true,
+        },
+        Store::Tree(s) => {
+            let all = tree::Span {
+                low: None,
+                high: None,
+                downwards: false,
+            };
+            let stopped = s.scan(all, &mut v, &mut |_| ());
+            !matches!(stopped, Ok(true))
+        }
+    }
+}
+
 /// What programs know a table by, as a term on some heap.
 pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
     t.id(to)

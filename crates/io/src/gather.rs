@@ -5,6 +5,7 @@
 //! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
 //! wasn't gathered yet taken up again later ([`Gather::rest`]). So memory for writing is bounded, however long the list.
 
+use crate::accounts;
 use purlin_term::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
 pub use purlin_term::iolist::{
     MAX_PARTS, SMALL_LIMIT, batch_bytes, max_parts, scratch_bytes, set_max_parts,
@@ -157,6 +158,11 @@ impl Gather {
             }
         }
         self.room.seal();
+        accounts::writes(|w| {
+            w.bytes += self.bytes as u64;
+            w.merged += self.room.scratch.len() as u64;
+            w.parts += self.room.parts.len() as u64;
+        });
         Ok(self.bytes > 0)
     }
     /// Whether the batch is the last.
@@ -215,6 +221,7 @@ impl Gather {
     }
     /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
     pub fn keep(&mut self, to: &mut IoVec) {
+        accounts::writes(|w| w.queued += self.bytes as u64);
         let rest = &self.room.parts[self.at..];
         let terms = &self.room.terms[self.at..];
         let pairs = rest.iter().zip(terms);

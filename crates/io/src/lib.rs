@@ -19,8 +19,8 @@ pub mod socket;
 mod terminfo;
 
 use purlin_kernel::{
-    code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process, report, signal,
-    timer,
+    accounts, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
+    report, signal, timer,
 };
 use purlin_native::bif::Bif;
 use purlin_native::{bifs, lazy_atoms, native_state, reschedule};

@@ -19,7 +19,7 @@ use crate::os::retry;
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
-use crate::{bifs, lazy_atoms};
+use crate::{accounts, bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
@@ -623,6 +623,7 @@ fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32>
         while gather.bytes() > 0 {
             let parts = gather.vector(&mut room);
             let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
+            accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 watch::wrote(&[me], &gather, r.as_ref().ok().copied());
             }
@@ -675,7 +676,9 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
             return Err(Fail::Badarg);
         }
         let me = cx.self_pid();
+        accounts::writes_begin();
         let r = write_all(me, fd, iovec, None);
+        accounts::wrote(cx);
         done(cx, r)
     })
 }
@@ -687,7 +690,9 @@ fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
             return Err(Fail::Badarg);
         }
         let me = cx.self_pid();
+        accounts::writes_begin();
         let r = at.and_then(|at| write_all(me, fd, iovec, Some(at)));
+        accounts::wrote(cx);
         done(cx, r)
     })
 }

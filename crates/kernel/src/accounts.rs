@@ -15,8 +15,8 @@ use crate::process::Cx;
 use purlin_native::cx::NO_BUDGET;
 use purlin_term::{Term, copy};
 use smallvec::SmallVec;
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -24,6 +24,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub const SAMPLED_WORDS: usize = 1 << 16;
 /// Copies of this many words (8 KiB) are all counted.
 pub const EXACT_WORDS: usize = 1 << 10;
+/// Writes of this many bytes are all counted; of those that are smaller so many are counted for the place of the last.
+pub const EXACT_BYTES: u64 = 8 * EXACT_WORDS as u64;
+const SMALL_WRITES: u64 = 64;
+/// Reductions between two samples.
+pub const SAMPLED_REDUCTIONS: usize = 16_000;
+/// Nanoseconds from which on a wait for a message, and any other, is told with its place.
+pub const TOLD_RECEIVE: u64 = 1_000_000;
+pub const TOLD_WAIT: u64 = 100_000;
 /// Frames of a place, at most.
 pub const FRAMES: usize = 12;
 /// Words of the stack that are looked through for them.
@@ -56,6 +64,31 @@ pub enum Kind {
     Asked,
     /// A heap was filled.
     Allocation,
+    /// A collection kept words: it moved them, or went through them.
+    Collection,
+    /// Reductions were used.
+    Work,
+    /// Something was written to a file, a socket or a program: see [`Written`]. Sums are bytes.
+    Write,
+    /// It was ready and didn't run. Sums of this and those below are nanoseconds.
+    Ready,
+    /// It waited for a message, or until a time.
+    Receive,
+    /// It waited until a port, or the connection to another node, took more.
+    Busy,
+    /// It waited for a thread that may block, or compute long.
+    DirtyQueue,
+}
+
+impl Kind {
+    /// Whether terms are copied.
+    pub fn is_copy(self) -> bool {
+        self < Kind::Allocation
+    }
+    /// Whether a process waits.
+    pub fn is_wait(self) -> bool {
+        self >= Kind::Ready
+    }
 }
 
 /// A function, and where in it.
@@ -82,31 +115,37 @@ pub struct Captured {
     pub words: usize,
 }
 
-/// Sums of a place, in words.
+/// Sums of a place, in words, if its kind doesn't say otherwise.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sums {
     /// How often, which is estimated where copies are small.
     pub times: u64,
-    /// Copied, or allocated.
+    /// Copied, allocated, used, waited; of what is written, copied together from small parts.
     pub copied: u64,
-    /// Copied to regions, which is done once.
+    /// Copied to regions, which is done once; of what is written, kept since the other side didn't take it at once.
     pub moved: u64,
-    /// Not copied, since they were in regions.
+    /// Not copied, since they were in regions; of what is written, given to the system where they were.
     pub shared: u64,
     /// The largest copy.
     pub largest: u64,
     /// Samples among them: where it is 0 nothing is estimated.
     pub samples: u64,
+    /// Of what is written: system calls, and parts that they were given.
+    pub calls: u64,
+    pub parts: u64,
 }
 
 impl Sums {
-    fn add(&mut self, o: &Sums) {
+    /// Adds others.
+    pub fn add(&mut self, o: &Sums) {
         self.times += o.times;
         self.copied += o.copied;
         self.moved += o.moved;
         self.shared += o.shared;
         self.largest = self.largest.max(o.largest);
         self.samples += o.samples;
+        self.calls += o.calls;
+        self.parts += o.parts;
     }
 }
 
@@ -128,6 +167,7 @@ struct Table {
     by_address: HashMap<Key, usize>,
     by_frames: HashMap<Place, usize>,
     entries: Vec<Entry>,
+    waits: Waits,
     /// Modules that had been freed when the keys were made.
     freed: usize,
 }
@@ -194,31 +234,35 @@ fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
 #[cold]
 #[inline(never)]
 fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
-    let Some(n) = sampled(&mut cx.copy_budget) else {
+    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
         return;
     };
-    let sums = Sums {
+    record(cx, kind, like(n, words), what);
+}
+
+/// Sums of `n`, of which one had `words`.
+fn like(n: u64, words: usize) -> Sums {
+    Sums {
         times: (n / words.max(1) as u64).max(1),
         copied: n,
         largest: words as u64,
         samples: 1,
         ..Default::default()
-    };
-    record(cx, kind, sums, what);
+    }
 }
 
-/// A budget of words is used up: the words since the last sample. None: this was no sample, but the first look.
+/// A budget is used up: what was used since the last sample. None: this was no sample, but the first look.
 #[inline]
-fn sampled(budget: &mut i64) -> Option<u64> {
+fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
     let overdrawn = *budget;
     let first = overdrawn < -(NO_BUDGET / 2);
     if !on() {
         *budget = i64::MAX;
         return None;
     }
-    *budget = SAMPLED_WORDS as i64;
+    *budget = every as i64;
     // A context begins far below zero, so that the first copy comes here, whether anything is counted or not.
-    (!first).then_some(SAMPLED_WORDS as u64 + overdrawn.unsigned_abs())
+    (!first).then_some(every as u64 + overdrawn.unsigned_abs())
 }
 
 /// Counts words that went to regions, or were found there.
@@ -244,7 +288,7 @@ pub fn allocated(cx: &mut Cx, words: usize) {
 #[cold]
 #[inline(never)]
 fn allocation(cx: &mut Cx, words: usize) {
-    let Some(n) = sampled(&mut cx.alloc_budget) else {
+    let Some(n) = sampled(&mut cx.alloc_budget, SAMPLED_WORDS) else {
         return;
     };
     let sums = Sums {
@@ -271,6 +315,184 @@ pub fn ended(cx: &mut Cx) {
         cx.bif_pc = std::ptr::null();
         allocation(cx, words);
     }
+}
+
+/// Counts words that a collection of the process in the context has kept.
+#[inline]
+pub(crate) fn kept(cx: &mut Cx, words: usize) {
+    cx.kept_budget -= words as i64;
+    if cx.kept_budget < 0
+        && let Some(n) = sampled(&mut cx.kept_budget, SAMPLED_WORDS)
+    {
+        record(cx, Kind::Collection, like(n, words), Term::small(0));
+    }
+}
+
+/// Counts reductions that the process in the context has used until it stopped at `pc`. Its stack is in order.
+#[inline]
+pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
+    cx.work_budget -= reductions as i64;
+    if cx.work_budget < 0 {
+        work(cx, pc);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn work(cx: &mut Cx, pc: *const u64) {
+    let Some(n) = sampled(&mut cx.work_budget, SAMPLED_REDUCTIONS) else {
+        return;
+    };
+    cx.bif_pc = pc;
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        samples: 1,
+        ..Default::default()
+    };
+    record(cx, Kind::Work, sums, Term::small(0));
+}
+
+/// Counts a wait, one of `weight`, of the process in the context, which goes on at `pc`. Its stack is in order.
+pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
+    with_table(|t| t.waits.add(kind, nanoseconds, weight));
+    let told = match kind {
+        Kind::Receive => TOLD_RECEIVE,
+        _ => TOLD_WAIT,
+    };
+    if nanoseconds < told {
+        return;
+    }
+    cx.bif_pc = pc;
+    let sums = Sums {
+        times: weight,
+        copied: nanoseconds.saturating_mul(weight),
+        largest: nanoseconds,
+        samples: u64::from(weight > 1),
+        ..Default::default()
+    };
+    record(cx, kind, sums, Term::small(0));
+}
+
+/// What a process has written since it was asked last: bytes, and how they went out.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Written {
+    pub bytes: u64,
+    /// Of them, copied together from small parts.
+    pub merged: u64,
+    /// Of them, kept, since the other side didn't take them at once.
+    pub queued: u64,
+    pub parts: u64,
+    pub calls: u64,
+}
+
+thread_local! {
+    /// What is being written on this thread.
+    static WRITTEN: Cell<Written> = const { Cell::new(Written { bytes: 0, merged: 0, queued: 0, parts: 0, calls: 0 }) };
+    /// Small writes that were not counted yet: how many, and their sums.
+    static SMALL: Cell<(u64, Sums)> = const { Cell::new((0, NOTHING)) };
+}
+
+const NOTHING: Sums = Sums {
+    times: 0,
+    copied: 0,
+    moved: 0,
+    shared: 0,
+    largest: 0,
+    samples: 0,
+    calls: 0,
+    parts: 0,
+};
+
+/// Adds to what is being written on this thread: [`wrote`] says for whom.
+#[inline]
+pub fn writes(f: impl FnOnce(&mut Written)) {
+    let mut w = WRITTEN.get();
+    f(&mut w);
+    WRITTEN.set(w);
+}
+
+/// Forgets what was written on this thread, before something is written for a process.
+#[inline]
+pub fn writes_begin() {
+    WRITTEN.set(Written::default());
+}
+
+/// The process in the context has written what was noted since [`writes_begin`].
+pub fn wrote(cx: &mut Cx) {
+    let w = WRITTEN.take();
+    if w.bytes == 0 || !on() {
+        return;
+    }
+    let one = Sums {
+        times: 1,
+        copied: w.merged,
+        moved: w.queued,
+        shared: w.bytes.saturating_sub(w.merged),
+        largest: w.bytes,
+        samples: 0,
+        calls: w.calls,
+        parts: w.parts,
+    };
+    if w.bytes >= EXACT_BYTES {
+        record(cx, Kind::Write, one, Term::small(0));
+        return;
+    }
+    let (n, mut sums) = SMALL.take();
+    sums.add(&one);
+    if n + 1 < SMALL_WRITES {
+        SMALL.set((n + 1, sums));
+        return;
+    }
+    sums.samples = 1;
+    record(cx, Kind::Write, sums, Term::small(0));
+}
+
+/// Sums of waits, long and short.
+#[derive(Clone, Default, Debug)]
+pub struct Waits(pub BTreeMap<Kind, Wait>);
+
+/// Waits of a kind. By how long they were: below 1, 2, 4 microseconds and so on, the last without a bound.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Wait {
+    pub times: u64,
+    pub nanoseconds: u64,
+    pub longest: u64,
+    pub lengths: [u64; LENGTHS],
+}
+
+/// See [`Wait`].
+pub const LENGTHS: usize = 32;
+
+impl Waits {
+    fn add(&mut self, kind: Kind, nanoseconds: u64, weight: u64) {
+        let w = self.0.entry(kind).or_default();
+        w.times += weight;
+        w.nanoseconds = w
+            .nanoseconds
+            .saturating_add(nanoseconds.saturating_mul(weight));
+        w.longest = w.longest.max(nanoseconds);
+        let place = u64::BITS - (nanoseconds / 1000).leading_zeros();
+        w.lengths[(place as usize).min(LENGTHS - 1)] += weight;
+    }
+}
+
+/// Sums of all threads' waits.
+pub fn waits() -> Waits {
+    let tables: Vec<_> = lock(&TABLES).clone();
+    let mut all = Waits::default();
+    for t in tables {
+        for (kind, w) in &lock(&t).waits.0 {
+            let sum = all.0.entry(*kind).or_default();
+            sum.times += w.times;
+            sum.nanoseconds = sum.nanoseconds.saturating_add(w.nanoseconds);
+            sum.longest = sum.longest.max(w.longest);
+            for (a, b) in sum.lengths.iter_mut().zip(w.lengths) {
+                *a += b;
+            }
+        }
+    }
+    all
 }
 
 /// The addresses of the process in the context, innermost first. That of the instruction that runs comes first; return addresses
@@ -312,7 +534,7 @@ fn initial(cx: &mut Cx) -> Vec<Frame> {
 #[cold]
 #[inline(never)]
 fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
-    let Some(namer) = NAMER.get().filter(|_| on() && !cx.proc.is_null()) else {
+    let Some(&namer) = NAMER.get().filter(|_| on() && !cx.proc.is_null()) else {
         return;
     };
     let addresses = match kind {
@@ -320,6 +542,11 @@ fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
         Kind::Exit => [0; FRAMES],
         _ => addresses(cx),
     };
+    with_table(|t| enter(cx, t, namer, addresses, (kind, sums, what)));
+}
+
+/// Does something with the table of this thread.
+fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
     let mine = MINE.with(|m| {
         let mut m = m.borrow_mut();
         let table = m.get_or_insert_with(|| {
@@ -329,8 +556,16 @@ fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
         });
         table.clone()
     });
-    let mut table = lock(&mine);
-    let t = &mut *table;
+    f(&mut lock(&mine))
+}
+
+fn enter(
+    cx: &mut Cx,
+    t: &mut Table,
+    namer: fn(*const u64) -> Option<Frame>,
+    addresses: [usize; FRAMES],
+    (kind, sums, what): (Kind, Sums, Term),
+) {
     let freed = FREED.load(Ordering::Relaxed);
     if t.freed != freed {
         t.freed = freed;
@@ -464,10 +699,25 @@ mod tests {
     #[test]
     fn samples_count_all_words_since_the_last_one() {
         let mut budget = -NO_BUDGET;
-        assert_eq!(sampled(&mut budget), None);
-        assert_eq!(budget, SAMPLED_WORDS as i64);
-        budget -= SAMPLED_WORDS as i64 + 5;
-        assert_eq!(sampled(&mut budget), Some(SAMPLED_WORDS as u64 + 5));
-        assert_eq!(budget, SAMPLED_WORDS as i64);
+        let every = SAMPLED_WORDS;
+        assert_eq!(sampled(&mut budget, every), None);
+        assert_eq!(budget, every as i64);
+        budget -= every as i64 + 5;
+        assert_eq!(sampled(&mut budget, every), Some(every as u64 + 5));
+        assert_eq!(budget, every as i64);
+    }
+
+    #[test]
+    fn waits_are_sorted_by_their_length() {
+        let mut w = Waits::default();
+        w.add(Kind::Ready, 999, 4);
+        w.add(Kind::Ready, 1_000, 1);
+        w.add(Kind::Ready, u64::MAX, 2);
+        let r = w.0[&Kind::Ready];
+        assert_eq!((r.times, r.longest), (7, u64::MAX));
+        assert_eq!(
+            (r.lengths[0], r.lengths[1], r.lengths[LENGTHS - 1]),
+            (4, 1, 2)
+        );
     }
 }

@@ -30,5 +30,6 @@ pub mod signal;
 pub mod sync;
 pub mod threads;
 pub mod timer;
+pub mod waits;
 
 use purlin_native::{bif, hashing, ids, lazy_atoms};

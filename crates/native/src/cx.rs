@@ -194,9 +194,12 @@ pub struct Context<P> {
     pub trap: Trap,
     /// Words that were copied to other processes and not counted yet.
     pub words_copied: u64,
-    /// Words that may be copied, and allocated, before the next sample of who does it.
+    /// Words that may be copied, allocated, and kept by collections, and reductions that may be used, before the next sample
+    /// of who does it.
     pub copy_budget: i64,
     pub alloc_budget: i64,
+    pub kept_budget: i64,
+    pub work_budget: i64,
     /// The control block of the process that runs.
     pub proc: *mut P,
     /// Index of this thread among the schedulers; dirty threads come behind them.
@@ -252,6 +255,8 @@ impl<P> Context<P> {
             words_copied: 0,
             copy_budget: -NO_BUDGET,
             alloc_budget: -NO_BUDGET,
+            kept_budget: -NO_BUDGET,
+            work_budget: -NO_BUDGET,
             proc: std::ptr::null_mut(),
             sched,
             dirty: false,

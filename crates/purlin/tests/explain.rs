@@ -74,9 +74,16 @@ impl Scratch {
     }
     /// Starts the program and waits until its work is done.
     fn start(&self, flags: &[&str]) -> Running {
-        let compiled = self.purlin(&["erlc", "+debug_info", "app.erl"]);
+        self.start_program("app", flags)
+    }
+    fn start_at(&self, module: &str) -> Running {
+        self.start_program(module, &[])
+    }
+    fn start_program(&self, module: &str, flags: &[&str]) -> Running {
+        let file = format!("{module}.erl");
+        let compiled = self.purlin(&["erlc", "+debug_info", &file]);
         assert!(compiled.status.success(), "{compiled:?}");
-        let args = ["erl", "-noshell", "-pa", ".", "-s", "app", "stay"];
+        let args = ["erl", "-noshell", "-pa", ".", "-s", module, "stay"];
         let mut child = self
             .command(&[&args[..], flags].concat())
             .stdout(Stdio::piped())
@@ -413,7 +420,7 @@ fn bad_input_is_one_line_and_a_status() {
         (&[][..], 2, format!("explain needs to know what: {uses}")),
         (&["me"], 2, format!("explain does not know 'me': {uses}")),
         (&["0"], 2, format!("explain does not know '0': {uses}")),
-        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, run".into()),
+        (&["1", "speed"], 2, "there is no topic 'speed'; there are memory, copies, allocation, mailbox, binaries, latency, writes, work, collections, profile, run".into()),
         (&["1", "copies", "memory"], 2, "explain takes one topic at a time".into()),
         (&["--top", "0", "1"], 2, "--top takes a number from 1 to 1000, not '0'".into()),
         (&["--quick", "1"], 2, "explain has no option '--quick'".into()),
@@ -442,4 +449,273 @@ fn bad_input_is_one_line_and_a_status() {
         assert_eq!((output.status.code(), err(&output)), (Some(code), expected), "{args:?}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+}
+
+/// Twenty processes compute on one scheduler, others wait, and a file is written in small pieces.
+const BUSY: &str = r#"
+-module(busy).
+-export([main/0]).
+main() ->
+    erlang:system_flag(schedulers_online, 1),
+    S = self(),
+    Ps = [spawn(fun() -> burn(400000), S ! {self(), done} end) || _ <- lists:seq(1, 20)],
+    [wait(P) || P <- Ps],
+    {ok, F} = file:open("out", [raw, write]),
+    [row(F, N) || N <- lists:seq(1, 2000)],
+    page(F),
+    ok = file:close(F),
+    io:format("done~n").
+burn(0) -> ok;
+burn(N) -> burn(N - 1).
+wait(P) -> receive {P, done} -> ok end.
+row(F, N) ->
+    ok = file:write(F, [integer_to_list(N), $\n]).
+page(F) ->
+    ok = file:write(F, [binary:copy(<<"0123456789">>, 10) || _ <- lists:seq(1, 10000)]).
+"#;
+
+#[test]
+fn work_waits_and_writes_are_told_with_their_lines() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("busy.erl", BUSY);
+    let output = scratch.purlin(&["explain", "--json", "--to", "b.json", "run", "busy.erl"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(scratch.0.join("b.json")).expect("was written");
+    let all = json::parse(&text).expect("is JSON");
+    let part = |name: &str| all.get(name).unwrap_or_else(|| panic!("no {name}"));
+    // Nearly all that is computed is computed there: 8 million reductions.
+    let burn = cause(part("work"), "work", "busy:burn/1");
+    assert!(number(burn, &["reductions"]) > 4e6, "{burn}");
+    let ready = cause(part("latency"), "ready", "busy:burn/1");
+    assert!(number(ready, &["seconds"]) > 0.0, "{ready}");
+    assert!(number(part("latency"), &["totals", "ready", "times"]) >= 64.0);
+    let row = cause(part("writes"), "write", "busy:row/2");
+    let times = number(row, &["times"]);
+    assert!((1_500.0..=2_100.0).contains(&times), "{row}");
+    assert!(number(row, &["calls"]) >= times, "{row}");
+    assert!(word(row, &["advice"]).contains("gather"), "{row}");
+    let page = cause(part("writes"), "write", "busy:page/1");
+    assert_eq!(number(page, &["bytes"]), 1e6, "{page}");
+    assert_eq!(page.get("estimated"), Some(&Json::Bool(false)));
+    let most = number(part("processes"), &["most"]);
+    assert!(number(part("processes"), &["started"]) > 20.0 && most > 20.0);
+
+    // The same as text, and for other tools.
+    let show = |form: &str| scratch.purlin(&["explain", form, "show", "b.json"]).stdout;
+    let text = String::from_utf8_lossy(&show("--top=10")).into_owned();
+    for words in [
+        "Computed: ",
+        " at busy.erl:",
+        "Waits, by samples",
+        "Written: ",
+        "Do: each write is a system call",
+    ] {
+        assert!(text.contains(words), "no {words} in {text}");
+    }
+    let collapsed = show("--collapsed");
+    let work = String::from_utf8_lossy(&collapsed)
+        .lines()
+        .any(|l| l.contains("busy:burn/1") && l.contains(";work "));
+    assert!(work, "{}", String::from_utf8_lossy(&collapsed));
+    let speedscope = json::parse(&String::from_utf8_lossy(&show("--speedscope"))).expect("is JSON");
+    let profiles = speedscope.get("profiles").expect("has them").list();
+    assert!(profiles.iter().any(|p| word(p, &["name"]) == "work"));
+    let pprof = show("--pprof");
+    assert_eq!(pprof[..4], [0x1f, 0x8b, 8, 0]);
+}
+
+/// A process keeps a part of a binary of 2 MiB in a map, a table one of 1 MiB, a persistent term one of 512 KiB.
+const KEEP: &str = r#"
+-module(keep).
+-export([stay/0, cache/1]).
+stay() ->
+    part(2048, fun(P) -> register(cache, spawn(?MODULE, cache, [#{report => {P, 1}}])) end),
+    T = ets:new(rows, [named_table, public]),
+    part(1024, fun(P) -> ets:insert(T, {row, [x, P]}) end),
+    part(512, fun(P) -> persistent_term:put(kept, {P}) end),
+    erlang:garbage_collect(),
+    io:format("ready~n"),
+    receive never -> ok end.
+part(KiB, Keep) ->
+    spawn_monitor(fun() -> Keep(binary:part(binary:copy(<<7>>, KiB * 1024), 100, 100)) end),
+    receive {'DOWN', _, _, _, normal} -> ok end.
+cache(State) ->
+    receive {get, From} -> From ! State, cache(State) end.
+"#;
+
+#[test]
+fn what_holds_a_binary_is_told_with_the_way_to_it() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("keep.erl", KEEP);
+    let running = scratch.start_at("keep");
+    let pid = running.pid();
+    let all = scratch.json(&[&pid, "binaries"]);
+    let held = all.get("held").expect("has it").list();
+    let of = |bytes: f64| {
+        held.iter()
+            .find(|h| number(h, &["bytes"]) == bytes)
+            .unwrap_or_else(|| panic!("no binary of {bytes} bytes in {all}"))
+    };
+    let path = |h: &Json| -> Vec<String> {
+        let steps = h.get("path").expect("has one").list();
+        steps
+            .iter()
+            .filter_map(Json::text)
+            .map(str::to_string)
+            .collect()
+    };
+    let cache = of(2048.0 * 1024.0);
+    assert_eq!(number(cache, &["used_bytes"]), 100.0, "{cache}");
+    assert!(word(cache, &["holder"]).contains(" cache ("), "{cache}");
+    let steps = path(cache);
+    assert!(
+        steps[0].starts_with("a variable of keep:cache/1"),
+        "{cache}"
+    );
+    assert_eq!(steps[1..], ["key report", "element 1 of a tuple"]);
+    assert!(
+        word(cache, &["advice"]).contains("binary:copy/1"),
+        "{cache}"
+    );
+    let row = of(1024.0 * 1024.0);
+    assert!(
+        word(row, &["holder"]).starts_with("table rows of "),
+        "{row}"
+    );
+    assert_eq!(
+        path(row),
+        [
+            "object with key row",
+            "element 2 of a tuple row",
+            "item 2 of a list"
+        ]
+    );
+    let kept = of(512.0 * 1024.0);
+    assert_eq!(word(kept, &["holder"]), "persistent term");
+    assert_eq!(path(kept), ["value of kept", "element 1 of a tuple"]);
+    let output = scratch.purlin(&["explain", &pid, "binaries"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("2.00 MiB binary, of which 100 bytes are used, held by <0."),
+        "{text}"
+    );
+    assert!(
+        text.contains(" -> key report -> element 1 of a tuple"),
+        "{text}"
+    );
+
+    // What is known of comes to what is resident.
+    let memory = scratch.json(&[&pid, "memory"]);
+    let parts = memory.get("parts").expect("has it");
+    if *parts != Json::Null {
+        let rows = parts.get("rows").expect("has them").list();
+        assert!(rows.len() > 5, "{parts}");
+        let apart = number(parts, &["difference_percent"]);
+        assert!(apart.abs() < 10.0, "{parts}");
+    }
+}
+
+impl Scratch {
+    /// What one of the examples spends. None where there is no Elixir.
+    fn example(&self, file: &str, args: &[&str]) -> Option<Json> {
+        let found = |d: PathBuf| d.join("elixir").is_file();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(found) {
+            println!("skipped: no Elixir");
+            return None;
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../examples")
+            .join(file);
+        let file = file.to_str().expect("is text");
+        let command = ["explain", "--json", "--to", "e.json", "run", file];
+        let output = self.purlin(&[&command[..], args].concat());
+        assert!(output.status.success(), "{output:?}");
+        let text = fs::read_to_string(self.0.join("e.json")).expect("was written");
+        Some(json::parse(&text).expect("is JSON"))
+    }
+}
+
+fn part<'a>(all: &'a Json, name: &str) -> &'a Json {
+    all.get(name)
+        .unwrap_or_else(|| panic!("no {name} in {all}"))
+}
+
+#[test]
+fn costs_of_many_processes_and_of_what_they_capture_are_named() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let Some(all) = scratch.example("million/task.exs", &["30000", "500"]) else {
+        return;
+    };
+    let most = number(&all, &["processes", "most"]);
+    assert!((30_000.0..40_000.0).contains(&most), "{most}");
+    assert!(number(&all, &["processes", "started"]) >= 30_000.0);
+    // The line that makes them.
+    let copies = part(&all, "copies").get("causes").expect("has them").list();
+    let spawn = |c: &&Json| {
+        word(c, &["kind"]) == "spawn" && word(c, &["site", "file"]).ends_with("task.exs")
+    };
+    let line = copies.iter().find(spawn).expect("a line of the example");
+    assert_eq!(number(line, &["site", "line"]), 13.0, "{line}");
+
+    // The list goes to three tasks: once to a region, and then it is shared.
+    let all = scratch
+        .example("careful/tasks.exs", &["tasks", "100000", "1"])
+        .expect("there is Elixir");
+    let copies = part(&all, "copies").get("causes").expect("has them").list();
+    let of_list = |c: &&Json| {
+        let sum = ["bytes", "moved_bytes", "shared_bytes"].map(|n| number(c, &[n]));
+        word(c, &["site", "file"]).ends_with("tasks.exs") && sum.iter().sum::<f64>() >= 1.6e6
+    };
+    let line = copies.iter().find(of_list).expect("a line of the example");
+    assert_eq!(word(line, &["kind"]), "spawn", "{line}");
+    assert!(number(line, &["captured", "bytes"]) >= 1.6e6, "{line}");
+}
+
+#[test]
+fn costs_of_turns_and_of_messages_are_named() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    let Some(all) = scratch.example("schedulers/pieces.exs", &["1", "8", "500000"]) else {
+        return;
+    };
+    let work = cause(part(&all, "work"), "work", "Pieces.render/2");
+    assert!(number(work, &["reductions"]) > 2e6, "{work}");
+    let ready = cause(part(&all, "latency"), "ready", "Pieces.render/2");
+    assert!(number(ready, &["longest_s"]) > 0.0, "{ready}");
+    assert!(word(ready, &["advice"]).contains("schedulers"), "{ready}");
+
+    let all = scratch
+        .example("queues/senders.exs", &["4", "30000", "on_heap"])
+        .expect("there is Elixir");
+    let sent = cause(part(&all, "copies"), "message", "Queue.send_all/2");
+    assert!(number(sent, &["times"]) > 30_000.0, "{sent}");
+}
+
+#[test]
+fn what_a_template_has_copied_together_is_named() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    if !Path::new("/bin/bash").exists() {
+        println!("skipped: no bash");
+        return;
+    }
+    let merged = |which: &str| {
+        let all = scratch.example("doom/doom.exs", &["100000", which])?;
+        let page = cause(part(&all, "writes"), "write", "Doom.main/2");
+        assert!(number(page, &["bytes"]) >= 30e6, "{page}");
+        Some(number(page, &["merged_bytes"]))
+    };
+    let (Some(whole), Some(split)) = (merged("whole"), merged("split")) else {
+        return;
+    };
+    assert!(whole < 1e6 && split > 29e6, "{whole} {split}");
 }

@@ -67,6 +67,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "process",
             "cx",
             "accounts",
+            "waits",
             "outside",
             "events",
             "sched",

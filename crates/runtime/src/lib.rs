@@ -16,7 +16,7 @@ pub use purlin_io as io;
 pub use purlin_io::{os_signals, port};
 pub use purlin_kernel::{
     accounts, clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options,
-    osenv, outside, poll, posix, process, report, sched, signal, threads, timer,
+    osenv, outside, poll, posix, process, report, sched, signal, threads, timer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
 

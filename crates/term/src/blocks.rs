@@ -105,6 +105,11 @@ impl Segments {
     }
 }
 
+/// Bytes of the freed blocks that are kept.
+pub fn kept_bytes() -> usize {
+    spare().bytes
+}
+
 /// Freed blocks that are kept.
 pub fn kept_blocks() -> usize {
     spare().blocks.len()

@@ -24,6 +24,7 @@ pub mod gc;
 pub mod graph;
 pub mod hash;
 pub mod heap;
+pub mod holders;
 pub mod iolist;
 pub mod layout;
 pub mod magic;

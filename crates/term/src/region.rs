@@ -188,11 +188,12 @@ fn space() -> &'static Space {
     static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
     S.get_or_init(|| {
         let base = crate::sys::reserve(SPACE_BYTES);
+        crate::sys::note_area("regions", base, SPACE_BYTES);
         fence::init();
         fence::watch_regions(base, SPACE_BYTES, CHUNK_SHIFT, COUNTED, FENCED);
         let plain = if fence::on() { FENCED } else { 0 };
         crate::sys::commit(base + COUNTED + plain, COUNTED - plain);
-        let table = crate::sys::reserve_rw((SPACE_BYTES >> CHUNK_SHIFT) * 8);
+        let table = crate::sys::reserve_area("region_table", (SPACE_BYTES >> CHUNK_SHIFT) * 8);
         BASE.store(base, Ordering::Release);
         Space {
             base,
@@ -245,6 +246,15 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
 /// Bytes in all regions alive, and how many there are.
 pub fn totals() -> (usize, usize) {
     (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
+}
+
+/// Bytes of freed regions that are kept for others.
+pub fn kept_bytes() -> usize {
+    let kept = space().free.iter().map(|f| {
+        let f = f.lock().unwrap_or_else(|e| e.into_inner());
+        (f.warm_chunks as usize) << CHUNK_SHIFT
+    });
+    kept.sum()
 }
 
 /// Bytes in the counted regions alive, and how many there are.

@@ -28,6 +28,53 @@ pub(crate) fn reserve(bytes: usize) -> usize {
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))
 }
+/// As [`reserve_rw`], of an area that [`areas`] tells of.
+pub fn reserve_area(name: &'static str, bytes: usize) -> usize {
+    let at = reserve_rw(bytes);
+    note_area(name, at, bytes);
+    at
+}
+
+static AREAS: std::sync::Mutex<Vec<Area>> = std::sync::Mutex::new(Vec::new());
+
+/// Addresses that were reserved for one purpose, and of which a part is in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    pub name: &'static str,
+    pub at: usize,
+    pub bytes: usize,
+}
+
+pub(crate) fn note_area(name: &'static str, at: usize, bytes: usize) {
+    let mut all = AREAS.lock().unwrap_or_else(|e| e.into_inner());
+    all.push(Area { name, at, bytes });
+}
+
+/// The areas that were reserved for good.
+pub fn areas() -> Vec<Area> {
+    AREAS.lock().unwrap_or_else(|e| e.into_inner()).clone()
+}
+
+/// Bytes of memory behind some addresses, which are mapped; None where the system doesn't tell.
+pub fn resident(at: usize, bytes: usize) -> Option<usize> {
+    const PAGES: usize = 1 << 16;
+    let page = page_bytes();
+    let mut told = vec![0u8; PAGES];
+    let (mut from, end) = (at / page * page, (at + bytes).next_multiple_of(page));
+    let mut pages = 0;
+    while from < end {
+        let n = ((end - from) / page).min(PAGES);
+        // SAFETY: asks about a range of addresses, and writes a byte for each of its pages.
+        let r = unsafe { libc::mincore(from as *mut _, n * page, told.as_mut_ptr().cast()) };
+        if r != 0 {
+            return None;
+        }
+        pages += told[..n].iter().filter(|b| **b & 1 != 0).count();
+        from += n * page;
+    }
+    Some(pages * page)
+}
+
 /// The same as [`reserve`], and as [`reserve_rw`]: None where the system refuses.
 pub(crate) fn try_reserve(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_NONE)

@@ -10,7 +10,7 @@ use super::open::Options;
 use super::sys::{self, FileKind};
 use super::{Base, Driver, End, Reply, spawn, watch};
 use crate::gather::{Gather, Parts};
-use crate::poll;
+use crate::{accounts, poll};
 use purlin_term::iolist::{IoSlice, IoVec};
 use std::cell::RefCell;
 use std::io;
@@ -183,6 +183,7 @@ impl Output {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let r = sys::write(self.fd, queue.parts(), self.piece.unwrap_or(TURN_BYTES));
+            accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 let who = [base.id, base.connected, base.caller];
                 watch::wrote(&who, queue, r.as_ref().ok().copied());

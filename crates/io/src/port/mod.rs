@@ -49,7 +49,7 @@ use crate::events::flag;
 use crate::gather::{self, Gather, Parts};
 use crate::msacc::{self, State};
 use crate::process::registry;
-use crate::{halt, poll, report};
+use crate::{accounts, halt, poll, report};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist;
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
@@ -250,6 +250,7 @@ impl Port {
         how: How,
     ) -> Result<Outcome, Fail> {
         let _state = msacc::within(State::Port);
+        accounts::writes_begin();
         let mut core = self.turn(Work::Command);
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
@@ -299,7 +300,11 @@ impl Port {
         });
         match r {
             Ok(false) => {}
-            Ok(true) => return Ok(Outcome::Long),
+            Ok(true) => {
+                // It is gathered again.
+                accounts::writes_begin();
+                return Ok(Outcome::Long);
+            }
             Err(_) => {
                 bad_value(&self.name, caller);
                 if how.message {
@@ -366,6 +371,7 @@ impl Port {
     fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
         let caller = cx.self_pid();
         let _state = msacc::within(State::Port);
+        accounts::writes_begin();
         let mut core = self.lock();
         let c = &mut *core;
         let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
@@ -723,8 +729,9 @@ fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
     }
 }
 
-/// Notes whether the process has to wait because a port is busy.
+/// Notes whether the process has to wait because a port is busy, and what it has written.
 fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
+    accounts::wrote(cx);
     let waits = matches!(r, Err(Fail::Wait));
     cx.process().set_flag(crate::process::BUSY, waits);
     r

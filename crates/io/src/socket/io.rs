@@ -1,6 +1,7 @@
 //! Sending and receiving bytes.
 
 use super::*;
+use crate::accounts;
 use purlin_term::bin::RcBin;
 use purlin_term::release::{self, SOCKET_SAYS_TIMEOUT};
 use state::State;
@@ -105,16 +106,25 @@ pub(crate) fn await_room(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>) -> Result
     })
 }
 
-/// Answers a send of `size` bytes that gave `sent`. `rest`: there is more than could be handed over at once.
+/// Answers a send of `size` bytes in so many parts that gave `sent`. `rest`: there is more than could be handed over at once.
 pub fn sent(
     cx: &mut Cx,
     s: &mut State,
     sock: &Arc<Sock>,
     [me, r]: [Term; 2],
-    size: usize,
+    (size, parts): (usize, u64),
     rest: bool,
     sent: Result<usize, i32>,
 ) -> BifResult {
+    if let Ok(n) = sent {
+        accounts::writes_begin();
+        accounts::writes(|w| {
+            w.bytes = n as u64;
+            w.parts = parts;
+            w.calls = 1;
+        });
+        accounts::wrote(cx);
+    }
     let written = match sent {
         Ok(n) if n >= size && !rest => {
             let c = &mut s.counters;
@@ -195,7 +205,7 @@ fn send(
     }
     s.counters.write_tries += 1;
     let n = sys::send(s.fd, &data, fl, to.as_ref());
-    sent(cx, &mut s, sock, [me, r], data.len(), false, n)
+    sent(cx, &mut s, sock, [me, r], (data.len(), 1), false, n)
 }
 
 pub(crate) fn send_4(cx: &mut Cx, args: [Term; 4]) -> BifResult {

@@ -454,7 +454,8 @@ pub(crate) fn sendmsg_5(cx: &mut Cx, [me, msg, flags, r, data]: [Term; 5]) -> Bi
     s.counters.write_tries += 1;
     let vec: Vec<libc::iovec> = parts.iter().map(|p| sys::iovec(p)).collect();
     let n = sys::send_msg(s.fd, &vec, to.as_ref(), &control, fl);
-    io::sent(cx, &mut s, sock, [me, r], size, rest, n)
+    let count = vec.len() as u64;
+    io::sent(cx, &mut s, sock, [me, r], (size, count), rest, n)
 }
 
 /// What came with the data of a message.

@@ -112,6 +112,7 @@ impl Collect for Cx {
         };
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
+            crate::accounts::kept(self, words);
         }
         if gc::stress() {
             forget_registers(self, live, also);

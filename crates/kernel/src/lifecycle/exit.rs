@@ -11,7 +11,7 @@ use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::layout::RefWords;
 use purlin_term::print::{Style, format_term};
-use purlin_term::{NIL, Term, gc};
+use purlin_term::{NIL, Term, copy, gc};
 
 /// Characters of the reason for which a system process ends that are shown.
 const MOST_OF_REASON: usize = 100_000;
@@ -81,6 +81,13 @@ pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
         {
             let links = e.links.drain();
             tell_with_token(&mut *p, me, links, reason);
+        }
+        if let Some(e) = (*p).ext() {
+            let receivers = e.links.len() + e.watchers.len();
+            if receivers != 0 && !reason.is_immed() {
+                let words = copy::size_of(reason) * receivers;
+                crate::accounts::copied(cx, crate::accounts::Kind::Exit, words, reason);
+            }
         }
         if let Some(e) = (*p).ext() {
             tell(me, e, reason);

@@ -62,6 +62,8 @@ pub const SENSITIVE: u16 = 1 << 5;
 pub const SYSTEM: u16 = 1 << 6;
 /// `message_queue_data` is `off_heap`.
 pub const OFF_HEAP_QUEUE: u16 = 1 << 7;
+/// It began to wait, or its wait was over, while it is timed: see [`crate::waits`].
+pub(crate) const TIMED: u16 = 1 << 8;
 /// Waits at the `wait_timeout` instruction whose `timeout_pc` is saved.
 pub(crate) const IN_RECEIVE: u16 = 1 << 9;
 

@@ -86,8 +86,9 @@ impl Table {
     #[inline]
     pub fn new(limit: usize) -> Table {
         let memory = Memory {
-            cells: purlin_term::sys::reserve_rw(MAX_SLOTS * CELL_BYTES),
-            slots: purlin_term::sys::reserve_rw(MAX_SLOTS * 4) as *const AtomicU32,
+            cells: purlin_term::sys::reserve_area("process_cells", MAX_SLOTS * CELL_BYTES),
+            slots: purlin_term::sys::reserve_area("process_slots", MAX_SLOTS * 4)
+                as *const AtomicU32,
         };
         Table(Slots::new(memory, limit.min(MAX_PROCESSES)))
     }
@@ -110,7 +111,7 @@ impl Table {
     }
     /// Cells that are or were in use: those with lower indices than this.
     #[inline]
-    pub(crate) fn used_cells(&self) -> u32 {
+    pub fn used_cells(&self) -> u32 {
         self.0.used_cells()
     }
     /// Gives the memory behind free cells back to the system, where whole pages of them lie together. Those read as
@@ -209,6 +210,19 @@ impl Table {
     pub fn range(&self, from: u32, most: u32) -> Option<(Vec<Term>, u32)> {
         let (data, next) = self.0.range(from, most)?;
         Some((data.into_iter().map(Term::pid).collect(), next))
+    }
+    /// The pid of every so many processes, by their cells: of all where `step` is 1.
+    pub fn some_pids(&self, step: usize) -> Vec<Term> {
+        let alive = |cell: u32| {
+            // SAFETY: cells are never unmapped; the id and the state word are atomics.
+            let (id, state) = unsafe {
+                let p = self.cell(cell);
+                ((*p).id.load(Ordering::Relaxed), (*p).state.load())
+            };
+            (state.is_alive() && id != super::NO_ID).then(|| Term::pid(id))
+        };
+        let all = (0..self.used_cells()).filter_map(alive);
+        all.step_by(step.max(1)).collect()
     }
     /// All pids alive, in no particular order.
     #[inline]

@@ -125,6 +125,7 @@ impl Hooks for Here {
     #[inline]
     fn works(&self, i: usize, idle: usize) {
         self.rests[i].end();
+        crate::waits::rested();
         UPKEEP.unpark();
         events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
     }
@@ -425,7 +426,9 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
     if unsafe { (*p).state.load() }.has_own_thread() {
         return own::ring(table().index(p));
     }
-    QUEUES.put(table().index(p), prio, comes, current());
+    let cell = table().index(p);
+    crate::waits::queued(cell);
+    QUEUES.put(cell, prio, comes, current());
 }
 
 /// Times that schedulers have compared their queues.
@@ -463,7 +466,9 @@ pub(crate) fn rest_if_stopped() {
 #[inline]
 pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
     let dirty = if io { &DIRTY_IO } else { &DIRTY_CPU };
-    dirty.pool.put(table().index(p), prio);
+    let cell = table().index(p);
+    crate::waits::queued_dirty(cell);
+    dirty.pool.put(cell, prio);
 }
 
 /// Bytes of the native stack of each thread.

@@ -381,6 +381,14 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
     }
 }
 
+/// Shows the messages of a process that the caller owns, oldest first, until `f` has enough.
+pub fn each_message(p: &process::Process, mut f: impl FnMut(Term) -> bool) {
+    // SAFETY: called by the owner.
+    if let Some(m) = unsafe { p.mailbox.as_ref() } {
+        let _ = m.iter().all(|s| f(s.term));
+    }
+}
+
 /// Ends a message queue's life: what was fetched.
 #[inline]
 pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Term {

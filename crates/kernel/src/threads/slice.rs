@@ -13,6 +13,7 @@ use crate::process::task::Task;
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
 use crate::sched;
 use crate::signal::handle;
+use crate::waits;
 use purlin_term::{Term, am, gc};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         sched::set_running_priority((*p).state.priority());
         events::begins(&mut *p);
         cx.enter(p);
+        waits::runs(cx, process::table().index(p), false);
         let slice_reds = if gc::stress() { short_slice() } else { SLICE };
         cx.reds = slice_reds;
         cx.charged = slice_reds;
@@ -91,6 +93,9 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, signals: bool) -> i64 {
     cx.enter(p);
     cx.reds = SLICE;
     cx.charged = SLICE;
+    if (*p).has(process::TIMED) {
+        waits::goes_on(cx, true);
+    }
     msacc::change(State::Emulator);
     if !signals || obey(cx, (*p).pc) {
         account(cx);
@@ -114,6 +119,9 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         unsafe {
             (*p).state.start_running();
             cx.enter(p);
+            if (*p).has(process::TIMED) {
+                waits::goes_on(cx, true);
+            }
             cx.reds = SLICE;
             cx.charged = SLICE;
             let watched = watch(p);
@@ -150,6 +158,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
         cx.enter(p);
+        waits::runs(cx, process::table().index(p), true);
         cx.reds = SLICE;
         cx.charged = SLICE;
         msacc::change(State::Emulator);
@@ -230,7 +239,7 @@ enum Next {
 }
 
 #[inline]
-unsafe fn account(cx: &mut Cx) {
+unsafe fn account(cx: &mut Cx) -> u64 {
     let used = (cx.charged - cx.reds).max(0) as u64;
     cx.charged = cx.reds;
     if !cx.proc.is_null() {
@@ -238,6 +247,7 @@ unsafe fn account(cx: &mut Cx) {
     }
     sched::count_reductions(used);
     crate::signal::share::count_words(cx);
+    used
 }
 
 /// Normal tasks that are done for one of low priority.
@@ -322,7 +332,10 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         }
         (*p).flags &= !process::WAITING;
         let exit = E::run(cx, pc);
-        account(cx);
+        let used = account(cx);
+        if exit != Exit::Exited {
+            crate::accounts::worked(cx, used, cx.interp.pc);
+        }
         match finish(cx, exit) {
             Next::Gone => return After::Gone,
             Next::Dirty(io) => return After::Dirty(io),
@@ -341,9 +354,13 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
                     grew = compact::vary(cx, p);
                 }
                 events::waits(&mut *p);
+                waits::waits(&mut *p);
                 match (*p).state.try_wait(grew) {
                     Wait::Waiting => return After::Gone,
                     Wait::Awake => {
+                        if (*p).has(process::TIMED) {
+                            waits::goes_on(cx, false);
+                        }
                         events::begins(&mut *p);
                         if traced {
                             events::sink().scheduled(&mut *p, true, (*p).pc);

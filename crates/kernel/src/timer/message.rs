@@ -43,6 +43,13 @@ impl Message {
             Message::Owned(Box::new(OwnedTerm::copy_of(t)))
         }
     }
+    /// Words that were copied to keep it.
+    pub fn words(&self) -> usize {
+        match self {
+            Message::Immediate(_) => 0,
+            Message::Owned(o) => o.words(),
+        }
+    }
     /// The term, good as long as this is.
     pub fn term(&self) -> Term {
         match self {

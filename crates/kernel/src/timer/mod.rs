@@ -164,7 +164,9 @@ struct CellNodes;
 
 fn nodes_base() -> usize {
     static BASE: OnceLock<usize> = OnceLock::new();
-    *BASE.get_or_init(|| purlin_term::sys::reserve_rw((MAX_PROCESSES + 1) * size_of::<Node>()))
+    *BASE.get_or_init(|| {
+        purlin_term::sys::reserve_area("timers", (MAX_PROCESSES + 1) * size_of::<Node>())
+    })
 }
 
 /// Gives the memory of the nodes of cells `from..to`, all free and kept so by the caller, back to the system: they

@@ -10,16 +10,19 @@ use std::time::Duration;
 use purlin_runtime::explain::{SCHEMA, TOPICS, VARIABLE, socket};
 use purlin_runtime::json::{self, Json};
 
-use super::print;
+use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
-use crate::explain::{check, text, variables};
+use crate::explain::{check, profile, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
 
 /// How long an emulator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Bytes of a file of answers, at most.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// Entries of each kind in a profile.
+const MOST_STACKS: usize = 1000;
 
 const USE: &str =
     "purlin explain PID [TOPIC] | run FILE | exec -- COMMAND | show FILE | diff FILE FILE";
@@ -29,6 +32,15 @@ enum Form {
     Text,
     Json,
     Collapsed,
+    Speedscope,
+    Pprof,
+}
+
+impl Form {
+    /// Whether it shows stacks, and nothing else.
+    fn is_profile(self) -> bool {
+        matches!(self, Form::Collapsed | Form::Speedscope | Form::Pprof)
+    }
 }
 
 struct Options {
@@ -73,11 +85,16 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
                 return Err(wrong(format!("explain does not know '{what}': {USE}")));
             };
             let topic = match rest {
+                [] if options.form.is_profile() => "profile",
                 [] => "memory",
                 [topic] => known_topic(topic)?,
                 _ => return Err(wrong("explain takes one topic at a time")),
             };
-            let mut answer = ask(pid, &format!("{topic} top={}", options.top))?;
+            let top = match options.form.is_profile() {
+                true => MOST_STACKS,
+                false => options.top,
+            };
+            let mut answer = ask(pid, &format!("{topic} top={top}"))?;
             variables::name(context, &mut answer, options.top);
             tell(&options, &answer, false)
         }
@@ -129,6 +146,8 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
         match &*name {
             "--json" if plain => options.form = Form::Json,
             "--collapsed" if plain => options.form = Form::Collapsed,
+            "--speedscope" if plain => options.form = Form::Speedscope,
+            "--pprof" if plain => options.form = Form::Pprof,
             "--top" => {
                 let n = value()?;
                 let top = n.parse().ok().filter(|n| (1..=1000).contains(n));
@@ -280,9 +299,11 @@ fn nanos() -> u128 {
 /// Shows an answer: on standard output, but a program that `ran` has that for itself, so then on standard error.
 fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
     let text = match options.form {
-        Form::Text => text::shown(answer, options.top),
-        Form::Json => format!("{answer}\n"),
-        Form::Collapsed => text::collapsed(answer),
+        Form::Text => text::shown(answer, options.top).into_bytes(),
+        Form::Json => format!("{answer}\n").into_bytes(),
+        Form::Collapsed => profile::collapsed(answer).into_bytes(),
+        Form::Speedscope => format!("{}\n", profile::speedscope(answer)).into_bytes(),
+        Form::Pprof => profile::pprof(answer),
     };
     match &options.to {
         Some(file) => std::fs::write(file, text).map_err(|e| {
@@ -292,9 +313,11 @@ fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
                 format!("purlin: cannot write {file}: {}", reason(&e)),
             )
         })?,
-        None if ran && options.form == Form::Text => say(text.trim_end()),
+        None if ran && options.form == Form::Text => {
+            say(String::from_utf8_lossy(&text).trim_end());
+        }
         None => {
-            print(&text)?;
+            print_bytes(&text)?;
         }
     }
     held(
@@ -313,7 +336,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
             check::json(&found, before, after, options.top)
         ))?,
         Form::Text => print(&check::text(&found, before, after, options.top))?,
-        Form::Collapsed => return Err(wrong("explain diff has no option '--collapsed'")),
+        _ => return Err(wrong("explain diff shows text or --json")),
     };
     held(
         options

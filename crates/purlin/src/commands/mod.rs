@@ -163,8 +163,12 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// Writes data to standard output. Nobody need read all of it.
 fn print(text: &str) -> Result<u8, Failure> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
             SYSTEM,
             format!("purlin: cannot write: {}", reason(&error)),

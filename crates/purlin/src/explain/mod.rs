@@ -3,7 +3,9 @@
 //! Nothing here trusts an answer to be whole: fields that are missing count as nothing.
 
 pub mod check;
+pub mod profile;
 pub mod text;
+pub mod time;
 pub mod variables;
 
 use purlin_runtime::json::Json;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use purlin_measure::Unit;
 use purlin_runtime::json::Json;
 
-use super::{at, causes, number, place, site, word};
+use super::{at, number, place, site, time, word};
 
 /// Bytes as people read them.
 pub fn bytes(n: f64) -> String {
@@ -29,7 +29,7 @@ pub fn count(n: f64) -> String {
 }
 
 /// What can't be shown in a terminal is not.
-fn line(text: &mut String, shown: impl std::fmt::Display) {
+pub(super) fn line(text: &mut String, shown: impl std::fmt::Display) {
     let clean = shown.to_string().replace(|c: char| c.is_control(), "?");
     text.push_str(clean.trim_end());
     text.push('\n');
@@ -42,9 +42,14 @@ pub fn shown(answer: &Json, top: usize) -> String {
             kinds(&mut text, answer);
             processes(&mut text, answer, top, "memory_bytes");
             tables(&mut text, answer, top);
+            parts(&mut text, answer);
         }
         "copies" => copies(&mut text, answer, top),
         "allocation" => allocation(&mut text, answer, top),
+        "latency" => time::latency(&mut text, answer, top),
+        "writes" => time::writes(&mut text, answer, top),
+        "work" => time::work(&mut text, answer, top),
+        "collections" => time::collections(&mut text, answer, top),
         "mailbox" => {
             processes(&mut text, answer, top, "messages");
         }
@@ -53,6 +58,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
                 &mut text,
                 format_args!("Binaries: {} in all", bytes(number(answer, &["bytes"]))),
             );
+            held(&mut text, answer, top);
             processes(&mut text, answer, top, "binary_bytes");
         }
         "run" => {
@@ -60,8 +66,27 @@ pub fn shown(answer: &Json, top: usize) -> String {
             let part = |name: &str| answer.get(name).unwrap_or(&empty).clone();
             copies(&mut text, &part("copies"), top);
             allocation(&mut text, &part("allocation"), top.min(5));
+            let some = |p: &Json| p.get("causes").is_some_and(|c| !c.list().is_empty());
+            let work = part("work");
+            if some(&work) {
+                time::work(&mut text, &work, top.min(5));
+            }
+            let latency = part("latency");
+            if some(&latency) {
+                time::latency(&mut text, &latency, top.min(5));
+            }
+            let writes = part("writes");
+            if some(&writes) {
+                time::writes(&mut text, &writes, top.min(3));
+            }
             kinds(&mut text, &part("memory"));
+            started(&mut text, answer);
+            parts(&mut text, &part("memory"));
         }
+        "profile" => line(
+            &mut text,
+            "Stacks are shown by --collapsed, --speedscope and --pprof",
+        ),
         other => line(
             &mut text,
             format_args!("An answer about '{other}' has no form as text here"),
@@ -93,7 +118,7 @@ fn copies(text: &mut String, part: &Json, top: usize) {
     rest(text, left_out, "places");
 }
 
-fn rest(text: &mut String, left_out: f64, what: &str) {
+pub(super) fn rest(text: &mut String, left_out: f64, what: &str) {
     if left_out > 0.0 {
         line(
             text,
@@ -226,6 +251,101 @@ fn kinds(text: &mut String, answer: &Json) {
     text.push('\n');
 }
 
+/// How many processes there were, and what the peak comes to for each of them.
+fn started(text: &mut String, answer: &Json) {
+    let of = |name: &str| number(answer, &["processes", name]);
+    let (most, peak) = (of("most"), number(answer, &["memory", "peak_bytes"]));
+    if most < 1.0 {
+        return;
+    }
+    let mut told = format!(
+        "Processes: {} started, at most {} at a time",
+        count(of("started")),
+        count(most)
+    );
+    if most >= MANY {
+        let _ = write!(
+            told,
+            "; the peak is {} for each of these",
+            bytes(peak / most)
+        );
+    }
+    line(text, told);
+    text.push('\n');
+}
+
+/// Processes from which on each one's part of the memory says something.
+const MANY: f64 = 1000.0;
+
+/// What is known of, held against what is resident.
+fn parts(text: &mut String, answer: &Json) {
+    let Some(Json::Object(_)) = answer.get("parts") else {
+        return;
+    };
+    let of = |name: &str| number(answer, &["parts", name]);
+    line(
+        text,
+        format_args!("{:<28}{:>12}{:>12}", "Memory", "known", "resident"),
+    );
+    let rows = at(answer, &["parts", "rows"]).map_or(&[][..], Json::list);
+    for row in rows {
+        line(
+            text,
+            format_args!(
+                "    {:<24}{:>12}{:>12}",
+                word(row, &["what"]).replace('_', " "),
+                bytes(number(row, &["known_bytes"])),
+                bytes(number(row, &["resident_bytes"]))
+            ),
+        );
+    }
+    line(
+        text,
+        format_args!(
+            "    {:<24}{:>12}{:>12}  {:+.1}%",
+            "sum",
+            bytes(of("known_bytes")),
+            bytes(of("resident_bytes")),
+            of("difference_percent")
+        ),
+    );
+}
+
+/// What is held, and the ways to it.
+fn held(text: &mut String, answer: &Json, top: usize) {
+    let list = answer.get("held").map_or(&[][..], Json::list);
+    for (i, row) in list.iter().take(top).enumerate() {
+        let of = |name: &str| number(row, &[name]);
+        let mut what = format!("{} {}", bytes(of("bytes")), word(row, &["what"]));
+        if row.get("used_bytes").and_then(Json::number).is_some() {
+            let _ = write!(what, ", of which {} are used", bytes(of("used_bytes")));
+        }
+        line(
+            text,
+            format_args!("{:>2}. {what}, held by {}", i + 1, word(row, &["holder"])),
+        );
+        let path = row.get("path").map_or(&[][..], Json::list);
+        let path: Vec<&str> = path.iter().filter_map(Json::text).collect();
+        line(text, format_args!("    {}", path.join(" -> ")));
+        if of("holders") > 1.0 {
+            line(
+                text,
+                format_args!("    and by {} others", count(of("holders") - 1.0)),
+            );
+        }
+        if let Some(advice) = row.get("advice").and_then(Json::text) {
+            line(text, format_args!("    Do: {advice}"));
+        }
+    }
+    if answer.get("held_more") == Some(&Json::Bool(true)) {
+        line(
+            text,
+            "    Not everything was looked through: there may be more, and shorter ways.",
+        );
+    }
+    text.push('\n');
+}
+
 fn processes(text: &mut String, answer: &Json, top: usize, by: &str) {
     let Some(p) = answer.get("processes") else {
         return;
@@ -338,32 +458,4 @@ fn tables(text: &mut String, answer: &Json, top: usize) {
             ),
         );
     }
-}
-
-/// A line for each stack, outermost first, with its bytes: what flame graphs are drawn from.
-pub fn collapsed(answer: &Json) -> String {
-    let mut text = String::new();
-    for topic in ["copies", "allocation"] {
-        for cause in causes(answer, topic) {
-            let stack = cause.get("stack").map_or(&[][..], Json::list);
-            let mut frames: Vec<String> = stack
-                .iter()
-                .rev()
-                .map(|f| match number(f, &["line"]) {
-                    0.0 => word(f, &["function"]).to_string(),
-                    n => format!("{}:{n}", word(f, &["function"])),
-                })
-                .collect();
-            frames.push(word(cause, &["kind"]).to_string());
-            let frames: Vec<String> = frames
-                .iter()
-                .map(|f| f.replace([';', ' ', '\n'], "_"))
-                .collect();
-            let n = number(cause, &["bytes"]) + number(cause, &["moved_bytes"]);
-            if n > 0.0 {
-                let _ = writeln!(text, "{} {n:.0}", frames.join(";"));
-            }
-        }
-    }
-    text
 }

@@ -448,6 +448,12 @@ pub fn get(cx: &mut Cx, key: Term) -> Option<Term> {
     // Erased meanwhile: the key may have another value, or another entry, by now.
     e.hold(cx, v).or_else(|| get(cx, key))
 }
+/// Shows keys and values until `f` has enough. Nobody changes the table meanwhile.
+pub fn each(mut f: impl FnMut(Term, Term) -> bool) {
+    let t = table();
+    let w = t.lock();
+    let _ = t.live(&w).all(|(e, v)| f(e.key, v));
+}
 fn get_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     get(cx, key).ok_or(Fail::Badarg)
 }

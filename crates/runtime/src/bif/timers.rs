@@ -76,9 +76,14 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
     let numbers = ids::ref_numbers();
     if to.is_atom() || crate::process::table().find(to).is_some() {
         let (msg, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Timer, msg);
+        let message = Message::keep(msg);
+        let words = message.words();
+        if words != 0 {
+            crate::accounts::copied(cx, crate::accounts::Kind::Timer, words, msg);
+        }
         let f = Fired {
             to,
-            message: Message::keep(msg),
+            message,
             numbers,
             wrapped,
         };

@@ -13,7 +13,7 @@ const STACK: usize = 8;
 /// A message or argument of so many bytes, on the average, is worth a change.
 const LARGE_BYTES: u64 = 4096;
 
-fn word(kind: Kind) -> &'static str {
+pub(super) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Message => "message",
         Kind::Spawn => "spawn",
@@ -23,16 +23,29 @@ fn word(kind: Kind) -> &'static str {
         Kind::TableOut => "table_out",
         Kind::Asked => "process_info",
         Kind::Allocation => "allocation",
+        Kind::Collection => "collection",
+        Kind::Work => "work",
+        Kind::Write => "write",
+        Kind::Ready => "ready",
+        Kind::Receive => "receive",
+        Kind::Busy => "busy",
+        Kind::DirtyQueue => "dirty_queue",
     }
 }
 
 /// The places of one line, put together. The stack is that of the one with the most words.
-struct Cause {
-    kind: Kind,
+pub(super) struct Cause {
+    pub kind: Kind,
     most: u64,
-    stack: Vec<accounts::Frame>,
-    sums: Sums,
+    pub stack: Vec<accounts::Frame>,
+    pub sums: Sums,
     captured: Option<Captured>,
+}
+
+/// Causes of some kinds. What was copied comes first; what was only shared costs little.
+pub(super) fn causes_of(is_it: fn(Kind) -> bool) -> Vec<Cause> {
+    let entries = accounts::snapshot().into_iter();
+    causes(entries.filter(|e| is_it(e.kind)).collect())
 }
 
 fn causes(entries: Vec<Entry>) -> Vec<Cause> {
@@ -51,19 +64,13 @@ fn causes(entries: Vec<Entry>) -> Vec<Cause> {
             c.most = words;
             c.stack = e.frames;
         }
-        c.sums.times += e.sums.times;
-        c.sums.copied += e.sums.copied;
-        c.sums.moved += e.sums.moved;
-        c.sums.shared += e.sums.shared;
-        c.sums.largest = c.sums.largest.max(e.sums.largest);
-        c.sums.samples += e.sums.samples;
+        c.sums.add(&e.sums);
         let size = |c: &Option<Captured>| c.map_or(0, |c| c.words);
         if size(&e.captured) > size(&c.captured) {
             c.captured = e.captured;
         }
     }
     let mut all: Vec<Cause> = all.into_values().collect();
-    // What was copied comes first; what was only shared costs little.
     all.sort_by_key(|c| std::cmp::Reverse((c.sums.copied + c.sums.moved, c.sums.shared)));
     all
 }
@@ -93,10 +100,9 @@ impl Cause {
                 ("variables", Json::List(Vec::new())),
             ])
         });
-        let stack: Vec<Json> = self.stack.iter().take(STACK).map(names::frame).collect();
         Json::object([
             ("kind", word(self.kind).into()),
-            ("site", names::site(&self.stack).map(names::frame).into()),
+            ("site", self.site()),
             ("times", s.times.into()),
             ("bytes", bytes(s.copied).into()),
             ("moved_bytes", bytes(s.moved).into()),
@@ -105,8 +111,18 @@ impl Cause {
             ("estimated", (s.samples > 0).into()),
             ("captured", captured.into()),
             ("advice", self.advice(total).into()),
-            ("stack", Json::List(stack)),
+            ("stack", self.stack()),
         ])
+    }
+
+    /// The line that people look for.
+    pub fn site(&self) -> Json {
+        names::site(&self.stack).map(names::frame).into()
+    }
+
+    /// Frames, the innermost first.
+    pub fn stack(&self) -> Json {
+        Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
     }
 
     /// What would make it cost less. None: nothing that is known here.
@@ -163,15 +179,8 @@ fn listed(name: &str, all: &[Cause], top: usize) -> Vec<(String, Json)> {
     ]
 }
 
-fn split() -> (Vec<Cause>, Vec<Cause>) {
-    let (allocation, copies): (Vec<Entry>, Vec<Entry>) = accounts::snapshot()
-        .into_iter()
-        .partition(|e| e.kind == Kind::Allocation);
-    (causes(copies), causes(allocation))
-}
-
 pub fn copies(top: usize) -> Vec<(String, Json)> {
-    let all = split().0;
+    let all = causes_of(Kind::is_copy);
     let mut pairs = listed("causes", &all, top);
     let total = |n: &std::sync::atomic::AtomicU64| Json::from(bytes(n.load(Ordering::Relaxed)));
     let totals = Json::object([
@@ -184,7 +193,11 @@ pub fn copies(top: usize) -> Vec<(String, Json)> {
 }
 
 pub fn allocation(top: usize) -> Vec<(String, Json)> {
-    listed("causes", &split().1, top)
+    listed("causes", &causes_of(|k| k == Kind::Allocation), top)
+}
+
+pub fn collections(top: usize) -> Vec<(String, Json)> {
+    listed("causes", &causes_of(|k| k == Kind::Collection), top)
 }
 
 pub fn run(top: usize) -> Vec<(String, Json)> {
@@ -192,6 +205,63 @@ pub fn run(top: usize) -> Vec<(String, Json)> {
     vec![
         part("copies", copies(top)),
         part("allocation", allocation(top)),
+        part("collections", collections(top)),
+        part("work", super::time::work(top)),
+        part("latency", super::time::latency(top)),
+        part("writes", super::writes::writes(top)),
         part("memory", super::memory::kinds()),
+        part("processes", processes()),
+        part("profile", profile(super::MOST)),
+    ]
+}
+
+/// How many processes there have been.
+fn processes() -> Vec<(String, Json)> {
+    let table = crate::process::table();
+    vec![
+        ("started".into(), crate::sched::spawned().into()),
+        ("alive".into(), table.live().into()),
+        // Cells are used again, so there are as many as there were processes at a time.
+        ("most".into(), u64::from(table.used_cells()).into()),
+    ]
+}
+
+/// Each stack with its value, whatever line it belongs to.
+pub fn profile(top: usize) -> Vec<(String, Json)> {
+    let mut all = accounts::snapshot();
+    let value = |e: &Entry| match e.kind {
+        Kind::Write => e.sums.copied + e.sums.shared,
+        _ => e.sums.copied + e.sums.moved,
+    };
+    // The largest of each kind: units differ.
+    all.sort_by_key(|e| std::cmp::Reverse(value(e)));
+    let mut kinds: HashMap<Kind, usize> = HashMap::new();
+    let mut left_out = 0u64;
+    let mut list = Vec::new();
+    for e in &all {
+        let n = kinds.entry(e.kind).or_default();
+        *n += 1;
+        if *n > top {
+            left_out += 1;
+            continue;
+        }
+        let value = match e.kind {
+            Kind::Work | Kind::Write => value(e),
+            k if k.is_wait() => value(e),
+            _ => bytes(value(e)),
+        };
+        list.push(Json::object([
+            ("kind", word(e.kind).into()),
+            ("value", value.into()),
+            ("times", e.sums.times.into()),
+            (
+                "stack",
+                Json::List(e.frames.iter().map(names::frame).collect()),
+            ),
+        ]));
+    }
+    vec![
+        ("samples".into(), Json::List(list)),
+        ("samples_left_out".into(), left_out.into()),
     ]
 }

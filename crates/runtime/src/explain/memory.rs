@@ -36,6 +36,7 @@ pub fn kinds() -> Vec<(String, Json)> {
         ("peak_bytes".into(), peak.into()),
         ("allocated_bytes".into(), u.total.into()),
         ("kinds".into(), Json::Object(kinds)),
+        ("parts".into(), super::resident::parts()),
     ]
 }
 

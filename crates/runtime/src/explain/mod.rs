@@ -11,8 +11,12 @@
 mod copies;
 mod memory;
 mod names;
+mod resident;
+mod retention;
 pub mod socket;
 mod survey;
+mod time;
+mod writes;
 
 use crate::accounts;
 use crate::json::Json;
@@ -65,12 +69,33 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "binaries",
-        "which processes hold binaries",
+        "which processes and tables hold binaries, and how",
         survey::binaries,
     ),
     topic(
+        "latency",
+        "where processes wait: for their turn, for messages, ports and dirty threads",
+        time::latency,
+    ),
+    topic(
+        "writes",
+        "what is written, and what of it is copied together, or waits",
+        writes::writes,
+    ),
+    topic("work", "which lines compute, by reductions", time::work),
+    topic(
+        "collections",
+        "which lines have collections keep most",
+        copies::collections,
+    ),
+    topic(
+        "profile",
+        "all stacks with what they cost, for flame graphs",
+        copies::profile,
+    ),
+    topic(
         "run",
-        "copies, allocation and memory without a look at processes",
+        "all of that without a look at processes",
         copies::run,
     ),
 ];

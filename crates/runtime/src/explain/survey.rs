@@ -35,7 +35,7 @@ struct Row {
     message_bytes: usize,
 }
 
-struct Survey {
+pub struct Survey {
     rows: Vec<Row>,
     processes: usize,
     asked: usize,
@@ -83,11 +83,8 @@ fn initial(cx: &mut crate::cx::Cx) -> String {
 
 fn survey() -> Survey {
     let deadline = Instant::now() + PATIENCE;
-    let mut pids = process::table().pids();
-    let processes = pids.len();
-    let step = processes.div_ceil(ASKED).max(1);
-    pids.sort_by_key(|p| p.pid_data());
-    let pids: Vec<Term> = pids.into_iter().step_by(step).collect();
+    let processes = process::table().live();
+    let pids = process::table().some_pids(processes.div_ceil(ASKED));
     let mut rows = Vec::with_capacity(pids.len());
     let (tell, told) = mpsc::channel();
     let mut under_way = 0;
@@ -121,6 +118,21 @@ fn survey() -> Survey {
 }
 
 impl Survey {
+    /// The processes that refer to most binaries and regions, and what they are called.
+    pub fn holders(&self, most: usize) -> Vec<(Term, String)> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.retain(|r| r.binaries + r.regions > 0);
+        rows.sort_by_key(|r| std::cmp::Reverse(r.binaries + r.regions));
+        let name = |r: &Row| match registered(r.pid) {
+            Some(name) => format!("{} {name} ({})", names::pid(r.pid), r.initial),
+            None => format!("{} ({})", names::pid(r.pid), r.initial),
+        };
+        rows.into_iter()
+            .take(most)
+            .map(|r| (r.pid, name(r)))
+            .collect()
+    }
+
     /// The first `top` by a number that isn't zero, what they have in common, and sums.
     fn json(mut self, top: usize, by: fn(&Row) -> usize) -> Json {
         self.rows.sort_by_key(|r| std::cmp::Reverse(by(r)));
@@ -178,17 +190,19 @@ impl Survey {
     }
 }
 
+/// The name that a process is registered by.
+fn registered(pid: Term) -> Option<String> {
+    let name = registry::names()
+        .into_iter()
+        .find(|n| registry::whereis(*n) == Some(pid));
+    name.map(|n| format_term(n, Style::Write, 300))
+}
+
 impl Row {
     fn json(&self) -> Json {
-        let name = registry::names()
-            .into_iter()
-            .find(|n| registry::whereis(*n) == Some(self.pid));
         Json::object([
             ("pid", names::pid(self.pid).into()),
-            (
-                "name",
-                name.map(|n| format_term(n, Style::Write, 300)).into(),
-            ),
+            ("name", registered(self.pid).into()),
             ("initial_call", self.initial.clone().into()),
             ("current", self.current.clone()),
             ("memory_bytes", self.memory.into()),
@@ -211,8 +225,12 @@ pub fn mailbox(top: usize) -> Vec<(String, Json)> {
 
 pub fn binaries(top: usize) -> Vec<(String, Json)> {
     let total = purlin_term::bin::total_bytes();
+    let survey = survey();
+    let (held, stopped) = super::retention::held(&survey, top);
     vec![
         ("bytes".into(), total.into()),
-        ("processes".into(), survey().json(top, |r| r.binaries)),
+        ("held".into(), held),
+        ("held_more".into(), stopped.into()),
+        ("processes".into(), survey.json(top, |r| r.binaries)),
     ]
 }

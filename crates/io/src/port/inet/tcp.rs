@@ -18,7 +18,6 @@ use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, protocol, state};
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
 use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
-use crate::lazy_atoms;
 use crate::os::sock as sys;
 use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
@@ -26,6 +25,7 @@ use crate::port::channel::Channel;
 use crate::port::{Base, Driver, End, Reply, open, watch};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
+use crate::{accounts, lazy_atoms};
 use purlin_term::iolist::{IoSlice, IoVec};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
@@ -947,6 +947,7 @@ impl Tcp {
         let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
         while data.bytes() > 0 && turn > 0 {
             let r = sys::send_msg_now(fd, data.vector(&mut room), None, &[]);
+            accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
             }

@@ -1,0 +1,212 @@
+//! What is resident: what the runtime knows of, held against what the system says.
+//!
+//! The system tells for each mapping what of it is resident. Mappings are the program and its libraries, stacks of threads, areas
+//! that the runtime has reserved, what the C library's allocator has got for small blocks, and all others: large blocks. For
+//! each of these the runtime, or the allocator, counts for itself what is in use.
+
+use crate::json::Json;
+use crate::process;
+use purlin_term::{blocks, region, sys};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+/// A mapping of this process.
+#[derive(Default, Clone, Debug)]
+struct Mapping {
+    from: usize,
+    to: usize,
+    access: String,
+    name: String,
+    resident: usize,
+}
+
+/// Bytes of addresses that the allocator of glibc reserves at a time for threads; each begins at a multiple of that.
+const ARENA: usize = 64 << 20;
+/// Mappings without access below a stack, at most.
+const GUARD: usize = 64 << 10;
+
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut words = line.split_ascii_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let parse = |n: &str| usize::from_str_radix(n, 16).ok();
+    let access = words.next()?.to_string();
+    Some(Mapping {
+        from: parse(from)?,
+        to: parse(to)?,
+        access,
+        name: words.skip(3).collect::<Vec<_>>().join(" "),
+        resident: 0,
+    })
+}
+
+/// All mappings; empty where the system doesn't tell.
+fn mappings() -> Vec<Mapping> {
+    let mut all: Vec<Mapping> = Vec::new();
+    let Ok(file) = File::open("/proc/self/smaps") else {
+        return all;
+    };
+    for line in BufReader::new(file).lines().map_while(Result::ok) {
+        if let Some(rest) = line.strip_prefix("Rss:") {
+            let n = rest.split_ascii_whitespace().next();
+            let n: Option<usize> = n.and_then(|n| n.parse().ok());
+            if let (Some(m), Some(n)) = (all.last_mut(), n) {
+                m.resident = n * 1024;
+            }
+        } else if line.as_bytes().first().is_some_and(u8::is_ascii_hexdigit)
+            && !line.starts_with(|c: char| c.is_ascii_uppercase())
+            && let Some(m) = mapping(&line)
+        {
+            all.push(m);
+        }
+    }
+    all
+}
+
+/// What a mapping is for, by itself and by the one below it.
+fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static str {
+    let touches = |b: &&Mapping| b.to == m.from;
+    if m.name.starts_with("[stack") {
+        return "stacks";
+    }
+    if m.name == "[heap]" {
+        return "allocator";
+    }
+    if !m.name.is_empty() && !m.name.starts_with("[anon") {
+        return "program";
+    }
+    if let Some(a) = areas
+        .iter()
+        .find(|a| a.name == "regions" && m.from >= a.at && m.to <= a.at + a.bytes)
+    {
+        return a.name;
+    }
+    if m.from % ARENA == 0 && m.to - m.from <= ARENA && m.access.starts_with("rw") {
+        return "allocator";
+    }
+    match below.filter(touches) {
+        Some(b) if b.access.starts_with("---") && b.to - b.from <= GUARD => "stacks",
+        // What a library keeps in memory that begins as zero.
+        Some(b) if b.name.starts_with('/') && m.to - m.from <= ARENA => "program",
+        _ => "blocks",
+    }
+}
+
+/// What the C library's allocator has got in small pieces, of that has given out, and has given out as mappings.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn allocator() -> Option<(usize, usize)> {
+    // SAFETY: no arguments, a plain structure as result.
+    let i = unsafe { libc::mallinfo2() };
+    Some((i.uordblks, i.hblkhd))
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn allocator() -> Option<(usize, usize)> {
+    None
+}
+
+/// A table of what is known and what is resident, and the sums of both. Null where the system doesn't tell.
+pub fn parts() -> Json {
+    let all = mappings();
+    let Some((small, mapped)) = allocator().filter(|_| !all.is_empty()) else {
+        return Json::Null;
+    };
+    let areas = sys::areas();
+    let sum = |what: &str| -> usize {
+        let these = all.iter().enumerate().filter(|(i, m)| {
+            let below = i.checked_sub(1).map(|b| &all[b]);
+            kind(m, below, &areas) == what
+        });
+        these.map(|(_, m)| m.resident).sum()
+    };
+    let in_area = |name: &str| -> usize {
+        let of = areas.iter().filter(|a| a.name == name);
+        of.filter_map(|a| sys::resident(a.at, a.bytes)).sum()
+    };
+    let (cells, slots) = process::table().bytes();
+    let reserved = ["process_cells", "process_slots", "timers", "region_table"].map(in_area);
+    let arenas = sum("allocator");
+    let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
+    let (program, stacks, regions) = (sum("program"), sum("stacks"), sum("regions"));
+    let rows = [
+        ("program_and_libraries", program, program),
+        ("stacks", stacks, stacks),
+        ("process_cells", cells + slots, reserved[0] + reserved[1]),
+        (
+            "timers_and_tables",
+            reserved[2] + reserved[3],
+            reserved[2] + reserved[3],
+        ),
+        (
+            "regions",
+            region::totals().0 + region::kept_bytes(),
+            regions,
+        ),
+        ("small_blocks", small.min(arenas), arenas.min(small)),
+        (
+            "unused_in_allocator",
+            arenas.saturating_sub(small),
+            arenas.saturating_sub(small),
+        ),
+        (
+            "large_blocks",
+            blocks::mapped_bytes() + blocks::kept_bytes() + mapped,
+            blocks,
+        ),
+    ];
+    let known: usize = rows.iter().map(|r| r.1).sum();
+    let resident: usize = all.iter().map(|m| m.resident).sum();
+    let apart = 100.0 * (known as f64 - resident as f64) / resident.max(1) as f64;
+    let list = rows.map(|(what, known, resident)| {
+        Json::object([
+            ("what", what.into()),
+            ("known_bytes", known.into()),
+            ("resident_bytes", resident.into()),
+        ])
+    });
+    Json::object([
+        ("rows", Json::List(list.into())),
+        ("known_bytes", known.into()),
+        ("resident_bytes", resident.into()),
+        ("difference_percent", apart.into()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_told_apart() {
+        let m = |line: &str| mapping(line).expect("is one");
+        let file = m("7f0000000000-7f0000002000 rw-p 00001000 08:01 42 /lib/x y.so");
+        assert_eq!(
+            (file.name.as_str(), file.to - file.from),
+            ("/lib/x y.so", 8192)
+        );
+        let bss = m("7f0000002000-7f0000003000 rw-p 00000000 00:00 0 ");
+        assert_eq!(kind(&bss, Some(&file), &[]), "program");
+        let guard = m("7f0000004000-7f0000005000 ---p 00000000 00:00 0 ");
+        let stack = m("7f0000005000-7f0000105000 rw-p 00000000 00:00 0 ");
+        assert_eq!(kind(&stack, Some(&guard), &[]), "stacks");
+        assert_eq!(kind(&stack, Some(&file), &[]), "blocks");
+        let arena = m("7f0008000000-7f0008021000 rw-p 00000000 00:00 0 ");
+        assert_eq!(kind(&arena, None, &[]), "allocator");
+        let area = sys::Area {
+            name: "regions",
+            at: 0x7f0000004000,
+            bytes: 1 << 30,
+        };
+        assert_eq!(kind(&stack, Some(&guard), &[area]), "regions");
+        assert!(mapping("Rss:  4 kB").is_none());
+    }
+
+    #[test]
+    fn what_is_touched_is_resident() {
+        let page = sys::page_bytes();
+        let at = sys::reserve_rw(16 * page);
+        assert_eq!(sys::resident(at, 16 * page), Some(0));
+        // SAFETY: mapped, and nobody else's.
+        unsafe { ((at + 3 * page) as *mut u8).write(1) };
+        assert_eq!(sys::resident(at, 16 * page), Some(page));
+        sys::release(at, 16 * page);
+    }
+}
