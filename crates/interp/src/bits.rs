@@ -18,8 +18,8 @@ slow_op! {
     op_bs_get_binary => get_binary;
     op_bs_skip_bits => skip_bits;
     op_bs_match_string => match_string;
-    op_bs_get_utf => get_utf;
-    op_bs_skip_utf => skip_utf;
+    get_any_utf => get_utf;
+    skip_any_utf => skip_utf;
     op_bs_get_tail => get_tail;
     op_bs_match => bs_match;
     op_bs_context_to_binary => context_to_binary;
@@ -161,6 +161,27 @@ handlers! {
             go!(cx, op.next(), e, hp, reds)
         }
         go!(cx, op.fail().to(), e, hp, reds)
+    }
+    op_bs_get_utf = BsGetUtf(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let pos = c.pos();
+        let (v, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
+        if n == 0 {
+            return get_any_utf(cx, pc, e, hp, reds);
+        }
+        c.set_pos(pos + n);
+        op.dst().set(cx, e, Term::small(i64::from(v)));
+        go!(cx, op.next(), e, hp, reds)
+    }
+    op_bs_skip_utf = BsSkipUtf(cx, pc, e, hp, reds, op) {
+        let c = Ctx::of(op.context().get(cx, e));
+        let pos = c.pos();
+        let (_, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
+        if n == 0 {
+            return skip_any_utf(cx, pc, e, hp, reds);
+        }
+        c.set_pos(pos + n);
+        go!(cx, op.next(), e, hp, reds)
     }
     op_bs_get_position = BsGetPosition(cx, pc, e, hp, reds, op) {
         let c = Ctx::of(op.context().get(cx, e));
@@ -355,6 +376,46 @@ impl Ctx {
             v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
         }
         Term::small(i64::from(v))
+    }
+    /// The character of UTF-8 at `pos` and its bits, which are 0 where it takes a closer look: at what is no whole byte, at the
+    /// last bytes of a text, and at what is no character.
+    #[inline(always)]
+    unsafe fn utf8(&self, pos: usize) -> (u32, usize) {
+        let left = self.end() - pos;
+        if pos & 7 != 0 || left < 8 {
+            return (0, 0);
+        }
+        let p = self.base().add(pos >> 3);
+        let first = u32::from(*p);
+        if first < 0x80 {
+            return (first, 8);
+        }
+        if left < 32 {
+            return (0, 0);
+        }
+        let w = u32::from_be((p as *const u32).read_unaligned());
+        let (b, c, d) = (w >> 16 & 0x3F, w >> 8 & 0x3F, w & 0x3F);
+        match first {
+            0xC2..=0xDF if w & 0xC0_0000 == 0x80_0000 => ((first & 0x1F) << 6 | b, 16),
+            0xE0..=0xEF if w & 0xC0_C000 == 0x80_8000 => {
+                let v = (first & 0xF) << 12 | b << 6 | c;
+                // None that two bytes hold, and no half of a pair of UTF-16.
+                if v < 0x800 || v >> 11 == 0x1B {
+                    (0, 0)
+                } else {
+                    (v, 24)
+                }
+            }
+            0xF0..=0xF4 if w & 0xC0_C0C0 == 0x80_8080 => {
+                let v = (first & 7) << 18 | b << 12 | c << 6 | d;
+                if !(0x1_0000..=0x10_FFFF).contains(&v) {
+                    (0, 0)
+                } else {
+                    (v, 32)
+                }
+            }
+            _ => (0, 0),
+        }
     }
     unsafe fn left(&self) -> usize {
         self.end() - self.pos()

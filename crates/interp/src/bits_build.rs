@@ -3,16 +3,18 @@
 
 use super::bits::little;
 use super::operands::{Label, source};
-use super::{collect_after, collect_for, exc, instr, slow_op};
+use super::{Exit, collect_after, collect_for, exc, go, instr, slow_op};
 use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_loader::lower::bits::{SIGNED, seg};
 use purlin_term::bits::{self, AppendError, BsWriter};
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, SUB_BIN_WORDS, heap_bin_limit};
 use purlin_term::release::{self, UTF_SIZES};
+use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, Term, am, arith, atom};
 
 slow_op! {
-    op_bs_create_bin => create;
+    create_any => create;
     op_bs_init => init;
     op_bs_append => append;
     op_bs_private_append => private_append;
@@ -24,6 +26,175 @@ slow_op! {
     op_bs_utf_size => utf_size;
     op_bs_add => add;
     op_bs_init_writable => init_writable;
+}
+
+/// Bytes that may be written behind the last one of a segment.
+const SLACK: usize = 8;
+/// Words of the largest heap binary that [`op_bs_create_bin`] makes, with what may be written behind it.
+const QUICK_WORDS: usize = HEAP_BIN_HEAD_WORDS + (HEAP_BIN_LIMIT + SLACK) / 8;
+const _: () = assert!(QUICK_WORDS >= SUB_BIN_WORDS);
+
+/// Segments of whole bytes are written one after another without a reckoning of their sizes before: behind the binary that they
+/// are appended to, where its block has room, or where the heap's next object comes. Nothing is made before the last one is
+/// written. Whatever is not as simple, and whatever fails, is left to the general case, which begins anew.
+pub(crate) unsafe fn op_bs_create_bin(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::BsCreateBin::at(pc);
+    let list = op.segments();
+    let heap = &(*cx).heap;
+    let room = (e as usize - hp as usize) >> 3;
+    if room < op.heap() + QUICK_WORDS + heap.stack_reserve || heap.gc_wanted {
+        return create_any(cx, pc, e, hp, reds);
+    }
+    if matches!(*list, seg::APPEND | seg::PRIVATE_APPEND) {
+        return append_quick(cx, pc, e, hp, reds);
+    }
+    let bytes = hp.add(HEAP_BIN_HEAD_WORDS) as *mut u8;
+    let most = heap_bin_limit().min(HEAP_BIN_LIMIT);
+    let end = write_segments(cx, e, list, op.count(), bytes, bytes.add(most));
+    if end.is_null() {
+        return create_any(cx, pc, e, hp, reds);
+    }
+    let n = end as usize - bytes as usize;
+    let words = n.div_ceil(8);
+    // What is left of the last word is zero, as in any heap binary.
+    end.write_bytes(0, words * 8 - n);
+    (hp as *mut u64).write(header(Subtag::HeapBin, 1 + words));
+    (hp.add(1) as *mut u64).write(n as u64);
+    op.dst().set(cx, e, Term::boxed_at(hp));
+    go!(cx, op.next(), e, hp.add(HEAP_BIN_HEAD_WORDS + words), reds)
+}
+
+/// As [`op_bs_create_bin`], where the first segment is what the others are appended to.
+#[inline(never)]
+unsafe fn append_quick(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::BsCreateBin::at(pc);
+    let list = op.segments();
+    let bin = source(cx, e, *list.add(3));
+    // The unit of the first segment is what the size of the binary must be a multiple of: it has whole bytes.
+    if let Some((start, limit)) = bits::room_behind(bin).filter(|_| matches!(*list.add(1), 1 | 8))
+        && limit as usize - start as usize > SLACK
+    {
+        let end = write_segments(cx, e, list.add(5), op.count() - 5, start, limit.sub(SLACK));
+        let n = (end as usize).wrapping_sub(start as usize);
+        let heap = &mut (*cx).heap;
+        // None, if nothing was written; and none where the bytes are so many that they ask for a collection.
+        if !end.is_null() && n > 0 && heap.off_heap.bytes + n <= heap.vheap_bytes {
+            heap.htop = hp;
+            heap.stop = e;
+            let t = bits::grow_to(heap, bin, end, *list == seg::PRIVATE_APPEND);
+            op.dst().set(cx, e, t);
+            // What is copied costs time.
+            let reds = reds - (n * 8 / COPIED_BITS_PER_REDUCTION) as i64;
+            go!(cx, op.next(), e, (*cx).heap.htop, reds)
+        }
+    }
+    create_any(cx, pc, e, hp, reds)
+}
+
+/// Writes the segments of a list of `n` words, five for each, from `to` on: where the last one ends, at most at `limit`. Null if
+/// one of them is not simple, or there is no room.
+///
+/// # Safety
+/// [`SLACK`] bytes behind `limit` may be written too, and no segment refers to what lies between `to` and there.
+#[inline(never)]
+unsafe fn write_segments(
+    cx: *mut Cx,
+    e: *mut Term,
+    list: *const u64,
+    n: usize,
+    mut to: *mut u8,
+    limit: *mut u8,
+) -> *mut u8 {
+    const NONE: *mut u8 = std::ptr::null_mut();
+    let mut k = 0;
+    while k < n {
+        let s = list.add(k);
+        let (kind, unit) = (*s, *s.add(1));
+        let left = limit as usize - to as usize;
+        if kind == seg::STRING {
+            let bytes = *s.add(4) as usize;
+            if bytes > left {
+                return NONE;
+            }
+            std::ptr::copy_nonoverlapping(*s.add(3) as *const u8, to, bytes);
+            to = to.add(bytes);
+            k += 5;
+            continue;
+        }
+        let v = source(cx, e, *s.add(3));
+        let size = source(cx, e, *s.add(4));
+        match kind {
+            seg::INTEGER => {
+                // Big-endian, with or without a sign.
+                let plain = *s.add(2) as u32 as u64 & !SIGNED == 0;
+                // A negative size is a large one without a sign.
+                let count = size.small_value() as u64;
+                if !(plain && v.is_small() && size.is_small() && count <= 64 && unit <= 64) {
+                    return NONE;
+                }
+                let bits = count * unit;
+                if bits & 7 != 0 || bits.wrapping_sub(8) > 56 || (bits >> 3) as usize > left {
+                    return NONE;
+                }
+                let v = (v.small_value() as u64) << (64 - bits);
+                (to as *mut [u8; 8]).write(v.to_be_bytes());
+                to = to.add((bits >> 3) as usize);
+            }
+            seg::BINARY => {
+                let Some(bytes) = v.as_bits().and_then(|b| b.as_bytes()) else {
+                    return NONE;
+                };
+                let n = if size == am::ALL && matches!(unit, 1 | 8) {
+                    bytes.len()
+                } else if size.is_small() && unit == 8 {
+                    // A negative one is too large.
+                    size.small_value() as usize
+                } else {
+                    return NONE;
+                };
+                if n > bytes.len() || n > left {
+                    return NONE;
+                }
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, n);
+                to = to.add(n);
+            }
+            seg::UTF8 => {
+                let Some(c) = bits::code_point(v).filter(|_| left >= 4) else {
+                    return NONE;
+                };
+                to = to.add(put_utf8(to, c));
+            }
+            _ => return NONE,
+        }
+        k += 5;
+    }
+    to
+}
+
+/// Writes a character of UTF-8, and tells its bytes; up to four are written.
+#[inline(always)]
+unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
+    let tail = |shift: u32| 0x80 | (c >> shift & 0x3F) as u8;
+    let (n, all) = match c {
+        0..0x80 => (1, [c as u8, 0, 0, 0]),
+        0x80..0x800 => (2, [0xC0 | (c >> 6) as u8, tail(0), 0, 0]),
+        0x800..0x10000 => (3, [0xE0 | (c >> 12) as u8, tail(6), tail(0), 0]),
+        _ => (4, [0xF0 | (c >> 18) as u8, tail(12), tail(6), tail(0)]),
+    };
+    (to as *mut [u8; 4]).write(all);
+    n
 }
 
 /// Largest bit string, in bits.

@@ -182,6 +182,14 @@ op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, t);
     go!(cx, op.next(), e, hp, reds)
 });
+op!(op_allocate_init_y = AllocateInitY<D: Dst>(cx, pc, e, hp, reds, op) {
+    let n = op.frame() + 1;
+    room!(cx, pc, e, hp, reds, n, op.live());
+    e = e.sub(n);
+    (e as *mut u64).write(0);
+    op.dst().set(cx, e, NIL);
+    go!(cx, op.next(), e, hp, reds)
+});
 op!(op_allocate_get_list = AllocateGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
@@ -204,6 +212,34 @@ op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e
     op.dst2().set(cx, e, op.src2().get(cx, e));
     op.dst3().set(cx, e, op.src3().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
+});
+macro_rules! moves {
+    ($cx:ident, $e:ident, $op:ident, $($src:ident $dst:ident),*) => {
+        $($op.$dst().set($cx, $e, $op.$src().get($cx, $e));)*
+    };
+}
+op!(op_move2_call = Move2Call<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    moves!(cx, e, op, src dst, src2 dst2);
+    (e as *mut u64).write(op.next() as u64);
+    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+});
+op!(op_move2_call_last = Move2CallLast<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    moves!(cx, e, op, src dst, src2 dst2);
+    call_to!(cx, op.to().to(), e.add(op.frame() + 1), hp, reds, op.arity())
+});
+op!(op_move2_call_only = Move2CallOnly<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    moves!(cx, e, op, src dst, src2 dst2);
+    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+});
+op!(op_move3_call = Move3Call<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e, hp, reds, op) {
+    moves!(cx, e, op, src dst, src2 dst2, src3 dst3);
+    (e as *mut u64).write(op.next() as u64);
+    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+});
+op!(op_trim_call = TrimCall(cx, pc, e, hp, reds, op) {
+    e = e.add(op.n());
+    (e as *mut u64).write(op.next() as u64);
+    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
 op!(op_jump = Jump(cx, pc, e, hp, reds, op) {
     go!(cx, op.to().to(), e, hp, reds)
@@ -237,6 +273,16 @@ op!(op_test_heap_put_list = TestHeapPutList<A: Src, B: Src, D: Dst>(cx, pc, e, h
     hp.add(1).write(op.tl().get(cx, e));
     op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
     go!(cx, op.next(), e, hp.add(2), reds)
+});
+op!(op_test_heap_put_list_return = TestHeapPutListReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    room!(cx, pc, e, hp, reds, 2, op.live());
+    hp.write(op.hd().get(cx, e));
+    hp.add(1).write(op.tl().get(cx, e));
+    op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
+    e = e.add(op.frame() + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, hp.add(2), reds)
 });
 op!(op_get_hd = GetHd<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, *op.src().get(cx, e).ptr());
@@ -386,6 +432,61 @@ compare_op! {
     op_is_eq_exact = IsEqExact is_eq_exact |a, b| words_tell_same(a, b) => a == b, eq_exact_slow(a, b);
     op_is_ne_exact = IsNeExact is_ne_exact |a, b| words_tell_same(a, b) => a != b, !eq_exact_slow(a, b);
 }
+
+/// The end of a clause that is nothing but a test and a value.
+macro_rules! compare_return_op {
+    ($($name:ident = $op:ident $general:ident |$a:ident, $b:ident| $holds:expr, $slow:expr;)*) => {$(
+        op!($name = $op<A: Src, B: Src, S: Src>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                if $holds {
+                    (*cx).x[0] = op.src().get(cx, e);
+                    let to = (e as *const u64).read();
+                    (e as *mut u64).write(0);
+                    go!(cx, to as *const u64, e, hp, reds)
+                }
+                go!(cx, op.fail().to(), e, hp, reds)
+            }
+            return $general::<A, B, S>(cx, pc, e, hp, reds);
+        });
+        #[inline(never)]
+        unsafe fn $general<A: Src, B: Src, S: Src>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, B, S>::at(pc);
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if $slow {
+                (*cx).x[0] = op.src().get(cx, e);
+                let to = (e as *const u64).read();
+                (e as *mut u64).write(0);
+                go!(cx, to as *const u64, e, hp, reds)
+            }
+            go!(cx, op.fail().to(), e, hp, reds)
+        }
+    )*};
+}
+compare_return_op! {
+    op_is_lt_return = IsLtReturn is_lt_return |a, b| small_lt(a, b), cmp_slow(a, b) == Ordering::Less;
+    op_is_ge_return = IsGeReturn is_ge_return |a, b| !small_lt(a, b), cmp_slow(a, b) != Ordering::Less;
+}
+op!(op_is_nil_return = IsNilReturn<A: Src, S: Src>(cx, pc, e, hp, reds, op) {
+    if op.src().get(cx, e).is_nil() {
+        (*cx).x[0] = op.value().get(cx, e);
+        let to = (e as *const u64).read();
+        (e as *mut u64).write(0);
+        go!(cx, to as *const u64, e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
+op!(op_is_eq_immed_return = IsEqImmedReturn<A: Src, S: Src>(cx, pc, e, hp, reds, op) {
+    if op.src().get(cx, e) == op.immed() {
+        (*cx).x[0] = op.value().get(cx, e);
+        let to = (e as *const u64).read();
+        (e as *mut u64).write(0);
+        go!(cx, to as *const u64, e, hp, reds)
+    }
+    go!(cx, op.fail().to(), e, hp, reds)
+});
 
 op!(op_is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
@@ -673,6 +774,44 @@ macro_rules! add_op {
         }
     )*};
 }
+// `add` at the end of a function.
+op!(op_add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let a = op.a().get(cx, e);
+    let b = op.b().get(cx, e);
+    if both_small(a, b) {
+        let (v, over) = (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+        if !over {
+            op.dst().set(cx, e, Term::from_raw(v as u64));
+            e = e.add(op.frame() + 1);
+            let to = (e as *const u64).read();
+            (e as *mut u64).write(0);
+            go!(cx, to as *const u64, e, hp, reds)
+        }
+    }
+    return add_return::<A, B, D>(cx, pc, e, hp, reds);
+});
+#[inline(never)]
+unsafe fn add_return<A: Src, B: Src, D: Dst>(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::AddReturn::<A, B, D>::at(pc);
+    let a = op.a().get(cx, e);
+    let b = op.b().get(cx, e);
+    let t = arith_slow(cx, e, hp, a, b, false);
+    if t == Term::NON_VALUE {
+        return super::call::arith_failed(cx, pc, reds, a, b, false);
+    }
+    op.dst().set(cx, e, t);
+    let e = e.add(op.frame() + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, (*cx).heap.htop, reds)
+}
+
 add_op! {
     op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
     op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);

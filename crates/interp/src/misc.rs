@@ -1,14 +1,13 @@
-//! Handlers of exceptions, messages, maps and float conversions.
+//! Handlers of exceptions, messages and float conversions.
 
-use super::operands::{C, Dst, X, set_source, source};
+use super::operands::{C, Dst, X};
 use super::{Exit, collect_after, exc, go, instr, slow_op};
 use crate::collect::Also;
 use crate::cx::Cx;
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
-use purlin_term::{Alloc, NIL, Term, am, arith, map};
-use smallvec::SmallVec;
+use purlin_term::{NIL, Term, am, arith};
 
 pub(crate) unsafe fn op_catch<D: Dst>(
     cx: *mut Cx,
@@ -85,11 +84,6 @@ slow_op! {
     op_recv_marker_use => marker_use;
     op_fload => fload;
     op_fconv => fconv;
-    op_put_map_assoc => put_map_assoc;
-    op_new_map => new_map;
-    op_put_map_exact => put_map_exact;
-    op_has_map_fields => has_map_fields;
-    op_get_map_elements => get_map_elements;
 }
 
 unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -383,108 +377,4 @@ unsafe fn fconv(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         None => exc::error(cx, pc, am::BADARITH),
     }
-}
-
-// Maps.
-
-unsafe fn new_map(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::NewMap::at(pc);
-    let keys = op.keys().value(cx);
-    let (n, list) = (op.count(), op.values());
-    let e = cx.heap.stop;
-    let mut values: [Term; purlin_term::layout::FLATMAP_LIMIT] =
-        [NIL; purlin_term::layout::FLATMAP_LIMIT];
-    for (i, v) in values.iter_mut().enumerate().take(n) {
-        *v = source(cx, e, *list.add(i));
-    }
-    let m = cx.heap.flatmap_with_keys(keys, &values[..n]);
-    op.dst().put(cx, m);
-    collect_after(cx, op.live(), op.dst().also());
-    op.next()
-}
-unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
-    // The operands are the same for both.
-    let op = instr::PutMapAssoc::at(pc);
-    let mut m = op.map().value(cx);
-    let (n, list) = (op.count(), op.pairs());
-    let e = cx.heap.stop;
-    if !m.is_map() {
-        if let Some(to) = op.fail().given() {
-            return to;
-        }
-        let fail = cx.error2(am::BADMAP, m);
-        return exc::raise(cx, pc, fail, exc::First::None);
-    }
-    // Most updates are of keys that are there: one copy, however many they are.
-    let mut set = 0;
-    if n > 2 {
-        let mut pairs: SmallVec<[(Term, Term); 8]> = SmallVec::new();
-        for i in (0..n).step_by(2) {
-            let k = source(cx, e, *list.add(i));
-            pairs.push((k, source(cx, e, *list.add(i + 1))));
-        }
-        if let Some(t) = map::update_all(&mut cx.heap, m, &pairs) {
-            m = t;
-            set = n;
-        }
-    }
-    for i in (set..n).step_by(2) {
-        let k = source(cx, e, *list.add(i));
-        let v = source(cx, e, *list.add(i + 1));
-        if !exact {
-            m = map::put(&mut cx.heap, m, k, v);
-            continue;
-        }
-        match map::update(&mut cx.heap, m, k, v) {
-            Some(t) => m = t,
-            None => {
-                if let Some(to) = op.fail().given() {
-                    return to;
-                }
-                // Of several keys that are missing the least is named.
-                let missing = (i..n)
-                    .step_by(2)
-                    .map(|i| source(cx, e, *list.add(i)))
-                    .filter(|&k| !map::contains(m, k))
-                    .min_by(|a, b| purlin_term::compare::cmp_exact(*a, *b));
-                let fail = cx.error2(am::BADKEY, missing.unwrap_or(k));
-                return exc::raise(cx, pc, fail, exc::First::None);
-            }
-        }
-    }
-    op.dst().put(cx, m);
-    collect_after(cx, op.live(), op.dst().also());
-    op.next()
-}
-unsafe fn put_map_assoc(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    put_map(cx, pc, false)
-}
-unsafe fn put_map_exact(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    put_map(cx, pc, true)
-}
-unsafe fn has_map_fields(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::HasMapFields::at(pc);
-    let m = op.map().value(cx);
-    let list = op.keys();
-    for i in 0..op.count() {
-        let k = source(cx, cx.heap.stop, *list.add(i));
-        if !map::contains(m, k) {
-            return op.fail().to();
-        }
-    }
-    op.next()
-}
-unsafe fn get_map_elements(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::GetMapElements::at(pc);
-    let m = op.map().value(cx);
-    let list = op.pairs();
-    let e = cx.heap.stop;
-    for i in (0..op.count()).step_by(2) {
-        let k = source(cx, e, *list.add(i));
-        match map::get(m, k) {
-            Some(v) => set_source(cx, e, *list.add(i + 1), v),
-            None => return op.fail().to(),
-        }
-    }
-    op.next()
 }

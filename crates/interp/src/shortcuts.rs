@@ -115,6 +115,49 @@ pub(crate) unsafe fn op_fast_element_of<A: Src, B: Src, D: Dst>(
     go!(cx, op.next(), e, hp, reds)
 }
 
+/// The value of `key` in a small map, where the key is an immediate term: the outer `None` says that it takes a closer look.
+#[inline(always)]
+fn known(m: Term, key: Term) -> Option<Option<Term>> {
+    let (keys, values) = m.as_flatmap().filter(|_| key.is_immed())?;
+    Some(super::maps::find(keys, key.raw()).map(|at| values[at]))
+}
+macro_rules! map_shortcuts {
+    ($($name:ident = $op:ident $general:ident |$found:ident| $value:expr;)*) => {$(
+        pub(crate) unsafe fn $name<A: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, D>::at(pc);
+            let Some($found) = known(op.map().get(cx, e), op.key().get(cx, e)) else {
+                return $general::<A, D>(cx, pc, e, hp, reds);
+            };
+            let value: Option<Term> = $value;
+            match value {
+                Some(v) => {
+                    op.dst().set(cx, e, v);
+                    go!(cx, op.next().add(BIF2), e, hp, reds)
+                }
+                None => go!(cx, op.next(), e, hp, reds),
+            }
+        }
+        #[inline(never)]
+        unsafe fn $general<A: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+            let op = instr::$op::<A, D>::at(pc);
+            let m = op.map().get(cx, e);
+            let $found = map::get(m, op.key().get(cx, e));
+            let value: Option<Term> = $value;
+            match value {
+                Some(v) if m.is_map() => {
+                    op.dst().set(cx, e, v);
+                    go!(cx, op.next().add(BIF2), e, hp, reds)
+                }
+                _ => go!(cx, op.next(), e, hp, reds),
+            }
+        }
+    )*};
+}
+map_shortcuts! {
+    op_fast_map_get = FastMapGet map_get |found| found;
+    op_fast_is_map_key = FastIsMapKey is_map_key |found| Some(if found.is_some() { am::TRUE } else { am::FALSE });
+}
+
 /// How two terms compare, by the number of the comparison, if a look at their words tells.
 #[inline(always)]
 fn compared(a: Term, b: Term, n: usize) -> Option<bool> {

@@ -63,14 +63,9 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             _ => Err(Fail::Badarg),
         };
     }
-    // A file's module hands what it gets to a native that gathers any list, batch by batch, after it has looked at all of
-    // it. So what is long isn't gathered here first, which would take memory for all there is.
-    let long = !matches!(
-        size_unless_long(t, max_parts(), scratch_bytes()),
-        Ok(Some(_))
-    );
-    if long && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
-        cx.bump(max_parts() / STEPS_PER_REDUCTION);
+    // A file's module hands what it gets to a native that gathers any list, batch by batch, and refuses what is none. So nothing
+    // is gathered here first, which would take memory and a copy for all there is.
+    if t.is_list_ptr() && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
         return Ok(t);
     }
     dirty_if_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;

@@ -609,17 +609,27 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
     })
 }
 
-/// Whether all of a list may be written: `iolist_to_iovec/1` leaves long ones to be looked at here.
+/// Whether all of a list may be written: `iolist_to_iovec/1` leaves them to be looked at here.
 fn is_iovec(t: Term) -> bool {
     (t.is_nil() || t.is_list_ptr()) && iolist::size(t).is_ok()
 }
 
-/// Writes all of an I/O list, batch by batch; where, if `at` is given.
-fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32> {
+/// A gatherer of a list, of which all may be written, with its first batch; None for anything else.
+fn gathered(iovec: Term) -> Option<Gather> {
+    if !iovec.is_nil() && !iovec.is_list_ptr() {
+        return None;
+    }
     let mut gather = Gather::new(iovec);
+    gather.next_batch(max_parts(), scratch_bytes()).ok()?;
+    // What is whole in one batch has been looked at.
+    (gather.is_last() || iolist::size(iovec).is_ok()).then_some(gather)
+}
+
+/// Writes all of what is gathered, batch by batch, from the first one on; where, if `at` is given.
+fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(), i32> {
     let mut pos = at.unwrap_or(0);
     let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
-    while (gather.next_batch(max_parts(), scratch_bytes())).map_err(|_| libc::EINVAL)? {
+    loop {
         while gather.bytes() > 0 {
             let parts = gather.vector(&mut room);
             let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
@@ -634,8 +644,12 @@ fn write_all(me: Term, fd: i32, iovec: Term, at: Option<i64>) -> Result<(), i32>
             gather.advance(n);
             pos = pos.saturating_add(n as i64);
         }
+        if gather.is_last()
+            || !(gather.next_batch(max_parts(), scratch_bytes())).map_err(|_| libc::EINVAL)?
+        {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// One system call that writes parts, of which there is at least one.
@@ -668,16 +682,17 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
             return Err(Fail::Badarg);
         }
         let (me, iovec) = (cx.self_pid(), OwnedTerm::copy_of(iovec));
-        let write = move |fd| write_all(me, fd, iovec.term(), None);
+        let write = move |fd| match gathered(iovec.term()) {
+            Some(g) => write_all(me, fd, g, None),
+            None => Err(libc::EINVAL),
+        };
         return apart_with_fd(cx, file(f)?, write, done);
     }
     with_fd(cx, f, |cx, fd| {
-        if !is_iovec(iovec) {
-            return Err(Fail::Badarg);
-        }
-        let me = cx.self_pid();
         accounts::writes_begin();
-        let r = write_all(me, fd, iovec, None);
+        let gather = gathered(iovec).ok_or(Fail::Badarg)?;
+        let me = cx.self_pid();
+        let r = write_all(me, fd, gather, None);
         accounts::wrote(cx);
         done(cx, r)
     })
@@ -686,12 +701,10 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
 fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
         let at = offset_arg(at)?;
-        if !is_iovec(iovec) {
-            return Err(Fail::Badarg);
-        }
-        let me = cx.self_pid();
         accounts::writes_begin();
-        let r = at.and_then(|at| write_all(me, fd, iovec, Some(at)));
+        let gather = gathered(iovec).ok_or(Fail::Badarg)?;
+        let me = cx.self_pid();
+        let r = at.and_then(|at| write_all(me, fd, gather, Some(at)));
         accounts::wrote(cx);
         done(cx, r)
     })

@@ -277,12 +277,18 @@ macro_rules! for_each_specific_op {
             MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] "move to x0; call_ext";
             MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] "move to x0; call_ext_last";
             MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] "move to x0; call_ext_only";
+            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields] "two moves; call";
+            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, frame: Frame, arity: Arity} [calls yields ends] "two moves; call_last";
+            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields ends] "two moves; call_only";
+            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Label, arity: Arity} [calls yields] "three moves; call";
+            TrimCall trim_call {n: Frame, to: Label, arity: Arity} [calls yields] "trim; call";
             MoveReturn move_return {src: Value} [ends] "move to x0; return";
             MoveDeallocate move_deallocate {src: Value, frame: Frame} [] "move to x0; deallocate";
             MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] "move to x0; deallocate; return";
             DeallocateReturn deallocate_return {frame: Frame} [ends] "deallocate; return";
             MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] "move; jump";
             AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] "allocate; move";
+            AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] "allocate; y = []";
             AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] "allocate; get_list";
             CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] "x0 = native(x0…); export, function, arity";
             CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] "drop frame; return native(x0…); what it traps to returns to the next op";
@@ -312,6 +318,7 @@ macro_rules! for_each_specific_op {
             GetList get_list {src: Read, hd: Write, tl: Write} [] "hd, tl = src";
             IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] "else jump; hd, tl = src";
             TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] "room for two words; live; dst = [hd | tl]";
+            TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] "test_heap_put_list; deallocate; return";
             GetHd get_hd {src: Read, dst: Write} [] "dst = hd(src)";
             GetTl get_tl {src: Read, dst: Write} [] "dst = tl(src)";
             PutList put_list {hd: Value, tl: Value, dst: Write} [] "dst = [hd | tl]";
@@ -326,12 +333,16 @@ macro_rules! for_each_specific_op {
             // Tests.
             IsLt is_lt {fail: Label, a: Value, b: Value} [] "else jump";
             IsGe is_ge {fail: Label, a: Value, b: Value} [] "else jump";
+            IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] "is_lt; move to x0; return";
+            IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] "is_ge; move to x0; return";
+            IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] "is_nil; move to x0; return";
             IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] "else jump; between two small integers, which count";
             IsEq is_eq {fail: Label, a: Value, b: Value} [] "else jump";
             IsNe is_ne {fail: Label, a: Value, b: Value} [] "else jump";
             IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] "else jump";
             IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] "else jump";
             IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
+            IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] "is_eq_immed; move to x0; return";
             IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
             IsInteger is_integer {fail: Label, src: Read} [] "else jump";
             IsFloat is_float {fail: Label, src: Read} [] "else jump";
@@ -361,6 +372,7 @@ macro_rules! for_each_specific_op {
             // Arithmetic and natives in bodies and guards.
             Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a + b; live";
             Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a - b; live";
+            AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [fails ends] "add, which has no label; deallocate; return";
             AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [fails calls yields ends] "add, which has no label; call_only";
             SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [fails calls yields ends] "sub, likewise; call_only";
             Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [fails] "dst = a * b; live";
@@ -375,6 +387,8 @@ macro_rules! for_each_specific_op {
             FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
             FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] "dst = element(index, tuple), likewise";
             FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
+            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] "dst = map_get(key, map), and over bif2; into it if it isn't there";
+            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] "dst = is_map_key(key, map), likewise; into it for what is no map";
             FastHd fast_hd {src: Read, dst: Write} [] "dst = hd(a), and over bif1; into it if there is none";
             FastTl fast_tl {src: Read, dst: Write} [] "dst = tl(a), likewise";
             FastTupleSize fast_tuple_size {src: Read, dst: Write} [] "dst = tuple_size(a), likewise";

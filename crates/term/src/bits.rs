@@ -665,6 +665,47 @@ fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
     }
 }
 
+/// Where a binary ends that may be appended to in place, and where its block does; None for any other, and for one that ends
+/// within a byte. What is written there is nobody's before [`grow_to`] says that it is the binary's.
+pub fn room_behind(bin: Term) -> Option<(*mut u8, *mut u8)> {
+    let (_, block) = writable_parts(bin)?;
+    // SAFETY: a writable sub-binary (see `writable_parts`), whose last bits are counted in word 3; `used` bytes of its block
+    // are its own, and `capacity` of them there are.
+    unsafe {
+        if (*bin.ptr().add(3)).raw() & 7 != 0 {
+            return None;
+        }
+        let base = RcBin::bytes(block);
+        let used = (*block).used.load(Ordering::Relaxed);
+        Some((base.add(used), base.add((*block).capacity)))
+    }
+}
+
+/// `bin` with the bytes up to `end` that were written behind it. If it is `private` nothing else refers to it, and the
+/// sub-binary itself is extended.
+///
+/// # Safety
+/// [`room_behind`] has just told of `bin`; `end` is in that room, beyond its start, and all bytes before it are written.
+pub unsafe fn grow_to<A: Alloc + ?Sized>(
+    a: &mut A,
+    bin: Term,
+    end: *mut u8,
+    private: bool,
+) -> Term {
+    let Some((whole, block)) = writable_parts(bin) else {
+        return bin;
+    };
+    let size = end as usize - RcBin::bytes(block) as usize;
+    extend(a, whole, block, size);
+    let w = bin.ptr() as *mut u64;
+    if private {
+        w.add(1).write(size as u64);
+        return bin;
+    }
+    *w.add(3) &= !SUB_WRITABLE;
+    writable_sub(a, whole, size * 8)
+}
+
 unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
     let w = whole.ptr() as *mut u64;
     let before = w.add(1).read() as usize;

@@ -76,6 +76,8 @@ pub fn heap_bin_limit() -> usize {
 pub fn set_heap_bin_limit(n: usize) {
     HEAP_BIN.store(n.min(HEAP_BIN_LIMIT_MAX), Ordering::Relaxed)
 }
+/// Words of a flat map before its values: header, size, keys.
+pub const FLATMAP_HEAD_WORDS: usize = 3;
 /// Maps up to this many pairs are flat.
 pub const FLATMAP_LIMIT: usize = 32;
 

@@ -236,6 +236,169 @@ fn flat_insert<A: Alloc + ?Sized>(
 /// A node on the way from the root to a leaf: the node, the bit taken and its slot.
 type Path = SmallVec<[(Term, u16, usize); 8]>;
 
+/// Levels that the first hash of a key leads through.
+const LEVELS: usize = 8;
+
+/// The nodes on the way from a root to where a key is, or would be.
+struct Way {
+    /// Of each node its address, its words, and which of them leads on, or would.
+    nodes: [(*const Term, usize, usize); LEVELS],
+    count: usize,
+    /// Words of all nodes.
+    words: usize,
+    /// What of the hash is left behind them.
+    left: u32,
+    end: End,
+}
+
+/// What the last node of a [`Way`] leads to.
+enum End {
+    /// The leaf of the key; its value.
+    Value(Term),
+    /// Nothing: it has no child there.
+    Gap,
+    /// The leaf of another key.
+    Leaf(Term),
+    /// Another node.
+    Node,
+}
+
+#[inline(always)]
+fn walk_way(map: Term, key: Term, hx: u32) -> Way {
+    let mut way = Way {
+        nodes: [(std::ptr::null(), 0, 0); LEVELS],
+        count: 0,
+        words: 0,
+        left: hx,
+        end: End::Node,
+    };
+    // SAFETY: as in `walk_tree`.
+    unsafe {
+        let mut p = map.ptr() as *const Term;
+        let mut head = 2;
+        for place in &mut way.nodes {
+            let bm = u32::from(map_bitmap((*p).raw()));
+            let bit = 1u32 << (way.left & 15);
+            let slot = head + (bm & (bit - 1)).count_ones() as usize;
+            let words = head + bm.count_ones() as usize;
+            *place = (p, words, slot);
+            way.count += 1;
+            way.words += words;
+            if bm & bit == 0 {
+                way.end = End::Gap;
+                break;
+            }
+            way.left >>= 4;
+            let at = *p.add(slot);
+            p = at.ptr();
+            if at.is_list_ptr() {
+                let same = *p == key || !key.is_immed() && eq_exact(*p, key);
+                way.end = if same {
+                    End::Value(*p.add(1))
+                } else {
+                    End::Leaf(at)
+                };
+                break;
+            }
+            head = 1;
+        }
+    }
+    way
+}
+/// # Safety
+/// The processor has the instruction.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+unsafe fn walk_way_popcnt(map: Term, key: Term, hx: u32) -> Way {
+    walk_way(map, key, hx)
+}
+fn way_to(map: Term, key: Term, hx: u32) -> Way {
+    // As in `get_tree`.
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("popcnt") {
+        // SAFETY: the processor has it.
+        return unsafe { walk_way_popcnt(map, key, hx) };
+    }
+    walk_way(map, key, hx)
+}
+
+/// The header of a node that has a child more, at `bit` of its bitmap.
+fn with_child(header: u64, bit: u16) -> u64 {
+    let bm = map_bitmap(header) | bit;
+    match map_kind(header) {
+        MAP_NODE => hashmap_node_header(bm),
+        _ if bm == 0xFFFF => HASHMAP_ARRAY_HEADER,
+        _ => hashmap_root_header(bm),
+    }
+}
+
+/// [`tree_set`] where the key's first hash leads to its place, and tells it from the key whose leaf is there: then the nodes
+/// on the way are copied as they are, all at once. Else the outer `None`.
+fn tree_set_at_once<A: Alloc + ?Sized>(
+    a: &mut A,
+    map: Term,
+    key: Term,
+    value: Term,
+    insert: bool,
+) -> Option<Option<Term>> {
+    let way = way_to(map, key, key_hash(key));
+    let mine = way.left & 15;
+    // Words behind the nodes: a leaf, and what is new beside it; pairs that the map has more; where the other leaf belongs.
+    let (more, grown, its) = match way.end {
+        End::Value(v) if v == value => return Some(Some(map)),
+        End::Value(_) => (2, 0, 0),
+        _ if !insert && !matches!(way.end, End::Node) => return Some(None),
+        End::Gap => (2 + 1, 1, 0),
+        End::Leaf(at) if way.count < LEVELS => {
+            let (other, _) = at.as_cons()?;
+            let its = hash_at(way.count as u32, other) & 15;
+            if its == mine {
+                return None;
+            }
+            (2 + 3, 1, its)
+        }
+        _ => return None,
+    };
+    let start = a.alloc(way.words + more);
+    // SAFETY: so many fresh words, all written: each node on the way led to what comes behind it, then a new node if there is
+    // one, then the leaf. `at` is the leaf of another key.
+    unsafe {
+        let mut p = start;
+        let gap = matches!(way.end, End::Gap);
+        let last = way.count - 1;
+        for (i, &(from, words, slot)) in way.nodes[..way.count].iter().enumerate() {
+            let new = usize::from(gap && i == last);
+            for w in 0..slot {
+                p.add(w).write(*from.add(w));
+            }
+            // The child that is replaced isn't copied; one that is new has none in its place.
+            for w in slot + 1 - new..words {
+                p.add(w + new).write(*from.add(w));
+            }
+            if new == 1 {
+                (p as *mut u64).write(with_child((*from).raw(), 1 << mine));
+            }
+            let next = p.add(words + new);
+            p.add(slot).write(match way.end {
+                End::Value(_) | End::Gap if i == last => Term::cons_at(next),
+                _ => Term::boxed_at(next),
+            });
+            p = next;
+        }
+        *(start.add(1) as *mut u64) += grown;
+        if let End::Leaf(at) = way.end {
+            let leaf = Term::cons_at(p.add(3));
+            (p as *mut u64).write(hashmap_node_header(1 << mine | 1 << its));
+            p.add(1).write(if mine < its { leaf } else { at });
+            p.add(2).write(if mine < its { at } else { leaf });
+            p = p.add(3);
+        }
+        p.write(key);
+        p.add(1).write(value);
+        Some(Some(Term::boxed_at(start)))
+    }
+}
+
 fn tree_set<A: Alloc + ?Sized>(
     a: &mut A,
     map: Term,
@@ -243,6 +406,9 @@ fn tree_set<A: Alloc + ?Sized>(
     value: Term,
     insert: bool,
 ) -> Option<Term> {
+    if let Some(done) = tree_set_at_once(a, map, key, value, insert) {
+        return done;
+    }
     let mut path = Path::new();
     let mut at = map;
     let mut hx = key_hash(key);

@@ -19,7 +19,22 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::Move, &[s, X0]), (op, rest)) if called_with_move(op).is_some() => {
             join(called_with_move(op)?, &[s], rest)
         }
-        // The first move stays, the second goes with the call.
+        ((Op::Move2, m), (Op::Call, n)) => join(Op::Move2Call, m, n),
+        ((Op::Move2, m), (Op::CallLast, n)) => join(Op::Move2CallLast, m, n),
+        ((Op::Move2, m), (Op::CallOnly, n)) => join(Op::Move2CallOnly, m, n),
+        ((Op::Move3, m), (Op::Call, n)) => join(Op::Move3Call, m, n),
+        ((Op::Trim, m), (Op::Call, n)) => join(Op::TrimCall, m, n),
+        ((Op::IsLt, t), (Op::MoveReturn, m)) => join(Op::IsLtReturn, t, m),
+        ((Op::IsGe, t), (Op::MoveReturn, m)) => join(Op::IsGeReturn, t, m),
+        ((Op::IsNil, t), (Op::MoveReturn, m)) => join(Op::IsNilReturn, t, m),
+        ((Op::IsEqImmed, t), (Op::MoveReturn, m)) => join(Op::IsEqImmedReturn, t, m),
+        ((Op::Add, &[NONE, a, b, d, _]), (Op::DeallocateReturn, &[n])) => {
+            Some((Op::AddReturn, vec![NONE, a, b, d, n]))
+        }
+        ((Op::TestHeapPutList, p), (Op::DeallocateReturn, n)) => {
+            join(Op::TestHeapPutListReturn, p, n)
+        }
+        ((Op::Allocate, n), (Op::InitY, y)) => join(Op::AllocateInitY, n, y),
         ((Op::Move, m), (Op::Move, n)) => join(Op::Move2, m, n),
         ((Op::Move2, m), (Op::Move, n)) if m.iter().chain(n).all(|&r| is_register(r)) => {
             join(Op::Move3, m, n)

@@ -818,6 +818,10 @@ impl Lower<'_> {
             ("element", &[n, t]) if reg(n) && reg(t) => {
                 self.e.op(Op::FastElementOf, &[t, n, d]);
             }
+            ("map_get", &[k, m]) if reg(m) => self.e.op(Op::FastMapGet, &[m, k.source_raw(), d]),
+            ("is_map_key", &[k, m]) if reg(m) => {
+                self.e.op(Op::FastIsMapKey, &[m, k.source_raw(), d])
+            }
             (name, &[x, y]) => {
                 if let Some(n) = COMPARISONS.iter().position(|&c| c == name) {
                     self.e.op(Op::FastCompare, &[x, y, d, Arg::H(n as u32)]);
