@@ -5,6 +5,7 @@ use super::send::{link_exit, monitor_down};
 use crate::cx::Cx;
 use crate::events::{self, Tie};
 use crate::keys::RefKey;
+use crate::message::external::Step;
 use crate::message::queue::Link;
 use crate::message::token::Token;
 use crate::message::{Kind, Sequel, Signal};
@@ -115,6 +116,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             Signal::free(s);
         }
         Kind::Down => down(cx, s),
+        Kind::External => external(cx, s),
         Kind::Run => {
             let task = Signal::into_task(s);
             // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
@@ -154,11 +156,18 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     let Some((r, msg)) = (*s).term.as_cons() else {
         return Signal::free(s);
     };
-    let Some(k) = ref_key(r) else {
+    let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
         return Signal::free(s);
     };
+    (*s).kind = Kind::Message;
+    (*s).term = msg;
+    message(cx, s, urgent);
+}
+
+/// Whether a message by the alias `r` is one: with priority, if it has been sent so (`urgent`) and the alias has.
+fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
+    let k = ref_key(r)?;
     let mut ended = None;
-    let mut urgent = (*s).kind == Kind::UrgentMessage;
     let active = match p.ext() {
         None => false,
         Some(e) => {
@@ -194,13 +203,37 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     if let Some(m) = ended {
         end_monitor(p.pid(), &m, r);
     }
-    if active {
-        (*s).kind = Kind::Message;
-        (*s).term = msg;
-        message(cx, s, urgent);
-    } else {
-        Signal::free(s);
+    active.then_some(urgent)
+}
+
+/// A message of another node goes into the mailbox as it came. A tracer sees it as a term.
+unsafe fn external(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    let mut urgent = false;
+    if let Some(alias) = (*s).take_alias() {
+        match passes(p, alias.term(), (*s).is_urgent()) {
+            Some(first) => urgent = first,
+            None => return Signal::free(s),
+        }
     }
+    if p.has(crate::process::TRACED) {
+        match (*s).decode(usize::MAX).0 {
+            Step::Whole(t) => events::sink().received(cx, None, t),
+            Step::More | Step::Bad => {
+                let u = (*s).take_undecoded();
+                Signal::free(s);
+                u.iter().for_each(|u| u.refused());
+                return;
+            }
+        }
+    }
+    let m = (*cx.proc).mailbox_mut();
+    if urgent {
+        m.put_first(s);
+    } else {
+        m.append(s);
+    }
+    m.count_external(&*s);
 }
 
 /// Tells what `m` watches that the process `me` does not watch it by `r` any more.
