@@ -6,6 +6,7 @@
 -export([main/1, member/0, checks/1, echo/0, table/1, write/1, read/1, sleep/0]).
 
 -define(WAIT, 60000).
+-define(TABLE, cluster_table).
 
 %% A member: it waits until it is told to end.
 member() ->
@@ -136,7 +137,14 @@ leader(N) ->
     group_leader(Old, self()),
     receive {L, Request} -> [] =/= [E || E <- tuple_to_list(Request), E =:= "text" orelse E =:= <<"text">>] after ?WAIT -> timeout end.
 
+%% Older releases don't load what newer ones compile.
 code(N) ->
+    case release(N) < release(node()) of
+        true -> ok;
+        false -> load(N)
+    end.
+
+load(N) ->
     Name = list_to_atom(lists:concat([made_, erlang:unique_integer([positive])])),
     {ok, Name, Beam} = compile:forms([{attribute, 1, module, Name}, {attribute, 1, export, [{f, 1}]},
         {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{var, 1, 'X'}, {call, 1, {atom, 1, node}, []}]}]}]}]),
@@ -218,7 +226,8 @@ priority(N) ->
         _ -> ok
     end.
 
-can(N) -> list_to_integer(rpc:call(N, erlang, system_info, [otp_release])) >= 28.
+can(N) -> release(N) >= 28.
+release(N) -> list_to_integer(rpc:call(N, erlang, system_info, [otp_release])).
 
 wait_length(_, 0) -> process_info(self(), message_queue_len);
 wait_length(L, Times) ->
@@ -246,7 +255,9 @@ mnesia([First | Others] = Nodes) ->
         stopped = rpc:call(Last, mnesia, stop, []),
         ok = until(fun() -> lists:sort(rpc:call(First, mnesia, system_info, [running_db_nodes])) =:= lists:sort(Nodes -- [Last]) end),
         ok = rpc:call(First, ?MODULE, write, [200], ?WAIT),
+        %% Its schema was in memory only.
         ok = rpc:call(Last, mnesia, start, []),
+        {ok, [Last]} = rpc:call(First, mnesia, change_config, [extra_db_nodes, [Last]]),
         ok = until(fun() -> lists:sort(rpc:call(First, mnesia, system_info, [running_db_nodes])) =:= lists:sort(Nodes) end),
         io:format("mnesia: ~s~n", [lists:join(" ", [short(N) || N <- Nodes])]),
         0
@@ -257,12 +268,12 @@ mnesia([First | Others] = Nodes) ->
     end.
 
 table(Nodes) ->
-    {atomic, ok} = mnesia:create_table(?MODULE, [{ram_copies, Nodes}]),
-    mnesia:wait_for_tables([?MODULE], ?WAIT).
+    {atomic, ok} = mnesia:create_table(?TABLE, [{ram_copies, Nodes}]),
+    mnesia:wait_for_tables([?TABLE], ?WAIT).
 
 write(N) ->
     {atomic, ok} = mnesia:transaction(fun() ->
-        [mnesia:write({?MODULE, {node(), I}, #{from => node(), number => I}}) || I <- lists:seq(1, N)],
+        [mnesia:write({?TABLE, {node(), I}, #{from => node(), number => I}}) || I <- lists:seq(1, N)],
         ok
     end),
     ok.
@@ -270,7 +281,7 @@ write(N) ->
 %% How many of each node there are.
 read(Nodes) ->
     {atomic, Counts} = mnesia:transaction(fun() ->
-        Keys = mnesia:all_keys(?MODULE),
+        Keys = mnesia:all_keys(?TABLE),
         [length([K || {N, _} = K <- Keys, N =:= M]) || M <- Nodes]
     end),
-    {Counts, case mnesia:table_info(?MODULE, size) =:= lists:sum(Counts) of true -> ok; false -> differs end}.
+    {Counts, case mnesia:table_info(?TABLE, size) =:= lists:sum(Counts) of true -> ok; false -> differs end}.

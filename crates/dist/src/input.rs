@@ -4,7 +4,7 @@
 //! under the lock of the node's input, so what one connection brings keeps its order. Whoever hands it in may hold the lock of a
 //! port, so nothing here waits, and large messages are left to their receivers to decode.
 
-use super::control::{frame, op, to_number};
+use super::control::{altact, frame, op, to_number};
 use super::cx::Cx;
 use super::exports::CodeHooks;
 use super::frame::{AtomCache, FRAGMENT, HEADER, MORE, read_atoms};
@@ -504,10 +504,10 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             message_to_name(n, id, to, Some(token), payload)
         }
         (op::ALIAS_SEND, &[_, alias]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, None, payload)
+            message_to_alias(n, id, alias, None, payload, false)
         }
         (op::ALIAS_SEND_TT, &[_, alias, token]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, Some(token), payload)
+            message_to_alias(n, id, alias, Some(token), payload, false)
         }
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(Some(reason), &payload)?)
@@ -563,8 +563,47 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         {
             spawn_reply(n, id, [r, to, told, result], Some(token))
         }
+        (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
+            let how = to_number(how).filter(|h| h & !altact::ALL == 0);
+            let how = how.ok_or(Bad::Message)?;
+            let token = match (how & altact::TOKEN != 0, token) {
+                (true, &[token]) => Some(token),
+                (false, &[]) => None,
+                _ => return Err(Bad::Message),
+            };
+            let urgent = how & altact::PRIORITY != 0;
+            match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
+                0 => message_to(n, id, to, token, payload),
+                altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
+                altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
+                altact::EXIT if is_of(from, n) => exit(from, to, token, payload.owned()?),
+                EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
+                    exit_by_alias(from, to, payload.owned()?, urgent);
+                    Ok(())
+                }
+                _ => Err(Bad::Message),
+            }
+        }
         _ => Err(Bad::Message),
     }
+}
+
+const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
+
+/// An exit signal to the process that made an alias.
+fn exit_by_alias(from: Term, alias: Term, reason: OwnedTerm, urgent: bool) {
+    let (Some(RefView::Local { pid: Some(pid), .. }), Some(key)) =
+        (alias.as_ref_view(), RefKey::of(alias))
+    else {
+        return;
+    };
+    let from = OwnedTerm::copy_of(from);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx {
+            handle::exit_by_alias(cx, key, from.term(), reason.term(), urgent);
+        }
+    };
+    send::run_in(pid, Box::new(task));
 }
 
 /// A message to a process of this node.
@@ -606,11 +645,12 @@ fn message_to_alias(
     alias: Term,
     token: Option<Term>,
     payload: Payload<'_>,
+    urgent: bool,
 ) -> Result<(), Bad> {
     match alias.as_ref_view() {
         Some(RefView::Local { pid: Some(pid), .. }) => {
             let alias = OwnedTerm::copy_of(alias);
-            deliver(n, id, pid, Some(alias), token, payload)
+            deliver(n, id, pid, Some((alias, urgent)), token, payload)
         }
         _ => Ok(()),
     }
@@ -621,15 +661,21 @@ fn deliver(
     n: &Arc<Node>,
     id: u32,
     to: Term,
-    alias: Option<OwnedTerm>,
+    alias: Option<(OwnedTerm, bool)>,
     token: Option<Term>,
     payload: Payload<'_>,
 ) -> Result<(), Bad> {
     // What is no token is none.
     let token = token.and_then(Token::of_term);
-    let s = signal_with(n, id, alias, token, payload)?;
+    let urgent = alias.as_ref().is_some_and(|a| a.1);
+    let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
     // SAFETY: a fresh signal.
-    unsafe { send::push_or_free(to, s) };
+    unsafe {
+        if urgent {
+            (*s).set_urgent();
+        }
+        send::push_or_free(to, s);
+    }
     Ok(())
 }
 
@@ -672,11 +718,12 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
             // A request that crosses one of our own makes one link.
             let is_there = ties.links.get(&key).is_some_and(|l| l.connection == id);
             if !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
             } else if !is_there {
                 let l = Link {
                     unlinking: 0,
                     connection: id,
+                    urgent: false,
                 };
                 ties.links.insert(key, l);
             }
@@ -839,16 +886,13 @@ fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Re
     let task = move |cx: Option<&mut Cx>| {
         let Some(cx) = cx else { return };
         // Only a link that is there and has not been taken away breaks.
-        let there = ties(cx).is_some_and(|t| {
-            let active = t.links.get(&key).is_some_and(|l| l.unlinking == 0);
-            if active {
-                t.links.remove(&key);
-            }
-            active
+        let broken = ties(cx).and_then(|t| {
+            t.links.get(&key).filter(|l| l.unlinking == 0)?;
+            t.links.remove(&key)
         });
-        if there {
+        if let Some(l) = broken {
             let from = key.owned();
-            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref());
+            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref(), l.urgent);
         }
     };
     send::run_in(to, Box::new(task));
@@ -951,6 +995,7 @@ fn spawn_request(
                     let l = Link {
                         unlinking: 0,
                         connection: id,
+                        urgent: false,
                     };
                     ties.links.insert(by.clone(), l);
                 }
@@ -969,7 +1014,7 @@ fn spawn_request(
             let told = [reference.term(), from.term(), told, pid];
             answer(&node, id, told, reply.as_ref(), pid);
             if link && !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
             }
         }
     };

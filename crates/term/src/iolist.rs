@@ -264,6 +264,22 @@ impl IoSlice {
             len: bytes.len(),
         }
     }
+    /// These bytes, which stay where they are.
+    pub fn of_vec(bytes: Vec<u8>) -> IoSlice {
+        /// # Safety
+        /// `arg` is a `Vec<u8>` in a box, and not used afterwards.
+        unsafe fn end(arg: *mut u8) {
+            // SAFETY: as the function's contract says.
+            drop(unsafe { Box::from_raw(arg as *mut Vec<u8>) });
+        }
+        let (at, len, keeps) = (bytes.as_ptr(), bytes.len(), bytes.capacity());
+        let arg = Box::into_raw(Box::new(bytes));
+        IoSlice {
+            bin: RcBin::foreign(end, arg as *mut u8, keeps),
+            at,
+            len,
+        }
+    }
     /// A copy of `bytes`, cut into parts of these lengths.
     pub fn cut_copy_of(bytes: &[u8], lengths: impl Iterator<Item = usize>) -> Vec<IoSlice> {
         let whole = IoSlice::copy_of(bytes);

@@ -100,9 +100,11 @@ impl Signal {
     pub fn is_undecoded(&self) -> bool {
         self.as_external().is_some_and(|e| e.undecoded.is_some())
     }
-    /// Says that it is sent with priority.
+    /// Says that a message by an alias is sent with priority.
     pub fn set_urgent(&mut self) {
-        if let Some(e) = self.as_external_mut() {
+        if self.kind == Kind::AliasMessage {
+            self.kind = Kind::UrgentMessage;
+        } else if let Some(e) = self.as_external_mut() {
             e.urgent = true;
         }
     }

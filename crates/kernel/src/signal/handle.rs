@@ -297,7 +297,13 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
 
 /// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
 /// effect now.
-pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&Token>) {
+pub fn remote_link_broke(
+    cx: &mut Cx,
+    from: Term,
+    reason: Term,
+    token: Option<&Token>,
+    urgent: bool,
+) {
     let s = match token {
         None => Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, from, reason]),
         Some(t) => {
@@ -323,7 +329,22 @@ pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&T
                 }
             }
         }
-        exited(cx, s, true, false);
+        exited(cx, s, true, urgent);
+    }
+}
+
+/// An exit signal that was sent by an alias arrives at the process that made that: it has an effect as long as the alias is
+/// active, and priority if it was sent so (`urgent`) and the alias has.
+pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: bool) {
+    let Some(e) = cx.process().ext() else { return };
+    let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
+    let urgent = urgent && made.is_some() && e.is_urgent(&k);
+    if made == Some(true) {
+        e.rare().map(|r| r.aliases.remove(&k));
+    }
+    let monitor = e.monitors.get_mut(&k);
+    if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
+        exit_arrived(cx, from, reason, urgent);
     }
 }
 
