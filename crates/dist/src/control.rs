@@ -40,6 +40,22 @@ pub mod op {
     pub const ALIAS_SEND_TT: u8 = 34;
     pub const UNLINK_ID: u8 = 35;
     pub const UNLINK_ID_ACK: u8 = 36;
+    pub const ALTACT_SIG_SEND: u8 = 37;
+}
+
+/// Bits of the second element of an [`op::ALTACT_SIG_SEND`].
+pub mod altact {
+    /// With priority.
+    pub const PRIORITY: u64 = 1;
+    /// A token stands behind the receiver.
+    pub const TOKEN: u64 = 2;
+    /// To the alias that the receiver is.
+    pub const ALIAS: u64 = 4;
+    /// To whoever has the name that the receiver is.
+    pub const NAME: u64 = 8;
+    /// An exit signal, and no message.
+    pub const EXIT: u64 = 16;
+    pub const ALL: u64 = 31;
 }
 
 /// Whether a node that is capable of `with` knows a control message of that number.
@@ -51,6 +67,7 @@ pub fn is_known(code: u8, with: u64) -> bool {
         op::SPAWN_REQUEST | op::SPAWN_REQUEST_TT => flags::SPAWN,
         op::ALIAS_SEND | op::ALIAS_SEND_TT => flags::ALIAS,
         op::UNLINK_ID | op::UNLINK_ID_ACK => flags::UNLINK_ID,
+        op::ALTACT_SIG_SEND => flags::ALTACT_SIG,
         _ => 0,
     };
     with & needed == needed

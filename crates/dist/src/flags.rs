@@ -29,6 +29,8 @@ pub const MANDATORY_25_DIGEST: u64 = 0x4000000;
 pub const SPAWN: u64 = 1 << 32;
 pub const V4_NC: u64 = 1 << 34;
 pub const ALIAS: u64 = 1 << 35;
+/// Signals that a process may take in another way than in their order: with priority, or by an alias.
+pub const ALTACT_SIG: u64 = 1 << 37;
 
 /// What a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
 pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
@@ -75,6 +77,10 @@ pub fn of_release(release: u32) -> Flags {
         | FRAGMENTS
         | V4_NC
         | MANDATORY_25_DIGEST;
+    let default = match release {
+        28.. => default | ALTACT_SIG,
+        _ => default,
+    };
     Flags {
         default,
         mandatory,

@@ -18,6 +18,9 @@ pub const HEADER: u8 = 68;
 pub const FRAGMENT: u8 = 69;
 pub const MORE: u8 = 70;
 
+/// A frame of so many bytes, without its large binaries, isn't copied when it goes out.
+const LONG_BYTES: usize = 16 * 1024;
+
 /// Bytes of a fragment.
 pub const FRAGMENT_BYTES: usize = 64 * 1024;
 
@@ -62,6 +65,19 @@ impl Frame {
         }
         let mut parts = Packet::new();
         let mut at = self.split;
+        if self.bytes.len() >= LONG_BYTES {
+            // Where they lie they are sent from.
+            parts.push(IoSlice::copy_of(&head));
+            let all = IoSlice::of_vec(self.bytes);
+            for (before, b) in self.binaries {
+                parts.push(all.part(at, before - at));
+                parts.push(b);
+                at = before;
+            }
+            parts.push(all.part(at, all.len() - at));
+            parts.retain(|p| !p.is_empty());
+            return parts;
+        }
         for (before, b) in self.binaries {
             head.extend_from_slice(&self.bytes[at..before]);
             parts.push(IoSlice::copy_of(&head));

@@ -4,7 +4,7 @@
 //! under the lock of the node's input, so what one connection brings keeps its order. Whoever hands it in may hold the lock of a
 //! port, so nothing here waits, and large messages are left to their receivers to decode.
 
-use super::control::{frame, op, to_number};
+use super::control::{altact, frame, op, to_number};
 use super::cx::Cx;
 use super::exports::CodeHooks;
 use super::frame::{AtomCache, FRAGMENT, HEADER, MORE, read_atoms};
@@ -13,14 +13,16 @@ use super::process::registry;
 use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
 use super::report::{self, Level, Text};
 use super::signal::token::{self, Token};
-use super::signal::{handle, send};
+use super::signal::{Signal, handle, send};
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
+use purlin_kernel::message::external::{Step, Undecoded};
 use purlin_term::etf::VERSION;
 use purlin_term::etf::decode::{DecodeError, Decoder, Options};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::iolist::{Gathered, IoSlice};
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Alloc, NIL, Term, am, node};
@@ -51,7 +53,7 @@ pub struct Input {
 
 /// A message whose fragments come.
 struct Sequence {
-    bytes: Vec<u8>,
+    bytes: Gathered,
     atoms: Vec<Term>,
     /// Number of the fragment that came last: 1 is that of the last one.
     at: u64,
@@ -72,21 +74,47 @@ enum Bad {
     Message,
 }
 
+/// A message as it came.
+enum Bytes<'a> {
+    /// In one frame, which is gone afterwards.
+    Frame(&'a [u8]),
+    /// In fragments.
+    Gathered(IoSlice),
+}
+
+impl Bytes<'_> {
+    fn all(&self) -> &[u8] {
+        match self {
+            Bytes::Frame(b) => b,
+            Bytes::Gathered(b) => b.as_bytes(),
+        }
+    }
+}
+
 /// What stands behind a control message.
-struct Payload {
-    bytes: Vec<u8>,
+struct Payload<'a> {
+    bytes: Bytes<'a>,
+    /// Where it begins.
+    at: usize,
     /// Whether a version comes first.
     versioned: bool,
     atoms: Vec<Term>,
 }
 
-// SAFETY: the terms in it are atoms.
-unsafe impl Send for Payload {}
-
-impl Payload {
+impl Payload<'_> {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes.all()[self.at..]
+    }
+    /// Whether it isn't there, or begins as no term does.
+    fn is_none(&self) -> bool {
+        match self.bytes() {
+            [] => true,
+            [first, ..] => self.versioned && *first != VERSION,
+        }
+    }
     fn decode<A: Alloc + ?Sized>(&self, a: &mut A) -> Result<Term, Bad> {
-        let (t, used) = decode(&self.bytes, self.versioned, &self.atoms, a)?;
-        match used == self.bytes.len() {
+        let (t, used) = decode(self.bytes(), self.versioned, &self.atoms, a)?;
+        match used == self.bytes().len() {
             true => Ok(t),
             false => Err(Bad::Data),
         }
@@ -101,7 +129,100 @@ impl Payload {
             }
         }
     }
+    /// Leaves it to its receiver.
+    fn undecoded(self, n: &Arc<Node>, id: u32) -> Box<dyn Undecoded> {
+        let bytes = match self.bytes {
+            Bytes::Frame(b) => IoSlice::copy_of(&b[self.at..]),
+            Bytes::Gathered(mut b) => {
+                b.advance(self.at);
+                b
+            }
+        };
+        Box::new(Left {
+            node: n.clone(),
+            connection: id,
+            bytes,
+            versioned: self.versioned,
+            atoms: self.atoms,
+            decoder: None,
+        })
+    }
 }
+
+/// A message that is left to its receiver.
+struct Left {
+    node: Arc<Node>,
+    connection: u32,
+    bytes: IoSlice,
+    versioned: bool,
+    atoms: Vec<Term>,
+    /// Once decoding has begun.
+    decoder: Option<Decoder<'static, 'static>>,
+}
+
+// SAFETY: the terms in it are atoms, and those that the decoder has made so far. They are in a fragment that goes where this goes.
+unsafe impl Send for Left {}
+
+impl Undecoded for Left {
+    fn step(&mut self, to: &mut Fragment, budget: usize) -> (Step, usize) {
+        let d = match self.decoder.take() {
+            Some(d) => d,
+            None => {
+                let all = self.bytes.part(0, self.bytes.len());
+                match Decoder::keeping(all, self.versioned, self.atoms.clone()) {
+                    Ok(d) => d,
+                    Err(_) => return (Step::Bad, 0),
+                }
+            }
+        };
+        let d = self.decoder.insert(d);
+        let before = d.used();
+        let step = match d.step(to, &CodeHooks, budget) {
+            Ok(None) => Step::More,
+            Ok(Some(t)) if d.used() == self.bytes.len() => Step::Whole(t),
+            Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
+            Ok(Some(_)) | Err(_) => Step::Bad,
+        };
+        (step, d.used().saturating_sub(before))
+    }
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+    fn refused(&self) {
+        corrupted(&self.node, self.bytes.as_bytes(), &self.atoms);
+        self.node.kill(self.connection);
+    }
+}
+
+/// Logs that bytes were no term.
+fn corrupted(n: &Node, bytes: &[u8], atoms: &[Term]) {
+    let name = |t| format_atom(t, Style::Display);
+    let atoms: Vec<String> = atoms
+        .iter()
+        .enumerate()
+        .map(|(i, &a)| format!("{i}={}", name(a)))
+        .collect();
+    let text = format!(
+        "{} got a corrupted external term from {} on distribution channel 0\n<<...,{}>>\nATOM_CACHE_REF translations: {}",
+        name(node::this_name()),
+        name(n.name),
+        shown(bytes),
+        match &atoms[..] {
+            [] => "none".to_owned(),
+            all => all.join(", "),
+        }
+    );
+    report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
+}
+
+/// The first of some bytes, for a log.
+fn shown(bytes: &[u8]) -> String {
+    let list: Vec<String> = bytes.iter().take(SHOWN).map(u8::to_string).collect();
+    list.join(",")
+}
+
+/// Bytes that are logged of a frame that is no good.
+const SHOWN: usize = 200;
 
 /// The term at the start, and how many bytes it takes.
 fn decode<A: Alloc + ?Sized>(
@@ -178,12 +299,11 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
         }
         Bad::Header => {
             let name = |t| format_atom(t, Style::Display);
-            let list: Vec<String> = bytes.iter().take(200).map(u8::to_string).collect();
             let text = format!(
                 "{} got a corrupted distribution header from {} on distribution channel 0\n<<{}>>",
                 name(node::this_name()),
                 name(n.name),
-                list.join(",")
+                shown(bytes)
             );
             report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
         }
@@ -226,7 +346,7 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
         if bytes.len() < 2 || bytes[0] != VERSION {
             return Err(Bad::Version);
         }
-        return message(n, id, bytes, true, Vec::new());
+        return message(n, id, Bytes::Frame(bytes), true, Vec::new());
     }
     let (&[version, kind, ..], Some(rest)) = (bytes, bytes.get(2..)) else {
         return Err(Bad::Version);
@@ -241,7 +361,7 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     match kind {
         HEADER => {
             let (atoms, at) = read_atoms(rest, &mut input.cache).ok_or(Bad::Header)?;
-            message(n, id, &rest[at..], false, atoms)
+            message(n, id, Bytes::Frame(&rest[at..]), false, atoms)
         }
         FRAGMENT if with & flags::FRAGMENTS != 0 => {
             let (Some(sequence), Some(left)) = (number(0), number(8)) else {
@@ -250,14 +370,14 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
             let rest = &rest[16..];
             let (atoms, at) = read_atoms(rest, &mut input.cache).ok_or(Bad::Header)?;
             if left <= 1 {
-                return message(n, id, &rest[at..], false, atoms);
+                return message(n, id, Bytes::Frame(&rest[at..]), false, atoms);
             }
             let most = input.sequences.len() >= MOST_SEQUENCES;
             if most || input.sequences.contains_key(&sequence) {
                 return Err(Bad::Data);
             }
             let s = Sequence {
-                bytes: rest[at..].to_vec(),
+                bytes: Gathered::new(&rest[at..]),
                 atoms,
                 at: left,
             };
@@ -273,14 +393,13 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
                 return Err(Bad::Data);
             }
             s.at = at;
-            s.bytes.extend_from_slice(&rest[16..]);
-            match (at, input.sequences.remove(&sequence)) {
-                (1, Some(s)) => message(n, id, &s.bytes, false, s.atoms),
-                (_, s) => {
-                    s.into_iter()
-                        .for_each(|s| _ = input.sequences.insert(sequence, s));
-                    Ok(())
-                }
+            s.bytes.extend(&rest[16..]);
+            match at {
+                1 => match input.sequences.remove(&sequence) {
+                    Some(s) => message(n, id, Bytes::Gathered(s.bytes.finish()), false, s.atoms),
+                    None => Err(Bad::Data),
+                },
+                _ => Ok(()),
             }
         }
         _ => Err(Bad::Header),
@@ -291,22 +410,24 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
 fn message(
     n: &Arc<Node>,
     id: u32,
-    bytes: &[u8],
+    bytes: Bytes<'_>,
     versioned: bool,
     atoms: Vec<Term>,
 ) -> Result<(), Bad> {
     let mut place = Fragment::new();
-    let control = decode(bytes, versioned, &atoms, &mut place);
+    let control = decode(bytes.all(), versioned, &atoms, &mut place);
     let (term, used) = match control {
         Ok(c) => c,
         Err(e) => {
             drop(OwnedTerm::from_parts(NIL, place));
+            corrupted(n, bytes.all(), &atoms);
             return Err(e);
         }
     };
     let control = OwnedTerm::from_parts(term, place);
     let payload = Payload {
-        bytes: bytes[used..].to_vec(),
+        bytes,
+        at: used,
         versioned,
         atoms,
     };
@@ -333,7 +454,7 @@ fn is_ref(t: Term) -> bool {
 }
 
 /// What an exit signal or the like came with: its reason.
-fn reason_of(inside: Option<Term>, payload: &Payload) -> Result<OwnedTerm, Bad> {
+fn reason_of(inside: Option<Term>, payload: &Payload<'_>) -> Result<OwnedTerm, Bad> {
     match inside {
         Some(t) => Ok(OwnedTerm::copy_of(t)),
         None => payload.owned(),
@@ -341,7 +462,7 @@ fn reason_of(inside: Option<Term>, payload: &Payload) -> Result<OwnedTerm, Bad> 
 }
 
 /// The elements of a control message behind its number and, where it has one, without its token.
-fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Bad> {
+fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<(), Bad> {
     let Some((&code, args)) = control.as_tuple().and_then(|t| t.split_first()) else {
         return Err(Bad::Message);
     };
@@ -383,10 +504,10 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Ba
             message_to_name(n, id, to, Some(token), payload)
         }
         (op::ALIAS_SEND, &[_, alias]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, None, payload)
+            message_to_alias(n, id, alias, None, payload, false)
         }
         (op::ALIAS_SEND_TT, &[_, alias, token]) if is_ref(alias) => {
-            message_to_alias(n, id, alias, Some(token), payload)
+            message_to_alias(n, id, alias, Some(token), payload, false)
         }
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(Some(reason), &payload)?)
@@ -442,8 +563,47 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload) -> Result<(), Ba
         {
             spawn_reply(n, id, [r, to, told, result], Some(token))
         }
+        (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
+            let how = to_number(how).filter(|h| h & !altact::ALL == 0);
+            let how = how.ok_or(Bad::Message)?;
+            let token = match (how & altact::TOKEN != 0, token) {
+                (true, &[token]) => Some(token),
+                (false, &[]) => None,
+                _ => return Err(Bad::Message),
+            };
+            let urgent = how & altact::PRIORITY != 0;
+            match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
+                0 => message_to(n, id, to, token, payload),
+                altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
+                altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
+                altact::EXIT if is_of(from, n) => exit(from, to, token, payload.owned()?),
+                EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
+                    exit_by_alias(from, to, payload.owned()?, urgent);
+                    Ok(())
+                }
+                _ => Err(Bad::Message),
+            }
+        }
         _ => Err(Bad::Message),
     }
+}
+
+const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
+
+/// An exit signal to the process that made an alias.
+fn exit_by_alias(from: Term, alias: Term, reason: OwnedTerm, urgent: bool) {
+    let (Some(RefView::Local { pid: Some(pid), .. }), Some(key)) =
+        (alias.as_ref_view(), RefKey::of(alias))
+    else {
+        return;
+    };
+    let from = OwnedTerm::copy_of(from);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx {
+            handle::exit_by_alias(cx, key, from.term(), reason.term(), urgent);
+        }
+    };
+    send::run_in(pid, Box::new(task));
 }
 
 /// A message to a process of this node.
@@ -452,7 +612,7 @@ fn message_to(
     id: u32,
     to: Term,
     token: Option<Term>,
-    payload: Payload,
+    payload: Payload<'_>,
 ) -> Result<(), Bad> {
     if to.is_local_pid() {
         return deliver(n, id, to, None, token, payload);
@@ -470,7 +630,7 @@ fn message_to_name(
     id: u32,
     name: Term,
     token: Option<Term>,
-    payload: Payload,
+    payload: Payload<'_>,
 ) -> Result<(), Bad> {
     match registry::whereis(name).filter(|t| t.is_local_pid()) {
         Some(pid) => deliver(n, id, pid, None, token, payload),
@@ -484,12 +644,13 @@ fn message_to_alias(
     id: u32,
     alias: Term,
     token: Option<Term>,
-    payload: Payload,
+    payload: Payload<'_>,
+    urgent: bool,
 ) -> Result<(), Bad> {
     match alias.as_ref_view() {
         Some(RefView::Local { pid: Some(pid), .. }) => {
             let alias = OwnedTerm::copy_of(alias);
-            deliver(n, id, pid, Some(alias), token, payload)
+            deliver(n, id, pid, Some((alias, urgent)), token, payload)
         }
         _ => Ok(()),
     }
@@ -500,34 +661,41 @@ fn deliver(
     n: &Arc<Node>,
     id: u32,
     to: Term,
-    alias: Option<OwnedTerm>,
+    alias: Option<(OwnedTerm, bool)>,
     token: Option<Term>,
-    payload: Payload,
+    payload: Payload<'_>,
 ) -> Result<(), Bad> {
     // What is no token is none.
     let token = token.and_then(Token::of_term);
-    if payload.bytes.len() <= DECODED_AT_ONCE {
-        let msg = payload.owned()?;
-        let s = signal_of(alias.as_ref(), token.as_ref(), msg.term());
-        // SAFETY: a fresh signal.
-        unsafe { send::push_or_free(to, s) };
-        return Ok(());
-    }
-    let n = n.clone();
-    let task = move |cx: Option<&mut Cx>| {
-        let Some(cx) = cx else { return };
-        cx.bump(payload.bytes.len() / 64);
-        match payload.owned() {
-            Ok(msg) => {
-                let s = signal_of(alias.as_ref(), token.as_ref(), msg.term());
-                // SAFETY: a fresh signal.
-                unsafe { handle::arrived(cx, s) };
-            }
-            Err(_) => n.kill(id),
+    let urgent = alias.as_ref().is_some_and(|a| a.1);
+    let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
+    // SAFETY: a fresh signal.
+    unsafe {
+        if urgent {
+            (*s).set_urgent();
         }
-    };
-    send::run_in(to, Box::new(task));
+        send::push_or_free(to, s);
+    }
     Ok(())
+}
+
+/// The signal of a message. What is long, or no term, is left to the receiver: it does no harm before it is looked at.
+fn signal_with(
+    n: &Arc<Node>,
+    id: u32,
+    alias: Option<OwnedTerm>,
+    token: Option<Token>,
+    payload: Payload<'_>,
+) -> Result<*mut Signal, Bad> {
+    if payload.is_none() {
+        return Err(Bad::Data);
+    }
+    if payload.bytes().len() <= DECODED_AT_ONCE
+        && let Ok(msg) = payload.owned()
+    {
+        return Ok(signal_of(alias.as_ref(), token.as_ref(), msg.term()));
+    }
+    Ok(Signal::external(payload.undecoded(n, id), alias, token))
 }
 
 fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
@@ -550,11 +718,12 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
             // A request that crosses one of our own makes one link.
             let is_there = ties.links.get(&key).is_some_and(|l| l.connection == id);
             if !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
             } else if !is_there {
                 let l = Link {
                     unlinking: 0,
                     connection: id,
+                    urgent: false,
                 };
                 ties.links.insert(key, l);
             }
@@ -717,16 +886,13 @@ fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Re
     let task = move |cx: Option<&mut Cx>| {
         let Some(cx) = cx else { return };
         // Only a link that is there and has not been taken away breaks.
-        let there = ties(cx).is_some_and(|t| {
-            let active = t.links.get(&key).is_some_and(|l| l.unlinking == 0);
-            if active {
-                t.links.remove(&key);
-            }
-            active
+        let broken = ties(cx).and_then(|t| {
+            t.links.get(&key).filter(|l| l.unlinking == 0)?;
+            t.links.remove(&key)
         });
-        if there {
+        if let Some(l) = broken {
             let from = key.owned();
-            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref());
+            handle::remote_link_broke(cx, from.term(), reason.term(), token.as_ref(), l.urgent);
         }
     };
     send::run_in(to, Box::new(task));
@@ -756,7 +922,7 @@ fn spawn_request(
     id: u32,
     [r, from, leader, mfa, options]: [Term; 5],
     token: Option<Term>,
-    payload: Payload,
+    payload: Payload<'_>,
 ) -> Result<(), Bad> {
     let token = token.and_then(Token::of_term);
     let (Some(key), Some(by)) = (RemoteRef::of(r), RemotePid::of(from)) else {
@@ -787,7 +953,7 @@ fn spawn_request(
     // Links and monitors are of the other node: they are entered below.
     wanted.options.link = false;
     wanted.options.monitor = None;
-    let args = payload.owned()?;
+    let args = signal_with(n, id, None, token.as_ref().map(Token::duplicate), payload)?;
     let mut place = Fragment::new();
     let first = place.list(&[mfa]);
     // SAFETY: no parent.
@@ -799,6 +965,8 @@ fn spawn_request(
     let pid = match made {
         Ok((pid, _)) => pid,
         Err(SpawnError::SystemLimit) => {
+            // SAFETY: nobody has it yet.
+            unsafe { Signal::free(args) };
             refuse(am::SYSTEM_LIMIT);
             return Ok(());
         }
@@ -811,7 +979,6 @@ fn spawn_request(
     let (link, watch) = (wanted.link, wanted.monitor);
     let tied = (!link && !watch) || n.tie(id, pid);
     let node = n.clone();
-    let args = signal_of(None, token.as_ref(), args.term());
     // It waits for its arguments, so all this is there before anything of it runs.
     let task = move |cx: Option<&mut Cx>| {
         let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
@@ -828,6 +995,7 @@ fn spawn_request(
                     let l = Link {
                         unlinking: 0,
                         connection: id,
+                        urgent: false,
                     };
                     ties.links.insert(by.clone(), l);
                 }
@@ -846,7 +1014,7 @@ fn spawn_request(
             let told = [reference.term(), from.term(), told, pid];
             answer(&node, id, told, reply.as_ref(), pid);
             if link && !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
             }
         }
     };

@@ -2,7 +2,7 @@
 //!
 //! All here runs in the process whose ties it is about. What another node asks of a process is handed to it as a task.
 
-use super::control::{Arg, frame, op};
+use super::control::{Arg, altact, frame, op};
 use super::cx::{BifResult, Cx, Fail};
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
@@ -72,6 +72,8 @@ fn known(cx: &mut Cx) -> Option<&mut Remote> {
 pub struct How {
     pub no_connect: bool,
     pub no_suspend: bool,
+    /// By an alias that has priority it comes before what waits.
+    pub urgent: bool,
 }
 
 /// What became of a message.
@@ -124,6 +126,16 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     } else if let Some(&[to, _]) = to.as_tuple() {
         let code = told.map_or(op::REG_SEND, |_| op::REG_SEND_TT);
         (code, vec![me.into(), Arg::Unused, to.into()])
+    } else if r.can(flags::ALTACT_SIG) {
+        let mut how_to = altact::ALIAS;
+        for (bit, wanted) in [
+            (altact::PRIORITY, how.urgent),
+            (altact::TOKEN, told.is_some()),
+        ] {
+            how_to |= if wanted { bit } else { 0 };
+        }
+        let args = vec![Arg::Number(how_to), me.into(), to.into()];
+        (op::ALTACT_SIG_SEND, args)
     } else if r.can(flags::ALIAS) {
         let code = told.map_or(op::ALIAS_SEND, |_| op::ALIAS_SEND_TT);
         (code, vec![me.into(), to.into()])
@@ -153,13 +165,15 @@ pub fn signal_of(alias: Option<&OwnedTerm>, token: Option<&Token>, msg: Term) ->
     s
 }
 
-/// `link/1` of a process of another node.
-pub fn link(cx: &mut Cx, to: Term) -> BifResult {
+/// `link/1,2` of a process of another node. If the link is there, it gets or loses its priority (`urgent`).
+pub fn link(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     let Some(key) = RemotePid::of(to) else {
         return Err(Fail::Badarg);
     };
-    if known(cx).is_some_and(|r| r.links.get(&key).is_some_and(|l| l.unlinking == 0)) {
+    let there = known(cx).and_then(|r| r.links.get_mut(&key));
+    if let Some(l) = there.filter(|l| l.unlinking == 0) {
+        l.urgent = urgent;
         return Ok(am::TRUE);
     }
     let over = to_node(cx, key.node.name)?;
@@ -170,6 +184,7 @@ pub fn link(cx: &mut Cx, to: Term) -> BifResult {
     let l = Link {
         unlinking: 0,
         connection,
+        urgent,
     };
     remote(cx).links.insert(key, l);
     let f = frame(
@@ -238,6 +253,31 @@ pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
     if let Some((n, r)) = to_node(cx, name)? {
         let args = [me.into(), to.into()];
         let f = with_reason(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, reason, me);
+        if f.is_too_large() {
+            return Err(Fail::SystemLimit);
+        }
+        n.send(r.id, f);
+    }
+    Ok(am::TRUE)
+}
+
+/// `exit/2,3` by an alias of another node. A node that doesn't know that is told nothing.
+pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> BifResult {
+    let me = cx.self_pid();
+    let Some(name) = node_of(alias) else {
+        return Err(Fail::Badarg);
+    };
+    let over = to_node(cx, name)?.filter(|(_, r)| r.can(flags::ALTACT_SIG));
+    if let Some((n, r)) = over {
+        let how = altact::ALIAS | altact::EXIT | if urgent { altact::PRIORITY } else { 0 };
+        let args = [Arg::Number(how), me.into(), alias.into()];
+        let f = frame(
+            op::ALTACT_SIG_SEND,
+            &args,
+            Some(reason),
+            r.cached(),
+            me.raw(),
+        );
         if f.is_too_large() {
             return Err(Fail::SystemLimit);
         }
@@ -552,6 +592,7 @@ pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term, token: Opt
         let l = Link {
             unlinking: 0,
             connection,
+            urgent: false,
         };
         remote(cx).links.insert(key, l);
         events::tie(cx.process(), events::Tie::Link, result);
@@ -614,7 +655,7 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     r.links.retain(|k, l| {
         let stays = l.connection != id || k.node.name != name;
         if !stays && l.unlinking == 0 {
-            links.push(k.owned());
+            links.push((k.owned(), l.urgent));
         }
         stays
     });
@@ -636,8 +677,8 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
         stays
     });
     lost_monitors(cx, name, id);
-    for from in links {
-        handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None);
+    for (from, urgent) in links {
+        handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, urgent);
     }
     for (tag, r) in spawns {
         reply(me, &tag, &r, am::ERROR, am::NOCONNECTION);

@@ -257,11 +257,17 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::LoopRec::at(pc);
     cx.bif_pc = pc;
     match receive::loop_rec(cx) {
-        Some(t) => {
+        receive::Current::Message(t) => {
             op.dst().put(cx, t);
             op.next()
         }
-        None => op.fail().to(),
+        receive::Current::Nothing => op.fail().to(),
+        receive::Current::Later => {
+            cx.interp.pc = pc;
+            cx.interp.live = 0;
+            cx.interp.exit = Exit::Yield;
+            std::ptr::null()
+        }
     }
 }
 unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {

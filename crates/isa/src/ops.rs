@@ -417,7 +417,7 @@ macro_rules! for_each_specific_op {
             MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] "dst = fun of entry with environment";
             // Messages.
             Send send {} [collects fails yields calls] "x0 ! x1";
-            LoopRec loop_rec {fail: Label, dst: Dest} [collects] "dst = current message, else jump";
+            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] "dst = current message, else jump";
             LoopRecEnd loop_rec_end {to: Label} [yields ends] "go on to the next message";
             RemoveMessage remove_message {} [] "take the current message out";
             Wait wait {to: Label} [yields ends] "wait for a message";

@@ -76,6 +76,8 @@ pub struct Link {
     /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
     pub unlinking: u64,
     pub connection: u32,
+    /// What it ends with has priority.
+    pub urgent: bool,
 }
 
 /// A process of another node that watches this one.

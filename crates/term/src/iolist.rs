@@ -264,6 +264,22 @@ impl IoSlice {
             len: bytes.len(),
         }
     }
+    /// These bytes, which stay where they are.
+    pub fn of_vec(bytes: Vec<u8>) -> IoSlice {
+        /// # Safety
+        /// `arg` is a `Vec<u8>` in a box, and not used afterwards.
+        unsafe fn end(arg: *mut u8) {
+            // SAFETY: as the function's contract says.
+            drop(unsafe { Box::from_raw(arg as *mut Vec<u8>) });
+        }
+        let (at, len, keeps) = (bytes.as_ptr(), bytes.len(), bytes.capacity());
+        let arg = Box::into_raw(Box::new(bytes));
+        IoSlice {
+            bin: RcBin::foreign(end, arg as *mut u8, keeps),
+            at,
+            len,
+        }
+    }
     /// A copy of `bytes`, cut into parts of these lengths.
     pub fn cut_copy_of(bytes: &[u8], lengths: impl Iterator<Item = usize>) -> Vec<IoSlice> {
         let whole = IoSlice::copy_of(bytes);
@@ -331,6 +347,12 @@ impl IoSlice {
             len: n.min(self.len),
         }
     }
+    /// `n` bytes from `at` on (at most what there is), which share the block.
+    pub fn part(&self, at: usize, n: usize) -> IoSlice {
+        let mut s = self.front(at.saturating_add(n));
+        s.advance(at);
+        s
+    }
     /// Drops the first `n` bytes (at most all).
     pub fn advance(&mut self, n: usize) {
         let n = n.min(self.len);
@@ -363,6 +385,65 @@ impl IoSlice {
 impl Drop for IoSlice {
     fn drop(&mut self) {
         // SAFETY: this owned a count.
+        unsafe { RcBin::release(self.bin) }
+    }
+}
+
+/// Bytes that come in pieces and are gathered in one counted block.
+pub struct Gathered {
+    bin: *mut RcBin,
+    len: usize,
+}
+
+// SAFETY: the block has no other holder.
+unsafe impl Send for Gathered {}
+
+impl Gathered {
+    /// A copy of `bytes`, to which more can be added.
+    pub fn new(bytes: &[u8]) -> Gathered {
+        Gathered {
+            bin: RcBin::from_bytes(bytes),
+            len: bytes.len(),
+        }
+    }
+    /// Adds bytes at the end.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let all = self.len + bytes.len();
+        // SAFETY: this holds the only count; the bytes are written where there is room for them.
+        unsafe {
+            let room = (*self.bin).capacity;
+            if all > room {
+                self.resize(all.max(room + room / 2));
+            }
+            let end = RcBin::bytes(self.bin).add(self.len);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());
+        }
+        self.len = all;
+    }
+    fn resize(&mut self, capacity: usize) {
+        // SAFETY: this holds the only count.
+        self.bin = unsafe { RcBin::try_grow(self.bin, capacity) }
+            .unwrap_or_else(|| crate::sys::out_of_memory("binary_realloc", capacity, "binary"));
+    }
+    /// All of them. Room that was left is given back.
+    pub fn finish(mut self) -> IoSlice {
+        self.resize(self.len);
+        let mut s = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the count goes on to the result; nobody else sees the block yet.
+        unsafe {
+            *(*s.bin).used.get_mut() = s.len;
+            IoSlice {
+                bin: s.bin,
+                at: RcBin::bytes(s.bin),
+                len: s.len,
+            }
+        }
+    }
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        // SAFETY: this owned the only count.
         unsafe { RcBin::release(self.bin) }
     }
 }

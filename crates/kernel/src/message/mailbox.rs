@@ -12,6 +12,7 @@
 //! They go behind those of their kind and before all others. A receive that has looked at what is behind them looks at them,
 //! and at that, again; and so does one with a marker, since what it waits for may have come with priority.
 
+use super::external::{External, Step, Undecoded};
 use super::queue::Link;
 use super::{HEAD_WORDS, Signal, blocks};
 use crate::keys::RefKey;
@@ -43,10 +44,22 @@ pub struct Mailbox {
     pub(crate) copied_at: u32,
     /// Words of the blocks of the messages.
     words: usize,
+    /// Messages of other nodes that nobody has looked at.
+    undecoded: usize,
     /// `save` was taken from a marker, and what it leads to was not looked at yet.
     pub(crate) at_marker: bool,
     /// Null until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
+}
+
+/// What became of a message of another node that was to be decoded.
+pub(crate) enum Decoded {
+    /// There is more to do; so many reductions were used.
+    More(usize),
+    /// It is a term; as above.
+    Whole(usize),
+    /// It was no term, and isn't in the queue any more. Who has decoded it is to hear of that.
+    Dropped(Option<Box<dyn Undecoded>>),
 }
 
 #[derive(Default)]
@@ -69,6 +82,7 @@ impl Mailbox {
             copied_words: 0,
             copied_at: 0,
             words: 0,
+            undecoded: 0,
             at_marker: false,
             markers: None,
         });
@@ -155,6 +169,41 @@ impl Mailbox {
         self.len += 1;
         self.words += HEAD_WORDS + (*s).words();
     }
+    /// A message of another node has been put in.
+    pub(crate) fn count_external(&mut self, s: &Signal) {
+        self.words += s.as_external().map_or(0, External::words);
+        self.undecoded += usize::from(s.is_undecoded());
+    }
+    /// Whether all messages are terms.
+    #[inline]
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.undecoded == 0
+    }
+    /// Decodes up to `budget` terms of the message that the link `at` leads to.
+    ///
+    /// # Safety
+    /// It is a link of the queue, and there is a message.
+    pub(crate) unsafe fn decode(&mut self, at: *mut *mut Link, budget: usize) -> Decoded {
+        let s = *at as *mut Signal;
+        let (step, cost) = (*s).decode(budget);
+        match step {
+            Step::More => Decoded::More(cost),
+            Step::Whole(_) => {
+                self.undecoded -= 1;
+                if let Some(e) = (*s).as_external_mut() {
+                    self.words -= e.words();
+                    self.words += e.recount();
+                }
+                Decoded::Whole(cost)
+            }
+            Step::Bad => {
+                let s = self.remove(at);
+                let u = (*s).take_undecoded();
+                Signal::free(s);
+                Decoded::Dropped(u)
+            }
+        }
+    }
     /// Whether messages are there that the current receive has not looked at.
     #[inline]
     pub(crate) fn has_current(&self) -> bool {
@@ -195,26 +244,42 @@ impl Mailbox {
     ///
     /// # Safety
     /// There is a current message. It is the caller's afterwards.
+    #[inline]
     pub(crate) unsafe fn unlink_current(&mut self) -> *mut Signal {
-        let s = *self.save;
+        let s = self.remove(self.save);
+        self.save = &mut self.first;
+        s
+    }
+    /// Takes the message out of the queue that the link `at` leads to.
+    ///
+    /// # Safety
+    /// It is a link of the queue, and there is a message. That is the caller's afterwards.
+    #[inline]
+    unsafe fn remove(&mut self, at: *mut *mut Link) -> *mut Signal {
+        let s = *at;
         let next: *mut *mut Link = &mut (*s).next;
-        *self.save = (*s).next;
+        *at = (*s).next;
         if self.last == next {
-            self.last = self.save;
+            self.last = at;
         }
-        let save = self.save;
+        if self.save == next {
+            self.save = at;
+        }
         if self.urgent_end == next {
-            self.urgent_end = save;
+            self.urgent_end = at;
         }
         for m in self.markers() {
             if m.at == next {
-                m.at = save;
+                m.at = at;
             }
         }
+        let s = s as *mut Signal;
         self.len -= 1;
-        let words = HEAD_WORDS + (*(s as *mut Signal)).words();
-        self.words -= words;
-        self.save = &mut self.first;
-        s as *mut Signal
+        self.words -= HEAD_WORDS + (*s).words();
+        if let Some(e) = (*s).as_external() {
+            self.words -= e.words();
+            self.undecoded -= usize::from((*s).is_undecoded());
+        }
+        s
     }
 }

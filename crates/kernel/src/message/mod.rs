@@ -7,6 +7,7 @@
 //! queue, puts messages into its mailbox as they are (the block is the message) and acts on the others.
 
 pub mod blocks;
+pub mod external;
 pub mod mailbox;
 pub mod queue;
 #[cfg(test)]
@@ -51,6 +52,8 @@ pub enum Kind {
     Down,
     /// A task to run in the receiver: see [`crate::process::task`].
     Run,
+    /// A message of another node, which its receiver decodes: see [`external`].
+    External,
 }
 
 /// What a message means for sequential tracing.
@@ -81,7 +84,7 @@ pub struct Signal {
     words: u32,
     pub term: Term,
     /// First of the objects in it that own something. Of what is flat and owns nothing: which words point into the block
-    /// (32 bits), and the first and the end of the words that the message takes (8 bits each).
+    /// (32 bits), and the first and the end of the words that the message takes (8 bits each). Of [`Kind::External`]: what it is.
     off_heap: *mut Term,
     /// Regions that it points into.
     regions: RegionSet,
@@ -338,6 +341,9 @@ impl Signal {
     /// The token that came with a message.
     #[inline]
     pub fn token(&self) -> Option<Term> {
+        if let Some(e) = self.as_external() {
+            return (self.sequel == Sequel::Token).then(|| e.token());
+        }
         // SAFETY: the words follow the head, and the first two are a cell.
         (self.sequel == Sequel::Token)
             .then(|| unsafe { *(self as *const Signal as *const Term).add(HEAD_WORDS) })
@@ -378,14 +384,21 @@ impl Signal {
     #[inline]
     pub unsafe fn free(s: *mut Signal) {
         if !(*s).plain() {
-            gc::release_off_heap(&mut (*s).take_off_heap());
+            Self::release(s);
         }
         blocks::free(s, (*s).words());
+    }
+    unsafe fn release(s: *mut Signal) {
+        if (*s).kind == Kind::External {
+            drop(Box::from_raw((*s).off_heap as *mut external::External));
+        } else {
+            gc::release_off_heap(&mut (*s).take_off_heap());
+        }
     }
     /// Turns it into a fragment that holds its term.
     ///
     /// # Safety
-    /// `s` is owned by the caller and is no [`Kind::Run`].
+    /// `s` is owned by the caller and is neither a [`Kind::Run`] nor a [`Kind::External`].
     #[inline]
     pub(crate) unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
         let term = (*s).term;

@@ -44,7 +44,7 @@ pub struct Token {
 
 impl Token {
     /// The same token once more.
-    pub(crate) fn duplicate(&self) -> Token {
+    pub fn duplicate(&self) -> Token {
         Token {
             label: OwnedTerm::copy_of(self.label.term()),
             from: OwnedTerm::copy_of(self.from.term()),

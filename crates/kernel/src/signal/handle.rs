@@ -5,6 +5,7 @@ use super::send::{link_exit, monitor_down};
 use crate::cx::Cx;
 use crate::events::{self, Tie};
 use crate::keys::RefKey;
+use crate::message::external::Step;
 use crate::message::queue::Link;
 use crate::message::token::Token;
 use crate::message::{Kind, Sequel, Signal};
@@ -115,6 +116,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
             Signal::free(s);
         }
         Kind::Down => down(cx, s),
+        Kind::External => external(cx, s),
         Kind::Run => {
             let task = Signal::into_task(s);
             // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
@@ -154,11 +156,18 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     let Some((r, msg)) = (*s).term.as_cons() else {
         return Signal::free(s);
     };
-    let Some(k) = ref_key(r) else {
+    let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
         return Signal::free(s);
     };
+    (*s).kind = Kind::Message;
+    (*s).term = msg;
+    message(cx, s, urgent);
+}
+
+/// Whether a message by the alias `r` is one: with priority, if it has been sent so (`urgent`) and the alias has.
+fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
+    let k = ref_key(r)?;
     let mut ended = None;
-    let mut urgent = (*s).kind == Kind::UrgentMessage;
     let active = match p.ext() {
         None => false,
         Some(e) => {
@@ -194,13 +203,37 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     if let Some(m) = ended {
         end_monitor(p.pid(), &m, r);
     }
-    if active {
-        (*s).kind = Kind::Message;
-        (*s).term = msg;
-        message(cx, s, urgent);
-    } else {
-        Signal::free(s);
+    active.then_some(urgent)
+}
+
+/// A message of another node goes into the mailbox as it came. A tracer sees it as a term.
+unsafe fn external(cx: &mut Cx, s: *mut Signal) {
+    let p = &mut *cx.proc;
+    let mut urgent = false;
+    if let Some(alias) = (*s).take_alias() {
+        match passes(p, alias.term(), (*s).is_urgent()) {
+            Some(first) => urgent = first,
+            None => return Signal::free(s),
+        }
     }
+    if p.has(crate::process::TRACED) {
+        match (*s).decode(usize::MAX).0 {
+            Step::Whole(t) => events::sink().received(cx, None, t),
+            Step::More | Step::Bad => {
+                let u = (*s).take_undecoded();
+                Signal::free(s);
+                u.iter().for_each(|u| u.refused());
+                return;
+            }
+        }
+    }
+    let m = (*cx.proc).mailbox_mut();
+    if urgent {
+        m.put_first(s);
+    } else {
+        m.append(s);
+    }
+    m.count_external(&*s);
 }
 
 /// Tells what `m` watches that the process `me` does not watch it by `r` any more.
@@ -264,7 +297,13 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
 
 /// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
 /// effect now.
-pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&Token>) {
+pub fn remote_link_broke(
+    cx: &mut Cx,
+    from: Term,
+    reason: Term,
+    token: Option<&Token>,
+    urgent: bool,
+) {
     let s = match token {
         None => Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, from, reason]),
         Some(t) => {
@@ -290,7 +329,22 @@ pub fn remote_link_broke(cx: &mut Cx, from: Term, reason: Term, token: Option<&T
                 }
             }
         }
-        exited(cx, s, true, false);
+        exited(cx, s, true, urgent);
+    }
+}
+
+/// An exit signal that was sent by an alias arrives at the process that made that: it has an effect as long as the alias is
+/// active, and priority if it was sent so (`urgent`) and the alias has.
+pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: bool) {
+    let Some(e) = cx.process().ext() else { return };
+    let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
+    let urgent = urgent && made.is_some() && e.is_urgent(&k);
+    if made == Some(true) {
+        e.rare().map(|r| r.aliases.remove(&k));
+    }
+    let monitor = e.monitors.get_mut(&k);
+    if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
+        exit_arrived(cx, from, reason, urgent);
     }
 }
 

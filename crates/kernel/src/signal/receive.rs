@@ -16,8 +16,8 @@ use super::{handle, token};
 use crate::collect::{self, Also, Collect, Sweep};
 use crate::cx::Cx;
 use crate::keys::RefKey;
-use crate::message::mailbox::{Mailbox, Marker};
-use crate::message::queue::prefetch;
+use crate::message::mailbox::{Decoded, Mailbox, Marker};
+use crate::message::queue::{Link, prefetch};
 use crate::message::{Sequel, Signal};
 use crate::process::{self, IN_RECEIVE};
 use purlin_term::sync::{AtomicUsize, Ordering};
@@ -50,8 +50,18 @@ pub fn has_current(cx: &mut Cx) -> bool {
     }
 }
 
-/// The current message, fetching from outside if need be; `None` if there is none. It may collect: no register is live.
-pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
+/// What there is to look at.
+#[derive(Debug)]
+pub enum Current {
+    Message(Term),
+    /// No message, or none that hasn't been looked at.
+    Nothing,
+    /// A message that isn't decoded yet: the turn is over.
+    Later,
+}
+
+/// The current message, fetching from outside if need be. It may collect: no register is live.
+pub fn loop_rec(cx: &mut Cx) -> Current {
     cx.heap.window = false;
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
@@ -62,17 +72,78 @@ pub fn loop_rec(cx: &mut Cx) -> Option<Term> {
             unsafe {
                 let s = *m.save as *mut Signal;
                 if !s.is_null() {
+                    if !m.is_decoded() && (*s).is_undecoded() {
+                        match decode_current(cx, m) {
+                            true => continue,
+                            false => return Current::Later,
+                        }
+                    }
                     if gc::stress() {
                         collect::forget_registers(cx, 0, Also::NONE);
                     }
-                    return Some(look(cx, m, s));
+                    return Current::Message(look(cx, m, s));
                 }
             }
         }
         if !handle::fetch(cx) {
-            return None;
+            return Current::Nothing;
         }
     }
+}
+
+/// Terms that are decoded for a reduction.
+const REDUCTION_TERMS: usize = 32;
+
+/// Decodes the current message, for as long as the turn lasts: false if that is over before. One that is no term is gone
+/// afterwards.
+///
+/// # Safety
+/// There is a current message; the caller owns the process.
+#[cold]
+unsafe fn decode_current(cx: &mut Cx, m: &mut Mailbox) -> bool {
+    let mut budget = (cx.reds.max(1) as usize).saturating_mul(REDUCTION_TERMS);
+    if gc::stress_roll(2) {
+        budget = 7;
+    }
+    match m.decode(m.save, budget) {
+        Decoded::More(cost) => {
+            cx.bump(cost);
+            false
+        }
+        Decoded::Whole(cost) => {
+            cx.bump(cost);
+            true
+        }
+        Decoded::Dropped(u) => {
+            u.iter().for_each(|u| u.refused());
+            true
+        }
+    }
+}
+
+/// Decodes all messages of other nodes that nobody has looked at. Those that are no terms are gone afterwards.
+pub fn decode_all(cx: &mut Cx) {
+    let mut refused = Vec::new();
+    // SAFETY: the running process is owned by this thread; null or its mailbox, of which each link is gone along once.
+    unsafe {
+        let Some(m) = (*cx.proc).mailbox.as_mut().filter(|m| !m.is_decoded()) else {
+            return;
+        };
+        let mut at: *mut *mut Link = &mut m.first;
+        while !(*at).is_null() {
+            if (*(*at as *mut Signal)).is_undecoded() {
+                match m.decode(at, usize::MAX) {
+                    Decoded::More(cost) | Decoded::Whole(cost) => cx.bump(cost),
+                    Decoded::Dropped(u) => {
+                        refused.extend(u);
+                        continue;
+                    }
+                }
+            }
+            at = &mut (**at).next;
+        }
+    }
+    refused.iter().for_each(|u| u.refused());
 }
 
 /// Whether the receive has looked at messages, and is at one that can be read where it is. If not, there is more to do:
@@ -85,7 +156,7 @@ pub unsafe fn walks(p: *mut process::Process) -> bool {
     let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
         return false;
     };
-    !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first)
+    !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
 }
 
 /// Of a receive that [`walks`]: the first message from the current one on that `passes`, and what is left of `reds`, of
@@ -140,7 +211,7 @@ pub unsafe fn walk_on(p: *mut process::Process) -> bool {
         return false;
     };
     let s = *m.save;
-    if s.is_null() || !m.copied_end.is_null() {
+    if s.is_null() || !m.copied_end.is_null() || !m.is_decoded() {
         return false;
     }
     m.save = &mut (*s).next;
@@ -265,11 +336,18 @@ fn take_current(cx: &mut Cx) {
         let h = &mut cx.heap;
         h.receive_regions(&mut (*s).take_regions());
         let (words, plain) = ((*s).words(), (*s).plain());
-        if words == 0 {
-            Signal::free(s);
-            return;
-        }
-        let (_, mut f) = Signal::into_fragment(s);
+        let mut f = match (*s).take_place() {
+            // What was decoded lies elsewhere.
+            Some(f) => {
+                Signal::free(s);
+                f
+            }
+            None if words == 0 => {
+                Signal::free(s);
+                return;
+            }
+            None => Signal::into_fragment(s).1,
+        };
         h.frag_words += f.used_words();
         h.off_heap.append(&mut f.off_heap);
         h.off_heap_grew();
@@ -381,22 +459,24 @@ pub fn marker_use(cx: &mut Cx, reference: Term) {
     }
 }
 
-/// Shows the messages of a process that the caller owns, oldest first, until `f` has enough.
+/// Shows the messages of a process that the caller owns, oldest first, until `f` has enough; not those that nobody has decoded.
 pub fn each_message(p: &process::Process, mut f: impl FnMut(Term) -> bool) {
     // SAFETY: called by the owner.
     if let Some(m) = unsafe { p.mailbox.as_ref() } {
-        let _ = m.iter().all(|s| f(s.term));
+        let mut decoded = m.iter().filter(|s| !s.is_undecoded());
+        let _ = decoded.all(|s| f(s.term));
     }
 }
 
-/// Ends a message queue's life: what was fetched.
+/// The messages in the queue; not those that [`decode_all`] would decode.
 #[inline]
 pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Term {
     // SAFETY: called by the owner.
     let Some(m) = (unsafe { p.mailbox.as_ref() }) else {
         return NIL;
     };
-    let v: Vec<Term> = m.iter().map(|s| copy::copy(s.term, to)).collect();
+    let decoded = m.iter().filter(|s| !s.is_undecoded());
+    let v: Vec<Term> = decoded.map(|s| copy::copy(s.term, to)).collect();
     to.list(&v)
 }
 
@@ -420,7 +500,7 @@ mod tests {
             let words = [Term::small(1), Term::small(2)];
             (*m).append(Signal::tuple_of(Kind::Message, &words));
             let before = cx.heap.htop;
-            assert!(loop_rec(&mut cx).is_some());
+            assert!(matches!(loop_rec(&mut cx), Current::Message(_)));
             assert_eq!(cx.heap.htop, before.add(words.len() + 1), "not copied");
             meanwhile(&mut cx);
             loop_rec_end(&mut cx);

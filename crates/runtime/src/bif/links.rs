@@ -59,7 +59,7 @@ fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
 fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     link_with(cx, to, false)
 }
-/// Links; if the link is there, it gets or loses its priority. Links with ports and with other nodes have none.
+/// Links; if the link is there, it gets or loses its priority. Links with ports have none.
 fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
@@ -69,7 +69,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
         return Err(Fail::Badarg);
     }
     if !to.is_local_pid() {
-        return remote::link(cx, to);
+        return remote::link(cx, to, urgent);
     }
     // Told whether anything comes of it or not.
     crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
@@ -187,16 +187,8 @@ fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term, urgent: bool
     send::run_in(
         pid,
         Box::new(move |cx| {
-            let Some(cx) = cx else { return };
-            let Some(e) = cx.process().ext() else { return };
-            let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
-            let urgent = urgent && made.is_some() && e.is_urgent(&k);
-            if made == Some(true) {
-                e.rare().map(|r| r.aliases.remove(&k));
-            }
-            let monitor = e.monitors.get_mut(&k);
-            if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
-                handle::exit_arrived(cx, me, reason.term(), urgent);
+            if let Some(cx) = cx {
+                handle::exit_by_alias(cx, k, me, reason.term(), urgent);
             }
         }),
     );
@@ -207,13 +199,14 @@ fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
 }
 fn exit_with(cx: &mut Cx, [to, reason]: [Term; 2], urgent: bool) -> BifResult {
     if to.is_ref() && release::has(EXIT_BY_ALIAS) {
-        return Ok(match send::destination(to) {
+        return match send::destination(to) {
             Destination::Alias(pid) => {
                 exit_by_alias(cx, pid, to, reason, urgent);
-                am::TRUE
+                Ok(am::TRUE)
             }
-            _ => am::TRUE,
-        });
+            Destination::Remote(_) => remote::exit_by_alias(cx, to, reason, urgent),
+            _ => Ok(am::TRUE),
+        };
     }
     exit_process(cx, [to, reason])
 }
@@ -374,6 +367,9 @@ fn monitor_remote(cx: &mut Cx, what: Term, o: MonitorOptions) -> BifResult {
         return Err(Fail::Badarg);
     }
     let r = new_ref(cx, o.alias);
+    if o.urgent {
+        cx.process().ext_mut().prioritize(r.0);
+    }
     remote::monitor(cx, what, r, o.alias, o.tag)
 }
 

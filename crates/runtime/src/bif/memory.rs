@@ -384,6 +384,26 @@ fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::small(2))
 }
 
+/// What `instrument` asks of an allocator on a scheduler: how many answers will come. Memory here is not taken from carriers, nor
+/// tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
+fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
+    let Some(&[kind, scheduler, _, _, reference]) = request.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    let known = kind.is_atom() && {
+        let kind = atom::name(kind);
+        KINDS.contains(&kind) || kind == "sys_alloc"
+    };
+    let number = scheduler.as_small().and_then(|n| usize::try_from(n).ok());
+    let there = number.is_some_and(|n| n <= purlin_native::bif::schedulers());
+    match known && there && reference.is_ref() {
+        true => Ok(Term::small(0)),
+        false => Err(Fail::Badarg),
+    }
+}
+
 bifs! {
+    Plain "erts_internal":"gather_alloc_histograms"/1 = gather_1;
+    Plain "erts_internal":"gather_carrier_info"/1 = gather_1;
     Plain "erts_internal":"no_aux_work_threads"/0 = no_aux_work_threads_0;
 }

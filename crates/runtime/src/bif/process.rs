@@ -669,6 +669,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
             let how = signals::How {
                 no_connect: noconnect,
                 no_suspend: how.no_suspend,
+                urgent,
             };
             match signals::message(cx, to, msg, how)? {
                 signals::Sent::Done => {}

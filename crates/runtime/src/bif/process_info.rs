@@ -193,6 +193,8 @@ pub struct Item {
     pub private: bool,
     /// It is about the queue: signals that are in transit are fetched before.
     pub queue: bool,
+    /// It is about what the messages are: those of other nodes are decoded before.
+    pub decoded: bool,
     /// The releases that have it, if not all do.
     since: Option<Feature>,
     /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
@@ -204,7 +206,7 @@ macro_rules! items {
         /// All items; those that `process_info/1` tells are in its order.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
-            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, since: None, get: $get };
+            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, decoded: false, since: None, get: $get };
             $(item.$flag = true;)*
             $(item.since = Some($feature);)?
             item
@@ -274,7 +276,7 @@ items! {
         })
         };
     "message_queue_len" [default queue] "Messages in its queue." => |cx, _| int(cx.process().queued_messages());
-    "messages" [private queue] "The messages." => |cx, to| {
+    "messages" [private queue decoded] "The messages." => |cx, to| {
             let p: *const process::Process = cx.process();
             // SAFETY: owned by this thread.
             crate::signal::receive::messages_list(unsafe { &*p }, to)
@@ -378,7 +380,7 @@ items! {
                 Term::pid(parent)
             }
         };
-    "total_heap_size" [default] "Words of all its heap." => |cx, _| {
+    "total_heap_size" [default decoded] "Words of all its heap." => |cx, _| {
             // Messages in the queue are part of the heap, where they aren't to be kept apart.
             let queued = match cx.process().has(OFF_HEAP_QUEUE) {
                 true => 0,
@@ -612,6 +614,9 @@ impl Wanted {
 }
 
 fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
+    if w.items().iter().any(|i| i.decoded) {
+        crate::signal::receive::decode_all(cx);
+    }
     let mut to = Fragment::new();
     let made = w.answers(cx, &mut to);
     // A name that isn't there is not told by itself.

@@ -306,7 +306,7 @@ unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -
         let mut objects = Objects::default();
         if let Some(m) = (*p).mailbox.as_ref().filter(|m| !m.is_empty()) {
             writeln!(w, "=proc_messages:{pid}")?;
-            for s in m.iter() {
+            for s in m.iter().filter(|s| !s.is_undecoded()) {
                 objects.element(w, s.term)?;
                 writeln!(w, ":N")?;
             }

@@ -5,6 +5,7 @@ use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
 use crate::fun::{Export, FunEntry};
+use crate::iolist::IoSlice;
 use crate::layout::{FUN_WORDS, heap_bin_limit};
 use crate::magic::MagicRef;
 use crate::map;
@@ -105,14 +106,39 @@ struct Frame {
     base: usize,
 }
 
+/// Where the bytes are that are decoded.
+enum Bytes<'b> {
+    Borrowed(&'b [u8]),
+    Owned(Vec<u8>),
+    /// In a counted block, of which large binaries may be parts.
+    Counted(IoSlice),
+}
+
+impl std::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Borrowed(b) => b,
+            Bytes::Owned(b) => b,
+            Bytes::Counted(b) => b.as_bytes(),
+        }
+    }
+}
+
+/// A binary of so many bytes, which are at least half of all, is a part of the block in which they came.
+const SHARED_BYTES: usize = 64 * 1024;
+
 /// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place (decode into a
 /// fragment of its own when yielding).
 pub struct Decoder<'b, 'o> {
-    bytes: Cow<'b, [u8]>,
+    bytes: Bytes<'b>,
     at: usize,
     /// Bytes of the input that were used, where these are not those of `bytes`.
     used: Option<usize>,
-    opts: Options<'o>,
+    safe: bool,
+    /// See [`Options::atom_cache`].
+    atoms: Cow<'o, [Term]>,
     frames: Vec<Frame>,
     done: Vec<Term>,
     finished: bool,
@@ -182,13 +208,13 @@ impl<'b, 'o> Decoder<'b, 'o> {
             [VERSION, tag::COMPRESSED, a, b, c, d, rest @ ..] => {
                 let size = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
                 let (data, used) = inflate(rest, size)?;
-                let mut s = Self::at(Cow::Owned(data), 0, opts);
+                let mut s = Self::at(Bytes::Owned(data), 0, opts);
                 s.used = Some(6 + used);
                 s.enter_local();
                 Ok(s)
             }
             [VERSION, ..] => {
-                let mut s = Self::at(Cow::Borrowed(bytes), 1, opts);
+                let mut s = Self::at(Bytes::Borrowed(bytes), 1, opts);
                 s.enter_local();
                 Ok(s)
             }
@@ -197,14 +223,41 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
     /// Starts at a tag, without a version byte before it (distribution).
     pub fn bare(bytes: &'b [u8], opts: Options<'o>) -> Self {
-        Self::at(Cow::Borrowed(bytes), 0, opts)
+        Self::at(Bytes::Borrowed(bytes), 0, opts)
     }
-    fn at(bytes: Cow<'b, [u8]>, at: usize, opts: Options<'o>) -> Self {
+    /// As [`Decoder::new`] (`versioned`) or [`Decoder::bare`], of bytes and atoms that it keeps.
+    pub fn keeping(
+        bytes: IoSlice,
+        versioned: bool,
+        atoms: Vec<Term>,
+    ) -> Result<Decoder<'static, 'static>, DecodeError> {
+        let (at, all, used) = match (versioned, bytes.as_bytes()) {
+            (false, _) => (0, Bytes::Counted(bytes), None),
+            (true, [VERSION, tag::COMPRESSED, ..]) => {
+                let d = Decoder::new(bytes.as_bytes(), Options::default())?;
+                match d.bytes {
+                    Bytes::Owned(data) => (0, Bytes::Owned(data), d.used),
+                    _ => return Err(DecodeError::Malformed(0)),
+                }
+            }
+            (true, [VERSION, ..]) => (1, Bytes::Counted(bytes), None),
+            (true, _) => return Err(DecodeError::Malformed(0)),
+        };
+        let mut d = Decoder::at(all, at, Options::default());
+        d.atoms = Cow::Owned(atoms);
+        d.used = used;
+        if versioned {
+            d.enter_local();
+        }
+        Ok(d)
+    }
+    fn at(bytes: Bytes<'b>, at: usize, opts: Options<'o>) -> Self {
         Decoder {
             bytes,
             at,
             used: None,
-            opts,
+            safe: opts.safe,
+            atoms: Cow::Borrowed(opts.atom_cache),
             frames: Vec::new(),
             done: Vec::new(),
             finished: false,
@@ -263,16 +316,11 @@ impl<'b, 'o> Decoder<'b, 'o> {
             tag::SMALL_ATOM_UTF8 => (self.u8()? as usize, false),
             tag::ATOM_CACHE_REF => {
                 let i = self.u8()? as usize;
-                return self
-                    .opts
-                    .atom_cache
-                    .get(i)
-                    .copied()
-                    .ok_or(DecodeError::Malformed(at));
+                return self.atoms.get(i).copied().ok_or(DecodeError::Malformed(at));
             }
             _ => return Err(DecodeError::Malformed(at)),
         };
-        let safe = self.opts.safe;
+        let safe = self.safe;
         self.take(len)?;
         let b = &self.bytes[self.at - len..self.at];
         let owned;
@@ -508,8 +556,15 @@ impl<'b, 'o> Decoder<'b, 'o> {
             }
             tag::BINARY => {
                 let n = self.u32()? as usize;
+                let at = self.at;
                 let b = self.take(n)?;
-                a.binary(b)
+                if n < SHARED_BYTES {
+                    return Ok(Some(a.binary(b)));
+                }
+                match &self.bytes {
+                    Bytes::Counted(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
+                    _ => a.binary(&self.bytes[at..at + n]),
+                }
             }
             tag::BIT_BINARY => {
                 let n = self.u32()? as usize;
@@ -555,7 +610,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     return self.bad();
                 }
                 let arity = self.u8()?;
-                let safe = self.opts.safe;
+                let safe = self.safe;
                 let e = hooks.export(m, f, arity, safe).ok_or(if safe {
                     DecodeError::Unsafe
                 } else {
