@@ -22,6 +22,7 @@ mod fast;
 mod instr;
 mod misc;
 pub mod operands;
+mod records;
 mod shortcuts;
 pub mod start;
 mod traced;
@@ -89,7 +90,8 @@ mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
     use super::{
-        bits::*, bits_build::*, call::*, fast::*, misc::*, shortcuts::*, start::*, traced::*,
+        bits::*, bits_build::*, call::*, fast::*, misc::*, records::*, shortcuts::*, start::*,
+        traced::*,
     };
     pub(crate) static HANDLERS: &[super::Handler] =
         include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
