@@ -31,6 +31,7 @@ pub const V4_NC: u64 = 1 << 34;
 pub const ALIAS: u64 = 1 << 35;
 /// Signals that a process may take in another way than in their order: with priority, or by an alias.
 pub const ALTACT_SIG: u64 = 1 << 37;
+pub const NATIVE_RECORDS: u64 = 1 << 38;
 
 /// What a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
 pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
@@ -66,7 +67,12 @@ pub fn of_release(release: u32) -> Flags {
     } else {
         MANDATORY_25
     };
+    let records = match purlin_term::release::NATIVE_RECORDS.is_in(release) {
+        true => NATIVE_RECORDS,
+        false => 0,
+    };
     let default = mandatory
+        | records
         | HOPED_FOR
         | UNICODE_IO
         | DIST_HDR_ATOM_CACHE

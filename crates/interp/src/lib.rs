@@ -23,6 +23,7 @@ mod instr;
 mod maps;
 mod misc;
 pub mod operands;
+mod records;
 mod shortcuts;
 pub mod start;
 mod traced;
@@ -90,8 +91,8 @@ mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
     use super::{
-        bits::*, bits_build::*, call::*, fast::*, maps::*, misc::*, shortcuts::*, start::*,
-        traced::*,
+        bits::*, bits_build::*, call::*, fast::*, maps::*, misc::*, records::*, shortcuts::*,
+        start::*, traced::*,
     };
     pub(crate) static HANDLERS: &[super::Handler] =
         include!(concat!(env!("OUT_DIR"), "/handlers.rs"));

@@ -443,6 +443,15 @@ macro_rules! for_each_specific_op {
             NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] "dst = map of these keys, a literal tuple in their order, with these values; live";
             HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] "else jump";
             GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] "read key, register pairs, else jump";
+            // Native records.
+            IsRecord is_record {fail: Label, src: Source} [] "else jump";
+            IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] "else jump";
+            IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] "else jump; a record that is exported, or of module from";
+            GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] "read field, register pairs, else jump";
+            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] "dst = field of a record of module and name that is exported; if module is nil of any of that name; if both are, of any";
+            NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record with pairs; live, words of list";
+            NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record of another module with pairs; live, words of list";
+            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";

@@ -98,6 +98,8 @@ pub const PATTERNS_OF_PCRE2: Feature = since(28);
 pub const EXPORTED_PATTERNS: Feature = since(28);
 /// Aliases, monitors and links may have priority: what comes of them goes before other messages.
 pub const PRIORITY_MESSAGES: Feature = since(28);
+/// Native records: in the external format, and to other nodes.
+pub const NATIVE_RECORDS: Feature = since(29);
 /// Exit signals may be sent by way of an alias.
 pub const EXIT_BY_ALIAS: Feature = since(28);
 /// A request to the drivers of sockets to open one names the protocol.

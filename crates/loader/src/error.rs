@@ -19,6 +19,7 @@ pub enum Table {
     Lines,
     Literals,
     Locals,
+    Records,
     Types,
 }
 
@@ -196,6 +197,7 @@ impl Table {
             Table::Lines => "line table",
             Table::Literals => "literal table",
             Table::Locals => "locals table",
+            Table::Records => "table of records",
             Table::Types => "type table",
         }
     }
@@ -215,6 +217,7 @@ impl Table {
             (Table::Literals, _) => 168,
             (Table::Locals, _) => 170,
             (Table::Types, _) => 172,
+            (Table::Records, _) => 174,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::reader::{Compact, Reader, tag};
 use md5::{Digest, Md5};
 use purlin_isa::genops;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The most arguments a function has.
@@ -74,6 +75,31 @@ pub struct Types {
     pub entries_at: usize,
 }
 
+/// A native record that the module declares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Atom number.
+    pub name: u32,
+    pub exported: bool,
+    /// Atom number of each field and its default, in the order of the declaration.
+    pub fields: Vec<(u32, Option<FieldDefault>)>,
+}
+
+/// The value of a field that nobody gives one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FieldDefault {
+    Nil,
+    /// Atom number.
+    Atom(u32),
+    /// An integer: its sign, and its magnitude with the lowest byte first.
+    Int {
+        negative: bool,
+        magnitude: Vec<u8>,
+    },
+    /// Index of the literal.
+    Literal(u32),
+}
+
 /// See the module's head.
 pub struct BeamFile<'a> {
     data: Cow<'a, [u8]>,
@@ -87,6 +113,8 @@ pub struct BeamFile<'a> {
     /// mean nothing.
     pub lines: Option<Lines>,
     pub types: Option<Types>,
+    /// No two of them have one name.
+    pub records: Vec<Record>,
     /// One more than the highest label.
     pub label_count: u32,
     pub function_count: u32,
@@ -111,6 +139,7 @@ impl<'a> BeamFile<'a> {
             lambdas: Vec::new(),
             lines: None,
             types: None,
+            records: Vec::new(),
             label_count: 0,
             function_count: 0,
             max_opcode: 0,
@@ -127,6 +156,7 @@ impl<'a> BeamFile<'a> {
         file.parse_literals()?;
         file.parse_lines()?;
         file.parse_types()?;
+        file.parse_records()?;
         if file.max_opcode > u32::from(genops::MAX) {
             return Err(Fault::TooNew(file.max_opcode).into());
         }
@@ -144,6 +174,7 @@ impl<'a> BeamFile<'a> {
             lambdas: self.lambdas,
             lines: self.lines,
             types: self.types,
+            records: self.records,
             label_count: self.label_count,
             function_count: self.function_count,
             max_opcode: self.max_opcode,
@@ -422,6 +453,120 @@ impl<'a> BeamFile<'a> {
         };
         self.types = read_types(data).ok_or(Fault::Corrupt(Table::Types))?;
         Ok(())
+    }
+
+    fn parse_records(&mut self) -> Result<(), Fault> {
+        let Some(data) = self.chunk(b"Recs") else {
+            return Ok(());
+        };
+        self.records = self
+            .read_records(data)
+            .ok_or(Fault::Corrupt(Table::Records))?;
+        Ok(())
+    }
+
+    /// Version, number of records and of all their fields; then each record as an instruction with its name, whether it is
+    /// exported, and a list of field and default by turns, where the number 0 stands for no default.
+    fn read_records(&self, data: &[u8]) -> Option<Vec<Record>> {
+        /// The compact tag of what is no plain number has these values for lists and literals.
+        const LIST: Compact = Compact::Small(1);
+        const LITERAL: Compact = Compact::Small(4);
+        /// Bytes that a record takes at least, and a field.
+        const RECORD_BYTES: usize = 5;
+        const FIELD_BYTES: usize = 2;
+        let mut reader = Reader::new(data);
+        if reader.u32()? != 0 {
+            return None;
+        }
+        let count = reader.u32()? as usize;
+        let mut left = reader.u32()? as usize;
+        if count > reader.remaining() / RECORD_BYTES || left > reader.remaining() / FIELD_BYTES {
+            return None;
+        }
+        let atom = |(t, value): (u8, Compact)| match value {
+            Compact::Small(n) if t == tag::A && self.is_atom(n) => Some(n),
+            _ => None,
+        };
+        let mut records: Vec<Record> = Vec::with_capacity(count);
+        let mut names = HashSet::new();
+        for _ in 0..count {
+            if reader.u8()? != genops::CALL_LAST {
+                return None;
+            }
+            let name = atom(reader.compact()?)?;
+            let exported = match self.atom(atom(reader.compact()?)?) {
+                "true" => true,
+                "false" => false,
+                _ => return None,
+            };
+            if !names.insert(name) || reader.compact()? != (tag::Z, LIST) {
+                return None;
+            }
+            let (tag::U, Compact::Small(words)) = reader.compact()? else {
+                return None;
+            };
+            let n = words as usize / 2;
+            if words % 2 != 0 || n > left {
+                return None;
+            }
+            left -= n;
+            let mut fields = Vec::with_capacity(n);
+            for _ in 0..n {
+                let field = atom(reader.compact()?)?;
+                let default = match reader.compact()? {
+                    (tag::U, Compact::Small(0)) => None,
+                    (tag::A, Compact::Small(0)) => Some(FieldDefault::Nil),
+                    (tag::I, value) => Some(integer(value)),
+                    (tag::Z, LITERAL) => match reader.compact()? {
+                        (tag::U, Compact::Small(n)) if (n as usize) < self.literals.len() => {
+                            Some(FieldDefault::Literal(n))
+                        }
+                        _ => return None,
+                    },
+                    other => Some(FieldDefault::Atom(atom(other)?)),
+                };
+                fields.push((field, default));
+            }
+            let mut keys: Vec<u32> = fields.iter().map(|f| f.0).collect();
+            keys.sort_unstable();
+            if keys.windows(2).any(|w| w[0] == w[1]) {
+                return None;
+            }
+            records.push(Record {
+                name,
+                exported,
+                fields,
+            });
+        }
+        (reader.remaining() == 0 && left == 0).then_some(records)
+    }
+}
+
+/// The value of a compact integer.
+fn integer(value: Compact) -> FieldDefault {
+    let (negative, mut magnitude) = match value {
+        Compact::Small(n) => (false, n.to_le_bytes().to_vec()),
+        Compact::Long(bytes) => {
+            let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
+            let mut carry = negative;
+            let digit = |b: &u8| {
+                if !negative {
+                    return *b;
+                }
+                // The two's complement is undone from the lowest byte on.
+                let (d, over) = (!b).overflowing_add(u8::from(carry));
+                carry = over;
+                d
+            };
+            (negative, bytes.iter().rev().map(digit).collect())
+        }
+    };
+    while magnitude.last() == Some(&0) {
+        magnitude.pop();
+    }
+    FieldDefault::Int {
+        negative,
+        magnitude,
     }
 }
 

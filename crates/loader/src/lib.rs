@@ -22,5 +22,5 @@ mod reader;
 
 pub use disasm::{atom_text, disasm_generic, disasm_instr};
 pub use error::{Fault, LoadError, Table};
-pub use file::{BeamFile, Export, Import, Lambda, Lines, Types};
+pub use file::{BeamFile, Export, FieldDefault, Import, Lambda, Lines, Record, Types};
 pub use generic::{BigInt, Function, GenericCode, Instr, NO_INSTR, Operand};

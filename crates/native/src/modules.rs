@@ -86,6 +86,7 @@ static MODULES: &[BifModule] = &[
     row("prim_tty", None, Static),
     row("purlin", None, Emulator),
     row("re", STDLIB, Emulator),
+    row("records", None, Emulator),
     row("string", None, Emulator),
     row("unicode", STDLIB, Emulator),
     row("zlib", None, Static),

@@ -18,6 +18,7 @@ pub mod operators;
 pub mod prim_buffer;
 pub mod re;
 mod re_syntax;
+pub mod records;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
@@ -42,6 +43,7 @@ pub const TABLES: &[&[Bif]] = &[
     operators::BIFS,
     prim_buffer::BIFS,
     re::BIFS,
+    records::BIFS,
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,

@@ -1,6 +1,7 @@
 //! Type tests and sizes of module `erlang`.
 
 use crate::cx::{BifResult, Env, Fail};
+use purlin_term::release::{self, NATIVE_RECORDS};
 use purlin_term::{Alloc, Term, compare};
 
 macro_rules! tests {
@@ -45,19 +46,23 @@ fn is_integer_3(_cx: &mut Env, [x, low, high]: [Term; 3]) -> BifResult {
         x.is_integer() && compare::cmp(low, x).is_le() && compare::cmp(x, high).is_le(),
     ))
 }
-/// Whether a term is a native record: there are none here.
-fn is_record_1(_cx: &mut Env, [_]: [Term; 1]) -> BifResult {
-    Ok(Term::bool(false))
+fn is_record_1(_cx: &mut Env, [t]: [Term; 1]) -> BifResult {
+    Ok(Term::bool(t.is_record()))
 }
 fn is_record_2(_cx: &mut Env, [t, tag]: [Term; 2]) -> BifResult {
     if !tag.is_atom() {
         return Err(Fail::Badarg);
     }
-    Ok(Term::bool(
-        t.as_tuple().is_some_and(|e| e.first() == Some(&tag)),
-    ))
+    Ok(Term::bool(match t.as_record() {
+        Some(r) => r.definition.name() == tag,
+        None => t.as_tuple().is_some_and(|e| e.first() == Some(&tag)),
+    }))
 }
+/// Of a tuple its tag and its size, of a native record its module and its name.
 fn is_record_3(_cx: &mut Env, [t, tag, n]: [Term; 3]) -> BifResult {
+    if n.is_atom() && tag.is_atom() && release::has(NATIVE_RECORDS) {
+        return Ok(Term::bool(t.as_record().is_some_and(|r| r.is(tag, n))));
+    }
     let n = match n.as_small() {
         Some(v) if tag.is_atom() => v,
         _ => return Err(Fail::Badarg),

@@ -1,11 +1,12 @@
 //! Equality and order of terms, as `=:=`, `==`, `<` and the order of map keys have them.
 //!
 //! ```text
-//! number < atom < reference < fun < port < pid < tuple < map < nil < list < bitstring
+//! number < atom < reference < fun < port < pid < tuple < record < map < nil < list < bitstring
 //! ```
 //! Two orders differ in numbers only. In the *arithmetic* order (`<`, `==`) an integer and a float compare by value,
 //! exactly, however large. In the *exact* order (`=:=`, keys of maps) every integer is below every float.
-//! Maps order by size, then by keys in exact order, then by the values of the keys in that order.
+//! Maps order by size, then by keys in exact order, then by the values of the keys in that order. Native records order by
+//! module, name, whether they are exported, number of fields, their names, and then by values, in the order of the declaration.
 //!
 //! Terms may be nested as deeply as memory allows, so nothing here recurses: what remains to be compared is kept in
 //! a stack of frames.
@@ -14,6 +15,7 @@ use crate::atom;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT, RefView};
 use crate::node;
+use crate::record::Definition;
 use crate::release::{self, SIGNED_ZEROS};
 use crate::word::{PID_NUM_BITS, Subtag, Term, header_subtag};
 use smallvec::SmallVec;
@@ -217,7 +219,7 @@ fn cmp_numbers(a: Term, b: Term, exact: bool) -> Ordering {
 /// Place of a term's type in the order of types.
 fn rank(t: Term) -> u8 {
     if t.is_list_ptr() {
-        return 9;
+        return 10;
     }
     if t.is_small() {
         return 0;
@@ -226,7 +228,7 @@ fn rank(t: Term) -> u8 {
         return 1;
     }
     if t.is_nil() {
-        return 8;
+        return 9;
     }
     if t.is_local_pid() {
         return 5;
@@ -241,8 +243,9 @@ fn rank(t: Term) -> u8 {
         Some(Subtag::ExtPort) => 4,
         Some(Subtag::ExtPid) => 5,
         Some(Subtag::Tuple) => 6,
-        Some(Subtag::Map) => 7,
-        _ => 10,
+        Some(Subtag::Record) => 7,
+        Some(Subtag::Map) => 8,
+        _ => 11,
     }
 }
 
@@ -426,12 +429,33 @@ fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
         2 => cmp_refs(a, b).is_eq(),
         4 => cmp_ports(a, b).is_eq(),
         5 => cmp_pids(a, b).is_eq(),
-        10 => match (a.as_bits(), b.as_bits()) {
+        11 => match (a.as_bits(), b.as_bits()) {
             (Some(x), Some(y)) => x.bit_len == y.bit_len && cmp_bits(&x, &y).is_eq(),
             _ => false,
         },
         _ => false,
     }
+}
+
+/// Whether records of these are of one kind.
+fn same_definition(a: Definition, b: Definition) -> bool {
+    a.term() == b.term() || a.told() == b.told()
+}
+
+/// The order of records, as far as their definitions tell it.
+fn cmp_definitions(a: Definition, b: Definition) -> Ordering {
+    if same_definition(a, b) {
+        return Ordering::Equal;
+    }
+    let (x, y) = (a.keys(), b.keys());
+    atom::cmp(a.module(), b.module())
+        .then_with(|| atom::cmp(a.name(), b.name()))
+        .then_with(|| a.is_exported().cmp(&b.is_exported()))
+        .then_with(|| x.len().cmp(&y.len()))
+        .then_with(|| {
+            let keys = x.iter().zip(y).find(|(x, y)| x != y);
+            keys.map_or(Ordering::Equal, |(&x, &y)| atom::cmp(x, y))
+        })
 }
 
 /// Equality. Hash maps of equal keys have equal trees, so they compare node by node.
@@ -485,8 +509,19 @@ fn equal(a: Term, b: Term, exact: bool) -> bool {
                         todo.push((x.env.as_ptr(), y.env.as_ptr(), x.env.len(), exact));
                     }
                 }
+                7 => {
+                    let (Some(x), Some(y)) = (a.as_record(), b.as_record()) else {
+                        return false;
+                    };
+                    if !same_definition(x.definition, y.definition) {
+                        return false;
+                    }
+                    if !x.values.is_empty() {
+                        todo.push((x.values.as_ptr(), y.values.as_ptr(), x.values.len(), exact));
+                    }
+                }
                 // SAFETY: layout of maps; both have the same header, hence the same words.
-                7 => unsafe {
+                8 => unsafe {
                     let (p, q) = (a.ptr(), b.ptr());
                     let h = (*p).raw();
                     if h != (*q).raw() {
@@ -527,7 +562,7 @@ fn equal(a: Term, b: Term, exact: bool) -> bool {
                     }
                 }
                 // Equal atoms and nils are the same word.
-                1 | 8 => return false,
+                1 | 9 => return false,
                 _ => {
                     if !equal_leaf(a, b, exact) {
                         return false;
@@ -589,7 +624,7 @@ enum Frame {
 
 /// Keys and values of a map in the order that programs see: of a hash map, from the last child of each node to the
 /// first.
-pub(crate) fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
+pub fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
     let mut todo: SmallVec<[Term; 64]> = SmallVec::new();
     todo.push(m);
     while let Some(t) = todo.pop() {
@@ -734,7 +769,18 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
                     }
                     _ => Ordering::Equal,
                 },
-                7 => {
+                7 => match (a.as_record(), b.as_record()) {
+                    (Some(x), Some(y)) => {
+                        let o = cmp_definitions(x.definition, y.definition);
+                        if o.is_eq() && !x.values.is_empty() {
+                            let (p, q) = (x.values.as_ptr(), y.values.as_ptr());
+                            todo.push(Frame::Array(p, q, x.values.len()));
+                        }
+                        o
+                    }
+                    _ => Ordering::Equal,
+                },
+                8 => {
                     let o = a.map_size().cmp(&b.map_size());
                     if o.is_eq() {
                         match (a.as_flatmap(), b.as_flatmap()) {
@@ -768,7 +814,7 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
                     }
                     o
                 }
-                8 => Ordering::Equal,
+                9 => Ordering::Equal,
                 _ => match (a.as_bits(), b.as_bits()) {
                     (Some(x), Some(y)) => cmp_bits(&x, &y),
                     _ => a.raw().cmp(&b.raw()),

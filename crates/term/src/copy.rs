@@ -381,7 +381,7 @@ impl Flat {
                 (2, (0, 2), TAG_LIST)
             } else {
                 let range = match header_subtag((*p).raw()) {
-                    Subtag::Tuple => (1, 1 + header_arity((*p).raw())),
+                    Subtag::Tuple | Subtag::Record => (1, 1 + header_arity((*p).raw())),
                     Subtag::Map => layout::term_range(p),
                     Subtag::Ref if !is_magic(p) => (0, 0),
                     Subtag::Float | Subtag::PosBig | Subtag::NegBig | Subtag::HeapBin => (0, 0),
@@ -543,7 +543,7 @@ impl<A: Alloc> Parts<'_, A> {
         unsafe {
             let wide = layout::object_words(p) > layout::FUN_WORDS + PART_WIDTH;
             match header_subtag((*p).raw()) {
-                Subtag::Tuple | Subtag::Fun if !wide => {}
+                Subtag::Tuple | Subtag::Fun | Subtag::Record if !wide => {}
                 Subtag::Map if !wide && layout::map_kind((*p).raw()) == layout::MAP_FLAT => {}
                 _ => return None,
             }

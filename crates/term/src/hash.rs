@@ -233,6 +233,9 @@ pub fn phash2(t: Term) -> u32 {
             } else if let Some(e) = t.as_tuple() {
                 hash = mix1(hash, e.len() as u32, k(9));
                 todo.extend(e.iter().rev().map(|t| Todo::Term(*t)));
+            } else if let Some(r) = t.as_record() {
+                hash = mix2(hash, r.values.len() as u32, r.definition.hash(), k(23));
+                todo.extend(r.ordered().rev().map(|(_, v)| Todo::Term(v)));
             } else if let Some(n) = t.map_size() {
                 hash = mix1(hash, n as u32, k(16));
                 if n > 0 {
@@ -353,6 +356,9 @@ pub fn internal_salted(t: Term, salt: u32) -> u32 {
             } else if let Some(e) = t.as_tuple() {
                 hash = mix1(hash, e.len() as u32, k(9));
                 todo.extend(e.iter().rev().map(|t| Todo::Term(*t)));
+            } else if let Some(r) = t.as_record() {
+                hash = mix2(hash, r.values.len() as u32, r.definition.hash(), k(23));
+                todo.extend(r.values.iter().rev().map(|t| Todo::Term(*t)));
             } else if t.is_map() {
                 // SAFETY: layout of maps; inner nodes come by here as well.
                 unsafe {
@@ -448,6 +454,14 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_u8(3);
             h.write_usize(e.len());
             todo.extend(e.iter().rev().copied());
+        } else if let Some(r) = t.as_record() {
+            h.write_u8(14);
+            h.write_usize(r.values.len());
+            r.definition
+                .told()
+                .iter()
+                .for_each(|t| h.write_u64(t.raw()));
+            todo.extend(r.values.iter().rev().copied());
         } else if let Some((ks, vs)) = t.as_flatmap() {
             h.write_u8(4);
             h.write_usize(ks.len());
@@ -525,7 +539,7 @@ fn apart(t: Term, depth: u32) -> u32 {
 }
 
 /// Primes of the old portable hash, by their numbers in stock's list of them.
-const PRIME: [u32; 15] = [
+const PRIME: [u32; 16] = [
     0,
     268_440_163,
     268_439_161,
@@ -541,6 +555,7 @@ const PRIME: [u32; 15] = [
     268_440_581,
     268_440_593,
     268_440_611,
+    268_440_629,
 ];
 
 /// The four bytes of `x`, lowest first, each added to the hash times a prime.
@@ -569,6 +584,8 @@ enum OldTodo {
     ListEnd,
     /// A tuple of that arity is over.
     TupleEnd(u32),
+    /// A native record of that many words is over.
+    RecordEnd(u32),
 }
 
 /// `erlang:phash(T, Range)` before it is reduced to a range: the result is this modulo the range, plus one.
@@ -588,6 +605,10 @@ pub fn phash(t: Term) -> u32 {
                 continue;
             }
             OldTodo::Tail(t) => (t, true),
+            OldTodo::RecordEnd(n) => {
+                hash = step(hash, 15, n);
+                continue;
+            }
             OldTodo::Term(t) => (t, false),
         };
         if t.is_list_ptr() {
@@ -636,6 +657,22 @@ pub fn phash(t: Term) -> u32 {
         } else if let Some(f) = t.as_float() {
             let (lo, hi) = float_words(f);
             hash = step(hash, 6, lo ^ hi);
+        } else if let Some(r) = t.as_record() {
+            // As a tuple of its definition and its values, in order of the keys' atoms; the definition as the tuple that stock
+            // has: the place of each key in that order, the hash, what it tells, and the keys in that order.
+            let (d, n) = (r.definition, r.values.len());
+            let small = |i: usize| OldTodo::Term(Term::small(i as i64));
+            let mut places: SmallVec<[usize; 16]> = SmallVec::from_elem(0, n);
+            d.order().enumerate().for_each(|(i, at)| places[at] = i);
+            todo.push(OldTodo::RecordEnd(n as u32 + 1));
+            todo.extend(r.ordered().rev().map(|(_, v)| OldTodo::Term(v)));
+            todo.push(OldTodo::TupleEnd(n as u32 + 5));
+            todo.extend(r.ordered().rev().map(|(k, _)| OldTodo::Term(k)));
+            let told = [Term::bool(d.is_exported()), d.name(), d.module()];
+            todo.extend(told.map(OldTodo::Term));
+            todo.push(small(d.hash() as usize));
+            todo.push(OldTodo::TupleEnd(n as u32));
+            todo.extend(places.iter().rev().map(|&i| small(i)));
         } else if t.is_map() {
             hash = step(hash, 13, PRIME[14]).wrapping_add(phash2(t));
         } else if let Some(f) = t.as_fun() {

@@ -16,6 +16,7 @@
 //! flat map       MAP hdr        size  keys (a tuple)  values…           keys in term order
 //! hash map root  MAP hdr        size  children…      (16 children, or as many as the bitmap has bits)
 //! hash map node  MAP hdr        children…
+//! record         hdr(1+n)       definition (a tuple)  values…       see `record.rs`
 //! ```
 //! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::off_heap::OffHeap`]).
 //! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
@@ -158,7 +159,7 @@ pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
     let hdr = (*p).raw();
     let n = header_arity(hdr);
     match header_subtag(hdr) {
-        Subtag::Tuple => (1, n + 1),
+        Subtag::Tuple | Subtag::Record => (1, n + 1),
         Subtag::Fun => (4, n + 1),
         Subtag::SubBin => (4, 5),
         Subtag::MatchContext => (1, 2),

@@ -135,6 +135,8 @@ enum Todo {
     Tail(Term),
     Pairs(Vec<(Term, Term)>, usize),
     Elements(*const Term, usize),
+    /// Fields of a record, from that one on.
+    Fields(Vec<(Term, Term)>, usize),
 }
 
 /// The text of `t`, cut off with `...` after about `limit` characters.
@@ -185,6 +187,17 @@ pub fn format_term(t: Term, style: Style, limit: usize) -> String {
                         Style::Write => " => ",
                     }));
                     todo.push(Todo::Term(k));
+                }
+            }
+            Todo::Fields(v, i) => {
+                if let Some(&(k, x)) = v.get(i) {
+                    if i > 0 {
+                        s.push(',');
+                    }
+                    s.push_str(&format_atom(k, style));
+                    s.push('=');
+                    todo.push(Todo::Fields(v, i + 1));
+                    todo.push(Todo::Term(x));
                 }
             }
             Todo::Term(t) => term(&mut s, t, style, &mut todo, limit),
@@ -281,6 +294,15 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
             }
         }
         s.push_str(">>");
+    } else if let Some(r) = t.as_record() {
+        let _ = write!(
+            s,
+            "#{}:{}{{",
+            format_atom(r.definition.module(), style),
+            format_atom(r.definition.name(), style)
+        );
+        todo.push(Todo::Text("}"));
+        todo.push(Todo::Fields(r.ordered().collect(), 0));
     } else if t.is_map() {
         let mut v = Vec::new();
         hashmap_pairs(t, &mut v);

@@ -348,7 +348,7 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
             continue;
         }
         let sub = header_subtag(w);
-        if matches!(sub, Subtag::Unused7 | Subtag::UnusedB) {
+        if sub as u8 == Subtag::UnusedB as u8 {
             return Err(format!("header {w:x} of no object, at {p:?}"));
         }
         if sub as u8 == Subtag::Map as u8 && i + 1 >= words {
@@ -360,7 +360,12 @@ unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), S
         }
         let least = match sub {
             Subtag::Tuple => 1,
-            Subtag::PosBig | Subtag::NegBig | Subtag::Float | Subtag::HeapBin | Subtag::Map => 2,
+            Subtag::PosBig
+            | Subtag::NegBig
+            | Subtag::Float
+            | Subtag::HeapBin
+            | Subtag::Record
+            | Subtag::Map => 2,
             Subtag::Ref => layout::REF_WORDS,
             Subtag::Fun => layout::FUN_WORDS,
             Subtag::RefcBin => layout::REFC_BIN_WORDS,
@@ -485,6 +490,25 @@ unsafe fn check_object(p: *const Term) -> Result<(), String> {
             };
             if !sub && (*p.add(2)).raw() != base {
                 return Err(format!("match context at {p:?} has a stale base"));
+            }
+        }
+        Subtag::Record => {
+            let n = header_arity(w) - 1;
+            let parts = (*p.add(1)).as_tuple().unwrap_or_default();
+            let [order, hash, module, name, exported, keys @ ..] = parts else {
+                return Err(format!("record at {p:?} has no definition"));
+            };
+            let places = order.as_tuple().unwrap_or_default();
+            let named = [module, name, exported].into_iter().chain(keys);
+            if keys.len() != n
+                || places.len() != n
+                || !hash.is_small()
+                || !named.into_iter().all(|t| t.is_atom())
+                || !places
+                    .iter()
+                    .all(|i| i.as_small().is_some_and(|i| (0..n as i64).contains(&i)))
+            {
+                return Err(format!("record at {p:?} is not of its definition"));
             }
         }
         Subtag::Map if w == layout::FLATMAP_HEADER => {

@@ -67,8 +67,8 @@ pub enum Subtag {
     Ref = 0x4,
     Fun = 0x5,
     Float = 0x6,
-    /// Not used by any object.
-    Unused7 = 0x7,
+    /// A native record.
+    Record = 0x7,
     RefcBin = 0x8,
     HeapBin = 0x9,
     SubBin = 0xA,
@@ -112,7 +112,7 @@ pub const fn header_subtag(hdr: u64) -> Subtag {
         0x4 => Subtag::Ref,
         0x5 => Subtag::Fun,
         0x6 => Subtag::Float,
-        0x7 => Subtag::Unused7,
+        0x7 => Subtag::Record,
         0x8 => Subtag::RefcBin,
         0x9 => Subtag::HeapBin,
         0xA => Subtag::SubBin,
@@ -405,6 +405,11 @@ impl Term {
     #[inline(always)]
     pub fn is_map(self) -> bool {
         self.has_subtag(Subtag::Map)
+    }
+    /// A native record.
+    #[inline(always)]
+    pub fn is_record(self) -> bool {
+        self.has_subtag(Subtag::Record)
     }
     #[inline(always)]
     pub fn is_fun(self) -> bool {

@@ -7,6 +7,7 @@
 use crate::cx::Cx;
 use purlin_term::arith::{self, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact, pid_parts, port_parts, ref_parts};
+use purlin_term::release::{self, NATIVE_RECORDS};
 use purlin_term::{Alloc, Term, map, node};
 
 macro_rules! functions {
@@ -124,6 +125,10 @@ impl Function {
             IsMap => is(x.is_map()),
             IsBinary => is(x.is_binary()),
             IsFunction => is(x.is_fun()),
+            IsRecord if a.get(2)?.is_atom() && release::has(NATIVE_RECORDS) => {
+                let name = *a.get(2)?;
+                is(y.is_atom() && x.as_record().is_some_and(|r| r.is(y, name)))
+            }
             IsRecord => {
                 let n = a.get(2)?.as_small().filter(|_| y.is_atom())?;
                 is(x.as_tuple()

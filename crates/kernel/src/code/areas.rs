@@ -13,7 +13,9 @@
 //!   spawn arguments, regions, objects of    move, so nobody outside of a   into a counted region; flat messages have none
 //!   tables, terms that natives own          heap keeps a pointer into one
 //! persistent terms                          by a copy, literals included   not at all, or by the copy
-//! code of other modules                     never: each has its own        -
+//! code of other modules                     never: each has its own. Those    as what it loaded itself
+//!                                           that records are made of it has
+//!                                           from the module that is current
 //! ```
 //!
 //! So when the code is gone, only processes may have pointers that nobody counts, only in the first row, and nobody makes

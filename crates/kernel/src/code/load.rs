@@ -6,13 +6,14 @@ use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
-use purlin_loader::{BeamFile, BigInt, GenericCode, LoadError};
+use purlin_loader::{BeamFile, BigInt, FieldDefault, GenericCode, LoadError};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::fun::{Export, FunEntry};
+use purlin_term::heap::Heap;
 use purlin_term::layout::FLATMAP_LIMIT;
 use purlin_term::region::Builder;
-use purlin_term::{Alloc, NIL, Term, atom, copy, map};
+use purlin_term::{Alloc, NIL, Term, atom, copy, definition, map};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -25,6 +26,8 @@ pub enum LoadFailure {
     File(LoadError),
     /// A literal does not decode.
     Literal(u32),
+    /// A record has a field twice.
+    Records,
     /// An atom is too long, or the atom table is full.
     Atom,
     /// The attributes or the compilation information don't decode.
@@ -42,6 +45,7 @@ impl fmt::Display for LoadFailure {
         match self {
             LoadFailure::File(e) => write!(f, "{e}"),
             LoadFailure::Literal(i) => write!(f, "literal {i} does not decode"),
+            LoadFailure::Records => write!(f, "a record has a field twice"),
             LoadFailure::Atom => write!(f, "too many or too long atoms"),
             LoadFailure::Attributes => write!(f, "attributes do not decode"),
         }
@@ -76,6 +80,8 @@ struct Names<'a> {
     file: &'a BeamFile<'a>,
     atoms: Vec<Term>,
     literals: Vec<Term>,
+    /// Names of the records that the file declares, and what they are made of.
+    records: Vec<(Term, Term)>,
     bigints: HashMap<BigInt, Term>,
     /// Tuples of keys of small maps, and where each of these keys stood.
     map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
@@ -101,11 +107,7 @@ impl Env for Names<'_> {
         if let Some(t) = self.bigints.get(value) {
             return t.raw();
         }
-        let digits: Vec<u64> = value
-            .magnitude
-            .chunks(8)
-            .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
-            .collect();
+        let digits = digits(&value.magnitude);
         // A region of its own: such literals outside the literal chunk are rare.
         let mut b = self.regions.builder(digits.len() + 1);
         let t = b.big(value.negative, &digits);
@@ -147,6 +149,18 @@ impl Env for Names<'_> {
         }
         let (tuple, places) = self.map_keys.get(&names)?;
         Some((tuple.raw(), places.iter().map(|&i| all[i].1).collect()))
+    }
+    fn record(&mut self, name: u32) -> Option<u64> {
+        let name = self.atom(name);
+        let known = self.records.iter().find(|r| r.0.raw() == name)?;
+        Some(known.1.raw())
+    }
+    fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)> {
+        // SAFETY: a word that this environment gave out.
+        match *unsafe { Term::from_raw(term) }.as_tuple()? {
+            [a, b] if a.is_atom() && b.is_atom() => Some((a.raw(), b.raw())),
+            _ => None,
+        }
     }
     fn import(&mut self, index: u32) -> Callee {
         let i = self.file.imports[index as usize];
@@ -204,14 +218,62 @@ impl Regions {
     }
 }
 
-/// Decodes the literals into one region.
-fn literals(file: &BeamFile, regions: &mut Regions) -> Result<Vec<Term>, LoadFailure> {
+/// The digits of an integer whose lowest byte is the first.
+fn digits(magnitude: &[u8]) -> Vec<u64> {
+    let chunks = magnitude.chunks(8);
+    chunks
+        .map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b)))
+        .collect()
+}
+
+/// What records are made of that the file declares: see `Env::record`.
+fn records(
+    file: &BeamFile,
+    atoms: &[Term],
+    literals: &[Term],
+    heap: &mut Heap,
+) -> Result<Vec<Term>, LoadFailure> {
+    let atom = |n: u32| atoms[n as usize - 1];
+    let mut made = Vec::with_capacity(file.records.len());
+    for r in &file.records {
+        let keys: Vec<Term> = r.fields.iter().map(|f| atom(f.0)).collect();
+        let mut defaults = Vec::with_capacity(keys.len());
+        for (_, default) in &r.fields {
+            let value = match default {
+                None => {
+                    defaults.push(NIL);
+                    continue;
+                }
+                Some(FieldDefault::Nil) => NIL,
+                Some(FieldDefault::Atom(n)) => atom(*n),
+                Some(FieldDefault::Int {
+                    negative,
+                    magnitude,
+                }) => heap.big(*negative, &digits(magnitude)),
+                Some(FieldDefault::Literal(i)) => literals[*i as usize],
+            };
+            defaults.push(heap.cons(value, NIL));
+        }
+        let d = definition::define(heap, atoms[0], atom(r.name), r.exported, &keys);
+        let d = d.ok_or(LoadFailure::Records)?;
+        let defaults = heap.tuple(&defaults);
+        made.push(heap.tuple(&[d, defaults]));
+    }
+    Ok(made)
+}
+
+/// Decodes the literals into one region, and puts behind them what the file's records are made of.
+fn literals(
+    file: &BeamFile,
+    atoms: &[Term],
+    regions: &mut Regions,
+) -> Result<Vec<Term>, LoadFailure> {
     let n = file.literal_count();
-    if n == 0 {
+    if n == 0 && file.records.is_empty() {
         return Ok(Vec::new());
     }
     // First into a fragment, since a region is sized before it is filled.
-    let mut heap = purlin_term::heap::Heap::empty();
+    let mut heap = Heap::empty();
     let mut made = Vec::with_capacity(n);
     for i in 0..n as u32 {
         let bytes = file.literal(i).unwrap_or_default();
@@ -220,6 +282,8 @@ fn literals(file: &BeamFile, regions: &mut Regions) -> Result<Vec<Term>, LoadFai
             Err(_) => return Err(LoadFailure::Literal(i)),
         }
     }
+    let declared = records(file, atoms, &made, &mut heap)?;
+    made.extend(declared);
     let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
     let mut b = regions.builder(words);
     let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
@@ -244,7 +308,14 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         counted: was_loaded(name),
         all: Literals::default(),
     };
-    let lits = literals(&file, &mut regions)?;
+    let mut lits = literals(&file, &atoms, &mut regions)?;
+    let made = lits.split_off(file.literal_count());
+    let records: Vec<(Term, Term)> = file
+        .records
+        .iter()
+        .map(|r| atoms[r.name as usize - 1])
+        .zip(made)
+        .collect();
     let md5 = file.md5();
     let strings: Box<[u8]> = file.strings().into();
     let funs: Vec<&'static FunEntry> = file
@@ -269,6 +340,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         file: &file,
         atoms,
         literals: lits,
+        records,
         bigints: HashMap::new(),
         map_keys: HashMap::new(),
         regions,
@@ -296,6 +368,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .collect();
     let Names {
         funs,
+        records,
         regions,
         mut nifs,
         ..
@@ -345,6 +418,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             attributes: file.attributes().unwrap_or_default().to_vec(),
             compile: file.compile_info().unwrap_or_default().to_vec(),
             literals: regions.all,
+            records,
             strings,
             on_load,
             nifs,

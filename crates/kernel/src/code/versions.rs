@@ -9,6 +9,7 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
+use purlin_term::record::Definition;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -31,6 +32,8 @@ pub struct Module {
     pub attributes: Vec<u8>,
     pub compile: Vec<u8>,
     pub(super) literals: Literals,
+    /// The native records that it declares: their names, and what they are made of, a literal (see `Env::record`).
+    pub records: Vec<(Term, Term)>,
     /// Read by code, by address.
     #[allow(dead_code)]
     pub(super) strings: Box<[u8]>,
@@ -183,6 +186,18 @@ pub(super) fn was_loaded(name: Term) -> bool {
 /// The current version of a module.
 pub fn current(name: Term) -> Option<Arc<Module>> {
     with_versions(name, |v| v.current.clone())
+}
+
+/// What records of that name are made of that the current version of a module declares, as `Env::record` tells it; with `exported`
+/// only those that are.
+///
+/// The literal is the module's, as those that its code loads are: the process that asks may put it into its registers and heap, and
+/// is asked for it when the module goes (see `areas.rs`).
+pub fn record(module: Term, name: Term, exported: bool) -> Option<Term> {
+    let m = current(module)?;
+    let made = m.records.iter().find(|r| r.0 == name)?.1;
+    let d = Definition::of(*made.as_tuple()?.first()?)?;
+    (d.is_exported() || !exported).then_some(made)
 }
 
 /// Names of all modules that have a current or old version.

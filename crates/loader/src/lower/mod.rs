@@ -8,6 +8,7 @@ mod chain;
 mod emit;
 mod flow;
 mod fuse;
+mod records;
 
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
@@ -42,6 +43,11 @@ pub trait Env {
     /// What comes of the word of a map when `keys` are put into it: a literal tuple of all its keys in the order that keys of
     /// maps have, and the value of each. None if it is no small map, or a key is no immediate term.
     fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)>;
+    /// What records of that name are made of, which the file declares: a literal tuple of their definition and a tuple of their
+    /// defaults, each in a list of its own, or an empty one for none. None: it declares no such records.
+    fn record(&mut self, name: u32) -> Option<u64>;
+    /// Words of the two atoms, if a term is a tuple of two.
+    fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)>;
     /// The import with that index.
     fn import(&mut self, index: u32) -> Callee;
     /// Address of the fun entry of that lambda.
@@ -682,26 +688,15 @@ impl Lower<'_> {
             g::HAS_MAP_FIELDS => self.map_list(Op::HasMapFields, a),
             g::GET_MAP_ELEMENTS => self.map_list(Op::GetMapElements, a),
             op if bits::lower(self, op, a) => {}
-            // Native records have no representation in this runtime yet, so that nothing is one, and none can be made.
-            g::IS_ANY_NATIVE_RECORD | g::IS_NATIVE_RECORD | g::IS_RECORD_ACCESSIBLE => {
-                self.no_native_record(a[0], a[1])
-            }
-            g::GET_RECORD_ELEMENTS | g::GET_RECORD_FIELD => self.no_native_record(a[0], a[1]),
-            g::PUT_RECORD => {
-                let what = if a[2].is_reg() { a[2] } else { a[1] };
-                self.ss(Op::Badrecord, &[what]);
-            }
+            g::IS_ANY_NATIVE_RECORD
+            | g::IS_NATIVE_RECORD
+            | g::IS_RECORD_ACCESSIBLE
+            | g::GET_RECORD_ELEMENTS
+            | g::GET_RECORD_FIELD
+            | g::PUT_RECORD => records::lower(self, ins.op, a)?,
             op => return Err(Fault::UnknownOpcode(op).into()),
         }
         Ok(1)
-    }
-
-    /// What an op on a native record comes to where `value` is none: the jump to its label, or the error if it has none.
-    fn no_native_record(&mut self, fail: Operand, value: Operand) {
-        match fail {
-            Operand::Label(0) => self.ss(Op::Badrecord, &[value]),
-            _ => self.e.op(Op::Jump, &[self.label(fail)]),
-        }
     }
 
     /// The op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never returns: as an op of the caller

@@ -6,6 +6,7 @@ use crate::{bifs, lazy_atoms, report};
 use purlin_loader::{BeamFile, Fault};
 use purlin_native::{modules, native_state};
 use purlin_term::fun::Export;
+use purlin_term::record::Definition;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
 use std::sync::{Mutex, OnceLock};
 
@@ -13,6 +14,7 @@ lazy_atoms! {
     abort = "abort";
     duplicated = "duplicated";
     erts_code_purger = "erts_code_purger";
+    is_exported = "is_exported";
     native_addresses = "native_addresses";
     not_purged = "not_purged";
     prepare = "prepare";
@@ -255,6 +257,29 @@ fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     ))
 }
 
+/// What a module that is loaded declares of a record: whether it is exported, and its fields with their defaults.
+fn get_definition_2(cx: &mut Cx, [module, name]: [Term; 2]) -> BifResult {
+    let (module, name) = (need_atom(module)?, need_atom(name)?);
+    let made = code::record(module, name, false).ok_or(Fail::Badarg)?;
+    let Some(&[d, defaults]) = made.as_tuple() else {
+        return Err(Fail::Badarg);
+    };
+    let (Some(d), Some(defaults)) = (Definition::of(d), defaults.as_tuple()) else {
+        return Err(Fail::Badarg);
+    };
+    let mut fields = Vec::with_capacity(defaults.len());
+    for (&key, default) in d.keys().iter().zip(defaults) {
+        fields.push(match default.as_cons() {
+            Some((v, _)) => cx.tuple(&[key, v]),
+            None => key,
+        });
+    }
+    let fields = cx.list(&fields);
+    let exported = Term::bool(d.is_exported());
+    let options = cx.flatmap(&[is_exported()], &[exported]);
+    Ok(cx.tuple(&[options, fields]))
+}
+
 fn get_module_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
     let m = code::current(need_atom(module)?).ok_or(Fail::Badarg)?;
     let mut out = Vec::new();
@@ -409,6 +434,7 @@ bifs! {
     Plain "erts_literal_area_collector":"send_copy_request"/3 = send_copy_request_3;
     Plain "erlang":"is_builtin"/3 = is_builtin_3;
     Plain "erlang":"function_exported"/3 = function_exported_3;
+    Plain "records":"get_definition"/2 = get_definition_2;
     Plain "erlang":"get_module_info"/1 = get_module_info_1;
     Plain "erlang":"get_module_info"/2 = get_module_info_2;
     Plain "erts_internal":"beamfile_chunk"/2 = beamfile_chunk_2;

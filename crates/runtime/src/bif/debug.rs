@@ -564,7 +564,10 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
                 todo.push(c.ptr());
                 todo.push(c.ptr().add(1));
                 c
-            } else if matches!(t.subtag(), Some(Subtag::Tuple | Subtag::Map)) {
+            } else if matches!(
+                t.subtag(),
+                Some(Subtag::Tuple | Subtag::Record | Subtag::Map)
+            ) {
                 let n = layout::object_words(t.ptr());
                 let p = cx.alloc(n);
                 std::ptr::copy_nonoverlapping(t.ptr(), p, n);

@@ -72,12 +72,13 @@ fn term_type_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             Subtag::ExtPid => "external_pid",
             Subtag::ExtPort => "external_port",
             Subtag::ExtRef => "external_reference",
+            Subtag::Record => "record",
             Subtag::Map => match layout::map_kind(header) {
                 layout::MAP_FLAT => "flatmap",
                 layout::MAP_NODE => "hashmap_node",
                 _ => "hashmap",
             },
-            Subtag::MatchContext | Subtag::Unused7 | Subtag::UnusedB => return Err(Fail::Badarg),
+            Subtag::MatchContext | Subtag::UnusedB => return Err(Fail::Badarg),
         }
     };
     Ok(atom::intern(name))

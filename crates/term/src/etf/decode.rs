@@ -4,12 +4,15 @@ use super::{VERSION, aliases, tag};
 use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
+use crate::definition;
 use crate::fun::{Export, FunEntry};
 use crate::iolist::IoSlice;
 use crate::layout::{FUN_WORDS, heap_bin_limit};
 use crate::magic::MagicRef;
 use crate::map;
 use crate::node;
+use crate::record::Definition;
+use crate::release::{self, NATIVE_RECORDS};
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 
@@ -92,6 +95,10 @@ enum Kind {
     Tuple,
     List,
     Map,
+    /// Module, name, keys, values.
+    Record {
+        exported: bool,
+    },
     Fun {
         arity: u8,
         uniq: [u8; 16],
@@ -146,6 +153,8 @@ pub struct Decoder<'b, 'o> {
     unchecked: Option<usize>,
     /// Where the term starts that was encoded for this runtime only, and its hash.
     local: Option<(usize, u32)>,
+    /// The definition of the last record.
+    definition: Option<Term>,
 }
 
 /// Of no more bytes it is made sure that they are a term before an atom is made that wasn't there: atoms are for ever.
@@ -263,6 +272,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             finished: false,
             unchecked: Some(at),
             local: None,
+            definition: None,
         }
     }
     /// Steps over the head of a term that was encoded for this runtime only, if it is one.
@@ -554,6 +564,15 @@ impl<'b, 'o> Decoder<'b, 'o> {
                     return self.open(Kind::Map, 2 * n);
                 }
             }
+            tag::RECORD if release::has(NATIVE_RECORDS) => {
+                let n = self.u32()? as usize;
+                let exported = match self.u8()? {
+                    0 => false,
+                    1 => true,
+                    _ => return self.bad(),
+                };
+                return self.open(Kind::Record { exported }, 2 + 2 * n);
+            }
             tag::BINARY => {
                 let n = self.u32()? as usize;
                 let at = self.at;
@@ -666,6 +685,29 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 let pairs: Vec<(Term, Term)> =
                     parts.chunks_exact(2).map(|c| (c[0], c[1])).collect();
                 map::from_pairs_unique(a, &pairs).ok_or(DecodeError::Malformed(at))?
+            }
+            Kind::Record { exported } => {
+                let (keys, values) = parts[2..].split_at(parts.len() / 2 - 1);
+                if !parts[..2].iter().chain(keys).all(|t| t.is_atom()) {
+                    return self.bad();
+                }
+                let (module, name) = (parts[0], parts[1]);
+                // Records that come one after the other mostly are of one kind.
+                let known = self.definition.and_then(Definition::of).filter(|d| {
+                    d.module() == module
+                        && d.name() == name
+                        && d.is_exported() == exported
+                        && d.keys() == keys
+                });
+                let known = match known {
+                    Some(d) => d,
+                    None => definition::define(a, module, name, exported, keys)
+                        .and_then(Definition::of)
+                        .ok_or(DecodeError::Malformed(at))?,
+                };
+                let t = definition::record(a, known, values);
+                self.definition = Some(known.term());
+                t
             }
             Kind::Fun { arity, uniq, index } => {
                 let (Some(old_index), Some(old_uniq)) = (parts[1].as_small(), parts[2].as_small())
@@ -817,6 +859,11 @@ impl Skip<'_> {
             tag::SMALL_TUPLE => parts = self.number(1)?,
             tag::LARGE_TUPLE => parts = self.number(4)?,
             tag::MAP => parts = 2 * self.number(4)?,
+            tag::RECORD => {
+                let n = self.number(4)?;
+                self.bytes(1)?;
+                parts = 2 + 2 * n;
+            }
             tag::BINARY => self.sized(4, 0)?,
             tag::BIT_BINARY => self.sized(4, 1)?,
             tag::PID => self.named(9)?,

@@ -362,6 +362,17 @@ impl Encoder {
                     None => self.out.extend(b.shifted()),
                 }
             }
+        } else if let Some(r) = t.as_record() {
+            self.out.push(tag::RECORD);
+            self.u32(r.values.len() as u32);
+            self.out.push(r.definition.is_exported() as u8);
+            self.atom(r.definition.module());
+            self.atom(r.definition.name());
+            for &k in r.definition.keys() {
+                self.atom(k);
+            }
+            self.todo
+                .push(Todo::Terms(r.values.as_ptr(), r.values.len()));
         } else if let Some(n) = t.map_size() {
             self.out.push(tag::MAP);
             self.u32(n as u32);

@@ -17,6 +17,7 @@ pub const VERSION: u8 = 131;
 /// Tags of the format.
 #[allow(missing_docs)]
 pub mod tag {
+    pub const RECORD: u8 = 67;
     pub const BIT_BINARY: u8 = 77;
     pub const NEW_FLOAT: u8 = 70;
     pub const COMPRESSED: u8 = 80;

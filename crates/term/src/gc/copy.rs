@@ -402,7 +402,7 @@ impl Mover<'_> {
     #[inline(always)]
     unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
         match header_subtag(w) {
-            Subtag::Tuple => p.add(1),
+            Subtag::Tuple | Subtag::Record => p.add(1),
             Subtag::Fun | Subtag::SubBin => p.add(4),
             Subtag::Map => match layout::map_kind(w) {
                 layout::MAP_NODE => p.add(1),

@@ -95,7 +95,12 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
 /// Whether the object at `p` owns nothing outside the heap, and nobody has the address of its inside.
 unsafe fn is_plain(p: *const Term) -> bool {
     match header_subtag((*p).raw()) {
-        Subtag::Tuple | Subtag::PosBig | Subtag::NegBig | Subtag::Float | Subtag::Map => true,
+        Subtag::Tuple
+        | Subtag::PosBig
+        | Subtag::NegBig
+        | Subtag::Float
+        | Subtag::Record
+        | Subtag::Map => true,
         Subtag::Ref => !layout::is_magic(p),
         _ => false,
     }
