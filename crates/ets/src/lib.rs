@@ -205,6 +205,9 @@ impl Table {
             self.tid(to)
         }
     }
+    pub fn kind(&self) -> Kind {
+        self.options.kind
+    }
     pub fn name(&self) -> Term {
         // SAFETY: the word of an atom.
         unsafe { Term::from_raw(self.name.load(Ordering::Acquire)) }

@@ -498,9 +498,14 @@ pub fn waits() -> Waits {
 /// The addresses of the process in the context, innermost first. That of the instruction that runs comes first; return addresses
 /// are told as the word before, which belongs to the call.
 fn addresses(cx: &Cx) -> [usize; FRAMES] {
+    addresses_at(cx, cx.bif_pc)
+}
+
+/// As [`addresses`], where the process is at `pc`; null: that is not known.
+pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
     let mut v = [0; FRAMES];
-    v[0] = cx.bif_pc as usize;
-    let mut n = usize::from(!cx.bif_pc.is_null());
+    v[0] = pc as usize;
+    let mut n = usize::from(!pc.is_null());
     let mut p = cx.heap.stop;
     let words = (cx.heap.hend as usize).saturating_sub(p as usize) / 8;
     for _ in 0..words.min(STACK_WORDS) {
@@ -518,8 +523,22 @@ fn addresses(cx: &Cx) -> [usize; FRAMES] {
     v
 }
 
+/// Modules that were freed so far.
+pub(crate) fn freed() -> usize {
+    FREED.load(Ordering::Relaxed)
+}
+
+/// What lies at addresses; 0 ends them.
+pub(crate) fn frames(addresses: &[usize]) -> Vec<Frame> {
+    let Some(namer) = NAMER.get() else {
+        return Vec::new();
+    };
+    let used = addresses.iter().take_while(|a| **a != 0);
+    used.filter_map(|a| namer(*a as *const u64)).collect()
+}
+
 /// The function that the process in the context was started with.
-fn initial(cx: &mut Cx) -> Vec<Frame> {
+pub(crate) fn initial(cx: &mut Cx) -> Vec<Frame> {
     // SAFETY: exports are never freed; null or one of them.
     let e = unsafe { cx.process().initial_call.as_ref() };
     let frame = e.map(|e| Frame {

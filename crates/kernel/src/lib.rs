@@ -23,6 +23,7 @@ pub mod poll;
 pub mod posix;
 pub mod post;
 pub mod process;
+pub mod profile;
 pub mod remote;
 pub mod report;
 pub mod sched;

@@ -4,9 +4,11 @@
 mod beside;
 pub mod bif;
 pub mod break_handler;
+pub mod brief;
 pub mod crash_dump;
 pub mod explain;
 pub mod json;
+mod observe;
 pub mod start;
 pub mod trace;
 

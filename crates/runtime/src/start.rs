@@ -181,6 +181,7 @@ pub fn start(options: EmulatorOptions) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
+    crate::observe::start();
     crate::explain::start(&o.flags.purlin);
     crate::os_signals::init(o.flags.break_mode, crate::break_handler::requested);
     purlin_term::atom::set_limit(o.flags.tables.atoms);

@@ -81,6 +81,23 @@ impl SockAddr {
         // SAFETY: as above.
         unsafe { &*(&raw const self.storage).cast() }
     }
+    /// As people write it: `1.2.3.4:80`, `[::1]:80`, a name.
+    pub(crate) fn text(&self) -> String {
+        use std::net::{Ipv4Addr, Ipv6Addr};
+        let port = self.port().unwrap_or(0);
+        match self.domain() {
+            libc::AF_INET => {
+                let a = Ipv4Addr::from(u32::from_be(self.inet().sin_addr.s_addr));
+                format!("{a}:{port}")
+            }
+            libc::AF_INET6 => {
+                let a = Ipv6Addr::from(self.inet6().sin6_addr.s6_addr);
+                format!("[{a}]:{port}")
+            }
+            libc::AF_UNIX => String::from_utf8_lossy(self.path()).replace('\0', "@"),
+            other => format!("an address of family {other}"),
+        }
+    }
     /// The name of a local address.
     pub(crate) fn path(&self) -> &[u8] {
         let name = self.as_bytes().get(PATH_AT..).unwrap_or_default();

@@ -6,6 +6,7 @@ use crate::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
+use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -72,6 +73,10 @@ pub trait Driver: Send {
     fn stop(&mut self, base: &mut Base);
     /// Process number of the program behind the port.
     fn os_pid(&self) -> Option<i32> {
+        None
+    }
+    /// The descriptor, where it is a socket.
+    fn socket(&self) -> Option<RawFd> {
         None
     }
     /// Whether stock's driver takes what is written in pieces: tracers are told of it as a list then.

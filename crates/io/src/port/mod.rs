@@ -1027,6 +1027,17 @@ pub fn info(port: &Port) -> Option<Info> {
     })
 }
 
+/// The addresses of a port that is a socket: its own, and that of its peer.
+pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
+    let ends = |fd| {
+        let text = |a: Result<crate::os::addr::SockAddr, i32>| a.ok().map(|a| a.text());
+        let own = text(crate::os::sock::sock_name(fd));
+        (own, text(crate::os::sock::peer_name(fd)))
+    };
+    let ends = port.with(Work::Info, |d, _| d.socket().map(ends));
+    ends.flatten().unwrap_or((None, None))
+}
+
 /// As [`info`]; None too if the port is doing something.
 pub fn try_info(port: &Port) -> Option<Info> {
     drop(port.core.try_lock().ok()?);

@@ -29,8 +29,8 @@ use crate::posix::errno_atom;
 use crate::{bifs, lazy_atoms};
 use addr::SockAddr;
 use purlin_term::{Alloc, Term, am, arith, map};
-pub use state::owner_exit;
 use state::{ACCEPTING, BOUND, CONNECTED, CONNECTING, Handle, LISTENING, Request, Sock};
+pub use state::{open_count, owner_exit};
 use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 

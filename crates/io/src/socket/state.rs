@@ -74,6 +74,11 @@ pub(crate) struct Census {
     pub protocols: [u64; 4],
 }
 
+/// Sockets that are open.
+pub fn open_count() -> u64 {
+    GLOBAL.open.lock().unwrap_or_else(|e| e.into_inner()).all
+}
+
 impl Census {
     const KINDS: [i32; 3] = [libc::SOCK_DGRAM, libc::SOCK_STREAM, libc::SOCK_SEQPACKET];
     const DOMAINS: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];

@@ -480,6 +480,14 @@ pub fn messages_list<A: Alloc + ?Sized>(p: &process::Process, to: &mut A) -> Ter
     to.list(&v)
 }
 
+/// Has the first messages in the queue of a process looked at, in their order.
+pub fn first_messages(p: &process::Process, most: usize, mut look: impl FnMut(Term)) {
+    // SAFETY: called by the owner.
+    if let Some(m) = unsafe { p.mailbox.as_ref() } {
+        m.iter().take(most).for_each(|s| look(s.term));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use crate::process::saved;
 use crate::process::state::{Priority, Wait};
 use crate::process::task::Task;
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
+use crate::profile;
 use crate::sched;
 use crate::signal::handle;
 use crate::waits;
@@ -37,7 +38,10 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         events::begins(&mut *p);
         cx.enter(p);
         waits::runs(cx, process::table().index(p), false);
-        let slice_reds = if gc::stress() { short_slice() } else { SLICE };
+        let mut slice_reds = if gc::stress() { short_slice() } else { SLICE };
+        if profile::on() {
+            slice_reds = profile::begins(slice_reds);
+        }
         cx.reds = slice_reds;
         cx.charged = slice_reds;
         msacc::change(State::Emulator);
@@ -123,7 +127,10 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 waits::goes_on(cx, true);
             }
             cx.reds = SLICE;
-            cx.charged = SLICE;
+            if profile::on() {
+                cx.reds = profile::begins(SLICE);
+            }
+            cx.charged = cx.reds;
             let watched = watch(p);
             if (*p).has(process::SAVES) {
                 saved::begin(cx);
@@ -163,8 +170,14 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let pc = (*p).pc;
+        if profile::on() {
+            profile::begins_dirty();
+        }
         let exit = E::run(cx, pc);
         account(cx);
+        if profile::on() {
+            profile::ran_dirty(cx, matches!(exit, Exit::Exited));
+        }
         let next = finish(cx, exit);
         msacc::change(State::Other);
         match next {
@@ -335,6 +348,9 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         let used = account(cx);
         if exit != Exit::Exited {
             crate::accounts::worked(cx, used, cx.interp.pc);
+        }
+        if profile::on() {
+            profile::ran(cx, matches!(exit, Exit::Exited));
         }
         match finish(cx, exit) {
             Next::Gone => return After::Gone,

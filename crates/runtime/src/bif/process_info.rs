@@ -543,6 +543,45 @@ pub(crate) fn backtrace(cx: &mut Cx) -> String {
     s
 }
 
+/// A call on the stack of a process.
+pub(crate) struct StackFrame {
+    pub place: code::Place,
+    /// What its slots hold, but for catches.
+    pub slots: Vec<Term>,
+}
+
+/// The calls on the stack of the process in the context, the innermost first.
+pub(crate) fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
+    let mut all: Vec<StackFrame> = Vec::new();
+    // Where a frame begins that is none of a function, its slots are nobody's.
+    let mut named = false;
+    let mut begin = |all: &mut Vec<StackFrame>, i: usize, pc: u64| {
+        let place = place(i, pc);
+        named = place.is_some();
+        let slots = Vec::new();
+        all.extend(place.map(|place| StackFrame { place, slots }));
+    };
+    begin(&mut all, 0, cx.bif_pc as u64);
+    let mut p = cx.heap.stop;
+    while p < cx.heap.hend && all.len() <= most {
+        // SAFETY: words of the stack, from its top to the end of the block.
+        let w = unsafe { *p };
+        if w.raw() & 3 == 0 {
+            if w.raw() != 0 {
+                begin(&mut all, 1, w.raw());
+            }
+        } else if !w.is_catch()
+            && let Some(frame) = all.last_mut()
+        {
+            frame.slots.push(w);
+        }
+        // SAFETY: below `hend`.
+        p = unsafe { p.add(1) };
+    }
+    all.truncate(most);
+    all
+}
+
 fn print(t: Term) -> String {
     purlin_term::print::format_term(t, purlin_term::print::Style::Write, 10_000)
 }

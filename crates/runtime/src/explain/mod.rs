@@ -9,12 +9,12 @@
 //! * An answer takes memory and time within bounds that are constants here and in `survey.rs`, whatever runs.
 
 mod copies;
-mod memory;
-mod names;
+pub(crate) mod memory;
+pub(crate) mod names;
 mod resident;
 mod retention;
 pub mod socket;
-mod survey;
+pub(crate) mod survey;
 mod time;
 mod writes;
 
@@ -102,6 +102,21 @@ pub static TOPICS: &[Topic] = &[
 
 static STARTED: OnceLock<Instant> = OnceLock::new();
 
+/// What answers requests that begin with `observe`: it gets the words behind that.
+type Observer = fn(&str) -> Result<Json, String>;
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
+
+/// Says who answers what `purlin observe` asks.
+pub(crate) fn set_observer(f: Observer) {
+    let _ = OBSERVER.set(f);
+}
+
+/// Seconds since the start.
+pub(crate) fn uptime() -> f64 {
+    STARTED.get().map_or(0.0, |s| s.elapsed().as_secs_f64())
+}
+
 /// The answer to a request, or why there is none.
 pub fn answer(request: &str) -> Json {
     match answered(request) {
@@ -113,6 +128,9 @@ pub fn answer(request: &str) -> Json {
 fn answered(request: &str) -> Result<Json, String> {
     let mut words = request.split_whitespace();
     let name = words.next().unwrap_or_default();
+    if let (Some(observer), "observe") = (OBSERVER.get(), name) {
+        return observer(request.trim_start().trim_start_matches(name));
+    }
     let topic = TOPICS.iter().find(|t| t.name == name);
     let topic = topic.ok_or_else(|| format!("there is no topic '{name}'"))?;
     let mut top = TOP;
@@ -124,7 +142,6 @@ fn answered(request: &str) -> Result<Json, String> {
 }
 
 fn told(topic: &Topic, top: usize) -> Json {
-    let uptime = STARTED.get().map_or(0.0, |s| s.elapsed().as_secs_f64());
     let otp = crate::options::try_current().map_or("", |o| o.otp.version.as_str());
     let mut pairs: Vec<(String, Json)> = [
         ("schema", Json::from(SCHEMA)),
@@ -132,7 +149,7 @@ fn told(topic: &Topic, top: usize) -> Json {
         ("purlin", env!("CARGO_PKG_VERSION").into()),
         ("otp", otp.into()),
         ("pid", u64::from(std::process::id()).into()),
-        ("uptime_s", uptime.into()),
+        ("uptime_s", uptime().into()),
         ("accounts", accounts::on().into()),
     ]
     .map(|(k, v)| (k.to_string(), v))

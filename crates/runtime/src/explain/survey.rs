@@ -64,7 +64,7 @@ fn row(cx: &mut crate::cx::Cx) -> Row {
 }
 
 /// The function that a process was started with: what `proc_lib` remembers, if it was started by that.
-fn initial(cx: &mut crate::cx::Cx) -> String {
+pub(crate) fn initial(cx: &mut crate::cx::Cx) -> String {
     let key = atom::intern("$initial_call");
     let noted = cx.process().ext().and_then(|e| e.dict.get(key));
     if let Some(&[m, f, a]) = noted.and_then(|t| t.as_tuple())
@@ -81,10 +81,9 @@ fn initial(cx: &mut crate::cx::Cx) -> String {
     }
 }
 
-fn survey() -> Survey {
+/// Asks processes, each by a task of its own. Those that have ended say nothing, nor do those that don't answer in time.
+pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) -> R) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
-    let processes = process::table().live();
-    let pids = process::table().some_pids(processes.div_ceil(ASKED));
     let mut rows = Vec::with_capacity(pids.len());
     let (tell, told) = mpsc::channel();
     let mut under_way = 0;
@@ -95,24 +94,29 @@ fn survey() -> Survey {
         {
             let tell = tell.clone();
             let task = move |cx: Option<&mut crate::cx::Cx>| {
-                let _ = tell.send(cx.map(row));
+                let _ = tell.send(cx.map(f));
             };
             crate::signal::send::run_in(pid, Box::new(task));
             under_way += 1;
         }
         if under_way == 0 {
-            break;
+            return rows;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(row) = told.recv_timeout(left) else {
-            break;
+            return rows;
         };
         under_way -= 1;
         rows.extend(row);
     }
+}
+
+fn survey() -> Survey {
+    let processes = process::table().live();
+    let pids = process::table().some_pids(processes.div_ceil(ASKED));
     Survey {
         asked: pids.len(),
-        rows,
+        rows: ask(&pids, row),
         processes,
     }
 }

@@ -128,6 +128,8 @@ pub struct Wanted {
     pub memory: Option<(HashMap<u64, (u64, u64)>, bool)>,
     /// Calls go to the error handler of the process, `breakpoint/3`: the debugger runs the function.
     pub debug: bool,
+    /// Calls are written down for an observer: see [`super::watch`].
+    pub watched: bool,
 }
 
 impl Wanted {
@@ -135,6 +137,7 @@ impl Wanted {
     pub(crate) fn clear_trace(&mut self) {
         *self = Wanted {
             debug: self.debug,
+            watched: self.watched,
             ..Wanted::default()
         };
     }
@@ -145,9 +148,11 @@ impl Wanted {
             && self.time.is_none()
             && self.memory.is_none()
             && !self.debug
+            && !self.watched
     }
     pub fn local(&self) -> bool {
         self.debug
+            || self.watched
             || self.meta.is_some()
             || self.count.is_some()
             || self.time.is_some()
@@ -474,7 +479,7 @@ pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
             .filter(|(s, w)| !s.is_over() && !w.nothing());
         let mut numbers: Vec<i64> = sessions.map(|(s, _)| number_of(Some(s))).collect();
         let mut plain = all.plain.clone();
-        plain.debug = false;
+        (plain.debug, plain.watched) = (false, false);
         if !plain.nothing() {
             numbers.push(number_of(None));
         }
@@ -863,9 +868,11 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     let outside = pc as usize != b.entry;
     let only_local = !outside && !b.native;
     let mut told: SmallVec<[Told; 2]> = SmallVec::new();
+    let watched;
     {
         let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
         passed.debug = w.plain.debug;
+        watched = w.plain.watched && !sensitive;
         for (which, w) in w.each_mut() {
             let traced = candidate && super::live_state(cx.process(), which).0 & flag::CALL != 0;
             if let Some((n, true)) = &mut w.count {
@@ -897,6 +904,9 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
                 told.push((which.cloned(), call, meta));
             }
         }
+    }
+    if watched {
+        super::watch::seen(cx, b.mfa, caller);
     }
     for (before, number) in &mut passed.time {
         *before = switch(cx, *number, b.entry);

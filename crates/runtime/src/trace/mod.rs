@@ -15,6 +15,7 @@ pub mod monitor;
 pub mod profile;
 pub mod sequential;
 pub(crate) mod sessions;
+pub mod watch;
 
 use crate::code::Module;
 use crate::code::breakpoint::Breakpoints;

@@ -31,7 +31,7 @@ use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 lazy_atoms! {
     closed = "closed";
@@ -1188,6 +1188,9 @@ impl Driver for Tcp {
         self.connection_lost(base, libc::EPIPE);
     }
 
+    fn socket(&self) -> Option<RawFd> {
+        self.s.fd().ok()
+    }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
         if !self.s.is_polled(id) {
             return;

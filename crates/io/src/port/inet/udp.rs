@@ -12,6 +12,7 @@ use crate::port::{Base, Driver, Reply, open};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use purlin_term::{Alloc, NIL, Term, am, atom};
+use std::os::fd::RawFd;
 
 lazy_atoms! {
     closed = "closed";
@@ -314,6 +315,9 @@ impl Driver for Udp {
         if base.caller.is_local_pid() {
             sock::send_result(base, base.caller, r);
         }
+    }
+    fn socket(&self) -> Option<RawFd> {
+        self.s.fd().ok()
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, _: bool) {
         if !self.s.is_polled(id) {

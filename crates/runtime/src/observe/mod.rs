@@ -1,0 +1,274 @@
+//! What `purlin observe` is told: a look at the running system, view by view, as JSON.
+//!
+//! A request is a line on the socket of [`crate::explain`]: `observe`, the name of a view ([`VIEWS`]), and words `key=value`, whose
+//! values are percent-encoded. The answer is an object.
+//!
+//! # Invariants
+//! * Lists are sorted, filtered and cut here: an answer is bounded, whatever runs, and so is what it takes to make it.
+//! * Nothing is on when nobody asks: what a view turns on (samples, the trace of a function) goes off by itself soon after the
+//!   last request for it. See [`lease`].
+//! * The program is not changed. What is done in its processes is done between two of their time slices, and is bounded.
+
+mod calls;
+mod flame;
+mod lease;
+mod overview;
+mod process;
+mod processes;
+mod regions;
+mod resources;
+
+use crate::json::Json;
+use std::time::Instant;
+
+/// The form of answers. It grows by new fields; what a field means doesn't change.
+pub const SCHEMA: &str = "purlin-observe/1";
+
+/// Rows of a list in an answer, if nothing else is asked for, and at most.
+const ROWS: usize = 50;
+const MOST_ROWS: usize = 200;
+/// Characters of a filter.
+const FILTER: usize = 200;
+
+/// What is told of one part of the system.
+struct View {
+    name: &'static str,
+    keys: &'static [&'static str],
+    answer: fn(&Query) -> Result<Vec<(String, Json)>, String>,
+}
+
+static VIEWS: &[View] = &[
+    View {
+        name: "overview",
+        keys: &[],
+        answer: overview::overview,
+    },
+    View {
+        name: "processes",
+        keys: &[
+            "sort", "order", "filter", "offset", "limit", "phase", "also",
+        ],
+        answer: processes::processes,
+    },
+    View {
+        name: "process",
+        keys: &["pid"],
+        answer: process::process,
+    },
+    View {
+        name: "regions",
+        keys: &["phase"],
+        answer: regions::regions,
+    },
+    View {
+        name: "tables",
+        keys: &["sort", "order", "filter", "offset", "limit"],
+        answer: resources::tables,
+    },
+    View {
+        name: "ports",
+        keys: &["sort", "order", "filter", "offset", "limit"],
+        answer: resources::ports,
+    },
+    View {
+        name: "flame",
+        keys: &["kind"],
+        answer: flame::flame,
+    },
+    View {
+        name: "trace",
+        keys: &[],
+        answer: calls::trace,
+    },
+    View {
+        name: "trace-begin",
+        keys: &["function", "calls", "seconds"],
+        answer: calls::begin,
+    },
+    View {
+        name: "trace-end",
+        keys: &[],
+        answer: calls::end,
+    },
+];
+
+/// The answer to what follows `observe` in a request, or why there is none.
+pub fn answer(words: &str) -> Result<Json, String> {
+    let began = Instant::now();
+    let mut words = words.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let view = VIEWS.iter().find(|v| v.name == name);
+    let view = view.ok_or_else(|| format!("there is no view '{name}'"))?;
+    let query = Query::of(words, view.keys)?;
+    let answer = (view.answer)(&query)?;
+    let mut pairs: Vec<(String, Json)> = vec![
+        ("schema".into(), SCHEMA.into()),
+        ("view".into(), view.name.into()),
+    ];
+    pairs.extend(answer);
+    let took = began.elapsed().as_secs_f64() * 1000.0;
+    pairs.push(("took_ms".into(), took.into()));
+    Ok(Json::Object(pairs))
+}
+
+/// The words `key=value` of a request.
+struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn of<'a>(words: impl Iterator<Item = &'a str>, keys: &[&str]) -> Result<Query, String> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for word in words {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| format!("'{word}' is not understood"))?;
+            if !keys.contains(&key) || all.iter().any(|(k, _)| k == key) {
+                return Err(format!("'{key}' is not understood"));
+            }
+            let value = decoded(value).ok_or_else(|| format!("'{value}' is not understood"))?;
+            all.push((key.to_string(), value));
+        }
+        Ok(Query(all))
+    }
+    fn text(&self, key: &str) -> &str {
+        let found = self.0.iter().find(|(k, _)| k == key);
+        found.map_or("", |(_, v)| v.as_str())
+    }
+    fn number(&self, key: &str, otherwise: usize) -> Result<usize, String> {
+        match self.text(key) {
+            "" => Ok(otherwise),
+            text => text
+                .parse()
+                .map_err(|_| format!("{key} takes a number, not '{text}'")),
+        }
+    }
+    /// What a list is filtered by, in small letters.
+    fn filter(&self) -> Result<String, String> {
+        let text = self.text("filter");
+        if text.chars().count() > FILTER {
+            return Err(format!("a filter has {FILTER} characters at most"));
+        }
+        Ok(text.to_lowercase())
+    }
+    /// Whether the largest come first.
+    fn descends(&self) -> Result<bool, String> {
+        match self.text("order") {
+            "" | "desc" => Ok(true),
+            "asc" => Ok(false),
+            other => Err(format!("order is asc or desc, not '{other}'")),
+        }
+    }
+    /// The part of a list that is asked for.
+    fn page<T>(&self, rows: Vec<T>) -> Result<Vec<T>, String> {
+        let limit = self.number("limit", ROWS)?.clamp(1, MOST_ROWS);
+        let offset = self.number("offset", 0)?;
+        Ok(rows.into_iter().skip(offset).take(limit).collect())
+    }
+}
+
+/// What a percent-encoded text stands for; None: it is none.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, more)) = rest.split_first() {
+        rest = more;
+        if byte == b'%' {
+            let (digits, more) = rest.split_at_checked(2)?;
+            if !digits.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            let digits = std::str::from_utf8(digits).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = more;
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Of what a row is sorted by.
+enum Key {
+    Number(u64),
+    Text(String),
+}
+
+/// Sorts rows. Those that are equal stay as they are.
+fn sort<T>(rows: &mut [T], descends: bool, key: impl Fn(&T) -> Key) {
+    use std::cmp::Ordering;
+    let compare = |a: &Key, b: &Key| match (a, b) {
+        (Key::Number(a), Key::Number(b)) => a.cmp(b),
+        (Key::Text(a), Key::Text(b)) => match (a.is_empty(), b.is_empty()) {
+            // Those without a name come last in the order of names.
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            _ => a.cmp(b),
+        },
+        _ => Ordering::Equal,
+    };
+    let mut keyed: Vec<(Key, usize)> = rows.iter().map(&key).zip(0..).collect();
+    keyed.sort_by(|(a, i), (b, j)| {
+        let o = compare(a, b);
+        let o = if descends { o.reverse() } else { o };
+        o.then(i.cmp(j))
+    });
+    // Where each row goes.
+    let mut to = vec![0; rows.len()];
+    for (place, (_, from)) in keyed.iter().enumerate() {
+        to[*from] = place;
+    }
+    for i in 0..to.len() {
+        while to[i] != i {
+            let j = to[i];
+            rows.swap(i, j);
+            to.swap(i, j);
+        }
+    }
+}
+
+/// Starts to answer requests.
+pub(crate) fn start() {
+    crate::explain::set_observer(answer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_decoded_or_refused() {
+        let of = |text: &str| Query::of(text.split_whitespace(), &["filter", "limit"]);
+        let q = of("filter=a%20%C3%a9= limit=3").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(q.text("filter"), "a é=");
+        assert_eq!(q.number("limit", 1), Ok(3));
+        assert_eq!(q.number("offset", 7), Ok(7));
+        for text in [
+            "filter",
+            "what=1",
+            "limit=1 limit=2",
+            "filter=%",
+            "filter=%2",
+            "filter=%+1",
+            "filter=%ff",
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
+        let q = of("limit=x").unwrap_or_else(|e| panic!("{e}"));
+        assert!(q.number("limit", 1).is_err());
+    }
+
+    #[test]
+    fn rows_are_sorted_in_both_directions() {
+        let mut rows = vec![(3, "b"), (1, ""), (2, "a"), (1, "c")];
+        sort(&mut rows, true, |r| Key::Number(r.0));
+        assert_eq!(rows, [(3, "b"), (2, "a"), (1, ""), (1, "c")]);
+        sort(&mut rows, false, |r| Key::Text(r.1.to_string()));
+        assert_eq!(rows, [(2, "a"), (3, "b"), (1, "c"), (1, "")]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
+        for text in ["", "none", "overview x=1", "process", "flame kind=water"] {
+            assert!(answer(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! One process: what it is, what it does and what it holds, as it says itself between two of its time slices.
+
+use super::Query;
+use crate::bif::process_info;
+use crate::brief::brief;
+use crate::cx::Cx;
+use crate::explain::{names, survey};
+use crate::json::Json;
+use crate::process::SENSITIVE;
+use crate::signal::receive;
+use purlin_term::frag::Fragment;
+use purlin_term::{Term, map};
+
+/// Items that are told as text.
+const ITEMS: &[&str] = &[
+    "status",
+    "priority",
+    "label",
+    "trap_exit",
+    "parent",
+    "group_leader",
+    "message_queue_data",
+    "reductions",
+    "memory",
+    "total_heap_size",
+    "heap_size",
+    "stack_size",
+    "garbage_collection",
+    "error_handler",
+    "suspending",
+    "last_calls",
+    "sequential_trace_token",
+];
+/// Elements of a list: links, monitors.
+const OTHERS: usize = 50;
+/// Frames of the stack, slots of a frame, and slots of them all.
+const FRAMES: usize = 40;
+const SLOTS: usize = 16;
+const ALL_SLOTS: usize = 200;
+/// Messages, entries of the dictionary.
+const MESSAGES: usize = 20;
+const ENTRIES: usize = 50;
+/// Characters of a term.
+const TEXT: usize = 400;
+
+/// The local pid that a text names: `<0.12.3>`.
+pub(super) fn pid(text: &str) -> Option<Term> {
+    let inner = text.trim().strip_prefix('<')?.strip_suffix('>')?;
+    let mut numbers = inner.split('.').map(|n| n.parse::<u64>().ok());
+    let (node, number, serial) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    if numbers.next().is_some() || node != 0 || number >= 1 << 15 || serial >= 1 << 13 {
+        return None;
+    }
+    Some(Term::pid(u32::try_from(number | serial << 15).ok()?))
+}
+
+pub(super) fn process(q: &Query) -> Result<Vec<(String, Json)>, String> {
+    let text = q.text("pid");
+    let pid = pid(text).ok_or_else(|| format!("'{text}' is no process of this node"))?;
+    if crate::process::table().find(pid).is_none() {
+        return Ok(vec![("alive".into(), false.into())]);
+    }
+    let rows = survey::ask(&[pid], told);
+    match rows.into_iter().next() {
+        Some(pairs) => Ok(pairs),
+        None if crate::process::table().is_alive(pid) => Err(format!(
+            "{text} does not answer: it is in a native, perhaps"
+        )),
+        None => Ok(vec![("alive".into(), false.into())]),
+    }
+}
+
+fn told(cx: &mut Cx) -> Vec<(String, Json)> {
+    let sensitive = cx.process().has(SENSITIVE);
+    let mut f = Fragment::new();
+    let mut items = Vec::new();
+    for name in ITEMS {
+        if let Some(t) = process_info::item(cx, &mut f, name) {
+            items.push((name.to_string(), brief(t, TEXT).into()));
+        }
+    }
+    let mut others = |name: &str| {
+        let t = process_info::item(cx, &mut f, name);
+        let list = || t.iter().flat_map(|t| t.list_iter());
+        let shown: Vec<Json> = list().take(OTHERS).map(|t| brief(t, TEXT).into()).collect();
+        Json::object([
+            ("count", list().count().into()),
+            ("first", Json::List(shown)),
+        ])
+    };
+    let links = others("links");
+    let monitors = others("monitors");
+    let monitored_by = others("monitored_by");
+    let name = process_info::item(cx, &mut f, "registered_name");
+    let name = name.filter(|n| n.is_atom()).map(|n| brief(n, TEXT));
+    // SAFETY: nothing of it is used any more: all was written down.
+    unsafe { f.destroy() };
+    let mut messages = Vec::new();
+    let mut dictionary = Vec::new();
+    if !sensitive {
+        receive::first_messages(cx.process(), MESSAGES, |m| {
+            messages.push(brief(m, TEXT).into())
+        });
+        if let Some(e) = cx.process().ext() {
+            let entries = e.dict.iter().take(ENTRIES);
+            dictionary.extend(entries.map(|(key, value)| {
+                Json::object([
+                    ("key", brief(key, TEXT).into()),
+                    ("value", brief(value, TEXT).into()),
+                ])
+            }));
+        }
+    }
+    let queued = cx.process().queued_messages();
+    let message_bytes = 8 * cx.process().queued_words();
+    let h = &cx.heap;
+    let binary_bytes = h.off_heap.bytes + h.old_off_heap.bytes;
+    let region_bytes = h.off_heap.regions.bytes() + h.old_off_heap.regions.bytes();
+    let pairs: Vec<(&str, Json)> = vec![
+        ("alive", true.into()),
+        ("pid", names::pid(cx.self_pid()).into()),
+        ("name", name.into()),
+        ("initial", survey::initial(cx).into()),
+        ("sensitive", sensitive.into()),
+        ("items", Json::Object(items)),
+        ("binary_bytes", binary_bytes.into()),
+        ("region_bytes", region_bytes.into()),
+        ("links", links),
+        ("monitors", monitors),
+        ("monitored_by", monitored_by),
+        ("message_count", queued.into()),
+        ("message_bytes", message_bytes.into()),
+        ("messages", Json::List(messages)),
+        ("dictionary", Json::List(dictionary)),
+        ("stack", stack(cx, sensitive)),
+    ];
+    pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect()
+}
+
+/// Functions with their lines, the innermost first, and what their slots of the stack hold.
+fn stack(cx: &Cx, sensitive: bool) -> Json {
+    let mut left = ALL_SLOTS;
+    let frames = process_info::frames(cx, FRAMES).into_iter().map(|frame| {
+        let p = &frame.place;
+        let shown = frame.slots.len().min(SLOTS).min(left);
+        left -= shown;
+        let shown = if sensitive { 0 } else { shown };
+        let slots = frame.slots.iter().take(shown).map(|t| slot(*t).into());
+        Json::object([
+            (
+                "function",
+                names::function(p.module, p.function, p.arity).into(),
+            ),
+            ("file", p.line.as_ref().map(|l| l.0.clone()).into()),
+            ("line", p.line.as_ref().map(|l| u64::from(l.1)).into()),
+            ("slot_count", frame.slots.len().into()),
+            ("slots", Json::List(slots.collect())),
+        ])
+    });
+    Json::List(frames.collect())
+}
+
+/// A slot of the stack, which may be large state: its size goes first.
+fn slot(t: Term) -> String {
+    match map::size(t) {
+        n if t.is_map() && n > 100 => format!("a map of {n}: {}", brief(t, TEXT)),
+        _ => brief(t, TEXT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pids_are_read_as_they_are_shown() {
+        for data in [0, 5, (1 << 15) - 1, 1 << 15, (1 << 28) - 1] {
+            let t = Term::pid(data);
+            assert_eq!(pid(&names::pid(t)), Some(t), "{data}");
+        }
+        for text in [
+            "",
+            "<>",
+            "<0.1>",
+            "<1.1.0>",
+            "<0.32768.0>",
+            "<0.0.8192>",
+            "<0.-1.0>",
+            "<0.1.0.0>",
+            "0.1.0",
+            "<0.99999999999999999999.0>",
+        ] {
+            assert_eq!(pid(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Shared regions, and the processes that hold them.
+//!
+//! There is no list of regions: processes are asked for those that they refer to. A region that none of those asked refers to is
+//! held by a table, a message, a persistent term, another region, or a process that was not asked.
+
+use super::Query;
+use super::processes::chosen;
+use crate::explain::{names, survey};
+use crate::json::Json;
+use purlin_term::{Term, region};
+use std::collections::HashMap;
+
+/// Regions that a process tells of, the largest.
+const EACH: usize = 64;
+/// Regions that are told.
+const REGIONS: usize = 200;
+/// Holders of a region that are told.
+const HOLDERS: usize = 5;
+
+/// Number, bytes, and how many hold it.
+type Held = (u64, usize, u64);
+
+fn held(cx: &mut crate::cx::Cx) -> (Term, Vec<Held>) {
+    let h = &cx.heap;
+    let both = h
+        .off_heap
+        .regions
+        .iter()
+        .chain(h.old_off_heap.regions.iter());
+    let mut all: Vec<Held> = both
+        .map(|r| (r.number(), r.area().1 * 8, r.holders.count()))
+        .collect();
+    all.sort_by_key(|r| (std::cmp::Reverse(r.1), r.0));
+    all.dedup_by_key(|r| r.0);
+    all.truncate(EACH);
+    (cx.self_pid(), all)
+}
+
+pub(super) fn regions(q: &Query) -> Result<Vec<(String, Json)>, String> {
+    let (pids, count, step) = chosen(q.number("phase", 0)?, &[]);
+    let told = survey::ask(&pids, held);
+    let mut all: HashMap<u64, (Held, Vec<Term>, usize)> = HashMap::new();
+    for (pid, held) in told {
+        for h in held {
+            let r = all.entry(h.0).or_insert((h, Vec::new(), 0));
+            r.2 += 1;
+            if r.1.len() < HOLDERS {
+                r.1.push(pid);
+            }
+        }
+    }
+    let found = all.len();
+    let known: usize = all.values().map(|r| r.0.1).sum();
+    let mut rows: Vec<_> = all.into_values().collect();
+    rows.sort_by_key(|r| (std::cmp::Reverse(r.0.1), r.0.0));
+    let rows = rows
+        .iter()
+        .take(REGIONS)
+        .map(|((number, bytes, holders), some, seen)| {
+            let some = some.iter().map(|p| names::pid(*p).into());
+            Json::object([
+                ("number", (*number).into()),
+                ("bytes", (*bytes).into()),
+                ("holders", (*holders).into()),
+                ("processes", (*seen).into()),
+                ("some", Json::List(some.collect())),
+            ])
+        });
+    let (bytes, regions) = region::counted_totals();
+    let pairs: [(&str, Json); 7] = [
+        ("count", regions.into()),
+        ("bytes", bytes.into()),
+        ("found", found.into()),
+        ("found_bytes", known.into()),
+        ("process_count", count.into()),
+        ("each", step.into()),
+        ("rows", Json::List(rows.collect())),
+    ];
+    Ok(pairs.map(|(k, v)| (k.to_string(), v)).into())
+}
