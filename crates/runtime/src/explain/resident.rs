@@ -149,7 +149,7 @@ pub fn parts() -> Json {
         ("process_table_and_timers", tables, tables),
         (
             "regions",
-            region::totals().0 + region::kept_bytes(),
+            region::touched_bytes() + region::kept_bytes(),
             reserved[4],
         ),
         ("small_blocks", small.min(arenas), arenas - unused),
