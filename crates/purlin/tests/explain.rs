@@ -615,7 +615,7 @@ fn what_holds_a_binary_is_told_with_the_way_to_it() {
         let rows = parts.get("rows").expect("has them").list();
         assert!(rows.len() > 5, "{parts}");
         let apart = number(parts, &["difference_percent"]);
-        assert!(apart.abs() < 10.0, "{parts}");
+        assert!(apart.abs() < 5.0, "{parts}");
     }
 }
 
