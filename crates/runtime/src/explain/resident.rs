@@ -78,7 +78,7 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     if areas.iter().any(|a| m.from < a.at + a.bytes && a.at < m.to) {
         return "blocks";
     }
-    if m.from % ARENA == 0 && m.to - m.from <= ARENA && m.access.starts_with("rw") {
+    if m.from.is_multiple_of(ARENA) && m.to - m.from <= ARENA && m.access.starts_with("rw") {
         return "allocator";
     }
     match below.filter(touches) {
