@@ -123,7 +123,7 @@ fn note(cell: u32, weight: u32) {
         return;
     }
     let slot = &QUEUED[cell as usize % SLOTS];
-    let ticks = now() / TICK & TIME_MASK;
+    let ticks = (now() / TICK) & TIME_MASK;
     let old = slot.load(Ordering::Relaxed);
     let age = ticks.wrapping_sub(old & TIME_MASK) & TIME_MASK;
     if old != 0 && age < STALE {

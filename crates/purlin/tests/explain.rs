@@ -615,7 +615,7 @@ fn what_holds_a_binary_is_told_with_the_way_to_it() {
         let rows = parts.get("rows").expect("has them").list();
         assert!(rows.len() > 5, "{parts}");
         let apart = number(parts, &["difference_percent"]);
-        assert!(apart.abs() < 10.0, "{parts}");
+        assert!(apart.abs() < 5.0, "{parts}");
     }
 }
 
@@ -650,18 +650,20 @@ fn costs_of_many_processes_and_of_what_they_capture_are_named() {
     let Some(scratch) = Scratch::new() else {
         return;
     };
-    let Some(all) = scratch.example("million/task.exs", &["30000", "500"]) else {
+    let Some(all) = scratch.example("million/task.exs", &["10000", "4000"]) else {
         return;
     };
     let most = number(&all, &["processes", "most"]);
-    assert!((30_000.0..40_000.0).contains(&most), "{most}");
-    assert!(number(&all, &["processes", "started"]) >= 30_000.0);
+    assert!((1_000.0..20_000.0).contains(&most), "{most}");
+    assert!(number(&all, &["processes", "started"]) >= 10_000.0);
     // The line that makes them.
     let copies = part(&all, "copies").get("causes").expect("has them").list();
-    let spawn = |c: &&Json| {
-        word(c, &["kind"]) == "spawn" && word(c, &["site", "file"]).ends_with("task.exs")
+    let made = |c: &&Json| {
+        // `Task` starts a process and sends it what to do: small copies count for either.
+        ["spawn", "message"].contains(&word(c, &["kind"]))
+            && word(c, &["site", "file"]).ends_with("task.exs")
     };
-    let line = copies.iter().find(spawn).expect("a line of the example");
+    let line = copies.iter().find(made).expect("a line of the example");
     assert_eq!(number(line, &["site", "line"]), 13.0, "{line}");
 
     // The list goes to three tasks: once to a region, and then it is shared.
@@ -674,7 +676,11 @@ fn costs_of_many_processes_and_of_what_they_capture_are_named() {
         word(c, &["site", "file"]).ends_with("tasks.exs") && sum.iter().sum::<f64>() >= 1.6e6
     };
     let line = copies.iter().find(of_list).expect("a line of the example");
-    assert_eq!(word(line, &["kind"]), "spawn", "{line}");
+    // `Task` sends the fun to a process that it has started.
+    assert!(
+        ["spawn", "message"].contains(&word(line, &["kind"])),
+        "{line}"
+    );
     assert!(number(line, &["captured", "bytes"]) >= 1.6e6, "{line}");
 }
 

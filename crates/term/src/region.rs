@@ -180,6 +180,7 @@ impl Runs {
 
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
+static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -246,6 +247,16 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
 /// Bytes in all regions alive, and how many there are.
 pub fn totals() -> (usize, usize) {
     (BYTES.load(Ordering::Relaxed), COUNT.load(Ordering::Relaxed))
+}
+
+/// Bytes of the pages that so many words take.
+fn touched(words: usize) -> usize {
+    (words * 8).next_multiple_of(crate::sys::page_bytes())
+}
+
+/// Bytes of memory behind all regions alive: the last chunk of each is filled in part.
+pub fn touched_bytes() -> usize {
+    TOUCHED.load(Ordering::Relaxed)
 }
 
 /// Bytes of freed regions that are kept for others.
@@ -378,6 +389,7 @@ impl Builder {
         }
         let n = (self.region.chunks as usize) << CHUNK_SHIFT;
         BYTES.fetch_add(n, Ordering::Relaxed);
+        TOUCHED.fetch_add(touched(self.used), Ordering::Relaxed);
         COUNT.fetch_add(1, Ordering::Relaxed);
         if is_counted_ptr(self.region.base) {
             COUNTED_BYTES.fetch_add(n, Ordering::Relaxed);
@@ -517,6 +529,7 @@ impl Region {
             crate::off_heap::release_off_heap(&mut b.off_heap);
             let n = (b.chunks as usize) << CHUNK_SHIFT;
             BYTES.fetch_sub(n, Ordering::Relaxed);
+            TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);
             COUNT.fetch_sub(1, Ordering::Relaxed);
             if is_counted_ptr(b.base) {
                 COUNTED_BYTES.fetch_sub(n, Ordering::Relaxed);

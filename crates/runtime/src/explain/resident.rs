@@ -74,13 +74,11 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     if !m.name.is_empty() && !m.name.starts_with("[anon") {
         return "program";
     }
-    if let Some(a) = areas
-        .iter()
-        .find(|a| a.name == "regions" && m.from >= a.at && m.to <= a.at + a.bytes)
-    {
-        return a.name;
+    // The system joins mappings that lie side by side: what of them is in an area is asked for apart.
+    if areas.iter().any(|a| m.from < a.at + a.bytes && a.at < m.to) {
+        return "blocks";
     }
-    if m.from % ARENA == 0 && m.to - m.from <= ARENA && m.access.starts_with("rw") {
+    if m.from.is_multiple_of(ARENA) && m.to - m.from <= ARENA && m.access.starts_with("rw") {
         return "allocator";
     }
     match below.filter(touches) {
@@ -119,38 +117,46 @@ pub fn parts() -> Json {
     };
     let in_area = |name: &str| -> usize {
         let of = areas.iter().filter(|a| a.name == name);
-        of.filter_map(|a| sys::resident(a.at, a.bytes)).sum()
+        let there = |a: &sys::Area| -> usize {
+            let touched = all.iter().filter(|m| m.resident > 0);
+            let part = touched.filter_map(|m| {
+                let (from, to) = (m.from.max(a.at), m.to.min(a.at + a.bytes));
+                (from < to).then(|| sys::resident(from, to - from))?
+            });
+            part.sum()
+        };
+        of.map(there).sum()
     };
-    let (cells, slots) = process::table().bytes();
-    let reserved = ["process_cells", "process_slots", "timers", "region_table"].map(in_area);
+    let reserved = [
+        "process_cells",
+        "process_slots",
+        "timers",
+        "region_table",
+        "regions",
+    ]
+    .map(in_area);
     let arenas = sum("allocator");
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
-    let (program, stacks, regions) = (sum("program"), sum("stacks"), sum("regions"));
+    let (program, stacks) = (sum("program"), sum("stacks"));
+    let tables = reserved[1] + reserved[2] + reserved[3];
+    let heaps = blocks::mapped_bytes() + blocks::kept_bytes();
+    let rest = blocks.saturating_sub(heaps);
+    let unused = arenas.saturating_sub(small);
     let rows = [
         ("program_and_libraries", program, program),
         ("stacks", stacks, stacks),
-        ("process_cells", cells + slots, reserved[0] + reserved[1]),
-        (
-            "timers_and_tables",
-            reserved[2] + reserved[3],
-            reserved[2] + reserved[3],
-        ),
+        ("process_cells", process::table().bytes().0, reserved[0]),
+        ("process_table_and_timers", tables, tables),
         (
             "regions",
-            region::totals().0 + region::kept_bytes(),
-            regions,
+            region::touched_bytes() + region::kept_bytes(),
+            reserved[4],
         ),
-        ("small_blocks", small.min(arenas), arenas.min(small)),
-        (
-            "unused_in_allocator",
-            arenas.saturating_sub(small),
-            arenas.saturating_sub(small),
-        ),
-        (
-            "large_blocks",
-            blocks::mapped_bytes() + blocks::kept_bytes() + mapped,
-            blocks,
-        ),
+        ("small_blocks", small.min(arenas), arenas - unused),
+        ("unused_in_allocator", unused, unused),
+        ("large_heaps", heaps, blocks - rest),
+        // Of what was asked for, only what was touched since takes memory.
+        ("other_large_blocks", mapped.min(rest), rest),
     ];
     let known: usize = rows.iter().map(|r| r.1).sum();
     let resident: usize = all.iter().map(|m| m.resident).sum();
@@ -195,7 +201,7 @@ mod tests {
             at: 0x7f0000004000,
             bytes: 1 << 30,
         };
-        assert_eq!(kind(&stack, Some(&guard), &[area]), "regions");
+        assert_eq!(kind(&stack, Some(&guard), &[area]), "blocks");
         assert!(mapping("Rss:  4 kB").is_none());
     }
 

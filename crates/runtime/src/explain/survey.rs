@@ -1,8 +1,8 @@
 //! What processes say of themselves: memory, messages, binaries.
 //!
 //! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. Who asks waits for
-//! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes every
-//! second, third and so on is asked, and sums are those of the ones asked times that.
+//! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes all that
+//! have names are asked, and of the others every second, third and so on, which stands for as many in the sums.
 
 use super::names;
 use crate::bif::process_info;
@@ -11,6 +11,7 @@ use crate::process;
 use crate::process::registry;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
+use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// What a process told.
 struct Row {
     pid: Term,
+    /// Processes that were not asked in its place, itself included.
+    stands_for: usize,
     /// The function that it was started with.
     initial: String,
     /// What it does now.
@@ -42,7 +45,7 @@ pub struct Survey {
 }
 
 /// What the process in the context is like.
-fn row(cx: &mut crate::cx::Cx) -> Row {
+fn row(cx: &mut crate::cx::Cx, stands_for: usize) -> Row {
     let current = process_info::current(cx).map_or(Json::Null, |p| {
         names::place(p.module, p.function, p.arity, p.line.as_ref())
     });
@@ -52,6 +55,7 @@ fn row(cx: &mut crate::cx::Cx) -> Row {
     let regions = h.off_heap.regions.bytes() + h.old_off_heap.regions.bytes();
     Row {
         pid: cx.self_pid(),
+        stands_for,
         initial: initial(cx),
         current,
         memory: process_info::memory(cx),
@@ -81,8 +85,12 @@ pub(crate) fn initial(cx: &mut crate::cx::Cx) -> String {
     }
 }
 
-/// Asks processes, each by a task of its own. Those that have ended say nothing, nor do those that don't answer in time.
-pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) -> R) -> Vec<R> {
+/// Asks processes, each by a task of its own, with what stands beside it. Those that have ended say nothing, nor do those that
+/// don't answer in time.
+fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
+    pids: &[(Term, T)],
+    f: fn(&mut crate::cx::Cx, T) -> R,
+) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
     let mut rows = Vec::with_capacity(pids.len());
     let (tell, told) = mpsc::channel();
@@ -90,11 +98,11 @@ pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) ->
     let mut next = pids.iter();
     loop {
         while under_way < AT_ONCE
-            && let Some(&pid) = next.next()
+            && let Some(&(pid, with)) = next.next()
         {
             let tell = tell.clone();
             let task = move |cx: Option<&mut crate::cx::Cx>| {
-                let _ = tell.send(cx.map(f));
+                let _ = tell.send(cx.map(|cx| f(cx, with)));
             };
             crate::signal::send::run_in(pid, Box::new(task));
             under_way += 1;
@@ -111,12 +119,28 @@ pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) ->
     }
 }
 
+/// Asks processes, as [`ask_each`] does.
+pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) -> R) -> Vec<R> {
+    let each: Vec<_> = pids.iter().map(|&p| (p, f)).collect();
+    ask_each(&each, |cx, f| f(cx))
+}
+
 fn survey() -> Survey {
     let processes = process::table().live();
-    let pids = process::table().some_pids(processes.div_ceil(ASKED));
+    let step = processes.div_ceil(ASKED).max(1);
+    // Those that have names are few, and of interest one by one.
+    let named: HashSet<Term> = registry::names()
+        .into_iter()
+        .filter_map(registry::whereis)
+        .filter(|t| t.is_local_pid())
+        .take(ASKED)
+        .collect();
+    let mut pids: Vec<(Term, usize)> = named.iter().map(|p| (*p, 1)).collect();
+    let others = process::table().some_pids(step).into_iter();
+    pids.extend(others.filter(|p| !named.contains(p)).map(|p| (p, step)));
     Survey {
         asked: pids.len(),
-        rows: ask(&pids, row),
+        rows: ask_each(&pids, row),
         processes,
     }
 }
@@ -140,8 +164,10 @@ impl Survey {
     /// The first `top` by a number that isn't zero, what they have in common, and sums.
     fn json(mut self, top: usize, by: fn(&Row) -> usize) -> Json {
         self.rows.sort_by_key(|r| std::cmp::Reverse(by(r)));
-        let step = self.processes.div_ceil(ASKED).max(1);
-        let sum = |f: fn(&Row) -> usize| self.rows.iter().map(f).sum::<usize>() * step;
+        let sum = |f: fn(&Row) -> usize| {
+            let all = self.rows.iter();
+            all.map(|r| f(r) * r.stands_for).sum::<usize>()
+        };
         let list: Vec<Json> = self
             .rows
             .iter()
@@ -162,12 +188,12 @@ impl Survey {
             ("messages", sum(|r| r.messages).into()),
             ("message_bytes", sum(|r| r.message_bytes).into()),
             ("top", Json::List(list)),
-            ("kinds", self.kinds(top, by, step)),
+            ("kinds", self.kinds(top, by)),
         ])
     }
 
     /// Processes that were started with the same function, put together.
-    fn kinds(&self, top: usize, by: fn(&Row) -> usize, step: usize) -> Json {
+    fn kinds(&self, top: usize, by: fn(&Row) -> usize) -> Json {
         let mut kinds: Vec<(&str, usize, usize)> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for r in &self.rows {
@@ -175,8 +201,8 @@ impl Survey {
                 kinds.push((&r.initial, 0, 0));
                 kinds.len() - 1
             });
-            kinds[i].1 += 1;
-            kinds[i].2 += by(r);
+            kinds[i].1 += r.stands_for;
+            kinds[i].2 += by(r) * r.stands_for;
         }
         kinds.sort_by_key(|k| std::cmp::Reverse(k.2));
         let list = kinds
@@ -186,8 +212,8 @@ impl Survey {
             .map(|(name, n, sum)| {
                 Json::object([
                     ("initial_call", (*name).into()),
-                    ("count", (n * step).into()),
-                    ("sum", (sum * step).into()),
+                    ("count", (*n).into()),
+                    ("sum", (*sum).into()),
                 ])
             });
         Json::List(list.collect())

@@ -174,7 +174,9 @@ fn total(w: &Wait) -> Json {
 
 fn waited(c: &Cause) -> Json {
     let s = &c.sums;
+    let own = names::site(&c.stack).is_some_and(names::is_own);
     let advice = match what(c) {
+        _ if !own => None,
         "ready" => Some(
             "others had the schedulers: let what computes long do it in fewer processes at a time, or at low priority",
         ),
