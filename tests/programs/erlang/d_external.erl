@@ -25,6 +25,7 @@ main() ->
     never_looked_at(Plain),
     long(Plain),
     fragments(Plain bor ?CACHE bor ?FRAGMENTS),
+    cut_off(Plain bor ?CACHE bor ?FRAGMENTS),
     ok = net_kernel:stop(),
     say(stopped, nodes()),
     init:stop().
@@ -175,6 +176,18 @@ long(Flags) ->
     %% Arguments of a process.
     send(S, {29, ref(20), P, P, {?MODULE, started, 2}, []}, [Me, {arguments, Long}]),
     say(started, receive {started, {arguments, L8}, nothing} -> L8 =:= Long after 5000 -> timeout end),
+    %% Processes that are asked for their messages, and end, in the midst of one.
+    Killed = [begin
+        {K, KM} = spawn_monitor(fun Loop() -> receive _ -> Loop() end end),
+        [send(S, {22, P, K}, {I, Long}) || I <- lists:seq(1, 4)],
+        send(S, {22, P, self()}, {sent, N}),
+        receive {sent, N} -> ok end,
+        {messages, Ms} = process_info(K, messages),
+        true = lists:all(fun({_, T}) -> T =:= Long end, Ms),
+        exit(K, kill),
+        receive {'DOWN', KM, process, K, Why} -> Why end
+    end || N <- [1, 2, 3, 4, 5]],
+    say(killed, lists:usort(Killed)),
     gen_tcp:close(S),
     say(down, next()).
 
@@ -213,6 +226,21 @@ fragments(Flags) ->
     say(nothing, none_but_down()),
     say(ended, ended(S)),
     gen_tcp:close(S).
+
+%% A node ends in the midst of messages in fragments: what had come of them is given back.
+cut_off(Flags) ->
+    S = open(Flags, "cut"),
+    Before = erlang:memory(binary),
+    Control = [<<104, 3, 97, 22>>, ext(pid(1)), ext(self())],
+    Part = binary:copy(<<109>>, 60000),
+    [packet(S, [<<131, 69, I:64, 100:64, 0>>, Control, Part]) || I <- lists:seq(1, 50)],
+    [packet(S, [<<131, 70, I:64, 99:64>>, Part]) || I <- lists:seq(1, 50)],
+    packet(S, [<<131, 68, 0>>, Control, <<97, 5>>]),
+    say(between, next()),
+    say(held, erlang:memory(binary) > Before + 5000000),
+    gen_tcp:close(S),
+    say(down, next()),
+    say(given_back, less_than(Before + 3000000, 500)).
 
 none_but_down() ->
     receive {nodedown, _, #{nodedown_reason := R}} -> R; M -> M after 5000 -> timeout end.
