@@ -23,6 +23,7 @@ main() ->
     received(Plain),
     old_connection(Plain),
     never_looked_at(Plain),
+    small_heap(Plain),
     long(Plain),
     fragments(Plain bor ?CACHE bor ?FRAGMENTS),
     cut_off(Plain bor ?CACHE bor ?FRAGMENTS),
@@ -115,6 +116,24 @@ never_looked_at(Flags) ->
     send(S, {22, P, self()}, still_there),
     say(received, next()),
     say(given_back, less_than(Before + 3000000, 500)),
+    gen_tcp:close(S),
+    say(down, next()).
+
+%% Binaries that wait don't count as heap.
+small_heap(Flags) ->
+    S = open(Flags, "small"),
+    Me = self(),
+    Gate = atomics:new(1, []),
+    R = spawn_opt(fun() ->
+        gate(Gate),
+        erlang:garbage_collect(),
+        Me ! {self(), [byte_size(B) || _ <- [1, 2, 3], {_, B} <- [receive M -> M end]]}
+    end, [{max_heap_size, #{size => 100000, kill => true, error_logger => false}}]),
+    Big = binary:copy(<<"large">>, 400000),
+    [send(S, {22, pid(1), R}, {I, Big}) || I <- lists:seq(1, 3)],
+    queued(R, 3),
+    atomics:put(Gate, 1, 1),
+    say(small_heap, receive {R, Sizes} -> Sizes after 5000 -> timeout end),
     gen_tcp:close(S),
     say(down, next()).
 
