@@ -43,16 +43,14 @@ epmd -daemon || exit 1
 host=$(hostname -s)
 cookie=cluster$$
 
-# emulator MEMBER ARGUMENTS: starts a node of it in the foreground
-emulator() {
-  member=$1
-  shift
-  case $member in
-    purlin) exec "$purlin" erl "$@" ;;
-    stock) exec erl "$@" ;;
-    purlin-*) PURLIN_OTP_ROOT=$roots/${member#purlin-}/usr/lib/erlang exec "$purlin" erl "$@" ;;
-    stock-*) exec "$roots/${member#stock-}/bin/erl" "$@" ;;
-    *) echo "$member is no member" >&2; exit 2 ;;
+# command_of MEMBER: the words that start a node of it
+command_of() {
+  case $1 in
+    purlin) echo "$purlin erl" ;;
+    stock) echo erl ;;
+    purlin-*) echo "env PURLIN_OTP_ROOT=$roots/${1#purlin-}/usr/lib/erlang $purlin erl" ;;
+    stock-*) echo "$roots/${1#stock-}/bin/erl" ;;
+    *) echo "$1 is no member" >&2; exit 2 ;;
   esac
 }
 
@@ -60,8 +58,9 @@ names=
 for m in "$@"; do
   n=$(echo "$m" | tr - _)
   mkdir -p "$dir/$n"
-  (emulator "$m" -sname "$n" -setcookie "$cookie" -noshell -noinput -pa "$dir" -s cluster member -kernel prevent_overlapping_partitions false \
-    -mnesia dir "\"$dir/$n\"" >"$dir/$n.log" 2>&1 </dev/null) &
+  # shellcheck disable=SC2046
+  (exec $(command_of "$m") -sname "$n" -setcookie "$cookie" -noshell -noinput -pa "$dir" -s cluster member \
+    -kernel prevent_overlapping_partitions false -mnesia dir "\"$dir/$n\"" >"$dir/$n.log" 2>&1 </dev/null) &
   children="$children $!"
   names="$names $n@$host"
 done
@@ -75,22 +74,26 @@ grep -q ' members, ' "$dir/out" || {
   tail -n 5 "$dir"/*.log
 } | tee -a "$dir/out"
 
-# A shell of each on each other, for as long as it takes to ask for the node's name.
-if [ "${SHELLS:-1}" != 0 ]; then
+# A shell of each on each other, in a terminal, which is asked for the node's name. The question comes once the prompt may be there;
+# on a busy machine it is asked again, later.
+if [ "${SHELLS:-1}" != 0 ] && ! command -v script >/dev/null; then
+  echo "shells are left out: there is no script(1)"
+elif [ "${SHELLS:-1}" != 0 ]; then
   for to in "$@"; do
     n=$(echo "$to" | tr - _)_far
-    (emulator "$to" -sname "$n" -setcookie "$cookie" -noshell -noinput >"$dir/$n.log" 2>&1 </dev/null) &
+    # shellcheck disable=SC2046
+    (exec $(command_of "$to") -sname "$n" -setcookie "$cookie" -noshell -noinput >"$dir/$n.log" 2>&1 </dev/null) &
     far=$!
     children="$children $far"
     for from in "$@"; do
       [ "$from" = "$to" ] && continue
-      i=0
-      until [ $i = 4 ]; do
-        i=$((i + 1))
-        # The shell reads what is written to it when the other node has been found.
-        got=$( (sleep $((i * 2)); echo '{shell_of, node()}.'; sleep $((i * 2))) |
-          (export TERM=dumb; emulator "$from" -sname "shell_$i$from" -hidden -setcookie "$cookie" -remsh "$n@$host" 2>&1 & pid=$!
-            sleep $((i * 5)); kill $pid 2>/dev/null; wait) | grep -c "{shell_of,$n@$host}\|{shell_of,'$n@$host'}")
+      got=0
+      for seconds in 3 8 20; do
+        got=$( {
+          (sleep "$seconds"; printf '{shell_of, node()}.\r'; sleep "$seconds") |
+            TERM=xterm timeout -k 1 $((seconds * 2 + 2)) script -qec \
+              "$(command_of "$from") -sname shell_$seconds -hidden -setcookie $cookie -remsh $n@$host" /dev/null
+        } 2>/dev/null | grep -c "{shell_of,'*$n@$host'*}")
         [ "$got" -gt 0 ] && break
       done
       if [ "$got" -gt 0 ]; then echo "$from -> $to: remsh"; else echo "FAILED $from -> $to: remsh"; fi | tee -a "$dir/out"

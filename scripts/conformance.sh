@@ -90,6 +90,12 @@ prepare() {
     include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test"
     # shellcheck disable=SC2086
     (cd "$dir" && erlc -W0 +debug_info $include "$1.erl") >"$cache/compile-$1.log" 2>&1
+    # Modules among its data. What is C there is left alone.
+    for m in $(find "$dir/$1_data" -name Makefile.src 2>/dev/null); do
+      grep -qi '@cc@\|@dll@\|@shlib' "$m" && continue
+      sed 's/@EMULATOR@/beam/g; s/@erl_name@/erl/g' "$m" >"${m%.src}"
+      make -s -C "${m%/*}" >>"$cache/compile-$1.log" 2>&1
+    done
   fi
   [ -e "$dir/$1.beam" ]
 }

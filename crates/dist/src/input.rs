@@ -185,9 +185,6 @@ impl Undecoded for Left {
         };
         (step, d.used().saturating_sub(before))
     }
-    fn bytes(&self) -> usize {
-        self.bytes.len()
-    }
     fn refused(&self) {
         corrupted(&self.node, self.bytes.as_bytes(), &self.atoms);
         self.node.kill(self.connection);

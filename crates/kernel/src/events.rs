@@ -37,7 +37,7 @@ pub mod flag {
     pub const TIMESTAMP: u32 = 1 << 13;
     pub const MONOTONIC: u32 = 1 << 14;
     pub const STRICT_MONOTONIC: u32 = 1 << 15;
-    pub(crate) const EXITING: u32 = 1 << 16;
+    pub const EXITING: u32 = 1 << 16;
     pub const RUNNING_PROCS: u32 = 1 << 17;
     pub const PORTS: u32 = 1 << 18;
     pub const RUNNING_PORTS: u32 = 1 << 19;

@@ -23,8 +23,10 @@ main() ->
     received(Plain),
     old_connection(Plain),
     never_looked_at(Plain),
+    small_heap(Plain),
     long(Plain),
     fragments(Plain bor ?CACHE bor ?FRAGMENTS),
+    cut_off(Plain bor ?CACHE bor ?FRAGMENTS),
     ok = net_kernel:stop(),
     say(stopped, nodes()),
     init:stop().
@@ -117,6 +119,24 @@ never_looked_at(Flags) ->
     gen_tcp:close(S),
     say(down, next()).
 
+%% Binaries that wait don't count as heap.
+small_heap(Flags) ->
+    S = open(Flags, "small"),
+    Me = self(),
+    Gate = atomics:new(1, []),
+    R = spawn_opt(fun() ->
+        gate(Gate),
+        erlang:garbage_collect(),
+        Me ! {self(), [byte_size(B) || _ <- [1, 2, 3], {_, B} <- [receive M -> M end]]}
+    end, [{max_heap_size, #{size => 100000, kill => true, error_logger => false}}]),
+    Big = binary:copy(<<"large">>, 400000),
+    [send(S, {22, pid(1), R}, {I, Big}) || I <- lists:seq(1, 3)],
+    queued(R, 3),
+    atomics:put(Gate, 1, 1),
+    say(small_heap, receive {R, Sizes} -> Sizes after 5000 -> timeout end),
+    gen_tcp:close(S),
+    say(down, next()).
+
 less_than(_, 0) -> erlang:memory(binary);
 less_than(N, Times) ->
     erlang:garbage_collect(),
@@ -175,6 +195,18 @@ long(Flags) ->
     %% Arguments of a process.
     send(S, {29, ref(20), P, P, {?MODULE, started, 2}, []}, [Me, {arguments, Long}]),
     say(started, receive {started, {arguments, L8}, nothing} -> L8 =:= Long after 5000 -> timeout end),
+    %% Processes that are asked for their messages, and end, in the midst of one.
+    Killed = [begin
+        {K, KM} = spawn_monitor(fun Loop() -> receive _ -> Loop() end end),
+        [send(S, {22, P, K}, {I, Long}) || I <- lists:seq(1, 4)],
+        send(S, {22, P, self()}, {sent, N}),
+        receive {sent, N} -> ok end,
+        {messages, Ms} = process_info(K, messages),
+        true = lists:all(fun({_, T}) -> T =:= Long end, Ms),
+        exit(K, kill),
+        receive {'DOWN', KM, process, K, Why} -> Why end
+    end || N <- [1, 2, 3, 4, 5]],
+    say(killed, lists:usort(Killed)),
     gen_tcp:close(S),
     say(down, next()).
 
@@ -213,6 +245,21 @@ fragments(Flags) ->
     say(nothing, none_but_down()),
     say(ended, ended(S)),
     gen_tcp:close(S).
+
+%% A node ends in the midst of messages in fragments: what had come of them is given back.
+cut_off(Flags) ->
+    S = open(Flags, "cut"),
+    Before = erlang:memory(binary),
+    Control = [<<104, 3, 97, 22>>, ext(pid(1)), ext(self())],
+    Part = binary:copy(<<109>>, 60000),
+    [packet(S, [<<131, 69, I:64, 100:64, 0>>, Control, Part]) || I <- lists:seq(1, 50)],
+    [packet(S, [<<131, 70, I:64, 99:64>>, Part]) || I <- lists:seq(1, 50)],
+    packet(S, [<<131, 68, 0>>, Control, <<97, 5>>]),
+    say(between, next()),
+    say(held, erlang:memory(binary) > Before + 5000000),
+    gen_tcp:close(S),
+    say(down, next()),
+    say(given_back, less_than(Before + 3000000, 500)).
 
 none_but_down() ->
     receive {nodedown, _, #{nodedown_reason := R}} -> R; M -> M after 5000 -> timeout end.

@@ -7,6 +7,8 @@ main() ->
     [io:format("~p ~p~n", [K, kind(K)]) || K <- [eheap_alloc, binary_alloc, ets_alloc, driver_alloc, sl_alloc, temp_alloc, literal_alloc]],
     [{instance, 0, _} | _] = erlang:system_info({allocator, sys_alloc}),
     io:format("~p~n", [[catch_badarg(fun() -> erlang:system_info({What, nope}) end) || What <- [allocator, allocator_sizes]]]),
+    io:format("~p~n", [[catch_badarg(fun() -> erts_internal:F({Kind, Scheduler, 1, 128, make_ref()}) end)
+                        || F <- [gather_alloc_histograms, gather_carrier_info], {Kind, Scheduler} <- [{nope_alloc, 0}, {binary_alloc, -1}]]]),
     {_, _, Features, _} = erlang:system_info(allocator),
     io:format("~p~n", [[lists:member(F, Features) || F <- [sys_alloc, mseg_alloc, eheap_alloc]]]),
     [{segments_size, Now, _, Most} | _] = segments_sizes(),

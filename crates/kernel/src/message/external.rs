@@ -26,8 +26,6 @@ pub trait Undecoded: Send {
     /// Goes on for up to `budget` terms, which are made in `to`: the same each time. Behind [`Step::Whole`] and [`Step::Bad`] it
     /// is not called again. Tells how many bytes that were, too.
     fn step(&mut self, to: &mut Fragment, budget: usize) -> (Step, usize);
-    /// Bytes in all.
-    fn bytes(&self) -> usize;
     /// It was no term, and has been dropped.
     fn refused(&self);
 }
@@ -45,7 +43,7 @@ pub(crate) struct External {
     alias: Option<OwnedTerm>,
     /// Whether it was sent with priority.
     urgent: bool,
-    /// Words that the mailbox counts for it.
+    /// Words that the mailbox counts for it: those of its term. Bytes that are not decoded yet are told as binaries.
     words: usize,
 }
 
@@ -66,7 +64,6 @@ impl Signal {
         alias: Option<OwnedTerm>,
         token: Option<Token>,
     ) -> *mut Signal {
-        let words = undecoded.bytes() / 8;
         let e = Box::new(External {
             undecoded: Some(undecoded),
             place: Fragment::new(),
@@ -74,7 +71,7 @@ impl Signal {
             token_term: NIL,
             alias,
             urgent: false,
-            words,
+            words: 0,
         });
         let s = Signal::build(Kind::External, 0, |_| NIL);
         // SAFETY: a fresh signal. The kind says what the pointer leads to.

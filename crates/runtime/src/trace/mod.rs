@@ -39,6 +39,7 @@ lazy_atoms! {
     spawned = "spawned";
     in_ = "in";
     out = "out";
+    out_exited = "out_exited";
     getting_linked = "getting_linked";
     getting_unlinked = "getting_unlinked";
     unlink = "unlink";
@@ -344,6 +345,8 @@ impl Sink for Tracers {
     }
     fn exited(&self, p: &mut Process, reason: Term) {
         event(p, flag::PROCS, &[am::EXIT, reason]);
+        // A process ends in one go, so there is nothing else to tell of how it is scheduled meanwhile.
+        event(p, flag::EXITING, &[out_exited(), Term::small(0)]);
     }
     unsafe fn spawned(
         &self,

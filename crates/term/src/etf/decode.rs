@@ -113,24 +113,12 @@ struct Frame {
     base: usize,
 }
 
-/// Where the bytes are that are decoded.
-enum Bytes<'b> {
-    Borrowed(&'b [u8]),
-    Owned(Vec<u8>),
-    /// In a counted block, of which large binaries may be parts.
-    Counted(IoSlice),
-}
-
-impl std::ops::Deref for Bytes<'_> {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Borrowed(b) => b,
-            Bytes::Owned(b) => b,
-            Bytes::Counted(b) => b.as_bytes(),
-        }
-    }
+/// Who holds the bytes that are decoded.
+enum Keeper {
+    Caller,
+    Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),
+    /// A counted block, of which large binaries may be parts.
+    Block(IoSlice),
 }
 
 /// A binary of so many bytes, which are at least half of all, is a part of the block in which they came.
@@ -139,7 +127,9 @@ const SHARED_BYTES: usize = 64 * 1024;
 /// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place (decode into a
 /// fragment of its own when yielding).
 pub struct Decoder<'b, 'o> {
-    bytes: Bytes<'b>,
+    /// Those of `keeper`, if that has any: none of them is handed out for `'b`.
+    bytes: &'b [u8],
+    keeper: Keeper,
     at: usize,
     /// Bytes of the input that were used, where these are not those of `bytes`.
     used: Option<usize>,
@@ -217,13 +207,13 @@ impl<'b, 'o> Decoder<'b, 'o> {
             [VERSION, tag::COMPRESSED, a, b, c, d, rest @ ..] => {
                 let size = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
                 let (data, used) = inflate(rest, size)?;
-                let mut s = Self::at(Bytes::Owned(data), 0, opts);
+                let mut s = Self::inflated(data, opts);
                 s.used = Some(6 + used);
                 s.enter_local();
                 Ok(s)
             }
             [VERSION, ..] => {
-                let mut s = Self::at(Bytes::Borrowed(bytes), 1, opts);
+                let mut s = Self::at(bytes, 1, opts);
                 s.enter_local();
                 Ok(s)
             }
@@ -232,7 +222,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
     /// Starts at a tag, without a version byte before it (distribution).
     pub fn bare(bytes: &'b [u8], opts: Options<'o>) -> Self {
-        Self::at(Bytes::Borrowed(bytes), 0, opts)
+        Self::at(bytes, 0, opts)
     }
     /// As [`Decoder::new`] (`versioned`) or [`Decoder::bare`], of bytes and atoms that it keeps.
     pub fn keeping(
@@ -240,29 +230,45 @@ impl<'b, 'o> Decoder<'b, 'o> {
         versioned: bool,
         atoms: Vec<Term>,
     ) -> Result<Decoder<'static, 'static>, DecodeError> {
-        let (at, all, used) = match (versioned, bytes.as_bytes()) {
-            (false, _) => (0, Bytes::Counted(bytes), None),
-            (true, [VERSION, tag::COMPRESSED, ..]) => {
-                let d = Decoder::new(bytes.as_bytes(), Options::default())?;
-                match d.bytes {
-                    Bytes::Owned(data) => (0, Bytes::Owned(data), d.used),
-                    _ => return Err(DecodeError::Malformed(0)),
-                }
+        let opts = Options::default();
+        let mut d = match (versioned, bytes.as_bytes()) {
+            (true, &[VERSION, tag::COMPRESSED, a, b, c, d, ref rest @ ..]) => {
+                let size = u32::from_be_bytes([a, b, c, d]) as usize;
+                let (data, used) = inflate(rest, size)?;
+                let mut d = Decoder::inflated(data, opts);
+                d.used = Some(6 + used);
+                d
             }
-            (true, [VERSION, ..]) => (1, Bytes::Counted(bytes), None),
+            (true, &[VERSION, ..]) => Decoder::in_block(bytes, 1, opts),
             (true, _) => return Err(DecodeError::Malformed(0)),
+            (false, _) => Decoder::in_block(bytes, 0, opts),
         };
-        let mut d = Decoder::at(all, at, Options::default());
         d.atoms = Cow::Owned(atoms);
-        d.used = used;
         if versioned {
             d.enter_local();
         }
         Ok(d)
     }
-    fn at(bytes: Bytes<'b>, at: usize, opts: Options<'o>) -> Self {
+    /// Starts where inflated data do.
+    fn inflated(data: Vec<u8>, opts: Options<'o>) -> Self {
+        // SAFETY: the decoder keeps them, and they don't move with it.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr(), data.len()) };
+        let mut d = Self::at(bytes, 0, opts);
+        d.keeper = Keeper::Inflated(data);
+        d
+    }
+    fn in_block(block: IoSlice, at: usize, opts: Options<'o>) -> Self {
+        let all = block.as_bytes();
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(all.as_ptr(), all.len()) };
+        let mut d = Self::at(bytes, at, opts);
+        d.keeper = Keeper::Block(block);
+        d
+    }
+    fn at(bytes: &'b [u8], at: usize, opts: Options<'o>) -> Self {
         Decoder {
             bytes,
+            keeper: Keeper::Caller,
             at,
             used: None,
             safe: opts.safe,
@@ -580,8 +586,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 if n < SHARED_BYTES {
                     return Ok(Some(a.binary(b)));
                 }
-                match &self.bytes {
-                    Bytes::Counted(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
+                match &self.keeper {
+                    Keeper::Block(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
                     _ => a.binary(&self.bytes[at..at + n]),
                 }
             }
