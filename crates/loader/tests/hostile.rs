@@ -449,8 +449,9 @@ fn fields_of_records_are_named_by_atoms() {
         vec![
             (
                 g::GET_RECORD_ELEMENTS,
-                vec![f(3), x(0), List(vec![key, x(0)])],
+                vec![f(5), x(0), List(vec![key, x(0)])],
             ),
+            (g::LABEL, vec![u(5)]),
             ret(),
         ]
     };
