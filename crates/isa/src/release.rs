@@ -70,6 +70,8 @@ pub const DICTIONARY_KEYS: Feature = since(26);
 pub const PROCESS_LABELS: Feature = since(27);
 /// `max_heap_size` has a field for binaries that are shared with others.
 pub const SHARED_BINARIES_IN_LIMIT: Feature = since(27);
+/// Keys of small maps that are atoms stand in order of the atoms' numbers, not of their names.
+pub const MAP_KEYS_BY_NUMBER: Feature = since(26);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.

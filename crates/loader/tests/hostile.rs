@@ -9,7 +9,7 @@ use purlin_loader::lower::{Callee, Env, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode};
 
 /// One more than the index of each: the atom's number.
-const ATOMS: [&str; 14] = [
+const ATOMS: [&str; 15] = [
     "m",
     "f",
     "g",
@@ -24,6 +24,7 @@ const ATOMS: [&str; 14] = [
     "tuple_to_list",
     "all",
     "h",
+    "true",
 ];
 const IMPORTS: [(&str, &str, u8); 3] = [
     ("erlang", "element", 2),
@@ -439,5 +440,76 @@ fn elements_are_read_before_their_tuple_is_there() {
         for n in [u32::MAX, u32::MAX / 8] {
             assert!(load(1, 1, &vec![(op, vec![x(0), u(n), x(0)]), ret()]).is_err());
         }
+    }
+}
+
+#[test]
+fn fields_of_records_are_named_by_atoms() {
+    let get = |key: O| {
+        vec![
+            (
+                g::GET_RECORD_ELEMENTS,
+                vec![f(5), x(0), List(vec![key, x(0)])],
+            ),
+            (g::LABEL, vec![u(5)]),
+            ret(),
+        ]
+    };
+    sound(1, get(a("all")));
+    refused(1, get(x(0)), "operand 2");
+    refused(1, get(i(1)), "operand 2");
+    let put = |id: O, from: O, pairs: Vec<O>, live: u32| {
+        let operands = vec![f(0), id, from, x(0), u(live), List(pairs)];
+        vec![(g::PUT_RECORD, operands), ret()]
+    };
+    sound(1, put(a("h"), NIL, vec![a("all"), x(0)], 1));
+    sound(1, put(a("h"), x(0), vec![], 1));
+    refused(1, put(a("h"), NIL, vec![x(0), x(0)], 1), "operand 5");
+    refused(1, put(x(0), NIL, vec![a("all"), x(0)], 1), "operand 1");
+    refused(1, put(a("h"), NIL, vec![a("all"), x(1)], 1), "");
+    refused(1, put(a("h"), x(0), vec![a("all"), x(0)], 2), "");
+    refused(1, put(a("h"), NIL, vec![a("all")], 1), "");
+}
+
+#[test]
+fn tables_of_records_are_whole() {
+    // `all` with the field `element`, whose default is the literal `[]`, and the field `h`, which has none.
+    let all = (1 + ATOMS.iter().position(|&n| n == "all").unwrap()) as u8;
+    let tag = |t: u8, n: u8| n << 4 | t;
+    let flags = |name: &str| tag(2, 1 + ATOMS.iter().position(|&n| n == name).unwrap() as u8);
+    let record = |flag: u8, first: u8, second: u8| {
+        let mut b = vec![g::CALL_LAST, tag(2, all), flag, tag(7, 1), tag(0, 4)];
+        b.extend([first, tag(2, 0), second, tag(0, 0)]);
+        b
+    };
+    let load = |version: u32, records: u32, fields: u32, body: &[u8]| {
+        let plain = module(1, 1, &vec![ret()]);
+        let mut all = common::chunks(&plain);
+        let mut data = Vec::new();
+        for n in [version, records, fields] {
+            data.extend(n.to_be_bytes());
+        }
+        data.extend(body);
+        all.push((*b"Recs", data));
+        BeamFile::parse(&assemble(&all)).map(|f| f.records.len())
+    };
+    let (e, h, yes) = (flags("element"), flags("h"), flags("true"));
+    assert_eq!(load(0, 0, 0, &[]), Ok(0));
+    assert_eq!(load(0, 1, 2, &record(yes, e, h)), Ok(1));
+    for (version, records, fields, body) in [
+        (1, 0, 0, vec![]),
+        (0, 1, 0, vec![]),
+        (0, 0, 1, vec![]),
+        (0, u32::MAX, 0, vec![]),
+        (0, 1, u32::MAX, record(yes, e, h)),
+        (0, 1, 1, record(yes, e, h)),
+        (0, 1, 3, record(yes, e, h)),
+        (0, 2, 4, [record(yes, e, h), record(yes, e, h)].concat()),
+        (0, 1, 2, record(e, e, h)),
+        (0, 1, 2, record(yes, e, e)),
+        (0, 1, 2, record(yes, e, h)[..4].to_vec()),
+        (0, 0, 0, vec![0]),
+    ] {
+        assert!(load(version, records, fields, &body).is_err(), "{body:?}");
     }
 }

@@ -90,6 +90,7 @@ static MODULES: &[BifModule] = &[
     row("string", None, Emulator),
     row("unicode", STDLIB, Emulator),
     row("zlib", None, Static),
+    row("zstd", None, Static),
 ];
 
 /// The row of an atom, if that module has BIFs.

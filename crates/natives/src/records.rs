@@ -4,11 +4,9 @@ use super::errors::{badmap, with_args};
 use super::reschedule;
 use crate::cx::{BifResult, Env, Fail};
 use crate::lazy_atoms;
-use purlin_term::compare::cmp_exact;
 use purlin_term::definition::{define, record};
 use purlin_term::record::{Definition, Record};
 use purlin_term::{Alloc, Term, am, map};
-use std::cmp::Ordering;
 
 lazy_atoms! {
     badfield = "badfield";
@@ -27,14 +25,6 @@ fn bad_field(cx: &mut Env, args: &[Term], module: Term, name: Term, key: Term) -
     let what = cx.tuple(&[id, key]);
     let f = cx.error2(badfield(), what);
     with_args(cx, f, args)
-}
-
-/// The order of a small map's keys in which stock looks for fields.
-fn cmp_keys(a: Term, b: Term) -> Ordering {
-    match a.is_atom() && b.is_atom() {
-        true => a.raw().cmp(&b.raw()),
-        false => cmp_exact(a, b),
-    }
 }
 
 fn create_4(cx: &mut Env, args @ [module, name, fields, options]: [Term; 4]) -> BifResult {
@@ -89,7 +79,7 @@ fn update_4(cx: &mut Env, args @ [t, module, name, fields]: [Term; 4]) -> BifRes
     for (k, v) in pairs {
         match d.place(k, 0) {
             Some(at) => values[at] = v,
-            None if unknown.is_none_or(|u| cmp_keys(k, u).is_lt()) => unknown = Some(k),
+            None if unknown.is_none_or(|u| map::cmp_keys(k, u).is_lt()) => unknown = Some(k),
             None => {}
         }
     }

@@ -16,7 +16,7 @@ use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT, RefView};
 use crate::node;
 use crate::record::Definition;
-use crate::release::{self, SIGNED_ZEROS};
+use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
 use crate::word::{PID_NUM_BITS, Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -654,6 +654,16 @@ pub fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
     }
 }
 
+/// Whether keys stand in the exact order of terms.
+fn in_order(keys: &[Term]) -> bool {
+    keys.windows(2)
+        .all(|w| match w[0].is_atom() && w[1].is_atom() {
+            true => atom::cmp(w[0], w[1]).is_lt(),
+            // Others always do.
+            false => true,
+        })
+}
+
 /// The keys that only one of two hash maps has, or their values side by side where they have the same keys.
 fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     let (mut va, mut vb) = (Vec::new(), Vec::new());
@@ -784,7 +794,11 @@ fn order(a: Term, b: Term, exact: bool) -> Ordering {
                     let o = a.map_size().cmp(&b.map_size());
                     if o.is_eq() {
                         match (a.as_flatmap(), b.as_flatmap()) {
-                            (Some((ka, va)), Some((kb, vb))) => {
+                            // Where keys don't stand in this order, the least has to be looked for, as in hash maps.
+                            (Some((ka, va)), Some((kb, vb)))
+                                if !release::has(MAP_KEYS_BY_NUMBER)
+                                    || in_order(ka) && (ka == kb || in_order(kb)) =>
+                            {
                                 if !ka.is_empty() {
                                     todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
                                     if !exact {

@@ -1,6 +1,7 @@
 //! Maps: flat up to [`FLATMAP_LIMIT`] pairs, above that trees on the key's hash (HAMT). Persistent, sharing structure.
 //!
-//! Flat maps hold their keys in the term order that tells `1` from `1.0` ([`cmp_exact`]). In a tree, each level takes
+//! Flat maps hold their keys in the term order that tells `1` from `1.0` ([`cmp_exact`]); since OTP 26 atoms among them in order
+//! of their numbers. In a tree, each level takes
 //! four bits of the hash, lowest first; every eight levels the key is hashed anew with another salt. A leaf is a cons
 //! cell of key and value, placed as high as its hash prefix is unique, so the shape of a tree, and with it the order
 //! of iteration, depends on its keys alone. A tree always has more than [`FLATMAP_LIMIT`] pairs.
@@ -9,6 +10,7 @@ use crate::alloc::Alloc;
 use crate::compare::{cmp_exact, eq_exact};
 use crate::hash::map_key;
 use crate::layout::*;
+use crate::release::{self, MAP_KEYS_BY_NUMBER};
 use crate::word::{NIL, Term};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -210,6 +212,15 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
     a.flatmap_with_keys(keys, &v)
 }
 
+/// The order in which a flat map holds its keys.
+#[inline]
+pub fn cmp_keys(a: Term, b: Term) -> Ordering {
+    if a.is_atom() && b.is_atom() && release::has(MAP_KEYS_BY_NUMBER) {
+        return a.atom_index().cmp(&b.atom_index());
+    }
+    cmp_exact(a, b)
+}
+
 fn flat_insert<A: Alloc + ?Sized>(
     a: &mut A,
     ks: &[Term],
@@ -225,7 +236,7 @@ fn flat_insert<A: Alloc + ?Sized>(
         leaves.push((key_hash(key), a.cons(key, value)));
         return build_root(a, leaves);
     }
-    let i = ks.partition_point(|&k| cmp_exact(k, key) == Ordering::Less);
+    let i = ks.partition_point(|&k| cmp_keys(k, key) == Ordering::Less);
     let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(ks);
     let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
     k.insert(i, key);
@@ -546,7 +557,7 @@ pub fn remove<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term) -> Term {
 
 /// A flat map of distinct pairs, at most [`FLATMAP_LIMIT`].
 fn sorted_flat<A: Alloc + ?Sized>(a: &mut A, pairs: &mut [(Term, Term)]) -> Term {
-    pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
+    pairs.sort_by(|x, y| cmp_keys(x.0, y.0));
     let k: SmallVec<[Term; FLATMAP_LIMIT]> = pairs.iter().map(|p| p.0).collect();
     let v: SmallVec<[Term; FLATMAP_LIMIT]> = pairs.iter().map(|p| p.1).collect();
     a.flatmap(&k, &v)
@@ -618,7 +629,7 @@ fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> 
     if pairs.len() <= FLATMAP_LIMIT {
         let mut p: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = SmallVec::from_slice(pairs);
         // Stable: the last of equal keys stays last.
-        p.sort_by(|x, y| cmp_exact(x.0, y.0));
+        p.sort_by(|x, y| cmp_keys(x.0, y.0));
         let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
         let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
         for &(key, value) in &p {

@@ -28,6 +28,7 @@ pub mod time;
 pub mod timers;
 pub mod trace;
 mod zlib;
+mod zstd;
 
 pub use purlin_native::bif::{Bif, Kind};
 
@@ -57,6 +58,7 @@ const OWN: &[&[Bif]] = &[
     timers::BIFS,
     trace::BIFS,
     zlib::BIFS,
+    zstd::BIFS,
 ];
 
 /// All natives that there are.

@@ -2,7 +2,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, clock, lazy_atoms, msacc, sched};
-use purlin_term::{Alloc, NIL, Term, am, atom, gc};
+use purlin_term::{Alloc, NIL, Term, am, atom, gc, map};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -87,6 +87,11 @@ fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
     cx.list(&rows)
 }
 
+fn small_map(cx: &mut Cx, keys: &[Term], values: &[Term]) -> Term {
+    let pairs: Vec<(Term, Term)> = keys.iter().copied().zip(values.iter().copied()).collect();
+    map::from_pairs(cx, &pairs)
+}
+
 /// A map for each thread: its kind, its number, and how long it was in which state.
 fn microstates(cx: &mut Cx) -> Term {
     let names = msacc::NAMES.map(atom::intern);
@@ -94,9 +99,9 @@ fn microstates(cx: &mut Cx) -> Term {
     let mut l = NIL;
     for (kind, id, spent) in msacc::all() {
         let times = spent.map(|ns| cx.uint(ns));
-        let counters = cx.flatmap(&names, &times);
+        let counters = small_map(cx, &names, &times);
         let values = [counters, Term::small(id as i64), atom::intern(kind.name())];
-        let m = cx.flatmap(&keys, &values);
+        let m = small_map(cx, &keys, &values);
         l = cx.cons(m, l);
     }
     l
