@@ -17,7 +17,7 @@ const SECONDS: usize = 60;
 const USUAL_SECONDS: usize = 10;
 const USUAL_CALLS: usize = 100;
 /// How long it goes on if nobody asks.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last watch, for what it has seen: it may be over.
 static LAST: Mutex<Option<Arc<Watch>>> = Mutex::new(None);

@@ -131,8 +131,11 @@ impl Watch {
         let asked = Duration::from_millis(self.asked_ms.load(Ordering::Relaxed));
         self.until.min(self.began + asked)
     }
-    /// Somebody asks: it goes on for so long from now, but not beyond its time.
+    /// Somebody asks: it goes on for so long from now, but not beyond its time. One that is over stays so.
     pub fn asked(&self, patience: Duration) {
+        if self.is_over() {
+            return;
+        }
         let ms = (self.began.elapsed() + patience).as_millis() as u64;
         self.asked_ms.fetch_max(ms, Ordering::Relaxed);
     }
