@@ -8,10 +8,10 @@
 main() ->
     process_flag(trap_exit, true),
     Me = self(),
-    Large = [{N, integer_to_binary(N), lists:seq(N, N + 5)} || N <- lists:seq(1, 400)],
+    Large = [{N, integer_to_binary(N), lists:seq(N, N + 5)} || N <- lists:seq(1, 60)],
     Workers = [spawn_link(?MODULE, worker, [Me, N, Large]) || N <- lists:seq(1, 6)],
     [register(list_to_atom("worker" ++ integer_to_list(N)), W) || {N, W} <- lists:zip(lists:seq(1, 6), Workers)],
-    Asked = rounds(socket(), Workers, 8),
+    Asked = rounds(socket(), Workers, 2),
     [W ! stop || W <- Workers],
     Sums = [receive {sum, W, Sum} -> Sum end || W <- Workers],
     [receive {'EXIT', W, normal} -> ok end || W <- Workers],
