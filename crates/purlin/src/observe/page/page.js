@@ -339,6 +339,7 @@ const views = {
         search("Only those with this in their pid, name, label or functions", st, change),
         h("p", { class: "note" }, count(a.count) + " processes" + (a.each > 1 ? "; " + count(a.asked) + " of them are asked at a time, others the next time" : "") +
           (a.silent ? "; " + count(a.silent) + " did not answer" : "") + ". Those asked take " + bytes(a.memory_bytes) + " and have " + count(a.messages) + " messages waiting."),
+        a.each > 1 ? h("p", {}, h("button", { type: "button", class: "plain", "data-k": "others", click: () => { phase++; reload(); } }, "Ask others now")) : null,
         table("Processes", [
           ["Process", (r) => pidLink(r.pid, "p"), { sort: "pid" }],
           ["Name or label", (r) => r.name || r.label || "–", { sort: "name", kind: "code" }],
