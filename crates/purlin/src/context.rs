@@ -9,6 +9,7 @@ use purlin_runtime::options::erlexec::Environment;
 use crate::failure::Failure;
 use crate::{find_otp, shims};
 
+#[derive(Clone)]
 pub struct Context {
     otp_root: Option<PathBuf>,
     /// The name that the command was called by, as a stock tool would see it in `argv[0]`.

@@ -29,7 +29,10 @@ pub const MEANINGS: &[(u8, &str)] = &[
     (USAGE, "no such command or option of purlin"),
     (CHECK_FAILED, "explain: what --fail-if names is so"),
     (NO_INPUT, "a file is missing, unreadable or damaged"),
-    (NO_ANSWER, "explain: no emulator of this user answers"),
+    (
+        NO_ANSWER,
+        "explain, observe: no emulator of this user answers",
+    ),
     (NO_INSTALLATION, "no Erlang/OTP found, or no Elixir"),
     (SYSTEM, "the operating system refused what was needed"),
     (NOT_EXECUTABLE, "exec: the command cannot be executed"),

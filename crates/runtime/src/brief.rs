@@ -153,7 +153,8 @@ fn binary(out: &mut String, bits: &Bits) {
         }
         Err(_) => None,
     };
-    let text = text.filter(|t| bits.bit_len % 8 == 0 && !t.is_empty() && t.chars().all(printable));
+    let text = text
+        .filter(|t| bits.bit_len.is_multiple_of(8) && !t.is_empty() && t.chars().all(printable));
     out.push_str("<<");
     match text {
         Some(text) => quoted(out, text),

@@ -94,7 +94,9 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
                 true => MOST_STACKS,
                 false => options.top,
             };
-            let mut answer = ask(pid, &format!("{topic} top={top}"))?;
+            let answer = answer_of(pid, &format!("{topic} top={top}"))?;
+            let mut answer =
+                checked(answer).map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))?;
             variables::name(context, &mut answer, options.top);
             tell(&options, &answer, false)
         }
@@ -163,8 +165,8 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     Ok((options, words))
 }
 
-/// Asks the emulator with that process number.
-fn ask(pid: u32, request: &str) -> Result<Json, Failure> {
+/// What the emulator with that process number answers.
+pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
     let none = |text: String| Failure::new(NO_ANSWER, format!("purlin: {text}"));
     let mut refused = None;
     for path in socket::paths(pid) {
@@ -176,7 +178,7 @@ fn ask(pid: u32, request: &str) -> Result<Json, Failure> {
             }
             Ok(answer) => {
                 let broken = |e| none(format!("process {pid} answered what is {e}"));
-                return checked(json::parse(&answer).map_err(broken)?).map_err(none);
+                return json::parse(&answer).map_err(broken);
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             // It was killed and couldn't take its socket away.

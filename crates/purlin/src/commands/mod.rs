@@ -9,9 +9,10 @@ mod erlc;
 mod erts;
 mod escript;
 mod exec;
-mod explain;
+pub mod explain;
 mod help;
 pub mod measure;
+mod observe;
 mod run;
 
 use std::ffi::{OsStr, OsString};
@@ -126,6 +127,12 @@ pub static COMMANDS: &[CommandRow] = &[
         "-- COMMAND [-- COMMAND]",
         "what commands take: time, memory, energy",
         measure::run,
+    ),
+    own(
+        "observe",
+        "[PID]",
+        "a page in the browser about a running program",
+        observe::run,
     ),
     own("help", "[erl]", "this text; the flags of erl", help::help),
     own(

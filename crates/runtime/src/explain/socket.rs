@@ -49,6 +49,27 @@ pub fn paths(pid: u32) -> Vec<PathBuf> {
     all
 }
 
+/// The process numbers of this user's emulators that can be asked.
+pub fn running() -> Vec<u32> {
+    let mut all = Vec::new();
+    for folder in folders() {
+        let own = fs::symlink_metadata(&folder).is_ok_and(|m| m.is_dir() && m.uid() == user());
+        let entries = own.then(|| fs::read_dir(&folder).ok()).flatten();
+        for entry in entries.into_iter().flatten().flatten() {
+            let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
+            // One that has ended without taking its socket away has nobody behind it.
+            if let Some(pid) = pid
+                && UnixStream::connect(entry.path()).is_ok()
+            {
+                all.push(pid);
+            }
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
 /// Sends a request to a socket of this user's and gives all of the answer.
 pub fn ask(path: &Path, request: &str, patience: Duration) -> io::Result<String> {
     // Where anybody may make a folder of this name, another user may have put a socket of his own.

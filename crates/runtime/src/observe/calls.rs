@@ -9,7 +9,7 @@ use crate::explain::names;
 use crate::json::Json;
 use crate::trace::watch::{self, Call, Watch, Wish};
 use purlin_term::{Term, am, atom};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a trace may go on, in seconds, and what it does if nothing else is asked for.
@@ -17,13 +17,16 @@ const SECONDS: usize = 60;
 const USUAL_SECONDS: usize = 10;
 const USUAL_CALLS: usize = 100;
 /// How long it goes on if nobody asks.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The last watch, for what it has seen: it may be over.
-static LAST: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
+/// How long what was seen is kept after the last request for it.
+const KEPT: Duration = Duration::from_secs(60);
 
-fn last() -> Option<Arc<Watch>> {
-    LAST.lock().unwrap_or_else(|e| e.into_inner()).clone()
+/// The last watch, for what it has seen: it may be over. When it was asked for.
+static LAST: Mutex<Option<(Arc<Watch>, Instant)>> = Mutex::new(None);
+
+fn last() -> MutexGuard<'static, Option<(Arc<Watch>, Instant)>> {
+    LAST.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Module, function and arity that a text names: `m:f/1`, `'m':'f'/1`, `Mod.f/1`, or without the arity. Only atoms that
@@ -83,7 +86,7 @@ pub(super) fn begin(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let w = watch::begin(wish, full).ok_or_else(none)?;
     // The thread may have found it too early.
     let _ = lease::keep(Thing::Calls, w.ends());
-    *LAST.lock().unwrap_or_else(|e| e.into_inner()) = Some(w);
+    *last() = Some((w, Instant::now()));
     trace(q)
 }
 
@@ -99,20 +102,37 @@ pub(super) fn end(q: &Query) -> Result<Vec<(String, Json)>, String> {
     trace(q)
 }
 
-/// Ends a watch that is over. One that somebody has asked for since goes on.
+/// Ends a watch that is over, and forgets what it has seen a while after that. One that somebody has asked for since goes on.
 pub(super) fn time_is_over() {
-    let Some(w) = watch::current() else { return };
-    if w.is_over() {
+    if let Some(w) = watch::current() {
+        if !w.is_over() {
+            let _ = lease::keep(Thing::Calls, w.ends());
+            return;
+        }
         watch::end(&w);
-    } else {
-        let _ = lease::keep(Thing::Calls, w.ends());
+    }
+    let mut last = last();
+    if last.as_ref().is_some_and(|l| l.1.elapsed() >= KEPT) {
+        *last = None;
+    }
+    if let Some((_, asked)) = *last {
+        let _ = lease::keep(Thing::Calls, asked + KEPT);
     }
 }
 
 /// What was seen so far. A trace that goes on goes on for longer.
 pub(super) fn trace(_: &Query) -> Result<Vec<(String, Json)>, String> {
-    let Some(w) = last() else {
-        return Ok(vec![("on".into(), false.into())]);
+    let w = match &mut *last() {
+        Some((w, asked)) => {
+            *asked = Instant::now();
+            w.clone()
+        }
+        None => {
+            return Ok(vec![
+                ("on".into(), false.into()),
+                ("set".into(), false.into()),
+            ]);
+        }
     };
     w.asked(PATIENCE);
     let current = watch::current().is_some_and(|c| Arc::ptr_eq(&c, &w));

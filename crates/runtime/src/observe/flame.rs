@@ -11,6 +11,16 @@ use std::time::{Duration, Instant};
 
 /// Stacks that are told, the largest. Of the others there is a sum.
 const STACKS: usize = 1000;
+/// What is copied from one place to another.
+const COPIES: [Kind; 7] = [
+    Kind::Message,
+    Kind::Spawn,
+    Kind::Exit,
+    Kind::Timer,
+    Kind::TableIn,
+    Kind::TableOut,
+    Kind::Asked,
+];
 /// For how long samples of time are taken after the last request for them.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -18,7 +28,7 @@ pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
     let kind = q.text("kind");
     let (unit, stacks, lost) = match kind {
         "allocation" => ("bytes", costs(|k| k == Kind::Allocation), 0),
-        "copies" => ("bytes", costs(|k| k != Kind::Allocation), 0),
+        "copies" => ("bytes", costs(|k| COPIES.contains(&k)), 0),
         "time" => {
             if !lease::keep(Thing::Samples, Instant::now() + PATIENCE) {
                 return Err("no thread can be started that ends it".into());
@@ -41,7 +51,6 @@ type Stacks = Vec<(Vec<Frame>, u64)>;
 fn costs(wanted: impl Fn(Kind) -> bool) -> Stacks {
     let mut all: HashMap<Vec<Frame>, u64> = HashMap::new();
     for e in accounts::snapshot() {
-        // What the accounts keep beside copies and allocation is no bytes.
         let words = e.sums.copied + e.sums.moved;
         if words > 0 && wanted(e.kind) {
             *all.entry(e.frames).or_default() += words.saturating_mul(8);

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! * A call beyond the last that was asked for, or later than that, is not written down, whenever the breakpoint goes.
-//! * What is written down is bounded: calls by [`CALLS`], each by [`ARGUMENT`].
+//! * What is written down is bounded: calls by [`CALLS`], each by [`ARGUMENTS`].
 
 use super::calls;
 use crate::brief::brief;
@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Calls that may be asked for.
 pub const CALLS: usize = 1000;
-/// Characters of an argument that are kept.
-pub const ARGUMENT: usize = 200;
+/// Characters of an argument that are kept, and of all arguments of a call, more or less.
+const ARGUMENT: usize = 200;
+const ARGUMENTS: usize = 1000;
 
 /// A call.
 pub struct Call {
@@ -131,8 +132,11 @@ impl Watch {
         let asked = Duration::from_millis(self.asked_ms.load(Ordering::Relaxed));
         self.until.min(self.began + asked)
     }
-    /// Somebody asks: it goes on for so long from now, but not beyond its time.
+    /// Somebody asks: it goes on for so long from now, but not beyond its time. One that is over stays so.
     pub fn asked(&self, patience: Duration) {
+        if self.is_over() {
+            return;
+        }
         let ms = (self.began.elapsed() + patience).as_millis() as u64;
         self.asked_ms.fetch_max(ms, Ordering::Relaxed);
     }
@@ -161,12 +165,18 @@ pub(super) fn seen(cx: &mut Cx, mfa: (Term, Term, u32), caller: *const u64) {
     if left <= 0 {
         return;
     }
-    let arguments = (0..n as usize)
-        .map(|i| {
-            let t = super::argument(cx, cx.x[i]);
-            brief(t, ARGUMENT)
-        })
-        .collect();
+    let mut arguments: Vec<String> = Vec::new();
+    let mut room = ARGUMENTS;
+    for i in 0..n as usize {
+        if room == 0 {
+            arguments.push("...".to_string());
+            break;
+        }
+        let t = super::argument(cx, cx.x[i]);
+        let text = brief(t, ARGUMENT.min(room));
+        room = room.saturating_sub(text.len());
+        arguments.push(text);
+    }
     let call = Call {
         pid: cx.self_pid(),
         function: mfa,

@@ -1,0 +1,161 @@
+//! `observe`: a page in the browser about a running emulator.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use purlin_runtime::explain::socket;
+
+use super::print;
+use crate::context::Context;
+use crate::failure::{Failure, NO_ANSWER, SYSTEM, USAGE, reason, say};
+use crate::observe::server::Server;
+use crate::observe::target::{Target, command_line};
+
+const USE: &str = "purlin observe [PID] [--port N] [--no-open]";
+/// Emulators that are listed.
+const LISTED: usize = 50;
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    pid: Option<u32>,
+    port: u16,
+    no_open: bool,
+}
+
+fn wrong(text: impl std::fmt::Display) -> Failure {
+    Failure::new(USAGE, format!("purlin: {text}"))
+}
+
+fn options(args: &[OsString]) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    let mut args = args.iter().map(|a| a.to_string_lossy().into_owned());
+    while let Some(arg) = args.next() {
+        let port = match arg.strip_prefix("--port=") {
+            Some(value) => Some(value.to_string()),
+            None if arg == "--port" => {
+                Some(args.next().ok_or_else(|| wrong("--port needs a value"))?)
+            }
+            None => None,
+        };
+        if let Some(port) = port {
+            options.port = port.parse().map_err(|_| {
+                wrong(format!(
+                    "--port takes a number from 0 to 65535, not '{port}'"
+                ))
+            })?;
+        } else if arg == "--no-open" {
+            options.no_open = true;
+        } else if arg.starts_with('-') {
+            return Err(wrong(format!("observe has no option '{arg}'")));
+        } else if options.pid.is_some() {
+            return Err(wrong(format!("observe takes one process at a time: {USE}")));
+        } else {
+            let pid = arg.parse().ok().filter(|n| *n > 0);
+            options.pid =
+                Some(pid.ok_or_else(|| wrong(format!("'{arg}' is no process number: {USE}")))?);
+        }
+    }
+    Ok(options)
+}
+
+/// The only emulator that there is.
+fn only() -> Result<u32, Failure> {
+    match &socket::running()[..] {
+        [] => Err(Failure::new(
+            NO_ANSWER,
+            "purlin: no Purlin of this user runs that can be asked",
+        )),
+        [pid] => Ok(*pid),
+        several => {
+            let mut text = format!("there are several; name one: {USE}");
+            for pid in several.iter().take(LISTED) {
+                text.push_str(&format!("\n{pid:>10}  {}", command_line(*pid)));
+            }
+            Err(wrong(text))
+        }
+    }
+}
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let options = options(args)?;
+    let pid = match options.pid {
+        Some(pid) => pid,
+        None => only()?,
+    };
+    let system = |what: &str, e: std::io::Error| {
+        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(&e)))
+    };
+    let target = Target::new(context.clone(), pid)?;
+    let listen = format!("listen on port {}", options.port);
+    let (server, listener) = Server::new(target, options.port).map_err(|e| system(&listen, e))?;
+    let address = server.address(&listener).map_err(|e| system(&listen, e))?;
+    print(&format!("{address}\n"))?;
+    if !options.no_open {
+        open(&address);
+    }
+    server
+        .serve(listener)
+        .map_err(|e| system("start a thread", e))?;
+    say(format_args!("purlin: process {pid} has ended"));
+    Ok(0)
+}
+
+/// Opens the page where there is a desktop. Others may see the arguments of what is started: the address is good once.
+fn open(address: &str) {
+    let desktop = ["DISPLAY", "WAYLAND_DISPLAY"];
+    let program = match cfg!(target_os = "macos") {
+        true => "open",
+        false
+            if desktop
+                .iter()
+                .any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty())) =>
+        {
+            "xdg-open"
+        }
+        false => return,
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Whoever has no such program has the address.
+    if let Ok(mut child) = command.spawn() {
+        let _ = std::thread::Builder::new().spawn(move || child.wait());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_refused() {
+        let of = |text: &str| {
+            let args: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+            options(&args).map_err(|f| f.message)
+        };
+        let expected = Options {
+            pid: Some(12),
+            port: 4040,
+            no_open: true,
+        };
+        assert_eq!(of("12 --port 4040 --no-open"), Ok(expected));
+        assert_eq!(of(""), Ok(Options::default()));
+        for (text, why) in [
+            ("x", "'x' is no process number"),
+            ("0", "'0' is no process number"),
+            ("1 2", "observe takes one process at a time"),
+            ("--port", "--port needs a value"),
+            ("--port=70000", "--port takes a number from 0 to 65535"),
+            ("--open", "observe has no option '--open'"),
+        ] {
+            let found = of(text).expect_err(text);
+            assert!(
+                found.starts_with(&format!("purlin: {why}")),
+                "{text}: {found}"
+            );
+        }
+    }
+}

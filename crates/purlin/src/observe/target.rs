@@ -1,0 +1,154 @@
+//! The emulator that is observed: what it answers, and whether it is still there.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use purlin_runtime::json::Json;
+
+use crate::commands::explain;
+use crate::context::Context;
+use crate::explain::variables;
+use crate::failure::Failure;
+
+/// A view takes no more than this part of the time of one processor.
+const SHARE: f64 = 0.01;
+/// Time between two looks, at least.
+const LEAST_MS: f64 = 2000.0;
+/// Answers that are kept, for those who ask again too early.
+const KEPT: usize = 16;
+
+/// See the module head.
+pub struct Target {
+    pub pid: u32,
+    context: Context,
+    /// When it started, so that another process of that number is not taken for it. None where the system does not tell.
+    started: Option<String>,
+    /// What was answered last, and until when that is good enough.
+    kept: Mutex<Vec<(String, Instant, Json)>>,
+}
+
+/// What an answer is to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// As of now.
+    Now,
+    /// As of a while ago, if it would cost too much to ask again.
+    Soon,
+}
+
+/// Why there is no answer.
+pub enum NoAnswer {
+    /// The request makes no sense to the emulator.
+    Refused(String),
+    /// The emulator doesn't answer.
+    Silent(String),
+    /// It has ended.
+    Ended,
+}
+
+impl Target {
+    pub fn new(context: Context, pid: u32) -> Result<Target, Failure> {
+        let started = started(pid);
+        let target = Target {
+            pid,
+            context,
+            started,
+            kept: Mutex::default(),
+        };
+        explain::answer_of(pid, "observe overview")?;
+        Ok(target)
+    }
+
+    /// Whether it is still there.
+    pub fn is_there(&self) -> bool {
+        match &self.started {
+            Some(then) => started(self.pid).as_ref() == Some(then),
+            None => explain::answer_of(self.pid, "observe trace").is_ok(),
+        }
+    }
+
+    /// The answer to a request, with the time after which it makes sense to ask again.
+    pub fn ask(&self, request: &str, wanted: Wanted) -> Result<Json, NoAnswer> {
+        if wanted == Wanted::Soon
+            && let Some(answer) = self.known(request)
+        {
+            return Ok(answer);
+        }
+        let began = Instant::now();
+        let mut answer =
+            explain::answer_of(self.pid, request).map_err(|f| match self.is_there() {
+                true => NoAnswer::Silent(f.message),
+                false => NoAnswer::Ended,
+            })?;
+        if let Some(why) = answer.get("error").and_then(Json::text) {
+            return Err(NoAnswer::Refused(why.to_string()));
+        }
+        if !request.starts_with("observe ") {
+            variables::name(&self.context, &mut answer, usize::MAX);
+        }
+        // Waiting counts as work: the emulator has other things to do, then.
+        let took = began.elapsed().as_secs_f64() * 1000.0;
+        let again = (took / SHARE).max(LEAST_MS);
+        if let Json::Object(pairs) = &mut answer {
+            pairs.push(("again_ms".into(), again.into()));
+        }
+        let until = Instant::now() + Duration::from_secs_f64(again / 1000.0);
+        let mut kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        kept.retain(|(r, until, _)| r != request && *until > Instant::now());
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        // A little less, since the one who waited so long is not to get it again.
+        let slack = Duration::from_millis(LEAST_MS as u64 / 10);
+        kept.push((request.to_string(), until - slack, answer.clone()));
+        Ok(answer)
+    }
+
+    fn known(&self, request: &str) -> Option<Json> {
+        let kept = self.kept.lock().unwrap_or_else(|e| e.into_inner());
+        let now = Instant::now();
+        let found = kept
+            .iter()
+            .find(|(r, until, _)| r == request && *until > now);
+        found.map(|(_, _, answer)| answer.clone())
+    }
+}
+
+/// When a process was started, as the system counts. None: there is no such process, it has ended and nobody has asked how, or the
+/// system does not tell.
+fn started(pid: u32) -> Option<String> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    // The name of the program may have any characters.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let state = *fields.first()?;
+    let started = fields.get(19)?;
+    (!matches!(state, "Z" | "X")).then(|| (*started).to_string())
+}
+
+/// What a process was started with, cut.
+pub fn command_line(pid: u32) -> String {
+    let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
+    let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).replace('\0', " ");
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().map(shown).take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_are_there_have_a_start() {
+        if !Path::new("/proc/self/stat").exists() {
+            println!("skipped: the system doesn't tell of processes");
+            return;
+        }
+        let own = std::process::id();
+        assert!(started(own).is_some());
+        assert_eq!(started(own), started(own));
+        assert_eq!(started(u32::MAX), None);
+        assert!(!command_line(own).is_empty());
+    }
+}
