@@ -4,7 +4,8 @@
 -export([main/1, names/0]).
 
 names() ->
-    [latency, compaction, compaction_10k, after_exit, sleepers, sleepers_million, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up | [N || {N, _} <- natives()]].
+    [latency, compaction, compaction_10k, after_exit, sleepers, sleepers_million, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up |
+     [N || {N, _, _, _} <- holders()] ++ [N || {N, _} <- natives()]].
 
 main([Name]) ->
     lists:foreach(fun({What, Unit, N}) -> io:format("~s ~s ~.3f~n", [What, Unit, float(N)]) end, run(list_to_atom(Name))),
@@ -121,8 +122,55 @@ run(speed_up) ->
     {One, Two} = {Time(1), Time(2)},
     [{speed_up, "x", One / Two}];
 
-%% The longest that a ticking process on the only scheduler is held up by one call of a native on ten million elements.
+%% What else there is: a process that holds much, or a native that takes long.
 run(Name) ->
+    case lists:keyfind(Name, 1, holders()) of
+        {_, Kind, Size, Churn} -> holder(Name, Kind, Size, Churn);
+        false -> native(Name)
+    end.
+
+%% Processes that hold a map, a list, binaries or tuples of 10 MB, 100 MB and 1 GB, calm or beside one that makes garbage. The
+%% largest are taken if HOLD_MOST says so: it is the size in MB of the largest.
+holders() ->
+    Most = list_to_integer(os:getenv("HOLD_MOST", "100")),
+    [{list_to_atom(lists:concat([hold_, Kind, '_', Size, if Churn -> "_churn"; true -> "" end])), Kind, Size, Churn}
+     || Kind <- [map, list, binaries, tuples], Size <- [10, 100, 1000], Size =< Most, Churn <- [false, true]].
+
+%% A request each millisecond, each with a small change of what is held: the longest wait for an answer in so many seconds (HOLD_SECONDS),
+%% and the 99th percentile.
+holder(Name, Kind, Size, Churn) ->
+    Self = self(),
+    Holder = spawn_opt(fun() -> H = held(Kind, Size * 1000000), Self ! ready, serve(Kind, H) end, []),
+    receive ready -> ok end,
+    Churner = [spawn(fun() -> churn() end) || Churn],
+    timer:sleep(500),
+    Requests = 1000 * list_to_integer(os:getenv("HOLD_SECONDS", "5")),
+    Waits = lists:sort(requests(Holder, Requests, [])),
+    [exit(P, kill) || P <- [Holder | Churner]],
+    Figure = fun(What) -> lists:concat([Name, '_', What]) end,
+    [{Figure(longest), "ms", lists:last(Waits) / 1000}, {Figure(p99), "ms", lists:nth(Requests * 99 div 100, Waits) / 1000}].
+
+requests(_, 0, L) -> L;
+requests(P, N, L) ->
+    receive after 1 -> ok end,
+    T0 = erlang:monotonic_time(microsecond),
+    P ! {self(), N},
+    receive {P, _} -> requests(P, N - 1, [erlang:monotonic_time(microsecond) - T0 | L]) end.
+
+held(map, Bytes) -> maps:from_list([{I, {I}} || I <- lists:seq(1, Bytes div 50)]);
+held(list, Bytes) -> [{I} || I <- lists:seq(1, Bytes div 32)];
+held(binaries, Bytes) -> [binary:copy(<<I:32>>, 50) || I <- lists:seq(1, Bytes div 300)];
+held(tuples, Bytes) -> [{I, name, [I], {I, none}} || I <- lists:seq(1, Bytes div 96)].
+
+serve(Kind, H) -> receive {From, I} -> {Answer, New} = change(Kind, I, H), From ! {self(), Answer}, serve(Kind, New) end.
+change(map, I, M) -> K = 1 + I * 7919 rem map_size(M), {maps:get(K, M), M#{K := {I}}};
+change(binaries, I, [B | T]) -> {byte_size(B), [binary:copy(<<I:32>>, 50) | T]};
+change(_, I, [H | T]) -> {H, [{I} | T]}.
+
+churn() -> [_ | _] = lists:seq(1, 100000), churn().
+
+%% The longest that a ticking process on the only scheduler is held up by one call of a native on ten million elements.
+native(Name) ->
     Make = proplists:get_value(Name, natives()),
     erlang:system_flag(schedulers_online, 1),
     Call = Make(),

@@ -80,27 +80,39 @@ unsafe fn append_quick(
     reds: i64,
 ) -> Exit {
     let op = instr::BsCreateBin::at(pc);
-    let list = op.segments();
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    let t = appended(cx, e, op.segments(), op.count());
+    if t == Term::NON_VALUE {
+        return create_any(cx, pc, e, hp, reds);
+    }
+    op.dst().set(cx, e, t);
+    go!(cx, op.next(), e, (*cx).heap.htop, reds)
+}
+
+/// Most bytes that are appended at once without being counted as time.
+const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;
+
+/// What the first segment is with the others appended in place; no value where that can't be done.
+#[inline(never)]
+unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Term {
     let bin = source(cx, e, *list.add(3));
     // The unit of the first segment is what the size of the binary must be a multiple of: it has whole bytes.
-    if let Some((start, limit)) = bits::room_behind(bin).filter(|_| matches!(*list.add(1), 1 | 8))
-        && limit as usize - start as usize > SLACK
-    {
-        let end = write_segments(cx, e, list.add(5), op.count() - 5, start, limit.sub(SLACK));
-        let n = (end as usize).wrapping_sub(start as usize);
-        let heap = &mut (*cx).heap;
-        // None, if nothing was written; and none where the bytes are so many that they ask for a collection.
-        if !end.is_null() && n > 0 && heap.off_heap.bytes + n <= heap.vheap_bytes {
-            heap.htop = hp;
-            heap.stop = e;
-            let t = bits::grow_to(heap, bin, end, *list == seg::PRIVATE_APPEND);
-            op.dst().set(cx, e, t);
-            // What is copied costs time.
-            let reds = reds - (n * 8 / COPIED_BITS_PER_REDUCTION) as i64;
-            go!(cx, op.next(), e, (*cx).heap.htop, reds)
-        }
+    let Some(room) = bits::room_behind(bin).filter(|_| matches!(*list.add(1), 1 | 8)) else {
+        return Term::NON_VALUE;
+    };
+    if room.bytes() <= SLACK {
+        return Term::NON_VALUE;
     }
-    create_any(cx, pc, e, hp, reds)
+    let limit = room.start.add((room.bytes() - SLACK).min(MOST_APPENDED));
+    let end = write_segments(cx, e, list.add(5), n - 5, room.start, limit);
+    let n = (end as usize).wrapping_sub(room.start as usize);
+    let heap = &mut (*cx).heap;
+    // Nothing was written, or so many bytes that they ask for a collection.
+    if end.is_null() || n == 0 || heap.off_heap.bytes + n > heap.vheap_bytes {
+        return Term::NON_VALUE;
+    }
+    bits::grow_by(heap, bin, room, n, *list == seg::PRIVATE_APPEND)
 }
 
 /// Writes the segments of a list of `n` words, five for each, from `to` on: where the last one ends, at most at `limit`. Null if

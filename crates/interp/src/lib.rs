@@ -60,6 +60,8 @@ pub(crate) use go;
 /// A handler that stores the registers, runs `$f(&mut Cx, pc) -> next pc` (null: leave with `interp.exit`), and goes on.
 macro_rules! slow_op {
     ($($name:ident => $f:path;)*) => {$(
+        // Not within a quick op that leaves the general case to it: see `fast`.
+        #[inline(never)]
         pub unsafe fn $name(cx: *mut $crate::cx::Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> $crate::Exit {
             (*cx).heap.htop = hp;
             (*cx).heap.stop = e;

@@ -180,13 +180,18 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
         return Ok(a);
     }
     cx.bump((la + lb) / 8);
-    let mut kept = Vec::with_capacity(la);
+    let mut kept: smallvec::SmallVec<[Term; SHORT]> = smallvec::SmallVec::with_capacity(la);
     // From here on nothing is left to remove: the rest of `a` is shared.
     let mut rest = a;
     if lb <= SHORT {
         let mut todo: smallvec::SmallVec<[Term; SHORT]> = b.list_iter().collect();
         while let Some((h, t)) = rest.as_cons() {
-            match todo.iter().position(|&x| x == h || eq_exact(x, h)) {
+            let found = match h.is_immed() {
+                // It equals itself alone.
+                true => todo.iter().position(|&x| x == h),
+                false => todo.iter().position(|&x| x == h || eq_exact(x, h)),
+            };
+            match found {
                 Some(i) => {
                     todo.swap_remove(i);
                 }

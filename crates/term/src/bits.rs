@@ -14,7 +14,7 @@ use crate::alloc::Alloc;
 use crate::arith::{self, Arith};
 use crate::bin::RcBin;
 use crate::layout::*;
-use crate::word::{Subtag, Term};
+use crate::word::{Subtag, Term, header};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -640,6 +640,7 @@ pub fn private_append<A: Alloc + ?Sized>(
 }
 
 /// The refc binary and block under a sub-binary that may be appended to in place.
+#[inline]
 fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
     if bin.subtag() != Some(Subtag::SubBin) {
         return None;
@@ -665,47 +666,78 @@ fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {
     }
 }
 
-/// Where a binary ends that may be appended to in place, and where its block does; None for any other, and for one that ends
-/// within a byte. What is written there is nobody's before [`grow_to`] says that it is the binary's.
-pub fn room_behind(bin: Term) -> Option<(*mut u8, *mut u8)> {
-    let (_, block) = writable_parts(bin)?;
+/// The room behind a binary that may be appended to in place.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Behind the last byte of the binary.
+    pub start: *mut u8,
+    whole: Term,
+    block: *mut RcBin,
+    used: usize,
+}
+
+impl Room {
+    /// How many bytes there are.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        // SAFETY: the block lives as long as the binary, which is in hand.
+        unsafe { (*self.block).capacity - self.used }
+    }
+}
+
+/// The room behind a binary that may be appended to in place; None for any other, and for one that ends within a byte. What is
+/// written there is nobody's before [`grow_by`] says that it is the binary's.
+#[inline]
+pub fn room_behind(bin: Term) -> Option<Room> {
+    let (whole, block) = writable_parts(bin)?;
     // SAFETY: a writable sub-binary (see `writable_parts`), whose last bits are counted in word 3; `used` bytes of its block
-    // are its own, and `capacity` of them there are.
+    // are its own.
     unsafe {
         if (*bin.ptr().add(3)).raw() & 7 != 0 {
             return None;
         }
-        let base = RcBin::bytes(block);
         let used = (*block).used.load(Ordering::Relaxed);
-        Some((base.add(used), base.add((*block).capacity)))
+        Some(Room {
+            start: RcBin::bytes(block).add(used),
+            whole,
+            block,
+            used,
+        })
     }
 }
 
-/// `bin` with the bytes up to `end` that were written behind it. If it is `private` nothing else refers to it, and the
-/// sub-binary itself is extended.
+/// `bin` with the `n` bytes that were written behind it. If it is `private` nothing else refers to it, and the sub-binary
+/// itself is extended.
 ///
 /// # Safety
-/// [`room_behind`] has just told of `bin`; `end` is in that room, beyond its start, and all bytes before it are written.
-pub unsafe fn grow_to<A: Alloc + ?Sized>(
+/// [`room_behind`] has just told that `room` of `bin`, where so many bytes are written, at least one.
+#[inline]
+pub unsafe fn grow_by<A: Alloc + ?Sized>(
     a: &mut A,
     bin: Term,
-    end: *mut u8,
+    room: Room,
+    n: usize,
     private: bool,
 ) -> Term {
-    let Some((whole, block)) = writable_parts(bin) else {
-        return bin;
-    };
-    let size = end as usize - RcBin::bytes(block) as usize;
-    extend(a, whole, block, size);
+    let size = room.used + n;
+    extend(a, room.whole, room.block, size);
     let w = bin.ptr() as *mut u64;
     if private {
         w.add(1).write(size as u64);
         return bin;
     }
     *w.add(3) &= !SUB_WRITABLE;
-    writable_sub(a, whole, size * 8)
+    let p = a.alloc(SUB_BIN_WORDS);
+    let w = p as *mut u64;
+    w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
+    w.add(1).write(size as u64);
+    w.add(2).write(0);
+    w.add(3).write(SUB_WRITABLE);
+    p.add(4).write(room.whole);
+    Term::boxed_at(p)
 }
 
+#[inline]
 unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
     let w = whole.ptr() as *mut u64;
     let before = w.add(1).read() as usize;

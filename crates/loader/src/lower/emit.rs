@@ -73,6 +73,8 @@ pub(crate) struct Emitter {
     units: Vec<u16>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
     last: Option<(u32, Op, Vec<Arg>)>,
+    /// The one before it, if nothing stands between them: what the last one becomes with the next may be a part of that.
+    prior: Option<(u32, Op, Vec<Arg>)>,
 }
 
 impl Emitter {
@@ -86,6 +88,7 @@ impl Emitter {
             fixups: Vec::new(),
             units: Vec::new(),
             last: None,
+            prior: None,
         }
     }
     /// Offset of the next instruction.
@@ -95,11 +98,12 @@ impl Emitter {
     /// The label stands here.
     pub(crate) fn label(&mut self, label: usize) {
         self.labels[label] = self.here();
-        self.last = None;
+        self.barrier();
     }
     /// What comes next is not to become a part of what is there.
     pub fn barrier(&mut self) {
         self.last = None;
+        self.prior = None;
     }
     /// From here on, that item of the line table.
     pub fn line(&mut self, item: u32) {
@@ -129,6 +133,7 @@ impl Emitter {
     /// # Panics
     /// If there are more or fewer operands than the row says: a fault of the lowering, not of the module.
     pub fn op(&mut self, op: Op, args: &[Arg]) {
+        let prior = self.prior.take();
         let Some((start, last, prev)) = self.last.take() else {
             return self.plain(op, args);
         };
@@ -137,7 +142,8 @@ impl Emitter {
         let fixed = line_between && matches!(last, Op::Add | Op::Sub);
         if !fixed && let Some((op, args)) = fuse((last, &prev), (op, args)) {
             self.take_back(start);
-            return self.plain(op, &args);
+            self.last = prior;
+            return self.op(op, &args);
         }
         if let Some((before, after)) = split(last, &prev, op)
             && let Some((op, args)) = fuse((after.0, &after.1), (op, args))
@@ -154,8 +160,8 @@ impl Emitter {
             }
             return self.plain(op, &args);
         }
-        self.last = Some((start, last, prev));
         self.plain(op, args);
+        self.prior = Some((start, last, prev));
     }
     fn plain(&mut self, op: Op, args: &[Arg]) {
         self.last = Some((self.here(), op, args.to_vec()));
@@ -225,11 +231,12 @@ impl Emitter {
             && let Some((op, args)) = fuse((last, &prev), (op, args))
         {
             self.take_back(start);
+            self.last = self.prior.take();
             return self.op_list(op, &args, list);
         }
         let at = self.here();
         self.plain(op, args);
-        self.last = None;
+        self.barrier();
         for a in list {
             match *a {
                 Arg::L(label) => {
