@@ -1,7 +1,23 @@
 # Read by the scripts that work with the sources of OTP and Elixir; `here` is the project's directory.
 # Sets `cache`, and defines what finds the sources and the executable, and what compares two trees of modules.
+# RELEASE=otp27 takes another release's root (`scripts/roots.sh`, ROOTS) in the place of what is installed, with its sources, and
+# a part of the cache of its own.
 # shellcheck shell=sh
 cache=${CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/purlin/conformance}
+suite=""
+if [ -n "${RELEASE:-}" ]; then
+  root=${ROOTS:-$here/target/roots}/$RELEASE
+  [ -x "$root/bin/erl" ] || { echo "$root has no bin/erl: scripts/roots.sh makes such roots" >&2; exit 2; }
+  root=$(cd "$root" && pwd)
+  export PATH="$root/bin:$PATH" PURLIN_OTP_ROOT="$root/usr/lib/erlang"
+  cache=$cache/$RELEASE
+  # Where Debian has the sources: those of unstable may be ahead of what the mirror holds.
+  case $RELEASE in
+    otp27) suite=trixie ;;
+    otp29) suite=forky ;;
+    *) echo "unknown release: $RELEASE (otp27 otp29)" >&2; exit 2 ;;
+  esac
+fi
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 
@@ -11,8 +27,9 @@ source_package() {
   ls -d "$cache/$1"-*/ >/dev/null 2>&1 && return
   mkdir -p "$cache/apt/lists/partial" || return 1
   . /etc/os-release
-  echo "deb-src http://deb.debian.org/debian ${VERSION_CODENAME:-stable} main" >"$cache/apt/sources.list"
-  set -- "$1" -o "Dir::Etc::sourcelist=$cache/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$cache/apt/lists"
+  echo "deb-src http://deb.debian.org/debian ${suite:-${VERSION_CODENAME:-stable}} main" >"$cache/apt/sources.list"
+  set -- "$1" -o "Dir::Etc::sourcelist=$cache/apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$cache/apt/lists" \
+    -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false
   package=$1
   shift
   apt-get "$@" update -qq >&2 && (cd "$cache" && apt-get "$@" source -qq "$package" >/dev/null) || {

@@ -1,5 +1,5 @@
 %% Native records (OTP 29): made, read, changed, matched, compared, hashed, printed, encoded, sent, stored, and kept through
-%% collections. Releases before have none. @stress @shared @fence
+%% collections. Releases before have none. @stress @shared @fence @seconds 240
 -module(r_native_records).
 -export([main/0]).
 -if(?OTP_RELEASE >= 29).
@@ -17,7 +17,7 @@ id(X) -> X.
 
 main() ->
     [io:format("~w: ~p~n", [F, r(F)]) || F <- [made, missing, fields, changed, own, any, guards, tests, order, hashes, maps, shown, display, encoded,
-                                          damaged, create, update, look, definition, sets, sent, large, kept, regions, tables, specs, others, lazy, reloaded,
+                                          damaged, create, update, look, definition, sets, sent, large, kept, regions, tables, specs, others, unloaded, reloaded,
                                           timers, sizes, copies]].
 
 r(F) ->
@@ -145,11 +145,13 @@ t(others) ->
     {(F(#pt{}))#pt.x, get(copy(#pt{})), erase(#pt{}), Old, P, length(lists:flatten([#pt{}, [#none{}]])), ?try_(list_to_binary([#pt{}])), ?try_(#pt{} + id(1)),
      ?try_(element(1, id(#pt{}))), ?try_(tuple_size(id(#pt{}))), ?try_(map_size(id(#pt{}))), ?try_(length(id(#pt{}))), ?try_((id(#pt{}))()), ?try_(size(id(#pt{}))),
      ?try_(hd(id(#pt{}))), ?try_(exit(#pt{})), ?try_(throw(#pt{x = 1})), ?try_(error(#none{})), erts_debug:same(P, P), is_function(id(#pt{})), is_binary(id(#pt{})), is_list(id(#pt{}))};
-t(lazy) ->
-    unload(),
-    {S, K} = {fun() -> unload(), ok end, id({kept, [1, 2]})},
-    [{S(), {ok, ?try_(vec(1, 2))}, K}, {S(), ?try_(tail_vec(a)), K}, {S(), ?try_(bad_vec()), K}, {S(), ?try_(no_vec()), K}, {S(), ?try_(hidden()), K}, {S(), ?try_(nowhere()), K},
-     {S(), caught(), K}, {S(), ?try_(many(1, 2, 3, 4, 5, 6, 7, 8)), K}];
+t(unloaded) ->
+    K = id({kept, [1, 2]}),
+    [begin
+         unload(),
+         [load([{x, 10}, {y, {d, [1]}}, {z, 5}, w]) || Loaded],
+         [{ok, ?try_(vec(1, 2))}, ?try_(tail_vec(a)), ?try_(bad_vec()), ?try_(no_vec()), ?try_(hidden()), ?try_(nowhere()), caught(), ?try_(many(1, 2, 3, 4, 5, 6, 7, 8)), K]
+     end || Loaded <- [true, false]];
 t(reloaded) ->
     unload(),
     load([{x, 1}, {y, [old, {text}]}]),
@@ -165,7 +167,7 @@ t(reloaded) ->
     {R, R2, Back =:= {R, R2}, R =:= binary_to_term(Bin), R < R2, ?try_(R#r_other:r.y), ?try_(R2#r_other:r.z), ?try_(R2#r_other:r{x = 3}), ?try_(records:get_definition(r_other, r))};
 t(timers) ->
     erlang:send_after(1, self(), #pt{x = id([in_a_timer])}),
-    A = receive #pt{} = M -> M after 5000 -> none end,
+    A = receive #pt{} = M -> M after 60000 -> none end,
     {_, Ref} = spawn_monitor(fun() -> exit(#open{b = id([left])}) end),
     {A, receive {'DOWN', Ref, _, _, W} -> W end};
 t(sizes) ->
@@ -199,7 +201,7 @@ echo() -> receive {From, X} -> From ! {self(), X}, echo() end.
 raised(F, A) ->
     try apply(records, F, A) catch C:R:S -> {M, N, As, I} = hd(S), {C, R, M, N, As, proplists:get_value(error_info, I)} end.
 
-%% A module that others make records of, in the path of the code server.
+%% A module that others make records of.
 unload() -> [begin code:purge(M), code:delete(M), code:purge(M) end || M <- [r_other]].
 beam(Fields) ->
     {ok, _, B} = compile:forms([{attribute, 1, module, r_other}, {attribute, 1, native_record, {r, [field(F) || F <- Fields]}}, {attribute, 1, native_record, {hid, []}},
@@ -208,35 +210,20 @@ beam(Fields) ->
 field({N, D}) -> {record_field, 1, {atom, 1, N}, erl_parse:abstract(D)};
 field(N) -> {record_field, 1, {atom, 1, N}}.
 load(Fields) -> code:purge(r_other), {module, _} = code:load_binary(r_other, "r_other.beam", beam(Fields)).
-on_path() ->
-    case code:which(r_other) of
-        non_existing ->
-            Dir = filename:join(filename:basedir(user_cache, "r_native_records"), os:getpid()),
-            ok = filelib:ensure_path(Dir),
-            ok = file:write_file(filename:join(Dir, "r_other.beam"), beam([{x, 10}, {y, {d, [1]}}, {z, 5}, w])),
-            true = code:add_patha(Dir),
-            Dir;
-        _ -> none
-    end.
 new_other() -> #r_other:r{x = id(0)}.
-vec(X, W) -> on_disk(fun() -> #r_other:r{w = W, x = id(X)} end).
-tail_vec(W) -> on_disk(fun() -> tail(W) end).
+vec(X, W) -> #r_other:r{w = W, x = id(X)}.
+tail_vec(W) -> tail(W).
 tail(W) -> #r_other:r{w = W}.
-bad_vec() -> on_disk(fun() -> #r_other:r{w = id(1), q = 1, p = 2} end).
-no_vec() -> on_disk(fun() -> #r_other:r{x = id(1)} end).
-hidden() -> on_disk(fun() -> #r_other:hid{} end).
+bad_vec() -> #r_other:r{w = id(1), q = 1, p = 2}.
+no_vec() -> #r_other:r{x = id(1)}.
+hidden() -> #r_other:hid{}.
 nowhere() -> #r_nowhere:r{x = id(1)}.
-caught() -> on_disk(fun() -> [try #r_other:r{q = 1} catch _:_ -> raised end] end).
-many(A, B, C, D, E, F, G, H) -> on_disk(fun() -> framed(A, B, C, D, E, F, G, H) end).
+caught() -> [try #r_other:r{q = 1} catch _:_ -> raised end].
+many(A, B, C, D, E, F, G, H) -> framed(A, B, C, D, E, F, G, H).
 framed(A, B, C, D, E, F, G, H) ->
     [X, Y] = [id({A, B}), id([C | D])],
     R = #r_other:r{x = X, y = E, z = {F, Y}, w = {G, H}},
     {R, X, Y, A, B, C, D, E, F, G, H}.
-on_disk(F) ->
-    Dir = on_path(),
-    try F() after
-        Dir =:= none orelse begin code:del_path(Dir), file:del_dir_r(Dir) end
-    end.
 -else.
 main() -> io:format("no native records~n").
 -endif.

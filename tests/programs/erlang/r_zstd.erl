@@ -1,5 +1,5 @@
 %% Compression by module zstd (OTP 28): one go, streams, parameters, dictionaries, headers, bad arguments. Releases before have no such
-%% module. @stress @shared
+%% module. @stress @shared @seconds 240
 -module(r_zstd).
 -export([main/0]).
 
