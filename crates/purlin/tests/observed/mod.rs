@@ -73,6 +73,8 @@ tick(N, _) -> N.
 /// The program.
 pub struct App {
     folder: PathBuf,
+    /// Whether the folder goes with it.
+    owns: bool,
     child: Child,
     input: ChildStdin,
     output: BufReader<std::process::ChildStdout>,
@@ -98,9 +100,9 @@ impl App {
             .output()
             .expect("runs");
         assert!(compiled.status.success(), "{compiled:?}");
-        Some(App::of(folder))
+        Some(App::of(folder, true))
     }
-    fn of(folder: PathBuf) -> App {
+    fn of(folder: PathBuf, owns: bool) -> App {
         let mut child = command(
             &folder,
             &["erl", "-noshell", "-pa", ".", "-s", "app", "main"],
@@ -117,6 +119,7 @@ impl App {
         assert_eq!(line, "ready\n");
         App {
             folder,
+            owns,
             child,
             input,
             output,
@@ -124,7 +127,7 @@ impl App {
     }
     /// One more, in the same folder.
     pub fn another(&self) -> App {
-        App::of(self.folder.clone())
+        App::of(self.folder.clone(), false)
     }
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -169,8 +172,7 @@ impl Drop for App {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The other one of the same folder is still needed, perhaps: the last one takes it away for good.
-        if fs::read_dir(self.folder.join("run/purlin")).map_or(0, Iterator::count) <= 1 {
+        if self.owns {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
