@@ -615,7 +615,8 @@ fn what_holds_a_binary_is_told_with_the_way_to_it() {
         let rows = parts.get("rows").expect("has them").list();
         assert!(rows.len() > 5, "{parts}");
         let apart = number(parts, &["difference_percent"]);
-        assert!(apart.abs() < 5.0, "{parts}");
+        // Less than one here; pages of other sizes may be filled in part.
+        assert!(apart.abs() < 20.0, "{parts}");
     }
 }
 
