@@ -54,7 +54,7 @@ main() ->
     show(vector, fun() -> port_command(P, ["w", "xyz", "vw"]), next(P) end),
     show(control, fun() -> [try port_control(P, N, <<"some data">>) catch error:E -> E end || N <- [1, 3, 4, 5, 24, 26, 99]] end),
     show(call, fun() -> T = {a, [b, 1.5, <<"c">>], Big, #{d => self()}}, [try erlang:port_call(P, N, T) =:= T orelse erlang:port_call(P, N, T) catch error:E -> E end || N <- [1, 2, 3, 4]] end),
-    show(timer, fun() -> port_control(P, 6, []), all(P) end),
+    show(timer, fun() -> port_control(P, 6, []), [next(P), next(P)] end),
     show(timer, fun() -> port_control(P, 7, []), all(P) end),
     show(select, fun() -> port_control(P, 8, []), port_control(P, 9, "through a pipe"), next(P) end),
     show(select, fun() -> port_control(P, 9, "again"), next(P) end),
