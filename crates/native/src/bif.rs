@@ -132,14 +132,15 @@ type Natives = HashMap<(u64, u64, u32), (u32, &'static Bif), Hashing>;
 
 static NATIVES: OnceLock<Natives> = OnceLock::new();
 
-/// Makes the natives of these tables known that the release has which is stood in for: a row's index in their concatenation is its number. To be called before anything
-/// is loaded; later calls change nothing.
+/// Makes the natives of these tables known that the release has which is stood in for: a row's index in their concatenation is
+/// its number. To be called before anything is loaded; later calls change nothing.
 pub fn install(tables: &[&'static [Bif]]) {
     #[cfg(debug_assertions)]
     crate::coverage::natives(
         tables
             .iter()
             .flat_map(|t| t.iter())
+            .filter(|b| release::has_native(b.module, b.name, b.arity))
             .map(|b| format!("{}:{}/{}", b.module, b.name, b.arity)),
     );
     NATIVES.get_or_init(|| {

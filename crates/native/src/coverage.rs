@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// `MODULE:NAME/ARITY` of all natives.
+/// `MODULE:NAME/ARITY` of all natives that the release has.
 static NATIVES: OnceLock<Vec<String>> = OnceLock::new();
 
 /// These natives are all that there are. To be told before the first runs; later calls change nothing.
