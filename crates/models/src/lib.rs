@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 /// What `crate::sync` is to the files under test.
 pub mod sync {
+    pub use loom::hint::spin_loop;
     pub use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };

@@ -16,6 +16,7 @@ pub use purlin_ets as ets;
 pub use purlin_interp as interp;
 pub use purlin_io as io;
 pub use purlin_io::{os_signals, port};
+use purlin_kernel::sync;
 pub use purlin_kernel::{
     accounts, clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options,
     osenv, outside, poll, posix, process, report, sched, signal, threads, timer, waits,

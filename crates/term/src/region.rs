@@ -49,6 +49,9 @@ pub struct Region {
     /// It is held for all processes, which get pointers into it from code.
     code: AtomicBool,
     lengths: Lengths,
+    /// Where a term in it starts that refers to too much of it for a heap to leave it; 0: none is known. What is in a region
+    /// doesn't change, so no collection need find that out again.
+    large: AtomicUsize,
     /// Objects in it that own something outside.
     off_heap: OffHeap,
 }
@@ -119,6 +122,18 @@ pub fn list_length(l: Term) -> Option<(usize, usize)> {
         r.lengths.put(r.base, start, more);
     }
     Some((n + more, n + more))
+}
+
+impl Region {
+    /// Whether `p`, which points into it, is known to refer to too much of it for a heap to leave it.
+    pub(crate) fn is_large(&self, p: *const Term) -> bool {
+        self.large.load(Ordering::Relaxed) == p as usize
+    }
+
+    /// What [`Self::is_large`] tells from now on. One term is remembered: the last.
+    pub(crate) fn set_large(&self, p: *const Term) {
+        self.large.store(p as usize, Ordering::Relaxed);
+    }
 }
 
 struct Space {
@@ -486,6 +501,7 @@ impl Region {
             literal: AtomicBool::new(false),
             code: AtomicBool::new(false),
             lengths: Lengths::default(),
+            large: AtomicUsize::new(0),
             off_heap: OffHeap::default(),
         })
     }

@@ -140,7 +140,8 @@ struct Leaving<'a> {
     seen: &'a SeenRegion,
     /// Addresses (start, end).
     area: (usize, usize),
-    /// Words that may yet be copied out of it.
+    /// Words that may be copied out of it, and those that yet may.
+    limit: usize,
     left: usize,
 }
 
@@ -161,11 +162,13 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
     let mut some: Vec<Leaving> = seen
         .iter()
         .filter(|s| !s.many && s.region.words >= above && most > 0)
+        .filter(|s| stress::roll(2) || !s.terms.iter().any(|t| s.region.is_large(t.ptr())))
         .map(|seen| {
             let (p, words) = seen.region.area();
             Leaving {
                 seen,
                 area: (p as usize, p as usize + words * 8),
+                limit: limit(seen),
                 left: 0,
             }
         })
@@ -174,7 +177,7 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
     // One that takes too much is not left, and then nothing is copied on its behalf: counted anew without it. Each round
     // takes as many steps as may be copied.
     for _ in 0..LEAVE_ROUNDS {
-        some.iter_mut().for_each(|l| l.left = limit(l.seen));
+        some.iter_mut().for_each(|l| l.left = l.limit);
         match count_out(&mut some) {
             Ok(kept) => {
                 let words = some.iter().map(|l| l.seen.region.words).sum();
@@ -189,33 +192,43 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
 }
 
 /// Words that are copied out of the regions, what is reached twice counted twice; Err: which of them takes more than it may.
+/// Where one term takes most of that by itself, its region remembers it.
 unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
     let mut n = 0;
     let mut todo: Vec<Term> = Vec::new();
     for k in 0..some.len() {
-        todo.extend_from_slice(&some[k].seen.terms);
-        let mut at = k;
-        while let Some(t) = todo.pop() {
-            if t.is_immed() {
-                continue;
-            }
-            let p = t.ptr();
-            let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
-            if !inside(&some[at]) {
-                let i = some.partition_point(|l| l.area.0 <= p as usize);
-                if i == 0 || !inside(&some[i - 1]) {
+        for first in 0..some[k].seen.terms.len() {
+            let (from, before) = (some[k].seen.terms[first], some[k].left);
+            todo.push(from);
+            let mut at = k;
+            while let Some(t) = todo.pop() {
+                if t.is_immed() {
                     continue;
                 }
-                at = i - 1;
+                let p = t.ptr();
+                let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
+                if !inside(&some[at]) {
+                    let i = some.partition_point(|l| l.area.0 <= p as usize);
+                    if i == 0 || !inside(&some[i - 1]) {
+                        continue;
+                    }
+                    at = i - 1;
+                }
+                let (words, (a, b)) = match t.is_list_ptr() {
+                    true => (2, (0, 2)),
+                    false => (layout::object_words(p), layout::term_range(p)),
+                };
+                let l = &mut some[at];
+                let Some(left) = l.left.checked_sub(words) else {
+                    if at == k && before >= l.limit / 2 {
+                        l.seen.region.set_large(from.ptr());
+                    }
+                    return Err(at);
+                };
+                l.left = left;
+                n += words;
+                todo.extend((a..b).map(|i| *p.add(i)));
             }
-            let (words, (a, b)) = match t.is_list_ptr() {
-                true => (2, (0, 2)),
-                false => (layout::object_words(p), layout::term_range(p)),
-            };
-            let l = &mut some[at];
-            l.left = l.left.checked_sub(words).ok_or(at)?;
-            n += words;
-            todo.extend((a..b).map(|i| *p.add(i)));
         }
     }
     Ok(n)

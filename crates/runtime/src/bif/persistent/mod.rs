@@ -1,10 +1,6 @@
 //! Natives of module `persistent_term`: a table whose reads take no lock and copy nothing.
 //!
-//! Keys and values lie in regions; processes point into them. The table is an array of slots with open addressing.
-//! Readers may look at any time; writers take a lock among themselves. When the array is too full or too empty, the
-//! entries go to another one, which then is the table. Arrays that are no longer the table are used again, so a
-//! reader may be looking at one that is being filled: what it finds there is an entry, but what it misses it looks for
-//! again unless nothing was moved meanwhile.
+//! Keys and values lie in regions; processes point into them. The table itself is in [`slots`].
 //!
 //! A large value is a counted region: the entry holds it, and so does each process that has got it, until a collection
 //! finds that the process doesn't refer to it any more. So replacing and erasing look at no process, and the memory goes
@@ -17,14 +13,17 @@
 //! value has changed once may change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]),
 //! so that a key costs one retired value.
 
+mod slots;
+
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
 use purlin_term::{Alloc, Term, am, compare, etf, hash, map};
+use slots::{Hashed, SlotTable, Slots};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 struct Entry {
@@ -39,12 +38,8 @@ struct Entry {
     to: AtomicUsize,
 }
 
-type Slots = Box<[AtomicPtr<Entry>]>;
-
 struct Table {
-    slots: AtomicPtr<Slots>,
-    /// Odd while entries are being moved to another array.
-    moves: AtomicUsize,
+    entries: SlotTable<Entry>,
     /// Held by who changes the table.
     writer: Mutex<Writer>,
 }
@@ -54,7 +49,7 @@ struct Writer {
     filled: usize,
     live: usize,
     /// Arrays that were the table.
-    spare: Vec<&'static Slots>,
+    spare: Vec<&'static Slots<Entry>>,
     arena: Arena,
 }
 
@@ -96,15 +91,10 @@ impl Alloc for Arena {
 
 const FIRST_SIZE: usize = 256;
 
-fn new_slots(n: usize) -> &'static Slots {
-    let slots: Slots = (0..n).map(|_| AtomicPtr::default()).collect();
-    Box::leak(Box::new(slots))
-}
 fn table() -> &'static Table {
     static T: OnceLock<Table> = OnceLock::new();
     T.get_or_init(|| Table {
-        slots: AtomicPtr::new(new_slots(FIRST_SIZE) as *const Slots as *mut Slots),
-        moves: AtomicUsize::new(0),
+        entries: SlotTable::new(FIRST_SIZE),
         writer: Mutex::new(Writer {
             filled: 0,
             live: 0,
@@ -119,85 +109,48 @@ fn table() -> &'static Table {
 }
 
 impl Table {
-    fn slots(&self) -> &'static Slots {
-        // SAFETY: arrays of slots are never freed.
-        unsafe { &*self.slots.load(Ordering::Acquire) }
-    }
     fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(|e| e.into_inner())
     }
     /// The entry of a key, and its value.
     fn find(&self, key: Term) -> Option<(&'static Entry, Term)> {
         let hash = hash::internal(key);
-        loop {
-            let moves = self.moves.load(Ordering::Acquire);
-            let e = probe(self.slots(), hash, |e| {
-                e.hash == hash && compare::eq_exact(e.key, key) && e.get().is_some()
-            });
-            if let Some((e, v)) = e.and_then(|e| Some((e, e.get()?))) {
-                return Some((e, v));
-            }
-            fence(Ordering::Acquire);
-            if moves & 1 == 0 && self.moves.load(Ordering::Relaxed) == moves {
-                return None;
-            }
-            std::hint::spin_loop();
-        }
+        self.entries.find(hash, |e| {
+            let same = e.hash == hash && compare::eq_exact(e.key, key);
+            // Looked at once: by the next look it may be erased, and another entry have the value.
+            same.then(|| e.get()).flatten().map(|v| (e, v))
+        })
     }
     /// The entry of a key, even if it was erased; equal keys that look otherwise (`0.0` and `-0.0`) have entries of their
     /// own, of which one at most has a value. The caller holds the lock.
     fn entry(&self, _: &Writer, key: Term) -> Option<&'static Entry> {
         let hash = hash::internal(key);
         let bytes = std::cell::OnceCell::new();
-        probe(self.slots(), hash, |e| {
-            e.hash == hash
+        self.entries.find(hash, |e| {
+            let same = e.hash == hash
                 && compare::eq_exact(e.key, key)
                 && (e.key.raw() == key.raw()
-                    || *bytes.get_or_init(|| external(key)) == external(e.key))
+                    || *bytes.get_or_init(|| external(key)) == external(e.key));
+            same.then_some(e)
         })
     }
     /// All entries that have a value, with it. The caller holds the lock.
     fn live(&self, _: &Writer) -> impl Iterator<Item = (&'static Entry, Term)> {
-        self.slots()
-            .iter()
-            // SAFETY: entries are never freed.
-            .filter_map(|s| unsafe { s.load(Ordering::Acquire).as_ref() })
+        self.entries
+            .entries()
             .filter_map(|e| e.get().map(|v| (e, v)))
     }
     /// Makes the table an array of `size` slots with the entries that have a value.
     fn resize(&self, w: &mut Writer, size: usize) {
-        let old = self.slots();
-        let new = match w.spare.iter().position(|s| s.len() == size) {
-            Some(i) => w.spare.swap_remove(i),
-            None => new_slots(size),
-        };
-        self.moves.fetch_add(1, Ordering::SeqCst);
-        for s in new.iter() {
-            s.store(std::ptr::null_mut(), Ordering::Release);
-        }
-        let mut filled = 0;
-        for (e, _) in self.live(w) {
-            insert(new, e);
-            filled += 1;
-        }
-        w.filled = filled;
-        self.slots
-            .store(new as *const Slots as *mut Slots, Ordering::Release);
-        self.moves.fetch_add(1, Ordering::SeqCst);
-        w.spare.push(old);
+        w.filled = self
+            .entries
+            .resize(&mut w.spare, size, |e| e.get().is_some());
     }
 }
 
-/// Puts an entry into the first free slot of its places.
-fn insert(slots: &Slots, e: &'static Entry) {
-    let mut i = e.hash as usize;
-    loop {
-        let slot = &slots[i & (slots.len() - 1)];
-        if slot.load(Ordering::Relaxed).is_null() {
-            slot.store(e as *const Entry as *mut Entry, Ordering::Release);
-            return;
-        }
-        i += 1;
+impl Hashed for Entry {
+    fn hash(&self) -> u32 {
+        self.hash
     }
 }
 
@@ -248,29 +201,9 @@ impl Entry {
     }
 }
 
-/// The entry that `is_it` accepts among those at the places of `hash`.
-fn probe(slots: &Slots, hash: u32, is_it: impl Fn(&Entry) -> bool) -> Option<&'static Entry> {
-    // Sizes are powers of two, and at least half of the slots are free; in an array that is being filled again that
-    // may not be so for a moment, hence the end.
-    let mut i = hash as usize;
-    for _ in 0..slots.len() {
-        // SAFETY: entries are never freed.
-        match unsafe {
-            slots[i & (slots.len() - 1)]
-                .load(Ordering::Acquire)
-                .as_ref()
-        } {
-            Some(e) if is_it(e) => return Some(e),
-            Some(_) => i += 1,
-            None => return None,
-        }
-    }
-    None
-}
-
 /// Slots of the table.
 pub fn slots() -> usize {
-    table().slots().len()
+    table().entries.slots().len()
 }
 
 /// Where values lay that were replaced or erased: first address, and the one behind it.
@@ -422,7 +355,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
         e.set(v.term);
         return;
     }
-    let size = t.slots().len();
+    let size = t.entries.slots().len();
     if (w.filled + 1) * 2 > size {
         // As large as before where it is erased entries that fill it.
         let size = if w.live * 4 >= size { size * 2 } else { size };
@@ -438,7 +371,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
         from: AtomicUsize::new(v.from),
         to: AtomicUsize::new(v.from + v.bytes),
     }));
-    insert(t.slots(), e);
+    t.entries.insert(e);
     w.filled += 1;
     w.live += 1;
 }
@@ -475,7 +408,7 @@ fn get_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let t = table();
     let w = t.lock();
-    let mut bytes = t.slots().len() * size_of::<AtomicPtr<Entry>>();
+    let mut bytes = t.entries.slots().len() * size_of::<*const Entry>();
     for (e, _) in t.live(&w) {
         bytes += size_of::<Entry>() + e.bytes.load(Ordering::Relaxed);
     }
@@ -495,11 +428,11 @@ fn erase_1(_cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
     e.retire();
     e.set(Term::NON_VALUE);
     w.live -= 1;
-    let mut size = t.slots().len();
+    let mut size = t.entries.slots().len();
     while size > FIRST_SIZE && w.live * 4 < size {
         size /= 2;
     }
-    if size < t.slots().len() {
+    if size < t.entries.slots().len() {
         t.resize(&mut w, size);
     }
     Ok(am::TRUE)
