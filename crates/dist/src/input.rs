@@ -315,7 +315,7 @@ fn forget_lost(n: &Node, id: u32, with: u64) {
     if with & flags::FRAGMENTS == 0 {
         return;
     }
-    let mut input = n.input.lock().unwrap_or_else(|e| e.into_inner());
+    let mut input = n.input.lock();
     if input.id != id || input.sequences.is_empty() {
         return;
     }
@@ -330,7 +330,7 @@ fn forget_lost(n: &Node, id: u32, with: u64) {
 
 /// Takes a frame apart, and acts on it when it is whole.
 fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
-    let mut input = n.input.lock().unwrap_or_else(|e| e.into_inner());
+    let mut input = n.input.lock();
     if input.id != id {
         *input = Input {
             id,

@@ -2,8 +2,8 @@
 
 use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 lazy_atoms! {
@@ -55,7 +55,7 @@ pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
         }
     }
     let me = cx.self_pid();
-    let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = OBSERVERS.lock();
     let at = all.iter().position(|o| o.0 == me && o.1 == bits);
     let before = at.map_or(0, |i| all[i].2);
     match (on, at) {
@@ -87,7 +87,7 @@ fn option(key: Term, value: Term) -> Option<u32> {
 
 /// Who wants to know, for each time that it asked `{Pid, Options}`, the last one first.
 pub fn list(cx: &mut Cx) -> Term {
-    let all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let all = OBSERVERS.lock().clone();
     let mut l = NIL;
     for (pid, bits, count) in all {
         let mut options = Vec::new();
@@ -113,7 +113,7 @@ pub fn list(cx: &mut Cx) -> Term {
 /// A process has ended.
 pub fn owner_exit(pid: Term) {
     if ANY.load(Ordering::Acquire) {
-        let mut all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = OBSERVERS.lock();
         all.retain(|o| o.0 != pid);
         ANY.store(!all.is_empty(), Ordering::Release);
     }
@@ -124,7 +124,7 @@ pub fn tell(e: Event) {
     if !ANY.load(Ordering::Acquire) {
         return;
     }
-    let all = OBSERVERS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let all = OBSERVERS.lock().clone();
     for (pid, bits, count) in all {
         let types = bits & (VISIBLE | HIDDEN);
         let wanted = match e.visible {

@@ -24,10 +24,11 @@ use super::signal::token::Token;
 use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefWords;
+use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, Term, am, copy, node};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 lazy_atoms! {
@@ -140,7 +141,7 @@ static TABLE: RwLock<Option<Table>> = RwLock::new(None);
 
 /// The node of that name, if it is known.
 pub fn find(name: Term) -> Option<Arc<Node>> {
-    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let t = TABLE.read();
     t.as_ref()?.by_name.get(&name.raw()).cloned()
 }
 
@@ -149,7 +150,7 @@ pub fn get(name: Term) -> Arc<Node> {
     if let Some(n) = find(name) {
         return n;
     }
-    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let mut t = TABLE.write();
     let t = t.get_or_insert_default();
     if let Some(n) = t.by_name.get(&name.raw()) {
         return n.clone();
@@ -183,13 +184,13 @@ pub fn of_handle(t: Term) -> Option<(Arc<Node>, u32)> {
     let &[id, r] = t.as_tuple()? else { return None };
     let id = u32::try_from(id.as_small()?).ok()?;
     let key = RefKey::of(r)?;
-    let table = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let table = TABLE.read();
     Some((table.as_ref()?.by_handle.get(&key)?.clone(), id))
 }
 
 /// All nodes.
 pub fn all() -> Vec<Arc<Node>> {
-    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let t = TABLE.read();
     let all = t.iter().flat_map(|t| t.by_name.values());
     all.cloned().collect()
 }
@@ -250,7 +251,7 @@ impl Channel for Over {
 
 impl Node {
     pub fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+        self.inner.lock()
     }
     /// The handle of a connection: `{Id, Reference}`.
     pub fn handle<A: Alloc + ?Sized>(&self, id: u32, a: &mut A) -> Term {
@@ -448,7 +449,7 @@ impl Node {
         drop(n);
         out.wake_all();
         drop(out);
-        if let Ok(mut input) = self.input.try_lock() {
+        if let Some(mut input) = self.input.try_lock() {
             *input = Input::default();
         }
         for data in ties {

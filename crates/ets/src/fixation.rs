@@ -2,7 +2,7 @@
 //!
 //! A fixation belongs to a process, and ends with it. The store itself only counts.
 
-use super::{Store, Table, locked, registry};
+use super::{Store, Table, registry};
 use crate::clock;
 use crate::process::resource_counts;
 use purlin_term::Term;
@@ -34,7 +34,7 @@ impl Table {
     /// Fixes the table once more for that process.
     pub(crate) fn fix(&self, who: Term) {
         let new = {
-            let mut f = locked!(self.fixation, lock);
+            let mut f = self.fixation.lock();
             if f.by.is_empty() {
                 f.since = (clock::monotonic(), clock::offset());
             }
@@ -52,12 +52,17 @@ impl Table {
         };
         if new {
             let r = registry();
-            let me = locked!(r.all.shard(self.numbers[0] as u64), read)
+            let me = r
+                .all
+                .shard(self.numbers[0] as u64)
+                .read()
                 .get(&self.numbers)
                 .cloned();
             if let Some(me) = me {
                 resource_counts::enter(who);
-                locked!(r.fixed.shard(who.pid_data() as u64), write)
+                r.fixed
+                    .shard(who.pid_data() as u64)
+                    .write()
                     .entry(who.raw())
                     .or_default()
                     .push(me);
@@ -76,7 +81,7 @@ impl Table {
 
     fn unfix_times(&self, who: Term, times: usize) {
         let (n, last) = {
-            let mut f = locked!(self.fixation, lock);
+            let mut f = self.fixation.lock();
             let Some(i) = f.by.iter().position(|b| b.0 == who) else {
                 return;
             };
@@ -104,13 +109,13 @@ impl Table {
 
     /// Who has fixed it how often, and since when.
     pub(crate) fn fixations(&self) -> (Vec<(Term, usize)>, (i64, i64)) {
-        let f = locked!(self.fixation, lock);
+        let f = self.fixation.lock();
         (f.by.clone(), f.since)
     }
 }
 
 fn forget_in(who: Term, t: &Table) {
-    let mut m = locked!(registry().fixed.shard(who.pid_data() as u64), write);
+    let mut m = registry().fixed.shard(who.pid_data() as u64).write();
     if let Some(v) = m.get_mut(&who.raw()) {
         if let Some(i) = v.iter().position(|x| std::ptr::eq(&**x, t)) {
             v.swap_remove(i);
@@ -124,7 +129,7 @@ fn forget_in(who: Term, t: &Table) {
 
 /// A table is deleted: nobody has it fixed any more.
 pub(super) fn forget(t: &Table) {
-    let by = std::mem::take(&mut locked!(t.fixation, lock).by);
+    let by = std::mem::take(&mut t.fixation.lock().by);
     for (who, _) in by {
         forget_in(who, t);
     }
@@ -133,10 +138,10 @@ pub(super) fn forget(t: &Table) {
 /// A process has ended: what it fixed is free of it.
 pub(super) fn owner_exit(who: Term) {
     let shard = registry().fixed.shard(who.pid_data() as u64);
-    if !locked!(shard, read).contains_key(&who.raw()) {
+    if !shard.read().contains_key(&who.raw()) {
         return;
     }
-    let tables: Vec<Arc<Table>> = locked!(shard, write).remove(&who.raw()).unwrap_or_default();
+    let tables: Vec<Arc<Table>> = shard.write().remove(&who.raw()).unwrap_or_default();
     resource_counts::leave(who, tables.len());
     for t in tables {
         t.unfix_times(who, usize::MAX);

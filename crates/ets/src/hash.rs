@@ -19,10 +19,10 @@
 use super::object::{HEAD_WORDS, Link, Object, Owned};
 use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
+use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Buckets of a new table, and the least there are.
 const FIRST_SLOTS: usize = 256;
@@ -188,17 +188,11 @@ impl HashTable {
     }
     #[inline]
     fn read(&self, ix: usize) -> RwLockReadGuard<'_, Buckets> {
-        self.stripe(ix)
-            .buckets
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
+        self.stripe(ix).buckets.read()
     }
     #[inline]
     fn write(&self, ix: usize) -> RwLockWriteGuard<'_, Buckets> {
-        self.stripe(ix)
-            .buckets
-            .write()
-            .unwrap_or_else(|e| e.into_inner())
+        self.stripe(ix).buckets.write()
     }
     /// The bucket of a hash. Right for as long as the lock of its stripe is held.
     #[inline]
@@ -570,10 +564,7 @@ impl HashTable {
     fn mark(&self, o: &mut Owned, s: &Stripe, ix: usize) {
         o.deleted = true;
         self.count(s, -1, 0);
-        self.marked
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(ix);
+        self.marked.lock().push(ix);
     }
 
     /// Takes the object of a link out of its chain.
@@ -910,13 +901,13 @@ impl HashTable {
         if self.fixed.fetch_sub(n, Ordering::SeqCst) != n {
             return;
         }
-        let marked = std::mem::take(&mut *self.marked.lock().unwrap_or_else(|e| e.into_inner()));
+        let marked = std::mem::take(&mut *self.marked.lock());
         for (i, &ix) in marked.iter().enumerate() {
             let mut b = self.write(ix);
             if self.is_fixed() {
                 // Somebody fixed it again: the rest is theirs.
                 drop(b);
-                let mut m = self.marked.lock().unwrap_or_else(|e| e.into_inner());
+                let mut m = self.marked.lock();
                 m.extend_from_slice(&marked[i..]);
                 return;
             }

@@ -32,11 +32,12 @@ use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use tree::TreeTable;
 
 /// The table was deleted meanwhile.
@@ -178,13 +179,6 @@ fn registry() -> &'static Registry {
 }
 
 /// Locks against writers and readers. A panic elsewhere leaves maps whole.
-macro_rules! locked {
-    ($l:expr, $how:ident) => {
-        $l.$how().unwrap_or_else(|e| e.into_inner())
-    };
-}
-pub(crate) use locked;
-
 impl Table {
     /// A tid, as a term on some heap.
     pub(crate) fn tid<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
@@ -231,7 +225,7 @@ impl Table {
     }
     /// Its heir, and the lock under which owner, heir, protection and name change.
     pub(crate) fn admin(&self) -> MutexGuard<'_, Option<Heir>> {
-        locked!(self.admin, lock)
+        self.admin.lock()
     }
     /// Whether it is one with one object for each key.
     pub fn is_set(&self) -> bool {
@@ -365,7 +359,10 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
             .as_ref()
             .is_some_and(|t| t.name.load(Ordering::Acquire) == name.raw() && t.is_alive());
         if !hit {
-            c[slot] = locked!(registry().names.shard(name.atom_index() as u64), read)
+            c[slot] = registry()
+                .names
+                .shard(name.atom_index() as u64)
+                .read()
                 .get(&name.atom_index())
                 .cloned();
         }
@@ -377,7 +374,10 @@ fn by_name<'a>(name: Term) -> Option<&'a Table> {
 /// A tid that has been through the external format is an ordinary reference.
 #[cold]
 fn by_numbers<'a>(num: [u32; 3]) -> Option<&'a Table> {
-    let t = locked!(registry().all.shard(num[0] as u64), read)
+    let t = registry()
+        .all
+        .shard(num[0] as u64)
+        .read()
         .get(&num)
         .cloned()?;
     NUMBERED.with(|c| {
@@ -419,7 +419,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
     let mut names = table
         .options
         .named
-        .then(|| locked!(r.names.shard(name.atom_index() as u64), write));
+        .then(|| r.names.shard(name.atom_index() as u64).write());
     if names
         .as_ref()
         .is_some_and(|n| n.contains_key(&name.atom_index()))
@@ -431,7 +431,10 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
     unsafe { (*m).retain() };
     table.magic.store(m as *mut MagicRef, Ordering::Release);
     own(owner, &table);
-    locked!(r.all.shard(numbers[0] as u64), write).insert(numbers, table.clone());
+    r.all
+        .shard(numbers[0] as u64)
+        .write()
+        .insert(numbers, table.clone());
     // Last: whoever finds it by its name may delete it at once.
     if let Some(n) = &mut names {
         n.insert(name.atom_index(), table.clone());
@@ -441,13 +444,16 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
 
 fn own(owner: Term, t: &Arc<Table>) {
     resource_counts::enter(owner);
-    locked!(registry().owned.shard(owner.pid_data() as u64), write)
+    registry()
+        .owned
+        .shard(owner.pid_data() as u64)
+        .write()
         .entry(owner.raw())
         .or_default()
         .push(t.clone());
 }
 fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
-    let mut m = locked!(registry().owned.shard(owner.pid_data() as u64), write);
+    let mut m = registry().owned.shard(owner.pid_data() as u64).write();
     let v = m.get_mut(&owner.raw())?;
     // From behind: a process that ends gives them up in that order.
     let i = v.iter().rposition(|x| std::ptr::eq(&**x, t))?;
@@ -526,7 +532,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
     drop(heir);
     let r = registry();
     if t.options.named {
-        let mut names = locked!(r.names.shard(name.atom_index() as u64), write);
+        let mut names = r.names.shard(name.atom_index() as u64).write();
         if names
             .get(&name.atom_index())
             .is_some_and(|x| std::ptr::eq(&**x, t))
@@ -534,7 +540,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
             names.remove(&name.atom_index());
         }
     }
-    locked!(r.all.shard(t.numbers[0] as u64), write).remove(&t.numbers);
+    r.all.shard(t.numbers[0] as u64).write().remove(&t.numbers);
     // The last of these may be what keeps the table alive: it goes when we are done.
     let keep = disown(owner, t);
     fixation::forget(t);
@@ -558,7 +564,7 @@ fn end(t: &Table, mut admin: MutexGuard<'_, Option<Heir>>) {
 pub fn all() -> Vec<Arc<Table>> {
     let mut v = Vec::new();
     for s in &registry().all.0 {
-        v.extend(locked!(s, read).values().cloned());
+        v.extend(s.read().values().cloned());
     }
     v
 }
@@ -698,7 +704,7 @@ fn pass_on(pid: Term) {
 /// The table that a process has owned for the shortest time.
 fn last_owned(pid: Term) -> Option<Arc<Table>> {
     let shard = registry().owned.shard(pid.pid_data() as u64);
-    let m = locked!(shard, read);
+    let m = shard.read();
     m.get(&pid.raw())?.last().cloned()
 }
 
@@ -728,34 +734,37 @@ pub(crate) fn rename(t: &Table, name: Term) -> bool {
     }
     let r = registry();
     let arc = {
-        let names = locked!(r.names.shard(old.atom_index() as u64), read);
+        let names = r.names.shard(old.atom_index() as u64).read();
         match names.get(&old.atom_index()) {
             Some(a) if std::ptr::eq(&**a, t) => a.clone(),
             _ => return false,
         }
     };
     {
-        let mut names = locked!(r.names.shard(name.atom_index() as u64), write);
+        let mut names = r.names.shard(name.atom_index() as u64).write();
         if names.contains_key(&name.atom_index()) {
             return false;
         }
         names.insert(name.atom_index(), arc);
     }
     t.name.store(name.raw(), Ordering::Release);
-    locked!(r.names.shard(old.atom_index() as u64), write).remove(&old.atom_index());
+    r.names
+        .shard(old.atom_index() as u64)
+        .write()
+        .remove(&old.atom_index());
     true
 }
 
 #[inline]
 fn is_super_user(who: Term) -> bool {
     let r = registry();
-    r.super_count.load(Ordering::Relaxed) > 0 && locked!(r.super_users, lock).contains(&who.raw())
+    r.super_count.load(Ordering::Relaxed) > 0 && r.super_users.lock().contains(&who.raw())
 }
 
 /// Lets a process use all tables, or no longer.
 pub(crate) fn set_super_user(who: Term, on: bool) {
     let r = registry();
-    let mut s = locked!(r.super_users, lock);
+    let mut s = r.super_users.lock();
     if on {
         s.insert(who.raw());
     } else {

@@ -6,12 +6,12 @@
 use super::hash::{Change, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
+use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, compare};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Words of an object's head, as stock has them.
 pub(crate) const TREE_HEAD_WORDS: usize = HEAD_WORDS + 1;
@@ -101,10 +101,10 @@ impl TreeTable {
         }
     }
     fn read(&self) -> RwLockReadGuard<'_, Option<Map>> {
-        self.tree.read().unwrap_or_else(|e| e.into_inner())
+        self.tree.read()
     }
     fn write(&self) -> RwLockWriteGuard<'_, Option<Map>> {
-        self.tree.write().unwrap_or_else(|e| e.into_inner())
+        self.tree.write()
     }
     #[inline]
     fn key(&self, o: &Object) -> Key {

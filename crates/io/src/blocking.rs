@@ -12,8 +12,9 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::signal::send;
+use purlin_term::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Threads for calls at most.
 const MOST: usize = 1024;
@@ -54,7 +55,7 @@ pub fn waits(cx: &mut Cx) -> bool {
 pub(crate) fn resumed(cx: &mut Cx) -> Option<BifResult> {
     let state = cx.process().ext()?.bif_state.as_ref()?;
     let pending = state.downcast_ref::<Pending>()?.clone();
-    let outcome = pending.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let outcome = pending.lock().take();
     let Some(outcome) = outcome else {
         return Some(Err(Fail::Wait));
     };
@@ -78,15 +79,15 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         .stack_size(128 * 1024)
         .spawn(move || {
             let _counted = counted;
-            let work = theirs.lock().unwrap_or_else(|e| e.into_inner()).take();
+            let work = theirs.lock().take();
             if let Some(work) = work {
                 let outcome = work();
-                *to.lock().unwrap_or_else(|e| e.into_inner()) = Some(outcome);
+                *to.lock() = Some(outcome);
                 send::wake(me);
             }
         });
     if started.is_err() {
-        let work = work.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let work = work.lock().take();
         return match work {
             Some(work) => work()(cx),
             None => Err(Fail::Wait),

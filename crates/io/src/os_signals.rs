@@ -8,11 +8,12 @@ use crate::options::BreakMode;
 use crate::process::registry;
 use crate::signal;
 use purlin_term::release::{self, ALWAYS, Feature, TERMINAL_SIGNALS};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, atom};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// What a signal does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +55,7 @@ static TERMINALS: Mutex<Vec<fn(i32)>> = Mutex::new(Vec::new());
 
 /// Has `f` called with the number of each `SIGWINCH` and `SIGCONT` that is handled. Asking again changes nothing.
 pub fn tell_terminal(f: fn(i32)) {
-    let mut all = TERMINALS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = TERMINALS.lock();
     if !all.iter().any(|&known| std::ptr::fn_addr_eq(known, f)) {
         all.push(f);
     }
@@ -123,7 +124,7 @@ fn run(mut pipe: io::PipeReader) {
         match i32::from(sig[0]) {
             libc::SIGINT => BREAK.get().into_iter().for_each(|f| f()),
             s @ (libc::SIGWINCH | libc::SIGCONT) => {
-                let terminals = TERMINALS.lock().unwrap_or_else(|e| e.into_inner()).clone();
+                let terminals = TERMINALS.lock().clone();
                 terminals.iter().for_each(|f| f(s));
                 notify(s);
             }

@@ -23,6 +23,7 @@ use crate::{accounts, bifs, lazy_atoms};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, arith};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,7 +31,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 lazy_atoms! {
     append = "append";
@@ -106,7 +107,7 @@ type Owners = HashMap<u64, HashMap<usize, Arc<File>>>;
 fn owners() -> MutexGuard<'static, Owners> {
     static OWNERS: OnceLock<Mutex<Owners>> = OnceLock::new();
     let m = OWNERS.get_or_init(|| Mutex::new(HashMap::new()));
-    m.lock().unwrap_or_else(|e| e.into_inner())
+    m.lock()
 }
 
 fn disown(f: &Arc<File>) {

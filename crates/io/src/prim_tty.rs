@@ -17,11 +17,12 @@ use crate::terminfo::{self, Terminal, names};
 use crate::{bifs, lazy_atoms, native_state, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{IoVec, to_vec};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1024;
@@ -68,7 +69,7 @@ struct Input(Mutex<Waiters>);
 
 impl Input {
     fn lock(&self) -> MutexGuard<'_, Waiters> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        self.0.lock()
     }
 }
 
@@ -162,7 +163,7 @@ fn tty_of<'a>(t: Term) -> Result<&'a Tty, Fail> {
 
 impl Tty {
     fn lock(&self) -> MutexGuard<'_, Modal> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+        self.state.lock()
     }
 }
 
@@ -494,13 +495,13 @@ fn sizeof_wchar_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 static TERMINAL: Mutex<Option<Arc<Terminal>>> = Mutex::new(None);
 
 fn terminal() -> Option<Arc<Terminal>> {
-    TERMINAL.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    TERMINAL.lock().clone()
 }
 fn use_terminal(name: &[u8]) -> bool {
     let found = std::str::from_utf8(name).ok().and_then(Terminal::named);
     let there = found.is_some();
     if there {
-        *TERMINAL.lock().unwrap_or_else(|e| e.into_inner()) = found.map(Arc::new);
+        *TERMINAL.lock() = found.map(Arc::new);
     }
     there
 }

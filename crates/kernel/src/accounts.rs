@@ -12,13 +12,14 @@
 //! * Addresses are keys only as long as no module was freed since: [`forget_addresses`].
 
 use crate::process::Cx;
+use crate::sync::{Mutex, MutexGuard};
 use purlin_native::cx::NO_BUDGET;
 use purlin_term::{Term, copy};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Words between two samples: 512 KiB.
 pub const SAMPLED_WORDS: usize = 1 << 16;
@@ -182,7 +183,7 @@ thread_local! {
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(|e| e.into_inner())
+    m.lock()
 }
 
 /// Says how addresses of code are named. Before that nothing is counted by place.

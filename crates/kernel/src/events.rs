@@ -13,11 +13,12 @@ use crate::outside::outside;
 use crate::process::heap_info::gc_info;
 use crate::process::session::{Made, any_new};
 use crate::process::{self, INACTIVE, Process, SAVES, TRACED, WAITING, saved};
+use crate::sync::Mutex;
 use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{NIL, Term};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// Flags of a traced process.
 pub mod flag {
@@ -239,7 +240,7 @@ impl Defaults {
         if !self.any() {
             return (0, NIL);
         }
-        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
+        let mut t = self.tracer.lock();
         if *t != NIL && !lives(*t) {
             *t = NIL;
             self.flags.store(0, Ordering::Relaxed);
@@ -248,7 +249,7 @@ impl Defaults {
     }
     /// Sets flags, or takes them away.
     pub fn change(&self, on: bool, flags: u32, tracer: Term) {
-        let mut t = self.tracer.lock().unwrap_or_else(|e| e.into_inner());
+        let mut t = self.tracer.lock();
         let before = self.flags.load(Ordering::Relaxed);
         let now = if on { before | flags } else { before & !flags };
         if now == 0 {

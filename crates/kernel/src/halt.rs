@@ -4,9 +4,9 @@
 //! itself has found something wrong. Whoever buffers output registers with [`on_halt`], and is called before the end.
 
 use crate::outside::outside;
+use crate::sync::Mutex;
 use std::cell::Cell;
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ static RESTORES: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// Has `f` called when the emulator halts and is to flush.
 pub fn on_halt(f: Flush) {
-    FLUSHES.lock().unwrap_or_else(|e| e.into_inner()).push(f);
+    FLUSHES.lock().push(f);
 }
 
 /// Has `f` called whenever the emulator ends, after everything else: to give the terminal back as it was.
 pub fn on_end(f: fn()) {
-    RESTORES.lock().unwrap_or_else(|e| e.into_inner()).push(f);
+    RESTORES.lock().push(f);
 }
 
 thread_local! {
@@ -48,7 +48,7 @@ fn first() {
 
 fn restore() {
     // Not while waiting for a lock that a thread which is stuck may hold.
-    if let Ok(v) = RESTORES.try_lock() {
+    if let Some(v) = RESTORES.try_lock() {
         v.iter().for_each(|f| f());
     }
     let _ = std::io::stdout().flush();
@@ -67,7 +67,7 @@ pub fn halt(status: i32, flush: bool) -> ! {
         let limit = crate::options::try_current()
             .and_then(|o| o.flags.halt_flush_timeout_ms)
             .map(|ms| Duration::from_millis(ms.into()));
-        let flushes = FLUSHES.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let flushes = FLUSHES.lock().clone();
         flushes.iter().for_each(|f| f(limit));
     }
     end(status)

@@ -4,10 +4,11 @@
 //! What is due on a scheduler is done there, as soon as the process that it runs has had its time slice. What is due on any
 //! other thread is done by a thread that does nothing else, and counts as a scheduler.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// What is due and not done yet.
 static DUE: AtomicUsize = AtomicUsize::new(0);
@@ -75,7 +76,7 @@ static ROUNDS: AtomicUsize = AtomicUsize::new(0);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 fn each() -> MutexGuard<'static, Vec<Each>> {
-    EACH.lock().unwrap_or_else(|e| e.into_inner())
+    EACH.lock()
 }
 
 /// Has each thread that runs processes do `work` once, when it next has run one.
@@ -126,10 +127,7 @@ pub fn add(work: Work) {
     }
     static STARTED: OnceLock<bool> = OnceLock::new();
     let s = service();
-    s.due
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .push_back(work);
+    s.due.lock().push_back(work);
     s.some.notify_one();
     STARTED.get_or_init(|| {
         std::thread::Builder::new()
@@ -144,11 +142,11 @@ fn serve() {
     SERVES.set(true);
     let s = service();
     loop {
-        let mut due = s.due.lock().unwrap_or_else(|e| e.into_inner());
+        let mut due = s.due.lock();
         let work = loop {
             match due.pop_front() {
                 Some(w) => break w,
-                None => due = s.some.wait(due).unwrap_or_else(|e| e.into_inner()),
+                None => due = s.some.wait(due),
             }
         };
         drop(due);

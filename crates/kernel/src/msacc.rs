@@ -5,9 +5,10 @@
 //! that it is known when accounting begins.
 
 use crate::clock;
+use crate::sync::{Mutex, MutexGuard};
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +82,7 @@ struct Thread {
 impl Thread {
     #[inline]
     fn times(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(|e| e.into_inner())
+        self.times.lock()
     }
 }
 
@@ -94,7 +95,7 @@ thread_local! {
 
 #[inline]
 fn threads() -> MutexGuard<'static, Vec<Arc<Thread>>> {
-    THREADS.lock().unwrap_or_else(|e| e.into_inner())
+    THREADS.lock()
 }
 
 /// The calling thread begins: it is told of from now on.

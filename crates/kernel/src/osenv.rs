@@ -1,10 +1,11 @@
 //! The environment variables that Erlang programs see. Kept apart from those of this operating-system process, which
 //! no thread may change while others run; programs that are started get these.
 
+use crate::sync::RwLock;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::{OnceLock, RwLock};
+use std::sync::OnceLock;
 
 type Variables = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -27,13 +28,13 @@ pub fn init(vars: impl IntoIterator<Item = (OsString, OsString)>) {
 
 /// The value of a variable.
 pub fn get(name: &[u8]) -> Option<Vec<u8>> {
-    let v = variables().read().unwrap_or_else(|e| e.into_inner());
+    let v = variables().read();
     v.get(name).cloned()
 }
 
 /// Sets a variable, or takes it away.
 pub fn set(name: Vec<u8>, value: Option<Vec<u8>>) {
-    let mut v = variables().write().unwrap_or_else(|e| e.into_inner());
+    let mut v = variables().write();
     match value {
         Some(value) => v.insert(name, value),
         None => v.remove(&name),
@@ -42,6 +43,6 @@ pub fn set(name: Vec<u8>, value: Option<Vec<u8>>) {
 
 /// All variables, sorted by name.
 pub fn all() -> Vec<(Vec<u8>, Vec<u8>)> {
-    let v = variables().read().unwrap_or_else(|e| e.into_inner());
+    let v = variables().read();
     v.iter().map(|(k, v)| (k.clone(), v.clone())).collect()
 }

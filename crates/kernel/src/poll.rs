@@ -13,11 +13,12 @@
 //! twice is duplicated: both registrations get their reports.
 
 use crate::msacc::{self, State};
+use crate::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 mod kernel;
 
@@ -95,7 +96,7 @@ fn service() -> io::Result<&'static Service> {
 
 impl Service {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(|e| e.into_inner())
+        self.table.lock()
     }
     /// Tells the kernel what is wanted of an entry.
     fn arm(&self, id: usize, e: &Entry) {
@@ -282,7 +283,7 @@ mod tests {
     struct Tell(Mutex<Sender<(bool, bool)>>);
     impl Ready for Tell {
         fn ready(&self, _: Id, r: bool, w: bool) {
-            let _ = self.0.lock().map(|s| s.send((r, w)));
+            let _ = self.0.lock().send((r, w));
         }
     }
     fn teller() -> (Arc<Tell>, Receiver<(bool, bool)>) {

@@ -12,10 +12,10 @@
 use crate::accounts::{self, FRAMES, Frame};
 use crate::clock;
 use crate::process::Cx;
+use crate::sync::{Mutex, MutexGuard};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// Time of running between two samples of a thread.
 pub const TICK_NANOSECONDS: u64 = 2_000_000;
@@ -37,7 +37,7 @@ struct Table {
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
 fn table() -> MutexGuard<'static, Option<Table>> {
-    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+    TABLE.lock()
 }
 
 /// What a thread knows of its own time.

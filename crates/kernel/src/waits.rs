@@ -14,10 +14,11 @@ use crate::accounts::{self, Kind};
 use crate::clock;
 use crate::cx::Cx;
 use crate::process::{self, Process};
+use crate::sync::Mutex;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex};
 
 /// See the module head.
 const EVERY: u32 = 64;
@@ -179,7 +180,7 @@ fn begins(p: &mut Process, weight: u32) {
         return;
     }
     let cell = process::table().index(p);
-    let mut all = BEGAN.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = BEGAN.lock();
     if all.len() >= RECEIVES
         && !all.contains_key(&cell)
         && let Some(&any) = all.keys().next()
@@ -205,7 +206,7 @@ pub(crate) fn goes_on(cx: &mut Cx, waited: bool) {
     let pc = p.pc;
     let cell = process::table().index(p);
     let began = {
-        let mut all = BEGAN.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = BEGAN.lock();
         all.remove(&cell)
     };
     if let Some(b) = began.filter(|_| waited) {
@@ -217,7 +218,7 @@ pub(crate) fn goes_on(cx: &mut Cx, waited: bool) {
 /// A process that was timed is still waiting: for how many it stands, what for, and for how long.
 pub fn under_way() -> Vec<(Kind, u64, u64)> {
     let now = clock::elapsed();
-    let all = BEGAN.lock().unwrap_or_else(|e| e.into_inner());
+    let all = BEGAN.lock();
     all.values()
         .map(|b| {
             let took = now.saturating_sub(b.at).max(0) as u64;

@@ -9,12 +9,43 @@ use std::time::{Duration, Instant};
 
 /// What `crate::sync` is to the files under test.
 pub mod sync {
+    pub use self::Mutex as Spin;
     pub use loom::hint::spin_loop;
+    pub use loom::sync::MutexGuard;
+    pub use loom::sync::MutexGuard as SpinGuard;
     pub use loom::sync::atomic::{
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
-    pub use loom::sync::{Condvar, Mutex, MutexGuard};
-    pub use loom::sync::{Mutex as Spin, MutexGuard as SpinGuard};
+
+    /// Loom's, with the methods of `purlin_term::sync::Mutex`.
+    pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub fn new(t: T) -> Mutex<T> {
+            Mutex(loom::sync::Mutex::new(t))
+        }
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(|e| e.into_inner())
+        }
+    }
+
+    /// Loom's, with the methods of `purlin_term::sync::Condvar`.
+    pub struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        pub fn new() -> Condvar {
+            Condvar(loom::sync::Condvar::new())
+        }
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+        pub fn wait<'a, T>(&self, g: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(g).unwrap_or_else(|e| e.into_inner())
+        }
+    }
 }
 
 /// Runs `f` through its interleavings: those without a preemption first (a thread that blocks or ends is not counted), then

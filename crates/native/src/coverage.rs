@@ -3,11 +3,12 @@
 //! are, each after `row `. `scripts/coverage.sh` makes a table of it.
 
 use purlin_isa::ops::{OPS, Op};
+use purlin_term::sync::Mutex;
 use std::fmt::{Arguments, Write as _};
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// `MODULE:NAME/ARITY` of all natives that the release has.
 static NATIVES: OnceLock<Vec<String>> = OnceLock::new();
@@ -49,10 +50,7 @@ pub fn note(seen: &AtomicBool, what: Arguments) {
     if let Some(file) = file() {
         // One write each: other processes append to the same file.
         let line = format!("{what}\n");
-        let _ = file
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .write_all(line.as_bytes());
+        let _ = file.lock().write_all(line.as_bytes());
     }
 }
 

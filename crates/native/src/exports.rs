@@ -9,11 +9,12 @@ use crate::bif::{Kind, native};
 use crate::hashing::Hashing;
 use purlin_isa::ops::{Form, Op, dirty};
 use purlin_term::fun::{Export, FunEntry};
+use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{NIL, Term, am, atom};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, RwLock};
 
 const SHARDS: usize = 16;
 
@@ -111,9 +112,7 @@ thread_local! {
 #[inline]
 pub fn existing_export(m: Term, f: Term, arity: u32) -> Option<&'static Export> {
     let (mi, fi) = (m.atom_index(), f.atom_index());
-    let map = shard(mi, fi, arity)
-        .read()
-        .unwrap_or_else(|e| e.into_inner());
+    let map = shard(mi, fi, arity).read();
     map.get(&(mi, fi, arity)).copied()
 }
 
@@ -137,9 +136,7 @@ fn find_export(m: Term, f: Term, arity: u32) -> &'static Export {
         return e;
     }
     let (mi, fi) = (m.atom_index(), f.atom_index());
-    let mut map = shard(mi, fi, arity)
-        .write()
-        .unwrap_or_else(|e| e.into_inner());
+    let mut map = shard(mi, fi, arity).write();
     map.entry((mi, fi, arity))
         .or_insert_with(|| new_export(m, f, arity))
 }
@@ -192,7 +189,7 @@ pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
     if own_code(m, f, arity).is_none() {
         return export(m, f, arity);
     }
-    let mut known = CALLED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut known = CALLED.lock();
     match known.iter().find(|e| (e.function, e.arity) == (f, arity)) {
         Some(e) => e,
         None => {
@@ -255,7 +252,7 @@ pub fn fun_entry(
     num_free: u8,
     function: Term,
 ) -> &'static FunEntry {
-    let mut m = code().funs.lock().unwrap_or_else(|e| e.into_inner());
+    let mut m = code().funs.lock();
     // Reloading the same code meets the same entries: they are told apart by the module's checksum too. A fun of another arity
     // or with another environment than the code's, as a made-up external term may tell of it, has an entry of its own, which
     // leads nowhere.

@@ -6,9 +6,9 @@ use super::iolist::{self, IoSlice, IoVec};
 use super::native_state;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 lazy_atoms! {
     acquired = "acquired";
@@ -27,7 +27,7 @@ fn buffer<'a>(t: Term) -> Result<&'a Buffer, Fail> {
 }
 
 fn data<'a>(t: Term) -> Result<MutexGuard<'a, IoVec>, Fail> {
-    Ok(buffer(t)?.data.lock().unwrap_or_else(|e| e.into_inner()))
+    Ok(buffer(t)?.data.lock())
 }
 
 fn size_arg(t: Term) -> Result<usize, Fail> {

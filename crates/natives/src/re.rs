@@ -13,12 +13,13 @@ use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
 use purlin_term::release::{self, EXPORTED_PATTERNS, PATTERNS_OF_PCRE2};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
     re = "re";
@@ -365,11 +366,11 @@ fn text_of_pcre2(code: c_int) -> String {
 fn compiled(src: &Source) -> Result<Arc<Code>, Fault> {
     static CACHE: OnceLock<Mutex<HashMap<Source, Arc<Code>>>> = OnceLock::new();
     let cache = CACHE.get_or_init(Default::default);
-    if let Some(c) = cache.lock().unwrap_or_else(|e| e.into_inner()).get(src) {
+    if let Some(c) = cache.lock().get(src) {
         return Ok(c.clone());
     }
     let code = Arc::new(Code::new(src)?);
-    let mut m = cache.lock().unwrap_or_else(|e| e.into_inner());
+    let mut m = cache.lock();
     if m.len() >= CACHE_SIZE {
         m.clear();
     }

@@ -11,12 +11,13 @@ use purlin_kernel::process::Process;
 use purlin_native::bif::known_as;
 use purlin_native::cx::Env;
 use purlin_native::nif::{NifFunction, Pool};
+use purlin_term::sync::Mutex;
 use purlin_term::{Term, atom};
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// What `enif_set_option` has registered.
 pub type Callback = unsafe extern "C" fn(*mut c_void);
@@ -105,7 +106,7 @@ static LOADED: Mutex<Vec<Weak<Library>>> = Mutex::new(Vec::new());
 
 /// The libraries that there are.
 pub fn loaded() -> Vec<Arc<Library>> {
-    let l = LOADED.lock().unwrap_or_else(|e| e.into_inner());
+    let l = LOADED.lock();
     l.iter().filter_map(Weak::upgrade).collect()
 }
 
@@ -146,10 +147,7 @@ impl Library {
             for f in &mut functions {
                 f.library = me.as_ptr();
             }
-            LOADED
-                .lock()
-                .unwrap_or_else(|e| e.into_inner())
-                .push(me.clone());
+            LOADED.lock().push(me.clone());
             self.functions = functions;
             self
         })
@@ -180,7 +178,7 @@ impl Drop for Library {
             // SAFETY: the library is open still, and nothing else of it is called any more.
             env::callback(self, |e| unsafe { f(e, data) });
         }
-        let mut l = LOADED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut l = LOADED.lock();
         l.retain(|w| w.strong_count() > 0);
         drop(l);
         // SAFETY: nothing leads to its code any more.
@@ -195,7 +193,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         crate::resource::orphan(&self.0);
         let l = self.0.clone();
-        let f = *l.on_unload_thread.lock().unwrap_or_else(|e| e.into_inner());
+        let f = *l.on_unload_thread.lock();
         if let Some(f) = f {
             // SAFETY: the library is open as long as this holds it.
             purlin_kernel::later::on_each(Arc::new(move || unsafe {
@@ -286,7 +284,7 @@ unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction)
 pub fn halting(limit: Option<std::time::Duration>) {
     let all = loaded();
     for l in &all {
-        let f = *l.on_halt.lock().unwrap_or_else(|e| e.into_inner());
+        let f = *l.on_halt.lock();
         if let Some(f) = f {
             // SAFETY: the library is open.
             unsafe { f(l.priv_data.load(Ordering::Acquire)) };
@@ -341,7 +339,7 @@ exported! {
         };
         let f = std::mem::transmute::<*mut c_void, Option<Callback>>(arg);
         let set = |to: &Mutex<Option<Callback>>| {
-            let mut to = to.lock().unwrap_or_else(|e| e.into_inner());
+            let mut to = to.lock();
             if f.is_none() || to.is_some() {
                 return libc::EINVAL;
             }

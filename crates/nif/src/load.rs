@@ -8,10 +8,11 @@ use purlin_kernel::code::{self, Module};
 use purlin_kernel::cx::{BifResult, Cx, Fail};
 use purlin_kernel::filename;
 use purlin_native::{bifs, lazy_atoms, modules};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, am, atom};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Once};
 
 lazy_atoms! {
     bad_lib = "bad_lib";
@@ -40,7 +41,7 @@ static TAINTS: Mutex<Vec<Term>> = Mutex::new(Vec::new());
 
 /// Notes that a module, or a driver, has C code.
 pub fn taint(module: Term) {
-    let mut t = TAINTS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut t = TAINTS.lock();
     if !t.contains(&module) {
         t.push(module);
     }
@@ -48,7 +49,7 @@ pub fn taint(module: Term) {
 
 /// Modules whose libraries may harm the emulator (`erlang:system_info(taints)`).
 pub fn taints() -> Vec<Term> {
-    TAINTS.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    TAINTS.lock().clone()
 }
 
 /// Why there is no library: the atom and the text of the reason.
@@ -144,7 +145,7 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
         false => v.old.clone(),
     };
     drop(v);
-    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    let _one = LOADING.lock();
     if m.library.get().is_some() {
         let text = "NIF library already loaded (reload disallowed since OTP 20).";
         return Err(Refused(reload(), text.into()));

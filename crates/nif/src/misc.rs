@@ -4,9 +4,10 @@ use crate::Exported;
 use crate::abi::{MAJOR, SysInfo};
 use crate::env::ErlNifEnv;
 use purlin_kernel::{clock, later, options, osenv, posix, sched};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, atom};
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 unsafe extern "C" {
     fn enif_make_tuple();
@@ -136,7 +137,7 @@ exported! {
     /// The name of an error number, as `enoent`. Of the interface of drivers, but libraries ask too.
     fn erl_errno_id(error: c_int) -> *const c_char {
         static NAMES: Mutex<Vec<(c_int, CString)>> = Mutex::new(Vec::new());
-        let mut names = NAMES.lock().unwrap_or_else(|e| e.into_inner());
+        let mut names = NAMES.lock();
         let i = match names.iter().position(|n| n.0 == error) {
             Some(i) => i,
             None => {

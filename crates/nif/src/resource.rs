@@ -26,6 +26,7 @@ use purlin_term::bin::RcBin;
 use purlin_term::fence;
 use purlin_term::layout::{RefView, RefWords};
 use purlin_term::magic::{self, MagicRef};
+use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term};
 use std::alloc::Layout;
@@ -33,7 +34,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
+use std::sync::{Arc, Once};
 
 /// A type of resources. C code knows it by its address.
 pub struct ResourceType {
@@ -55,7 +56,7 @@ struct State {
 impl ResourceType {
     /// What is called, and the library that it is in.
     fn callbacks(&self) -> (TypeInit, Option<Arc<Library>>) {
-        let s = self.state.read().unwrap_or_else(|e| e.into_inner());
+        let s = self.state.read();
         (s.init, s.owner.clone())
     }
 }
@@ -64,7 +65,7 @@ impl ResourceType {
 static TYPES: Mutex<Option<HashMap<(u64, u64), Arc<ResourceType>>>> = Mutex::new(None);
 
 fn types() -> MutexGuard<'static, Option<HashMap<(u64, u64), Arc<ResourceType>>>> {
-    TYPES.lock().unwrap_or_else(|e| e.into_inner())
+    TYPES.lock()
 }
 
 /// The types that a library opens as it is loaded. They are as they were until it is accepted.
@@ -88,7 +89,7 @@ impl Opening {
                 || init.stop.is_some()
                 || init.down.is_some()
                 || init.dyncall.is_some();
-            let mut s = t.state.write().unwrap_or_else(|e| e.into_inner());
+            let mut s = t.state.write();
             s.init = init;
             s.opener = Arc::as_ptr(&self.library) as usize;
             former.push(std::mem::replace(
@@ -113,7 +114,7 @@ pub fn orphan(library: &Arc<Library>) {
     let mut gone = Vec::new();
     if let Some(all) = types().as_mut() {
         all.retain(|_, t| {
-            let s = t.state.read().unwrap_or_else(|e| e.into_inner());
+            let s = t.state.read();
             let mine = s.opener == Arc::as_ptr(library) as usize;
             if mine {
                 gone.push(t.clone());
@@ -286,7 +287,7 @@ fn behind(t: Term) -> Option<*mut Head> {
 static NUMBERS: Mutex<Option<HashMap<[u32; 3], ManuallyDrop<Value>>>> = Mutex::new(None);
 
 fn numbers() -> MutexGuard<'static, Option<HashMap<[u32; 3], ManuallyDrop<Value>>>> {
-    NUMBERS.lock().unwrap_or_else(|e| e.into_inner())
+    NUMBERS.lock()
 }
 
 /// A reference was encoded: a plain one with its numbers may come back.
@@ -359,7 +360,7 @@ unsafe impl Send for Watch {}
 static WATCHES: Mutex<Option<HashMap<[u32; 3], Watch>>> = Mutex::new(None);
 
 fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
-    WATCHES.lock().unwrap_or_else(|e| e.into_inner())
+    WATCHES.lock()
 }
 
 /// Holds a resource if somebody else does. To be called under the lock of `WATCHES`: the count goes when the resource dies,

@@ -12,11 +12,12 @@ use crate::resource;
 use purlin_kernel::poll::{self, Ready};
 use purlin_kernel::signal;
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, atom};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 const READ: c_int = 1;
 const WRITE: c_int = 2;
@@ -52,7 +53,7 @@ struct Selected {
 static SELECTED: Mutex<Option<HashMap<c_int, Selected>>> = Mutex::new(None);
 
 fn selected() -> MutexGuard<'static, Option<HashMap<c_int, Selected>>> {
-    SELECTED.lock().unwrap_or_else(|e| e.into_inner())
+    SELECTED.lock()
 }
 
 /// How many descriptors libraries have selected.

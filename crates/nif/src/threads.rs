@@ -1,9 +1,9 @@
 //! Threads of libraries, their locks, and what threads keep for themselves: those of the system, with names.
 
+use purlin_term::sync::Mutex as Lock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::Mutex as Lock;
 
 /// A name as C code gave it.
 struct Name(CString);
@@ -184,7 +184,7 @@ exported! {
     }
 
     fn enif_tsd_key_create(name: *const c_char, to: *mut c_int) -> c_int {
-        let mut keys = KEYS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut keys = KEYS.lock();
         let Ok(key) = c_int::try_from(keys.len()) else {
             return libc::EAGAIN;
         };
@@ -193,7 +193,7 @@ exported! {
         0
     }
     fn enif_tsd_key_destroy(key: c_int) {
-        let mut keys = KEYS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut keys = KEYS.lock();
         if let Some(k) = keys.get_mut(key as usize) {
             *k = None;
         }

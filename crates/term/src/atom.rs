@@ -3,11 +3,12 @@
 //! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and friends are constants.
 //! Look-up by index is lock-free (segments that never move); look-up by name takes a sharded lock.
 
+use crate::sync::RwLock;
 use crate::word::Term;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{OnceLock, RwLock};
 
 /// The longest atom, in characters (not bytes).
 pub const MAX_CHARS: usize = 255;
@@ -102,11 +103,7 @@ impl Table {
         &self.shards[(h.0 >> 57) as usize % SHARDS]
     }
     fn find(&self, s: &str) -> Option<u32> {
-        self.shard(s)
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
-            .get(s)
-            .copied()
+        self.shard(s).read().get(s).copied()
     }
     fn intern(&self, s: &str) -> Result<u32, AtomError> {
         if let Some(i) = self.find(s) {
@@ -115,7 +112,7 @@ impl Table {
         if s.len() > MAX_CHARS && s.chars().count() > MAX_CHARS {
             return Err(AtomError::TooLong);
         }
-        let mut m = self.shard(s).write().unwrap_or_else(|e| e.into_inner());
+        let mut m = self.shard(s).write();
         if let Some(&i) = m.get(s) {
             return Ok(i);
         }

@@ -1,7 +1,8 @@
 //! A thread that gives large pieces of memory back: that takes long enough for a scheduler's processes to feel it.
 
+use crate::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock};
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -26,7 +27,7 @@ pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
     let work: Work = Box::new(work);
     let left = match thread {
         Some(tx) => {
-            let tx = tx.lock().unwrap_or_else(|e| e.into_inner());
+            let tx = tx.lock();
             tx.send(work).err().map(|e| e.0)
         }
         None => Some(work),

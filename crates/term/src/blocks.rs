@@ -12,11 +12,11 @@
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
+use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// Blocks of more words than this are mapped.
 pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
@@ -130,7 +130,7 @@ static SPARE: Mutex<Spare> = Mutex::new(Spare {
 });
 
 fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.lock().unwrap_or_else(|e| e.into_inner())
+    SPARE.lock()
 }
 
 /// Blocks to be given back, once the lock is free: that takes long.

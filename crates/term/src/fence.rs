@@ -38,14 +38,15 @@
 //! native stack. `PURLIN_FENCE=trace` adds the native stack of whoever freed it, as addresses for `addr2line`. All but the
 //! last parts are made without allocating. If they get stuck, a timer ends the process.
 
+use crate::sync::Mutex;
 use crate::sys;
 use crate::word::{PID_NUM_BITS, Term};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write};
 use std::panic::Location;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// What a block is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -408,7 +409,7 @@ fn forget(slab: usize) {
         SLAB_PAGES * page,
     );
     let oldest = {
-        let mut f = FREE.lock().unwrap_or_else(|e| e.into_inner());
+        let mut f = FREE.lock();
         f.push_back(slab);
         match f.len() > REMEMBERED_SLABS {
             true => f.pop_front(),

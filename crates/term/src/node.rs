@@ -1,8 +1,8 @@
 //! Names of other nodes, as external pids, ports and references hold them.
 
+use crate::sync::Mutex;
 use crate::word::Term;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One node in one life of it. Counted by the external terms that name it; interned, so equal nodes have one address.
@@ -32,7 +32,7 @@ static NODES: Mutex<Nodes> = Mutex::new(Nodes {
 ///
 /// An entry is freed only here, under the lock, where its count is 0: who holds it has counted it before.
 pub fn intern(name: Term, creation: u32) -> &'static Node {
-    let mut nodes = NODES.lock().unwrap_or_else(|e| e.into_inner());
+    let mut nodes = NODES.lock();
     let nodes = &mut *nodes;
     let all = nodes.all.get_or_insert_default();
     if let Some(&n) = all.get(&(name.raw(), creation)) {
@@ -62,7 +62,7 @@ pub fn intern(name: Term, creation: u32) -> &'static Node {
 
 /// Name, creation and count of each node that there is an entry of.
 pub fn all() -> Vec<(Term, u32, u64)> {
-    let nodes = NODES.lock().unwrap_or_else(|e| e.into_inner());
+    let nodes = NODES.lock();
     let all = nodes.all.iter().flat_map(|m| m.values());
     all.map(|n| (n.name, n.creation, n.refc.load(Ordering::Relaxed)))
         .collect()

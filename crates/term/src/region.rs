@@ -20,8 +20,8 @@ use crate::background_free;
 use crate::fence;
 use crate::off_heap::OffHeap;
 use crate::refcount::RefCount;
+use crate::sync::Mutex;
 use crate::word::Term;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes in a chunk.
@@ -277,7 +277,7 @@ pub fn touched_bytes() -> usize {
 /// Bytes of freed regions that are kept for others.
 pub fn kept_bytes() -> usize {
     let kept = space().free.iter().map(|f| {
-        let f = f.lock().unwrap_or_else(|e| e.into_inner());
+        let f = f.lock();
         (f.warm_chunks as usize) << CHUNK_SHIFT
     });
     kept.sum()
@@ -330,7 +330,7 @@ impl Builder {
             };
         }
         let (first, warm) = {
-            let mut f = s.free[half].lock().unwrap_or_else(|e| e.into_inner());
+            let mut f = s.free[half].lock();
             match f.warm.take(chunks) {
                 Some(a) => {
                     f.warm_chunks -= chunks;
@@ -467,7 +467,7 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     let s = space();
     let end = ((half * COUNTED + FENCED) >> CHUNK_SHIFT) as u32;
     let first = {
-        let mut f = s.free[half + 2].lock().unwrap_or_else(|e| e.into_inner());
+        let mut f = s.free[half + 2].lock();
         // One more, that nobody gets.
         match end - f.next > chunks {
             true => {
@@ -613,11 +613,11 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
             s.base + ((first as usize) << CHUNK_SHIFT),
             (chunks as usize) << CHUNK_SHIFT,
         );
-        let mut f = s.free[half + 2].lock().unwrap_or_else(|e| e.into_inner());
+        let mut f = s.free[half + 2].lock();
         f.cold.add(first, chunks);
         return;
     }
-    let lock = || s.free[half].lock().unwrap_or_else(|e| e.into_inner());
+    let lock = || s.free[half].lock();
     if warm {
         let mut f = lock();
         if f.warm_chunks + chunks <= WARM_CHUNKS {

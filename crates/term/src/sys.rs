@@ -35,7 +35,7 @@ pub fn reserve_area(name: &'static str, bytes: usize) -> usize {
     at
 }
 
-static AREAS: std::sync::Mutex<Vec<Area>> = std::sync::Mutex::new(Vec::new());
+static AREAS: crate::sync::Mutex<Vec<Area>> = crate::sync::Mutex::new(Vec::new());
 
 /// Addresses that were reserved for one purpose, and of which a part is in use.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +46,13 @@ pub struct Area {
 }
 
 pub(crate) fn note_area(name: &'static str, at: usize, bytes: usize) {
-    let mut all = AREAS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = AREAS.lock();
     all.push(Area { name, at, bytes });
 }
 
 /// The areas that were reserved for good.
 pub fn areas() -> Vec<Area> {
-    AREAS.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    AREAS.lock().clone()
 }
 
 /// Bytes of memory behind some addresses, which are mapped; None where the system doesn't tell.

@@ -188,7 +188,7 @@ fn random_graphs_survive_every_kind_of_collection() {
     let owned = Arc::new(());
     let before = purlin_term::bin::total_bytes();
     let (mut seen_old, mut seen_frag) = (false, false);
-    let _alone = SETTINGS.lock().unwrap_or_else(|e| e.into_inner());
+    let _alone = SETTINGS.lock();
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     for seed in 1..120u64 {
         // In every other round, generations of any size are collected where they lie.
@@ -252,7 +252,7 @@ fn random_graphs_survive_every_kind_of_collection() {
 }
 
 /// Tests that change the collector's settings.
-static SETTINGS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 
 /// What happens to a heap while its process looks at a message where that lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -358,7 +358,7 @@ unsafe fn look(h: &mut Heap, r: &mut Rng, roots: &mut [Term], steps: &[Step], af
 fn what_is_made_out_of_a_message_stays_young_until_it_is_received() {
     use Step::*;
     purlin_term::region::init();
-    let _alone = SETTINGS.lock().unwrap_or_else(|e| e.into_inner());
+    let _alone = SETTINGS.lock();
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     let bytes = purlin_term::bin::total_bytes();
     let steps: [&[Step]; 9] = [

@@ -53,10 +53,11 @@ use crate::{accounts, halt, poll, report};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist;
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
+use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, RwLock};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 /// Greatest port number: what a local port identifier can hold.
@@ -103,12 +104,12 @@ pub fn max_files() -> i64 {
 
 /// Sets the most ports there may be (`+Q`).
 pub fn set_limit(n: usize) {
-    TABLE.write().unwrap_or_else(|e| e.into_inner()).limit = n;
+    TABLE.write().limit = n;
 }
 
 /// The most ports there may be.
 pub fn limit() -> usize {
-    TABLE.read().unwrap_or_else(|e| e.into_inner()).limit
+    TABLE.read().limit
 }
 
 /// Bytes that ports have read and written so far.
@@ -125,12 +126,12 @@ pub fn total_bytes() -> (u64, u64) {
 
 /// Ports there are.
 pub fn count() -> usize {
-    TABLE.read().unwrap_or_else(|e| e.into_inner()).ports.len()
+    TABLE.read().ports.len()
 }
 
 /// The identifiers of all ports.
 pub fn all() -> Vec<Term> {
-    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let t = TABLE.read();
     t.ports.keys().map(|&n| Term::port(n)).collect()
 }
 
@@ -139,7 +140,7 @@ pub fn find(id: Term) -> Option<Arc<Port>> {
     if !id.is_local_port() {
         return None;
     }
-    let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
+    let t = TABLE.read();
     t.ports.get(&id.pid_data()).cloned()
 }
 
@@ -156,7 +157,7 @@ pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
 fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| halt::on_halt(flush_all_at_halt));
-    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let mut t = TABLE.write();
     if t.ports.len() >= t.limit {
         return Err(open::Error::SystemLimit);
     }
@@ -181,7 +182,7 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
 }
 
 fn remove(id: Term) {
-    let mut t = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let mut t = TABLE.write();
     let gone = t.ports.remove(&id.pid_data());
     // Its last count may be this one, and dropping it takes other locks.
     drop(t);
@@ -224,7 +225,7 @@ pub struct How {
 
 impl Port {
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(|e| e.into_inner())
+        self.core.lock()
     }
     /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
@@ -557,7 +558,7 @@ impl Port {
     }
     /// The same, if the port is free; false: it isn't, and nothing was done. Of one that has stopped nothing is asked.
     pub fn try_on_behalf(&self, f: &mut dyn FnMut(&mut Base)) -> bool {
-        let Ok(mut core) = self.core.try_lock() else {
+        let Some(mut core) = self.core.try_lock() else {
             return false;
         };
         if core.driver.is_some() {
@@ -568,7 +569,7 @@ impl Port {
     }
 
     fn data(&self) -> MutexGuard<'_, Option<OwnedTerm>> {
-        self.data.lock().unwrap_or_else(|e| e.into_inner())
+        self.data.lock()
     }
     /// The child process behind it has ended, with that status of wait(2).
     fn child_exited(&self, status: i32) {
@@ -763,7 +764,7 @@ static SENDERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that a process sends a list to that port in parts, or (None) that it does no longer; what was noted before.
 fn sends_in_parts(pid: Term, port: Option<Term>) -> Option<Term> {
-    let mut all = IN_PARTS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = IN_PARTS.lock();
     let before = match port {
         Some(p) => all.insert(pid.raw(), p),
         None => all.remove(&pid.raw()),
@@ -1040,7 +1041,7 @@ pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
 
 /// As [`info`]; None too if the port is doing something.
 pub fn try_info(port: &Port) -> Option<Info> {
-    drop(port.core.try_lock().ok()?);
+    drop(port.core.try_lock()?);
     info(port)
 }
 

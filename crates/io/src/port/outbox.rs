@@ -69,18 +69,18 @@ mod live {
 #[cfg(test)]
 mod record {
     use purlin_term::frag::{Fragment, OwnedTerm};
+    use purlin_term::sync::Mutex;
     use purlin_term::{Alloc, Term, am, atom, print};
-    use std::sync::Mutex;
 
     static SENT: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
     fn put(to: Term, text: String) {
-        let mut s = SENT.lock().unwrap_or_else(|e| e.into_inner());
+        let mut s = SENT.lock();
         s.push((to.raw(), text));
     }
     /// Everything sent to `to` so far, as text, which is taken away.
     pub fn taken(to: Term) -> Vec<String> {
-        let mut s = SENT.lock().unwrap_or_else(|e| e.into_inner());
+        let mut s = SENT.lock();
         let (mine, rest) = std::mem::take(&mut *s)
             .into_iter()
             .partition(|m| m.0 == to.raw());

@@ -7,11 +7,12 @@
 
 use super::open::{Options, Target};
 use super::{Port, sys};
+use purlin_term::sync::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Condvar, Mutex, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 /// A program that was started.
 pub(crate) struct Child {
@@ -53,15 +54,15 @@ fn reap() {
     let c = children();
     loop {
         {
-            let mut r = c.running.lock().unwrap_or_else(|e| e.into_inner());
+            let mut r = c.running.lock();
             while r.is_empty() {
-                r = c.some.wait(r).unwrap_or_else(|e| e.into_inner());
+                r = c.some.wait(r);
             }
         }
         match sys::wait_any() {
             Ok((pid, status)) => {
                 let port = {
-                    let mut r = c.running.lock().unwrap_or_else(|e| e.into_inner());
+                    let mut r = c.running.lock();
                     r.remove(&pid)
                 };
                 if let Some(p) = port.and_then(|p| p.upgrade()) {
@@ -72,7 +73,7 @@ fn reap() {
             // Somebody else has waited for them: how they ended can't be known any more.
             Err(_) => {
                 let lost: Vec<_> = {
-                    let mut r = c.running.lock().unwrap_or_else(|e| e.into_inner());
+                    let mut r = c.running.lock();
                     r.drain().collect()
                 };
                 for (_, port) in lost {
@@ -165,7 +166,7 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         child.failed = Some(exited(crate::posix::errno_of(&e)));
     } else {
         let list = children();
-        let mut r = list.running.lock().unwrap_or_else(|e| e.into_inner());
+        let mut r = list.running.lock();
         match sys::spawn(&c, &wiring) {
             Ok(pid) => {
                 child.pid = Some(pid);

@@ -11,9 +11,10 @@ use crate::gather::{Gather, Parts};
 use crate::lazy_atoms;
 use crate::process::session::{self, Made, Session, Tracing};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::sync::MutexGuard;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 lazy_atoms! {
     receive = "receive";

@@ -17,10 +17,11 @@ use crate::terminfo::{Terminal, without_delays};
 use crate::{halt, poll};
 use purlin_term::am;
 use purlin_term::iolist::{IoSlice, IoVec};
+use purlin_term::sync::Mutex;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once};
 use std::time::Instant;
 
 /// First byte of what the shell writes.
@@ -53,7 +54,7 @@ static IN_USE: Mutex<Option<InUse>> = Mutex::new(None);
 
 /// Gives the terminal back the modes that it had before a port used it. The process is about to exit.
 pub fn restore() {
-    let mut t = IN_USE.lock().unwrap_or_else(|e| e.into_inner());
+    let mut t = IN_USE.lock();
     if let Some(t) = t.take() {
         let _ = t.before.set(t.fd);
     }
@@ -77,7 +78,7 @@ fn signalled(sig: i32) {
 
 /// Gives the terminal the modes that it has for the shell; where there is no shell, does nothing.
 pub fn set_shell_modes() {
-    let t = IN_USE.lock().unwrap_or_else(|e| e.into_inner());
+    let t = IN_USE.lock();
     if let Some(t) = &*t {
         let _ = t.during.set(t.fd);
     }
@@ -85,7 +86,7 @@ pub fn set_shell_modes() {
 
 /// Gives the terminal the modes that it had before the shell used it, until [`set_shell_modes`].
 pub fn set_outer_modes() {
-    let t = IN_USE.lock().unwrap_or_else(|e| e.into_inner());
+    let t = IN_USE.lock();
     if let Some(t) = &*t {
         let _ = t.before.set(t.fd);
     }
@@ -93,7 +94,7 @@ pub fn set_outer_modes() {
 
 /// Whether a shell with line editing uses the terminal.
 pub(crate) fn in_use() -> bool {
-    IN_USE.lock().unwrap_or_else(|e| e.into_inner()).is_some()
+    IN_USE.lock().is_some()
 }
 
 /// What the arguments in the name of the port ask for: `-c`, `+c`, `-e` …, and a terminal other than standard input.
@@ -138,7 +139,7 @@ fn capabilities() -> Option<(Caps, Option<u32>)> {
 /// Gives the terminal modes that are taken back when its use ends, or the process does.
 pub fn begin(fd: RawFd, before: Modes, during: Modes) -> io::Result<()> {
     during.set(fd)?;
-    *IN_USE.lock().unwrap_or_else(|e| e.into_inner()) = Some(InUse { fd, before, during });
+    *IN_USE.lock() = Some(InUse { fd, before, during });
     static HOOKS: Once = Once::new();
     HOOKS.call_once(|| {
         halt::on_end(restore);

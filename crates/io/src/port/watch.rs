@@ -13,8 +13,8 @@
 
 use super::outbox;
 use crate::gather::{Parts, max_parts};
+use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Pairs of whom to watch (nil: all) and whom to tell.
@@ -29,7 +29,7 @@ pub(crate) fn is_on() -> bool {
 
 /// Has `tracer` told of the writes of `who` (nil: all), or nobody any more.
 pub fn set(who: Term, tracer: Option<Term>) {
-    let mut w = WATCHED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut w = WATCHED.lock();
     w.retain(|e| e.0 != who);
     w.extend(tracer.map(|t| (who, t)));
     ON.store(!w.is_empty(), Ordering::Relaxed);
@@ -39,7 +39,7 @@ pub fn set(who: Term, tracer: Option<Term>) {
 #[cold]
 pub(crate) fn wrote(who: &[Term], parts: &impl Parts, written: Option<usize>) {
     let mut to: Vec<Term> = {
-        let mut w = WATCHED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut w = WATCHED.lock();
         w.retain(|e| outbox::is_alive(e.1));
         ON.store(!w.is_empty(), Ordering::Relaxed);
         let mine = w.iter().filter(|e| e.0.is_nil() || who.contains(&e.0));

@@ -2,10 +2,10 @@
 
 use super::*;
 use purlin_term::release::{self, SOCKET_LEVEL_NUMBERS};
+use purlin_term::sync::Mutex;
 use purlin_term::{NIL, am, atom};
 use state::GLOBAL;
 use std::ffi::CStr;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -21,7 +21,7 @@ fn named(cx: &mut Cx, pairs: &[(&str, u64)]) -> Term {
 }
 
 pub(crate) fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let c = *GLOBAL.open.lock().unwrap_or_else(|e| e.into_inner());
+    let c = *GLOBAL.open.lock();
     let numbers = [
         ("num_cnt_bits", 64),
         ("num_sockets", c.all),
@@ -192,7 +192,7 @@ fn protocols(cx: &mut Cx) -> Term {
     static DATABASE: Mutex<()> = Mutex::new(());
     let mut l = NIL;
     {
-        let _one = DATABASE.lock().unwrap_or_else(|e| e.into_inner());
+        let _one = DATABASE.lock();
         // SAFETY: entries and their strings are good until the next call, and all are terminated.
         unsafe {
             setprotoent(1);

@@ -21,11 +21,12 @@ use crate::signal;
 use purlin_term::atom;
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 // States of reading and of writing, as `nif_info` tells them.
 pub(crate) const BOUND: u32 = 0x1;
@@ -76,7 +77,7 @@ pub(crate) struct Census {
 
 /// Sockets that are open.
 pub fn open_count() -> u64 {
-    GLOBAL.open.lock().unwrap_or_else(|e| e.into_inner()).all
+    GLOBAL.open.lock().all
 }
 
 impl Census {
@@ -89,7 +90,7 @@ impl Census {
         libc::IPPROTO_SCTP,
     ];
     fn count(s: &State, by: i64) {
-        let mut c = GLOBAL.open.lock().unwrap_or_else(|e| e.into_inner());
+        let mut c = GLOBAL.open.lock();
         let add = |n: &mut u64| *n = n.saturating_add_signed(by);
         add(&mut c.all);
         let row = |counts: &mut [u64], codes: &[i32], code: i32| {
@@ -382,7 +383,7 @@ impl Sock {
         })
     }
     pub fn lock(&self) -> Locked<'_> {
-        Locked(Some(self.state.lock().unwrap_or_else(|e| e.into_inner())))
+        Locked(Some(self.state.lock()))
     }
     /// What the options of `nif_open` say.
     pub(crate) fn settings(&self, opts: Term) {
@@ -736,7 +737,7 @@ static INVOLVEMENTS: AtomicUsize = AtomicUsize::new(0);
 fn involved() -> MutexGuard<'static, Involved> {
     static INVOLVED: OnceLock<Mutex<Involved>> = OnceLock::new();
     let m = INVOLVED.get_or_init(|| Mutex::new(HashMap::new()));
-    m.lock().unwrap_or_else(|e| e.into_inner())
+    m.lock()
 }
 
 /// A socket has been closed: nobody's end matters to it.

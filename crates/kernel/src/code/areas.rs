@@ -26,9 +26,9 @@
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
+use crate::sync::{Mutex, MutexGuard};
 use purlin_term::region::{self, Region};
 use purlin_term::{Term, atom};
-use std::sync::{Mutex, MutexGuard};
 
 /// Counted regions of literals, one count each.
 type Regions = Vec<&'static Region>;
@@ -48,7 +48,7 @@ fn areas() -> MutexGuard<'static, Areas> {
         asked: Vec::new(),
         collector: None,
     });
-    A.lock().unwrap_or_else(|e| e.into_inner())
+    A.lock()
 }
 
 /// Literals of one version of a module.

@@ -9,11 +9,12 @@
 use super::purge_count::PurgeCount;
 use super::versions::{Module, remove_range, write};
 use crate::cx::Cx;
+use crate::sync::{Mutex, MutexGuard};
 use purlin_term::Term;
 use purlin_term::fun::FunEntry;
 use purlin_term::heap::Heap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 struct Purge {
     module: Term,
@@ -42,7 +43,7 @@ static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 pub(crate) static BEGUN: PurgeCount = PurgeCount(AtomicUsize::new(0));
 
 fn state() -> MutexGuard<'static, Option<Purge>> {
-    PURGE.lock().unwrap_or_else(|e| e.into_inner())
+    PURGE.lock()
 }
 
 /// Whether old code of that module is being purged: a fun of it that leads nowhere may lead somewhere again.

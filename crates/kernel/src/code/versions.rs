@@ -5,6 +5,7 @@
 use super::areas::Literals;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
+use crate::sync::{RwLock, RwLockWriteGuard};
 use purlin_loader::lower::LoweredFunction;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
@@ -13,7 +14,7 @@ use purlin_term::record::Definition;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock};
 
 /// A loaded version of a module.
 pub struct Module {
@@ -163,7 +164,7 @@ fn table() -> &'static RwLock<Table> {
     T.get_or_init(RwLock::default)
 }
 pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
-    table().write().unwrap_or_else(|e| e.into_inner())
+    table().write()
 }
 /// All versions that may run, sorted by address.
 fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
@@ -173,13 +174,13 @@ fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
 
 /// Runs `f` on the versions of a module (none, if it was never loaded).
 pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
-    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    let m = table().read();
     f(m.get(&name.atom_index()).unwrap_or(&Versions::default()))
 }
 
 /// Whether a version of the module was loaded before, current or not.
 pub(super) fn was_loaded(name: Term) -> bool {
-    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    let m = table().read();
     m.contains_key(&name.atom_index())
 }
 
@@ -202,7 +203,7 @@ pub fn record(module: Term, name: Term, exported: bool) -> Option<Term> {
 
 /// Names of all modules that have a current or old version.
 pub fn loaded() -> Vec<Term> {
-    let m = table().read().unwrap_or_else(|e| e.into_inner());
+    let m = table().read();
     m.iter()
         .filter(|(_, v)| v.current.is_some() || v.old.is_some())
         .map(|(&i, _)| Term::atom(i))
@@ -296,13 +297,13 @@ pub fn finish_on_load(name: Term, keep: bool) -> bool {
 }
 
 fn add_range(m: &Arc<Module>) {
-    let mut r = ranges().write().unwrap_or_else(|e| e.into_inner());
+    let mut r = ranges().write();
     let at = r.partition_point(|o| o.code.as_ptr() < m.code.as_ptr());
     r.insert(at, m.clone());
 }
 
 pub(super) fn remove_range(m: &Arc<Module>) {
-    let mut r = ranges().write().unwrap_or_else(|e| e.into_inner());
+    let mut r = ranges().write();
     r.retain(|o| !Arc::ptr_eq(o, m));
 }
 
@@ -347,7 +348,7 @@ pub struct Place {
 
 /// The version of a module whose code holds that address.
 pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
-    let r = ranges().read().unwrap_or_else(|e| e.into_inner());
+    let r = ranges().read();
     let i = r
         .partition_point(|m| m.code.as_ptr() <= pc)
         .checked_sub(1)?;

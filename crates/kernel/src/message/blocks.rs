@@ -9,10 +9,10 @@
 
 use super::queue::prefetch;
 use super::{HEAD_WORDS, Signal};
+use crate::sync::Mutex;
 use purlin_term::fence::{self, Kind};
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Signals of more words than this are left to the C library.
@@ -124,7 +124,7 @@ fn fresh(words: usize) -> *mut Signal {
                 if !(*c.get()).active {
                     return None;
                 }
-                let mut s = SHELVES[words].lock().unwrap_or_else(|e| e.into_inner());
+                let mut s = SHELVES[words].lock();
                 let b = s.batches.pop()?;
                 FILLED[words].store(s.batches.len(), Ordering::Relaxed);
                 drop(s);
@@ -215,7 +215,7 @@ unsafe fn leave(l: &mut List, words: usize) {
     (l.first, l.len) = (rest, batch(words));
     if BYTES.load(Ordering::Relaxed) < SHELF_BYTES {
         BYTES.fetch_add(batch_bytes(words), Ordering::Relaxed);
-        let mut s = SHELVES[words].lock().unwrap_or_else(|e| e.into_inner());
+        let mut s = SHELVES[words].lock();
         s.batches.push(b);
         FILLED[words].store(s.batches.len(), Ordering::Relaxed);
         return;
@@ -231,7 +231,7 @@ unsafe fn leave(l: &mut List, words: usize) {
 pub fn clear() {
     for (words, shelf) in SHELVES.iter().enumerate() {
         let all = {
-            let mut s = shelf.lock().unwrap_or_else(|e| e.into_inner());
+            let mut s = shelf.lock();
             FILLED[words].store(0, Ordering::Relaxed);
             std::mem::take(&mut s.batches)
         };

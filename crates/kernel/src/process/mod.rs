@@ -193,7 +193,7 @@ pub fn default_off_heap_queue() -> bool {
 pub static OFF_HEAP_DEFAULT: std::sync::atomic::AtomicBool =
     std::sync::atomic::AtomicBool::new(false);
 
-static MAX_HEAP_DEFAULT: std::sync::RwLock<Option<ext::MaxHeap>> = std::sync::RwLock::new(None);
+static MAX_HEAP_DEFAULT: crate::sync::RwLock<Option<ext::MaxHeap>> = crate::sync::RwLock::new(None);
 /// It has been set once.
 static MAX_HEAP_SET: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
@@ -209,7 +209,7 @@ pub fn default_max_heap() -> Option<ext::MaxHeap> {
 /// What a limit does to a process that exceeds it, unless it says otherwise.
 #[inline]
 pub fn max_heap_flags() -> ext::MaxHeap {
-    let d = MAX_HEAP_DEFAULT.read().unwrap_or_else(|e| e.into_inner());
+    let d = MAX_HEAP_DEFAULT.read();
     d.unwrap_or(ext::MaxHeap {
         words: 0,
         kill: true,
@@ -220,7 +220,7 @@ pub fn max_heap_flags() -> ext::MaxHeap {
 /// Sets `max_heap_size` of new processes; the one before is returned.
 #[inline]
 pub fn set_default_max_heap(m: Option<ext::MaxHeap>) -> Option<ext::MaxHeap> {
-    let mut d = MAX_HEAP_DEFAULT.write().unwrap_or_else(|e| e.into_inner());
+    let mut d = MAX_HEAP_DEFAULT.write();
     MAX_HEAP_SET.store(true, Ordering::Relaxed);
     std::mem::replace(&mut d, m)
 }

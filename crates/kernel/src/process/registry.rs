@@ -1,8 +1,8 @@
 //! Registered names: of processes and of ports.
 
+use crate::sync::RwLock;
 use purlin_term::Term;
 use std::collections::HashMap;
-use std::sync::RwLock;
 
 struct Names {
     /// Atom word to the word of a local pid or port.
@@ -13,7 +13,7 @@ static NAMES: RwLock<Names> = RwLock::new(Names { map: None });
 
 /// Gives `who` (a local pid or port) the name. False if the name is taken.
 pub fn register(name: Term, who: Term) -> bool {
-    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
+    let mut n = NAMES.write();
     let map = n.map.get_or_insert_default();
     match map.entry(name.raw()) {
         std::collections::hash_map::Entry::Occupied(_) => false,
@@ -26,7 +26,7 @@ pub fn register(name: Term, who: Term) -> bool {
 
 /// Takes a name away from `who`; if another has got it meanwhile it stays theirs, and the answer is false.
 pub fn unregister_of(name: Term, who: Term) -> bool {
-    let mut n = NAMES.write().unwrap_or_else(|e| e.into_inner());
+    let mut n = NAMES.write();
     let Some(m) = n.map.as_mut() else {
         return false;
     };
@@ -39,7 +39,7 @@ pub fn unregister_of(name: Term, who: Term) -> bool {
 
 /// Who has the name.
 pub fn whereis(name: Term) -> Option<Term> {
-    let n = NAMES.read().unwrap_or_else(|e| e.into_inner());
+    let n = NAMES.read();
     let w = *n.map.as_ref()?.get(&name.raw())?;
     // SAFETY: the word of a pid or port, which are immediates.
     Some(unsafe { Term::from_raw(w) })
@@ -47,7 +47,7 @@ pub fn whereis(name: Term) -> Option<Term> {
 
 /// All names.
 pub fn names() -> Vec<Term> {
-    let n = NAMES.read().unwrap_or_else(|e| e.into_inner());
+    let n = NAMES.read();
     let Some(m) = n.map.as_ref() else {
         return Vec::new();
     };

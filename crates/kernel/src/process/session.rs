@@ -4,9 +4,10 @@
 //! list of what sessions want. A session is over when it is destroyed, or when the last reference that owns it is gone; what is
 //! left of it in a process or a port is taken away when that is looked at next.
 
+use crate::sync::RwLock;
 use purlin_term::Term;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, RwLock};
 
 /// A session of tracing.
 pub struct Session {
@@ -43,12 +44,12 @@ static NEW: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
 /// The sessions that there are, in the order in which they began.
 pub fn all() -> Vec<Arc<Session>> {
-    ALL.read().unwrap_or_else(|e| e.into_inner()).clone()
+    ALL.read().clone()
 }
 
 /// The session of that name and number.
 pub fn find(name: Term, number: u32) -> Option<Arc<Session>> {
-    let all = ALL.read().unwrap_or_else(|e| e.into_inner());
+    let all = ALL.read();
     let found = all.iter().find(|s| s.number == number && s.name == name);
     found.cloned()
 }
@@ -62,7 +63,7 @@ pub fn any_new(kind: Made) -> bool {
 impl Session {
     /// A session begins.
     pub fn begin(name: Term, tracer: Term) -> Arc<Session> {
-        let mut all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        let mut all = ALL.write();
         let session = Arc::new(Session {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             name,
@@ -75,7 +76,7 @@ impl Session {
     }
     /// The session is over. False: it was before.
     pub fn end(&self) -> bool {
-        let mut all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        let mut all = ALL.write();
         all.retain(|s| s.number != self.number);
         for (kind, n) in NEW.iter().enumerate() {
             if self.new[kind].swap(0, Ordering::Relaxed) != 0 {
@@ -95,7 +96,7 @@ impl Session {
     }
     /// Sets flags for what is made of that kind, or takes them away.
     pub fn change_new(&self, kind: Made, on: bool, flags: u32) {
-        let _all = ALL.write().unwrap_or_else(|e| e.into_inner());
+        let _all = ALL.write();
         if self.is_over() {
             return;
         }

@@ -67,7 +67,7 @@ impl<C: Cells> Slots<C> {
     }
     #[inline]
     fn lock(&self) -> SpinGuard<'_, FreeCells> {
-        self.free.lock().unwrap_or_else(|e| e.into_inner())
+        self.free.lock()
     }
     /// Cells that are or were in use: those with lower indices than this.
     #[inline]

@@ -18,13 +18,14 @@ use crate::events;
 use crate::msacc;
 use crate::process::state::Priority;
 use crate::process::{Process, table};
+use crate::sync::Mutex;
 use parker::Parker;
 use pool::Pool;
 use queues::{Comes, Hooks, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, OnceLock};
+use std::sync::{LazyLock, OnceLock};
 
 /// What threads of each kind do.
 pub(crate) struct Threads {
@@ -301,7 +302,7 @@ pub(crate) fn bind(p: *mut Process, scheduler: usize) -> usize {
         return 0;
     }
     let cell = table().index(p);
-    let mut b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    let mut b = BOUND.lock();
     let all = b.get_or_insert_default();
     let before = match scheduler {
         0 => all.remove(&cell),
@@ -339,7 +340,7 @@ fn bound(cell: u32) -> usize {
 
 #[cold]
 fn bound_among(cell: u32) -> usize {
-    let b = BOUND.lock().unwrap_or_else(|e| e.into_inner());
+    let b = BOUND.lock();
     b.as_ref()
         .and_then(|all| all.get(&cell).copied())
         .unwrap_or(0)

@@ -5,9 +5,9 @@
 //! * Turns go round: a thread that wants one waits for those that wanted theirs before. No thread waits for anything else
 //!   with a turn of its own.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_term::Term;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Tickets: the next to be given, and the one whose turn it is.
 struct Tickets {
@@ -24,7 +24,7 @@ static CALLED: Condvar = Condvar::new();
 
 #[inline]
 fn tickets() -> MutexGuard<'static, Tickets> {
-    TICKETS.lock().unwrap_or_else(|e| e.into_inner())
+    TICKETS.lock()
 }
 
 /// Has threads take turns from now on, or not any more.
@@ -66,7 +66,7 @@ fn wait(waits: impl Fn(bool)) -> Turn {
     if t.serving != mine {
         waits(true);
         while t.serving != mine {
-            t = CALLED.wait(t).unwrap_or_else(|e| e.into_inner());
+            t = CALLED.wait(t);
         }
         waits(false);
     }
@@ -89,7 +89,7 @@ static BLOCKERS: Mutex<Blockers> = Mutex::new(Blockers {
 
 #[inline]
 fn lock_blockers() -> MutexGuard<'static, Blockers> {
-    BLOCKERS.lock().unwrap_or_else(|e| e.into_inner())
+    BLOCKERS.lock()
 }
 
 /// Those who block all schedulers but one, and those who block normal schedulers: pids.

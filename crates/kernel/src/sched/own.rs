@@ -2,9 +2,10 @@
 //! nature. Such a process never enters a run queue: whoever wakes it rings its thread. Natives of the dirty pools are
 //! still called there, and exits, links, messages and the rest are those of any process.
 
+use crate::sync::{Condvar, Mutex, RwLock};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, RwLock};
 
 /// The thread of a process, as others see it.
 #[derive(Default)]
@@ -21,9 +22,9 @@ impl Thread {
         if self.over.load(Ordering::Acquire) {
             return false;
         }
-        let mut ready = self.ready.lock().unwrap_or_else(|e| e.into_inner());
+        let mut ready = self.ready.lock();
         while !*ready {
-            ready = self.bell.wait(ready).unwrap_or_else(|e| e.into_inner());
+            ready = self.bell.wait(ready);
         }
         *ready = false;
         drop(ready);
@@ -31,7 +32,7 @@ impl Thread {
         !self.over.load(Ordering::Acquire)
     }
     fn ring(&self) {
-        *self.ready.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        *self.ready.lock() = true;
         self.bell.notify_one();
     }
 }
@@ -40,13 +41,13 @@ impl Thread {
 static THREADS: RwLock<Option<HashMap<u32, Arc<Thread>>>> = RwLock::new(None);
 
 fn thread(cell: u32) -> Option<Arc<Thread>> {
-    let all = THREADS.read().unwrap_or_else(|e| e.into_inner());
+    let all = THREADS.read();
     all.as_ref()?.get(&cell).cloned()
 }
 
 /// Threads that belong to a process.
 pub fn count() -> usize {
-    let all = THREADS.read().unwrap_or_else(|e| e.into_inner());
+    let all = THREADS.read();
     all.as_ref().map_or(0, |m| m.len())
 }
 
@@ -64,7 +65,7 @@ pub fn start(cell: u32) -> bool {
     if made.is_err() {
         return false;
     }
-    let mut all = THREADS.write().unwrap_or_else(|e| e.into_inner());
+    let mut all = THREADS.write();
     all.get_or_insert_default().insert(cell, t);
     true
 }
@@ -78,7 +79,7 @@ pub(crate) fn ring(cell: u32) {
 
 /// The process in that cell has ended; called before the cell is free.
 pub fn ended(cell: u32) {
-    let mut all = THREADS.write().unwrap_or_else(|e| e.into_inner());
+    let mut all = THREADS.write();
     if let Some(t) = all.as_mut().and_then(|m| m.remove(&cell)) {
         t.over.store(true, Ordering::Release);
         t.ring();

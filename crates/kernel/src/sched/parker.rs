@@ -27,18 +27,18 @@ impl Parker {
     pub(crate) fn unpark(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) {
-            *self.awake.lock().unwrap_or_else(|e| e.into_inner()) = true;
+            *self.awake.lock() = true;
             self.bell.notify_one();
         }
     }
     /// Sleeps until somebody works, unless `busy` says that somebody does.
     pub(crate) fn park(&self, busy: impl Fn() -> bool) {
-        let mut awake = self.awake.lock().unwrap_or_else(|e| e.into_inner());
+        let mut awake = self.awake.lock();
         *awake = false;
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         while !*awake && !busy() {
-            awake = self.bell.wait(awake).unwrap_or_else(|e| e.into_inner());
+            awake = self.bell.wait(awake);
         }
         self.asleep.store(false, Ordering::Relaxed);
     }

@@ -26,7 +26,7 @@ impl Pool {
         }
     }
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+        self.queue.lock()
     }
     /// Processes that wait for a thread.
     pub fn len(&self) -> usize {
@@ -82,7 +82,7 @@ impl Pool {
                 return c;
             }
             sleeps(true);
-            q = self.ready.wait(q).unwrap_or_else(|e| e.into_inner());
+            q = self.ready.wait(q);
         }
     }
 }

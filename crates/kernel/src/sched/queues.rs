@@ -248,7 +248,7 @@ impl Scheduler {
     }
     #[inline]
     fn wake(&self) {
-        let mut p = self.parked.lock().unwrap_or_else(|e| e.into_inner());
+        let mut p = self.parked.lock();
         // Whoever has taken the mark away has rung; until the scheduler comes to run that is as good, and costs no call of the
         // system for each process that is queued meanwhile.
         if std::mem::take(&mut *p) {
@@ -257,7 +257,7 @@ impl Scheduler {
     }
     #[inline]
     fn lock(&self) -> SpinGuard<'_, Queues> {
-        self.queue.lock().unwrap_or_else(|e| e.into_inner())
+        self.queue.lock()
     }
     #[inline]
     fn queued(&self) -> usize {
@@ -754,7 +754,7 @@ impl<H: Hooks> RunQueues<H> {
     /// what it saw of the others before. `patient`: it does not sleep while somebody has a single process either.
     pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest {
         let w = &self.schedulers[i];
-        *w.parked.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        *w.parked.lock() = true;
         w.idle.store(true, Ordering::Relaxed);
         let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
         self.hooks.rests(i, idle);
@@ -765,10 +765,10 @@ impl<H: Hooks> RunQueues<H> {
         } else if patient && i < self.online() && self.glance(i).is_some() {
             Rest::Again
         } else {
-            let mut p = w.parked.lock().unwrap_or_else(|e| e.into_inner());
+            let mut p = w.parked.lock();
             self.hooks.sleeps(true);
             while *p {
-                p = w.unpark.wait(p).unwrap_or_else(|e| e.into_inner());
+                p = w.unpark.wait(p);
             }
             self.hooks.sleeps(false);
             Rest::Woken

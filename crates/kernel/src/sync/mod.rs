@@ -4,6 +4,5 @@
 mod spin;
 
 pub use purlin_term::sync::*;
-pub use std::sync::{Condvar, Mutex, MutexGuard};
 
 pub(crate) use spin::{Spin, SpinGuard};

@@ -6,7 +6,6 @@
 use crate::sync::{AtomicBool, Ordering};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::LockResult;
 
 /// See the module head.
 pub(crate) struct Spin<T> {
@@ -31,13 +30,13 @@ impl<T> Spin<T> {
             value: UnsafeCell::new(value),
         }
     }
-    /// Never an error: a thread that panics gives the lock back.
+    /// Waits until nobody else holds it.
     #[inline]
-    pub fn lock(&self) -> LockResult<SpinGuard<'_, T>> {
+    pub fn lock(&self) -> SpinGuard<'_, T> {
         if self.taken.swap(true, Ordering::Acquire) {
             self.wait();
         }
-        Ok(SpinGuard(self))
+        SpinGuard(self)
     }
     #[cold]
     #[inline(never)]

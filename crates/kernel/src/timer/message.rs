@@ -6,11 +6,12 @@
 use super::alarm::{Due, NEVER};
 use super::wheel::{NONE, Node, Nodes, Wheel};
 use super::{locked, ms_left, notify, now_tick};
+use crate::sync::Mutex;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 const SHARDS: usize = 16;
 

@@ -24,8 +24,9 @@ mod wheel;
 use crate::clock;
 use crate::process::table::MAX_PROCESSES;
 use crate::sync::AtomicU64;
+use crate::sync::{Mutex, MutexGuard};
 use alarm::{Alarm, Due, NEVER};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 use wheel::{Node, Nodes, Wheel};
 
@@ -54,7 +55,7 @@ pub(crate) fn ms_left(deadline: u64) -> u64 {
 }
 
 pub(crate) fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(|e| e.into_inner())
+    m.lock()
 }
 
 // ---- the thread ----
@@ -137,7 +138,7 @@ fn fire_late() {
     for shard in receive_timers() {
         if shard.next.tick() <= now {
             // Whoever holds it now may be firing it.
-            if let Ok(mut g) = shard.inner.try_lock() {
+            if let Some(mut g) = shard.inner.try_lock() {
                 shard.fire_in(&mut g, now);
             }
         }

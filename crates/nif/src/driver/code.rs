@@ -1,9 +1,9 @@
 //! A driver as it is loaded: its functions, the file that they are in, and whose turn it is in it.
 
 use super::abi::{Entry, PORT_LOCKING, SOFT_BUSY};
+use purlin_term::sync::{Condvar, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
 use std::thread::{self, ThreadId};
 
 /// A driver.
@@ -67,7 +67,7 @@ impl Code {
             return Turn(None);
         }
         let me = thread::current().id();
-        let mut h = self.turns.holder.lock().unwrap_or_else(|e| e.into_inner());
+        let mut h = self.turns.holder.lock();
         loop {
             match &mut *h {
                 None => break,
@@ -75,7 +75,7 @@ impl Code {
                     *depth += 1;
                     return Turn(Some(&self.turns));
                 }
-                Some(_) => h = self.turns.free.wait(h).unwrap_or_else(|e| e.into_inner()),
+                Some(_) => h = self.turns.free.wait(h),
             }
         }
         *h = Some((me, 1));
@@ -86,7 +86,7 @@ impl Code {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let Some(t) = self.0 else { return };
-        let mut h = t.holder.lock().unwrap_or_else(|e| e.into_inner());
+        let mut h = t.holder.lock();
         if let Some((_, depth)) = &mut *h {
             *depth -= 1;
             if *depth == 0 {

@@ -4,10 +4,11 @@ use super::abi::Handle;
 use super::port::of_handle;
 use super::shared::Shared;
 use purlin_kernel::{halt, options};
+use purlin_term::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ffi::{c_long, c_uint, c_void};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// A function of C code that takes what the driver has made.
 type Work = unsafe extern "C" fn(*mut c_void);
@@ -78,11 +79,11 @@ fn lines() -> &'static [Arc<Line>] {
 
 fn serve(line: &Line) {
     loop {
-        let mut jobs = line.jobs.lock().unwrap_or_else(|e| e.into_inner());
+        let mut jobs = line.jobs.lock();
         let job = loop {
             match jobs.pop_front() {
                 Some(j) => break j,
-                None => jobs = line.some.wait(jobs).unwrap_or_else(|e| e.into_inner()),
+                None => jobs = line.some.wait(jobs),
             }
         };
         drop(jobs);
@@ -109,7 +110,7 @@ exported! {
         };
         match lines.get(turn.checked_rem(lines.len()).unwrap_or(0)) {
             Some(line) => {
-                line.jobs.lock().unwrap_or_else(|e| e.into_inner()).push_back(job);
+                line.jobs.lock().push_back(job);
                 line.some.notify_one();
             }
             None => halt::fatal("no thread can be started for driver_async"),

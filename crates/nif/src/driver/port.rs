@@ -23,12 +23,13 @@ use purlin_native::ids;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefWords;
+use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{NIL, Term, etf};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Bytes that a control or a call may answer with where the runtime has put them.
 const ANSWER_BYTES: usize = 64;
@@ -109,13 +110,13 @@ impl Drop for Inside {
 /// The port of a handle, if it is open or closing.
 pub fn of_handle(h: Handle) -> Option<Arc<CPort>> {
     let n = u32::try_from(h).ok()?;
-    let all = PORTS.read().unwrap_or_else(|e| e.into_inner());
+    let all = PORTS.read();
     all.as_ref()?.get(&n).cloned()
 }
 
 /// All ports of a driver.
 pub fn all_of(code: &Arc<Code>) -> Vec<Arc<CPort>> {
-    let all = PORTS.read().unwrap_or_else(|e| e.into_inner());
+    let all = PORTS.read();
     let mine = all.iter().flat_map(HashMap::values);
     mine.filter(|p| Arc::ptr_eq(&p.code, code))
         .cloned()
@@ -211,7 +212,7 @@ impl CPort {
         unsafe { Term::from_raw(self.connected.load(Ordering::Acquire)) }
     }
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+        self.state.lock()
     }
     pub fn set_data(&self, data: Data) {
         self.data.store(data, Ordering::Release);
@@ -222,7 +223,7 @@ impl CPort {
         self.connected
             .store(base.connected.raw(), Ordering::Release);
         let _ = self.port.set(base.port());
-        let mut all = PORTS.write().unwrap_or_else(|e| e.into_inner());
+        let mut all = PORTS.write();
         all.get_or_insert_default().insert(n, self.clone());
     }
     /// The driver has stopped, or did not start: what it has asked for ends.
@@ -247,7 +248,7 @@ impl CPort {
             stop_watching(num);
         }
         drop(lock);
-        let mut all = PORTS.write().unwrap_or_else(|e| e.into_inner());
+        let mut all = PORTS.write();
         let gone = all.as_mut().and_then(|a| a.remove(&n));
         drop(all);
         drop(gone);
@@ -438,7 +439,7 @@ impl CPort {
         }
         let num = ids::ref_numbers();
         self.state().monitors.push(num);
-        let mut all = WATCHES.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = WATCHES.lock();
         all.get_or_insert_default()
             .insert(num, (self.number(), pid));
         drop(all);
@@ -475,7 +476,7 @@ impl CPort {
     }
     /// Whom it watches by that reference.
     pub fn watched(&self, num: [u32; 3]) -> Option<Term> {
-        let all = WATCHES.lock().unwrap_or_else(|e| e.into_inner());
+        let all = WATCHES.lock();
         let (by, pid) = *all.as_ref()?.get(&num)?;
         (by == self.number()).then_some(pid)
     }
@@ -500,7 +501,7 @@ impl CPort {
 
 /// The process watched by that reference, which isn't any more.
 fn unwatch(num: [u32; 3]) -> Option<Term> {
-    let mut all = WATCHES.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = WATCHES.lock();
     all.as_mut()?.remove(&num).map(|w| w.1)
 }
 
@@ -514,7 +515,7 @@ fn stop_watching(num: [u32; 3]) {
 
 /// A process that a driver may watch by that reference has ended.
 pub fn watched_down(num: [u32; 3]) {
-    let all = WATCHES.lock().unwrap_or_else(|e| e.into_inner());
+    let all = WATCHES.lock();
     let by = all.as_ref().and_then(|a| a.get(&num)).map(|w| w.0);
     drop(all);
     let Some(p) = by.and_then(|n| of_handle(n as Handle)) else {
@@ -538,13 +539,13 @@ pub fn watched_down(num: [u32; 3]) {
 
 /// The port that watches by that reference.
 pub fn watched_by(num: [u32; 3]) -> Option<Term> {
-    let all = WATCHES.lock().unwrap_or_else(|e| e.into_inner());
+    let all = WATCHES.lock();
     all.as_ref()?.get(&num).map(|w| Term::port(w.0))
 }
 
 /// A descriptor is a port's from now on.
 fn steal(fd: c_int, number: u32) {
-    let mut all = OWNERS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = OWNERS.lock();
     let before = all.get_or_insert_default().insert(fd, number);
     drop(all);
     if let Some(p) = before
@@ -557,7 +558,7 @@ fn steal(fd: c_int, number: u32) {
 
 /// A descriptor is no longer that port's.
 fn disown(fd: c_int, number: u32) {
-    let mut all = OWNERS.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = OWNERS.lock();
     if let Some(a) = all.as_mut()
         && a.get(&fd) == Some(&number)
     {

@@ -14,10 +14,11 @@ use crate::terms::c_bytes;
 use purlin_io::port::{Base, Driver, End, driver, open};
 use purlin_kernel::{later, signal};
 use purlin_native::lazy_atoms;
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, atom};
 use std::ffi::{CString, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Once};
 
 lazy_atoms! {
     driver_ = "driver";
@@ -98,7 +99,7 @@ impl Failure {
             return None;
         }
         let at = usize::try_from(SYSTEM_ERRORS - n.as_small()?).ok()?;
-        let texts = TEXTS.lock().unwrap_or_else(|e| e.into_inner());
+        let texts = TEXTS.lock();
         Some(match texts.get(at) {
             Some(t) => t.clone(),
             None => "an error of the system".into(),
@@ -106,7 +107,7 @@ impl Failure {
     }
     fn of_system() -> Failure {
         let text = crate::load::dl_error();
-        let mut texts = TEXTS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut texts = TEXTS.lock();
         let at = texts.iter().position(|t| *t == text);
         Failure::System(at.unwrap_or_else(|| {
             texts.push(text);
@@ -172,7 +173,7 @@ static FILES: AtomicUsize = AtomicUsize::new(0);
 
 /// All drivers that were loaded or added.
 pub fn table() -> MutexGuard<'static, Vec<Loaded>> {
-    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+    TABLE.lock()
 }
 
 pub fn find<'a>(all: &'a mut [Loaded], name: &[u8]) -> Option<&'a mut Loaded> {
@@ -384,7 +385,7 @@ fn begin() {
 /// Loads a driver on behalf of a process.
 pub fn load(path: Vec<u8>, name: &[u8], kill_ports: bool, pid: Term) -> Result<(), Failure> {
     begin();
-    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    let _one = LOADING.lock();
     let code = open_code(&path, name)?;
     crate::load::taint(name_atom(name));
     let mut file = File::new(path, kill_ports);
@@ -457,7 +458,7 @@ pub fn check(name: &[u8]) {
 
 /// Unloads a driver that nothing keeps, and loads it anew if that is asked for.
 fn finish(name: &[u8]) {
-    let _one = LOADING.lock().unwrap_or_else(|e| e.into_inner());
+    let _one = LOADING.lock();
     let mut all = table();
     let at = all.iter().position(|l| {
         let ports = l.ports();

@@ -7,8 +7,9 @@ use purlin_loader::{BeamFile, Fault};
 use purlin_native::{modules, native_state};
 use purlin_term::fun::Export;
 use purlin_term::record::Definition;
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 lazy_atoms! {
     abort = "abort";
@@ -71,9 +72,9 @@ fn log(cx: &mut Cx, text: &str) {
     );
 }
 
-fn handle<'a>(t: Term) -> Result<std::sync::MutexGuard<'a, Option<Prepared>>, Fail> {
+fn handle<'a>(t: Term) -> Result<purlin_term::sync::MutexGuard<'a, Option<Prepared>>, Fail> {
     let h = native_state::get::<Handle>(t).ok_or(Fail::Badarg)?;
-    Ok(h.0.lock().unwrap_or_else(|e| e.into_inner()))
+    Ok(h.0.lock())
 }
 
 fn has_prepared_code_on_load_1(_: &mut Cx, [h]: [Term; 1]) -> BifResult {

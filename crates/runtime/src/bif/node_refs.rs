@@ -11,10 +11,11 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::{lazy_atoms, process, signal};
 use purlin_dist::table::{self, State};
 use purlin_term::node::{self, Node};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, am, off_heap};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 lazy_atoms! {
     node_references = "node_references";
@@ -76,7 +77,7 @@ fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
 pub(super) fn references(cx: &mut Cx) -> BifResult {
     let me = cx.self_pid();
     let job = {
-        let mut job = JOB.lock().unwrap_or_else(|e| e.into_inner());
+        let mut job = JOB.lock();
         match &*job {
             Some(j) if j.by == me.raw() && j.left.load(Ordering::Acquire) == 0 => job.take(),
             Some(j) if j.by == me.raw() => return Err(Fail::Again),
@@ -99,7 +100,7 @@ pub(super) fn references(cx: &mut Cx) -> BifResult {
     let Some(job) = job else {
         return Err(Fail::Again);
     };
-    let found = std::mem::take(&mut *job.found.lock().unwrap_or_else(|e| e.into_inner()));
+    let found = std::mem::take(&mut *job.found.lock());
     let nodes = of_nodes(cx, &found);
     let connections = of_connections(cx);
     let nodes = cx.tuple(&[node_references(), nodes]);
@@ -125,7 +126,7 @@ fn begin(cx: &mut Cx) -> Arc<Job> {
         let task: signal::Task = Box::new(move |cx| {
             if let Some(cx) = cx {
                 let found = count(cx);
-                let mut all = job.found.lock().unwrap_or_else(|e| e.into_inner());
+                let mut all = job.found.lock();
                 all.push((p.raw(), found));
             }
             job.left.fetch_sub(1, Ordering::Release);

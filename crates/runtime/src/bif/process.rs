@@ -15,9 +15,10 @@ use crate::{bifs, ids};
 use purlin_dist::{input, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 lazy_atoms! {
     a_include_shared_binaries = "include_shared_binaries";
@@ -555,14 +556,14 @@ pub(crate) fn ask_term(
                 who,
                 Box::new(move |cx| {
                     let t = f(cx);
-                    *to.lock().unwrap_or_else(|e| e.into_inner()) = Some(t);
+                    *to.lock() = Some(t);
                     send::wake(me);
                 }),
             );
             a
         }
     };
-    let got = answer.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let got = answer.lock().take();
     match got {
         None => Err(Fail::Wait),
         Some(t) => {

@@ -2,8 +2,8 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, clock, lazy_atoms, msacc, sched};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, gc, map};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 lazy_atoms! {
@@ -58,7 +58,7 @@ fn numbers(v: &[usize]) -> Vec<Term> {
 }
 
 fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
-    let w = WALL_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let w = WALL_TIME.lock();
     if !w.on {
         return am::UNDEFINED;
     }
@@ -159,7 +159,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
 
 /// `erts_internal:scheduler_wall_time/1`: whether it was on.
 fn scheduler_wall_time_1(_: &mut Cx, [on]: [Term; 1]) -> BifResult {
-    let mut w = WALL_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let mut w = WALL_TIME.lock();
     let before = w.on;
     match on.as_bool() {
         Some(true) if !before => {

@@ -282,10 +282,10 @@ fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
 }
 
 /// Processors as they were when `update_cpu_info` was last asked for. None: as they were at the start.
-static CPUS: std::sync::Mutex<Option<CpuCounts>> = std::sync::Mutex::new(None);
+static CPUS: purlin_term::sync::Mutex<Option<CpuCounts>> = purlin_term::sync::Mutex::new(None);
 
 fn cpus(at_start: CpuCounts) -> CpuCounts {
-    let known = CPUS.lock().unwrap_or_else(|e| e.into_inner());
+    let known = CPUS.lock();
     known.unwrap_or(at_start)
 }
 
@@ -516,7 +516,7 @@ items! {
         };
     "update_cpu_info": "Reads the processors again; whether they changed." => |_, o| {
             let now = CpuCounts::detect();
-            let mut known = CPUS.lock().unwrap_or_else(|e| e.into_inner());
+            let mut known = CPUS.lock();
             if known.replace(now).unwrap_or(o.flags.schedulers.cpus) == now {
                 unchanged()
             } else {

@@ -9,9 +9,9 @@ use libz_sys as z;
 use purlin_native::native_state;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{self, IoSlice, IoVec};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::ffi::c_int;
-use std::sync::{Mutex, MutexGuard};
 
 lazy_atoms! {
     not_on_controlling_process = "not_on_controlling_process";
@@ -194,8 +194,7 @@ type Guard<'a> = MutexGuard<'a, Stream>;
 fn stream<'a>(cx: &mut Cx, t: Term) -> Result<Guard<'a>, Fail> {
     let s = native_state::get::<Mutex<Stream>>(t)
         .ok_or(Fail::Badarg)?
-        .lock()
-        .unwrap_or_else(|e| e.into_inner());
+        .lock();
     if s.controller != cx.self_pid() {
         return Err(cx.error(not_on_controlling_process()));
     }

@@ -6,9 +6,10 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_native::native_state;
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, atom, iolist, map};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use zstd_sys as _;
 
 lazy_atoms! {
@@ -262,7 +263,7 @@ impl Drop for Decompressor {
 /// The context behind `t`, for its process only.
 fn context<'a, T: Context>(cx: &mut Cx, t: Term) -> Result<MutexGuard<'a, T>, Fail> {
     let s = native_state::get::<Mutex<T>>(t).ok_or(Fail::Badarg)?;
-    let s = s.lock().unwrap_or_else(|e| e.into_inner());
+    let s = s.lock();
     if !s.is_open() {
         return Err(Fail::Badarg);
     }

@@ -14,10 +14,10 @@ use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{bif, code, sched};
 use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::sync::Mutex;
 use purlin_term::{NIL, Term, atom};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::Mutex;
 use std::time::Duration;
 use terms::Objects;
 
@@ -61,8 +61,8 @@ pub(crate) fn reserve() {
     if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
         return;
     }
-    *RESERVE.lock().unwrap_or_else(|e| e.into_inner()) = File::open("/dev/null").ok();
-    *ROOM.lock().unwrap_or_else(|e| e.into_inner()) = Vec::with_capacity(ROOM_BYTES);
+    *RESERVE.lock() = File::open("/dev/null").ok();
+    *ROOM.lock() = Vec::with_capacity(ROOM_BYTES);
 }
 
 fn create(path: &std::ffi::OsStr) -> io::Result<File> {

@@ -8,8 +8,9 @@ use super::lease::{self, Thing};
 use crate::explain::names;
 use crate::json::Json;
 use crate::trace::watch::{self, Call, Watch, Wish};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Term, am, atom};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a trace may go on, in seconds, and what it does if nothing else is asked for.
@@ -26,7 +27,7 @@ const KEPT: Duration = Duration::from_secs(60);
 static LAST: Mutex<Option<(Arc<Watch>, Instant)>> = Mutex::new(None);
 
 fn last() -> MutexGuard<'static, Option<(Arc<Watch>, Instant)>> {
-    LAST.lock().unwrap_or_else(|e| e.into_inner())
+    LAST.lock()
 }
 
 /// Module, function and arity that a text names: `m:f/1`, `'m':'f'/1`, `Mod.f/1`, or without the arity. Only atoms that

@@ -3,7 +3,7 @@
 //! Whoever looks may be gone at any time without a word. So a thread of its own, which is there while anything is on, turns
 //! off what nobody has asked for any more.
 
-use std::sync::{Condvar, Mutex, MutexGuard};
+use purlin_term::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// A thing that is on for a while.
@@ -43,7 +43,7 @@ static ALL: Mutex<All> = Mutex::new(All {
 static CHANGED: Condvar = Condvar::new();
 
 fn all() -> MutexGuard<'static, All> {
-    ALL.lock().unwrap_or_else(|e| e.into_inner())
+    ALL.lock()
 }
 
 /// A thing is on until then, unless this is called again. False: there can be no thread that turns it off, so it must not be on.
@@ -83,9 +83,6 @@ fn watch() {
             return;
         };
         let left = next.saturating_duration_since(now);
-        a = match CHANGED.wait_timeout(a, left) {
-            Ok((a, _)) => a,
-            Err(e) => e.into_inner().0,
-        };
+        a = CHANGED.wait_timeout(a, left);
     }
 }

@@ -13,9 +13,9 @@ use crate::json::Json;
 use crate::process;
 use crate::process::registry;
 use purlin_term::frag::Fragment;
+use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom};
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Processes that are asked, at most, beside those with names.
@@ -53,7 +53,7 @@ static BEFORE: Mutex<Option<(Instant, HashMap<u64, u64>)>> = Mutex::new(None);
 
 /// Forgets what the last look has left, if that is long ago.
 pub(super) fn forget() {
-    let mut before = BEFORE.lock().unwrap_or_else(|e| e.into_inner());
+    let mut before = BEFORE.lock();
     if before.as_ref().is_some_and(|b| b.0.elapsed() >= REMEMBERED) {
         *before = None;
     }
@@ -189,7 +189,7 @@ pub(super) fn processes(q: &Query) -> Result<Vec<(String, Json)>, String> {
 /// Gives rows their names, and what they have done since the last look; seconds since that.
 fn compare(rows: &mut [Row], named: &HashMap<u64, Term>) -> Option<f64> {
     let now = Instant::now();
-    let mut before = BEFORE.lock().unwrap_or_else(|e| e.into_inner());
+    let mut before = BEFORE.lock();
     let last = before.take();
     for r in rows.iter_mut() {
         if let Some(name) = named.get(&r.pid.raw()) {

@@ -28,11 +28,12 @@ use crate::{clock, lazy_atoms, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
 use purlin_term::release::{self, SILENT_IF_TRACED};
+use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
     call = "call";
@@ -44,7 +45,7 @@ lazy_atoms! {
 /// See [`Breakpoints::traced_apply`](crate::code::breakpoint::Breakpoints::traced_apply).
 #[cold]
 pub(crate) fn find_traced_apply() -> Option<*const u64> {
-    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    let t = table().read();
     let key = (am::ERLANG.atom_index(), am::APPLY.atom_index(), 2);
     let entry = t.by_name.get(&key)?.entry as *const u64;
     // SAFETY: the entry of a function of a module that is never purged.
@@ -57,7 +58,7 @@ pub(crate) fn find_traced_apply() -> Option<*const u64> {
 /// `pc` is an instruction of loaded code.
 #[cold]
 pub unsafe fn original(pc: *const u64) -> u16 {
-    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    let t = table().read();
     match t.at.get(&(pc as usize)) {
         Some(b) => b.original,
         // SAFETY: by the contract of this function.
@@ -234,7 +235,7 @@ pub fn forget(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let mut t = table().write().unwrap_or_else(|e| e.into_inner());
+    let mut t = table().write();
     t.at.retain(|_, b| !code.contains(&b.entry));
     t.by_name.retain(|_, b| !code.contains(&b.entry));
 }
@@ -244,13 +245,13 @@ pub(crate) fn outdated(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let mut t = table().write().unwrap_or_else(|e| e.into_inner());
+    let mut t = table().write();
     t.by_name.retain(|_, b| !code.contains(&b.entry));
     // A process that is about to run the word that an export led to is in no code of the module: nothing may lead it there
     // any more, since the purge wouldn't find it.
     t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
-        *b.wanted.lock().unwrap_or_else(|e| e.into_inner()) = All::default();
+        *b.wanted.lock() = All::default();
         // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
         unsafe { patch(b.entry, b.original) };
     }
@@ -270,7 +271,7 @@ static GATES: Mutex<Option<HashMap<usize, &'static [u64; 1]>>> = Mutex::new(None
 
 /// The word with a breakpoint that an export leads to while calls from other modules are traced.
 fn gate(e: &Export) -> &'static [u64; 1] {
-    let mut g = GATES.lock().unwrap_or_else(|e| e.into_inner());
+    let mut g = GATES.lock();
     let key = e as *const Export as usize;
     g.get_or_insert_default()
         .entry(key)
@@ -280,7 +281,7 @@ fn gate(e: &Export) -> &'static [u64; 1] {
 /// Where the export leads now that led to the word at `pc`; None: no export ever did.
 #[cold]
 pub(crate) fn behind_gate(pc: *const u64) -> Option<*const u64> {
-    let g = GATES.lock().unwrap_or_else(|e| e.into_inner());
+    let g = GATES.lock();
     let (&e, _) = g.as_ref()?.iter().find(|(_, w)| w.as_ptr() == pc)?;
     // SAFETY: the address of an export, which are never freed.
     let e = unsafe { &*(e as *const Export) };
@@ -336,7 +337,7 @@ static ANY_ON_LOAD: AtomicUsize = AtomicUsize::new(0);
 
 /// Has `how` done to the functions of modules that are loaded from now on; None: nothing any more.
 pub(crate) fn on_load(which: Which, how: Option<OnLoad>) {
-    let mut all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let mut all = ON_LOAD.lock();
     let number = number_of(which);
     match how {
         Some(_) if which.is_some_and(|s| s.is_over()) => {}
@@ -356,7 +357,7 @@ pub fn loaded(module: &Module) {
     if !traces_loaded() {
         return;
     }
-    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let all = ON_LOAD.lock();
     for (which, (how, exported)) in all.iter() {
         for at in &module.functions {
             // SAFETY: the word of an atom.
@@ -391,7 +392,7 @@ fn set(
     }
     let (entry, native) = arrival(module, mfa, entry);
     let key = (mfa.0.atom_index(), mfa.1.atom_index(), mfa.2);
-    let mut t = table().write().unwrap_or_else(|e| e.into_inner());
+    let mut t = table().write();
     let known = t.by_name.get(&key).filter(|b| b.entry == entry).cloned();
     let b = known.unwrap_or_else(|| {
         // SAFETY: the entry of a function of a module that is loaded.
@@ -405,7 +406,7 @@ fn set(
             wanted: Mutex::default(),
         })
     });
-    let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+    let mut w = b.wanted.lock();
     let before = w.nothing();
     w.change(which, how);
     if before && w.nothing() {
@@ -451,10 +452,10 @@ fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) 
         .iter()
         .find(|x| x.name == f.raw() && x.arity == arity)?;
     let (entry, _) = arrival(&module, (m, f, arity), at.entry);
-    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    let t = table().read();
     let key = (m.atom_index(), f.atom_index(), arity);
     Some(match t.by_name.get(&key).filter(|b| b.entry == entry) {
-        Some(b) => look(&b.wanted.lock().unwrap_or_else(|e| e.into_inner())),
+        Some(b) => look(&b.wanted.lock()),
         None => T::default(),
     })
 }
@@ -489,14 +490,14 @@ pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
 
 /// Whether anything is wanted of the functions that are loaded from now on.
 pub(crate) fn wants_loaded(which: Which) -> bool {
-    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let all = ON_LOAD.lock();
     let number = number_of(which);
     all.iter().any(|(w, _)| number_of(w.as_ref()) == number)
 }
 
 /// What is wanted of the calls of functions that are loaded from now on.
 pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
-    let all = ON_LOAD.lock().unwrap_or_else(|e| e.into_inner());
+    let all = ON_LOAD.lock();
     let number = number_of(which);
     let mut w = Wanted::default();
     for (_, (how, _)) in all.iter().filter(|(w, _)| number_of(w.as_ref()) == number) {
@@ -509,9 +510,9 @@ pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
 pub(crate) fn end(session: &Arc<Session>) {
     on_load(Some(session), None);
     let of_session: Vec<(Term, Term, u32)> = {
-        let t = table().read().unwrap_or_else(|e| e.into_inner());
+        let t = table().read();
         let wants = |b: &&Arc<Breakpoint>| {
-            let w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+            let w = b.wanted.lock();
             w.sessions.iter().any(|(s, _)| Arc::ptr_eq(s, session))
         };
         t.by_name.values().filter(wants).map(|b| b.mfa).collect()
@@ -815,9 +816,9 @@ fn switch(cx: &mut Cx, number: i64, to: usize) -> usize {
 /// What is up to `now` is that of the function that was measured.
 fn account(of: Timed, pid: Term, now: i64) {
     let (what, whom) = measure_of(of.number);
-    let t = table().read().unwrap_or_else(|e| e.into_inner());
+    let t = table().read();
     if let Some(b) = t.at.get(&of.entry) {
-        let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+        let mut w = b.wanted.lock();
         let part = w.each_mut().find(|(s, _)| number_of(*s) == whom);
         let rows = part.and_then(|(_, w)| match what {
             Measure::Time => w.time.as_mut(),
@@ -849,7 +850,7 @@ pub fn pause(p: &mut process::Process, stops: bool) {
 #[cold]
 pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     let b = {
-        let t = table().read().unwrap_or_else(|e| e.into_inner());
+        let t = table().read();
         t.at.get(&(pc as usize)).cloned()?
     };
     let mut passed = Passed {
@@ -870,7 +871,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     let mut told: SmallVec<[Told; 2]> = SmallVec::new();
     let watched;
     {
-        let mut w = b.wanted.lock().unwrap_or_else(|e| e.into_inner());
+        let mut w = b.wanted.lock();
         passed.debug = w.plain.debug;
         watched = w.plain.watched && !sensitive;
         for (which, w) in w.each_mut() {

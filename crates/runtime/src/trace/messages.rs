@@ -12,9 +12,10 @@ use super::calls::{Effects, Spec, matches};
 use super::{Which, flag, number_of, send_to_non_existing_process, state, who};
 use crate::cx::Cx;
 use crate::process::{self, session::Session};
+use purlin_term::sync::RwLock;
 use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 /// What is told of messages.
 #[derive(Clone)]
@@ -30,13 +31,13 @@ static PATTERNS: RwLock<BTreeMap<(i64, bool), Pattern>> = RwLock::new(BTreeMap::
 
 /// The pattern for what is sent or received.
 pub(crate) fn pattern(which: Which, receive: bool) -> Pattern {
-    let all = PATTERNS.read().unwrap_or_else(|e| e.into_inner());
+    let all = PATTERNS.read();
     let found = all.get(&(number_of(which), receive));
     found.cloned().unwrap_or(Pattern::All)
 }
 
 fn set(which: Which, receive: bool, new: Pattern) {
-    let mut all = PATTERNS.write().unwrap_or_else(|e| e.into_inner());
+    let mut all = PATTERNS.write();
     let key = (number_of(which), receive);
     match new {
         Pattern::All => all.remove(&key),

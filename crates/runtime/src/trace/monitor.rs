@@ -5,8 +5,8 @@ pub use crate::events::{LONG_SCHEDULE, WATCHES_GC};
 use crate::process;
 use crate::{lazy_atoms, signal};
 use purlin_term::heap::Heap;
+use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -40,7 +40,7 @@ static WANTED: Mutex<Wanted> = Mutex::new(Wanted {
 
 /// What is asked for now.
 pub fn wanted() -> Wanted {
-    let w = *WANTED.lock().unwrap_or_else(|e| e.into_inner());
+    let w = *WANTED.lock();
     // SAFETY: the word of a local pid.
     let gone = w.to != 0
         && process::table()
@@ -55,7 +55,7 @@ pub fn wanted() -> Wanted {
 
 /// Asks for something else; what it was before.
 pub fn set(w: Wanted) -> Wanted {
-    let mut now = WANTED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut now = WANTED.lock();
     WATCHES_GC.store(
         u32::from(w.long_gc != 0 || w.large_heap != 0),
         Ordering::Relaxed,

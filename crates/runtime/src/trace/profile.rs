@@ -8,8 +8,8 @@ use crate::events::PROFILED;
 pub use crate::events::profile as flag;
 use crate::lazy_atoms;
 use crate::process::{self, Process};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, am};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -35,14 +35,14 @@ static PROFILE: Mutex<Profile> = Mutex::new(Profile {
 });
 /// Asks for another profile; which one it was before.
 pub fn set(p: Profile) -> Profile {
-    let mut now = PROFILE.lock().unwrap_or_else(|e| e.into_inner());
+    let mut now = PROFILE.lock();
     PROFILED.store(p.flags, Ordering::Relaxed);
     std::mem::replace(&mut *now, p)
 }
 
 /// The profile that is made now; none if who is told has ended.
 pub fn get() -> Profile {
-    let p = *PROFILE.lock().unwrap_or_else(|e| e.into_inner());
+    let p = *PROFILE.lock();
     // SAFETY: the word of a local pid or port.
     let gone = p.to != 0 && {
         let to = unsafe { Term::from_raw(p.to) };

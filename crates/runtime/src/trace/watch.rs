@@ -12,8 +12,9 @@ use crate::brief::brief;
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::Term;
+use purlin_term::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Calls that may be asked for.
@@ -55,7 +56,7 @@ static CURRENT: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 static CHANGES: Mutex<()> = Mutex::new(());
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(|e| e.into_inner())
+    m.lock()
 }
 
 /// What is asked of a watch.

@@ -1,9 +1,9 @@
 //! Aliases that have left this runtime in external terms: which process each is an alias of, since the external reference doesn't
 //! say. A reference that comes back is that alias again, as long as it is active.
 
+use crate::sync::Mutex;
 use crate::word::Term;
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static EXPORTED: Mutex<Option<HashMap<[u32; 3], Term>>> = Mutex::new(None);
@@ -11,7 +11,7 @@ static EXPORTED: Mutex<Option<HashMap<[u32; 3], Term>>> = Mutex::new(None);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 fn with<R>(f: impl FnOnce(&mut HashMap<[u32; 3], Term>) -> R) -> R {
-    let mut e = EXPORTED.lock().unwrap_or_else(|e| e.into_inner());
+    let mut e = EXPORTED.lock();
     let map = e.get_or_insert_with(HashMap::new);
     let r = f(map);
     COUNT.store(map.len(), Ordering::Release);

@@ -1,6 +1,9 @@
-//! The atomics that lock-free protocols are written against. `crates/models` compiles the files that use these with
+//! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use these with
 //! loom's in their place.
 
+mod lock;
+
+pub use lock::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

@@ -20,11 +20,12 @@ use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::region::{self, Builder, is_counted_ptr, region_of};
+use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, compare, etf, hash, map};
 use slots::{Hashed, SlotTable, Slots};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
 
 struct Entry {
     key: Term,
@@ -110,7 +111,7 @@ fn table() -> &'static Table {
 
 impl Table {
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(|e| e.into_inner())
+        self.writer.lock()
     }
     /// The entry of a key, and its value.
     fn find(&self, key: Term) -> Option<(&'static Entry, Term)> {
@@ -162,9 +163,7 @@ impl Entry {
     }
     fn shard(&self) -> MutexGuard<'static, ()> {
         static SHARDS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
-        SHARDS[self.hash as usize % 16]
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
+        SHARDS[self.hash as usize % 16].lock()
     }
     /// The value, held by the process that gets it; None if it was erased meanwhile.
     fn hold(&self, cx: &mut Cx, v: Term) -> Option<Term> {
@@ -218,7 +217,7 @@ impl Entry {
         );
         // Counted regions say themselves what they are, and their addresses are used again.
         if from < to && !is_counted_ptr(from as *const Term) {
-            let mut r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
+            let mut r = RETIRED.lock();
             r.insert(from, to);
         }
     }
@@ -234,7 +233,7 @@ pub(crate) fn is_literal(p: *const Term) -> bool {
 
 /// Whether `p` points into a value that was replaced or erased.
 fn is_retired(p: *const Term) -> bool {
-    let r = RETIRED.lock().unwrap_or_else(|e| e.into_inner());
+    let r = RETIRED.lock();
     let at = p as usize;
     r.range(..=at).next_back().is_some_and(|(_, &to)| at < to)
 }

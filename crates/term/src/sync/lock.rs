@@ -1,0 +1,93 @@
+//! Locks as of `std::sync` that know no poison: a thread that panics while it holds one ends the emulator anyway, and who comes
+//! between finds what is there. [`Condvar`] goes with them.
+
+use std::sync;
+use std::time::Duration;
+
+pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+/// As [`std::sync::Mutex`].
+#[derive(Default, Debug)]
+pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub const fn new(t: T) -> Mutex<T> {
+        Mutex(sync::Mutex::new(t))
+    }
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until nobody else holds it.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// `None`: somebody holds it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(g) => Some(g),
+            Err(sync::TryLockError::Poisoned(e)) => Some(e.into_inner()),
+            Err(sync::TryLockError::WouldBlock) => None,
+        }
+    }
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// As [`std::sync::RwLock`].
+#[derive(Default, Debug)]
+pub struct RwLock<T: ?Sized>(sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    pub const fn new(t: T) -> RwLock<T> {
+        RwLock(sync::RwLock::new(t))
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until nobody writes.
+    #[inline]
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Waits until nobody reads or writes.
+    #[inline]
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(|e| e.into_inner())
+    }
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// As [`std::sync::Condvar`].
+#[derive(Default, Debug)]
+pub struct Condvar(sync::Condvar);
+
+impl Condvar {
+    pub const fn new() -> Condvar {
+        Condvar(sync::Condvar::new())
+    }
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+    /// Gives the lock up until it is notified, or for no reason.
+    pub fn wait<'a, T>(&self, g: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(g).unwrap_or_else(|e| e.into_inner())
+    }
+    /// As [`Condvar::wait`], for so long at most; whether that was over first is not told: who waits looks.
+    pub fn wait_timeout<'a, T>(&self, g: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
+        self.0
+            .wait_timeout(g, most)
+            .unwrap_or_else(|e| e.into_inner())
+            .0
+    }
+}
