@@ -77,7 +77,6 @@ compressed(Flags) ->
     S = open(Flags, "packed"),
     P = pid(1),
     packet(S, [control({22, P, self()}), Noise]),
-    packet(S, [control({22, P, self()}), term_to_binary(behind)]),
     say(long, [down(), none()]),
     gen_tcp:close(S),
     none = none().
