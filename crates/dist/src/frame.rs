@@ -170,12 +170,14 @@ impl Fragments {
     }
 }
 
-/// The atoms that one side of a connection has told the other.
-pub struct AtomCache(Box<[Term; ATOM_SLOTS]>);
+/// The atoms that one side of a connection has told the other: none until there is one, since there are many more nodes that were
+/// named once than connections.
+#[derive(Default)]
+pub struct AtomCache(Option<Box<[Term; ATOM_SLOTS]>>);
 
-impl Default for AtomCache {
-    fn default() -> Self {
-        AtomCache(Box::new([NIL; ATOM_SLOTS]))
+impl AtomCache {
+    fn slots(&mut self) -> &mut [Term; ATOM_SLOTS] {
+        self.0.get_or_insert_with(|| Box::new([NIL; ATOM_SLOTS]))
     }
 }
 
@@ -197,7 +199,7 @@ fn push_atoms(atoms: &[Term], cache: Option<&mut AtomCache>, out: &mut Vec<u8>) 
     let half = |out: &mut Vec<u8>, i: usize, v: u8| out[flags + i / 2] |= v << (4 * (i & 1));
     for (i, &a) in atoms.iter().enumerate() {
         let slot = atom_slot(a);
-        let known = std::mem::replace(&mut cache.0[slot], a) == a;
+        let known = std::mem::replace(&mut cache.slots()[slot], a) == a;
         half(out, i, (slot >> 8) as u8 | if known { 0 } else { NEW });
         out.push(slot as u8);
         if !known {
@@ -232,7 +234,7 @@ pub fn read_atoms(bytes: &[u8], cache: &mut AtomCache) -> Option<(Vec<Term>, usi
     for i in 0..n {
         let slot = ((half(i) & SLOT_HIGH) as usize) << 8 | take(1)?[0] as usize;
         if half(i) & NEW == 0 {
-            atoms.push(Some(cache.0[slot]).filter(|a| a.is_atom())?);
+            atoms.push(Some(cache.slots()[slot]).filter(|a| a.is_atom())?);
             continue;
         }
         let len = match long {
@@ -241,7 +243,7 @@ pub fn read_atoms(bytes: &[u8], cache: &mut AtomCache) -> Option<(Vec<Term>, usi
         };
         let name = std::str::from_utf8(take(len)?).ok()?;
         let a = atom::try_intern(name).ok()?;
-        cache.0[slot] = a;
+        cache.slots()[slot] = a;
         atoms.push(a);
     }
     Some((atoms, bytes.len() - rest.len()))

@@ -16,7 +16,7 @@ use super::signal::token::{self, Token};
 use super::signal::{Signal, handle, send};
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State};
-use super::{events, exports, flags, lazy_atoms, process};
+use super::{events, exports, flags, lazy_atoms, options, process};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
 use purlin_term::etf::VERSION;
@@ -25,7 +25,7 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist::{Gathered, IoSlice};
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
-use purlin_term::{Alloc, NIL, Term, am, node};
+use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -40,6 +40,15 @@ lazy_atoms! {
 const DECODED_AT_ONCE: usize = 4096;
 /// Messages in fragments that may be under way at a time.
 const MOST_SEQUENCES: usize = 100_000;
+/// Bytes that a fragment is reckoned to take beyond its own.
+const SEQUENCE_BYTES: usize = 256;
+
+/// Bytes that may wait for the rest of their messages on one connection: half of the memory that there is. A message that is longer
+/// could not be taken anyway.
+fn most_waiting() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
+}
 
 /// What a connection has brought so far.
 #[derive(Default)]
@@ -49,6 +58,16 @@ pub struct Input {
     cache: AtomCache,
     /// Messages whose fragments come, by their numbers.
     sequences: HashMap<u64, Sequence>,
+    /// Bytes of those.
+    waiting: usize,
+}
+
+impl Input {
+    /// More of a message has come, or the last of it (less). False: too much waits.
+    fn add(&mut self, bytes: usize) -> bool {
+        self.waiting = self.waiting.saturating_add(bytes);
+        self.waiting <= most_waiting()
+    }
 }
 
 /// A message whose fragments come.
@@ -72,6 +91,8 @@ enum Bad {
     Data,
     /// There is no such control message.
     Message,
+    /// More waits for the rest of its messages than there is room for.
+    TooMuch,
 }
 
 /// A message as it came.
@@ -142,7 +163,8 @@ impl Payload<'_> {
             node: n.clone(),
             connection: id,
             bytes,
-            versioned: self.versioned,
+            // What has none was refused before.
+            at: usize::from(self.versioned),
             atoms: self.atoms,
             decoder: None,
         })
@@ -154,7 +176,8 @@ struct Left {
     node: Arc<Node>,
     connection: u32,
     bytes: IoSlice,
-    versioned: bool,
+    /// Where the term begins: behind the version, if there is one.
+    at: usize,
     atoms: Vec<Term>,
     /// Once decoding has begun.
     decoder: Option<Decoder<'static, 'static>>,
@@ -169,10 +192,7 @@ impl Undecoded for Left {
             Some(d) => d,
             None => {
                 let all = self.bytes.part(0, self.bytes.len());
-                match Decoder::keeping(all, self.versioned, self.atoms.clone()) {
-                    Ok(d) => d,
-                    Err(_) => return (Step::Bad, 0),
-                }
+                Decoder::keeping(all, self.at, self.atoms.clone())
             }
         };
         let d = self.decoder.insert(d);
@@ -232,13 +252,17 @@ fn decode<A: Alloc + ?Sized>(
         atom_cache: atoms,
         ..Options::default()
     };
-    let mut d = match versioned {
-        true => Decoder::new(bytes, options).map_err(|_| Bad::Data)?,
-        false => Decoder::bare(bytes, options),
+    // Neither compressed nor for one runtime only: that is of `term_to_binary`, not of nodes. So it takes memory in proportion.
+    let at = usize::from(versioned);
+    let bare = match bytes.first() {
+        Some(&VERSION) if versioned => &bytes[1..],
+        _ if versioned => return Err(Bad::Data),
+        _ => bytes,
     };
+    let mut d = Decoder::bare(bare, options);
     loop {
         match d.step(a, &CodeHooks, usize::MAX) {
-            Ok(Some(t)) => return Ok((t, d.used())),
+            Ok(Some(t)) => return Ok((t, at + d.used())),
             Ok(None) => {}
             Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
             Err(_) => return Err(Bad::Data),
@@ -304,6 +328,13 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
             );
             report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
         }
+        Bad::TooMuch => {
+            let text = format!(
+                "Messages from {} that are not complete take too much memory",
+                format_atom(n.name, Style::Display)
+            );
+            tell(&text);
+        }
         Bad::Data | Bad::Message => {}
     }
     false
@@ -332,6 +363,12 @@ fn forget_lost(n: &Node, id: u32, with: u64) {
 fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     let mut input = n.input.lock();
     if input.id != id {
+        let i = n.inner();
+        if i.state != State::Connected || i.id != id {
+            // It has ended meanwhile, and the input may be the next one's.
+            return Ok(());
+        }
+        drop(i);
         *input = Input {
             id,
             ..Input::default()
@@ -373,6 +410,9 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
             if most || input.sequences.contains_key(&sequence) {
                 return Err(Bad::Data);
             }
+            if !input.add(rest.len() - at + SEQUENCE_BYTES + size_of_val(&*atoms)) {
+                return Err(Bad::TooMuch);
+            }
             let s = Sequence {
                 bytes: Gathered::new(&rest[at..]),
                 atoms,
@@ -391,13 +431,18 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
             }
             s.at = at;
             s.bytes.extend(&rest[16..]);
-            match at {
-                1 => match input.sequences.remove(&sequence) {
-                    Some(s) => message(n, id, Bytes::Gathered(s.bytes.finish()), false, s.atoms),
-                    None => Err(Bad::Data),
-                },
-                _ => Ok(()),
+            if at > 1 {
+                return match input.add(rest.len() - 16) {
+                    true => Ok(()),
+                    false => Err(Bad::TooMuch),
+                };
             }
+            let s = input.sequences.remove(&sequence).ok_or(Bad::Data)?;
+            let all = s.bytes.finish();
+            let less = all.len() + SEQUENCE_BYTES + size_of_val(&*s.atoms);
+            // Of those the last fragment has not been counted.
+            input.waiting = (input.waiting + rest.len() - 16).saturating_sub(less);
+            message(n, id, Bytes::Gathered(all), false, s.atoms)
         }
         _ => Err(Bad::Header),
     }
@@ -450,11 +495,51 @@ fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
 }
 
-/// What an exit signal or the like came with: its reason.
-fn reason_of(inside: Option<Term>, payload: &Payload<'_>) -> Result<OwnedTerm, Bad> {
-    match inside {
-        Some(t) => Ok(OwnedTerm::copy_of(t)),
-        None => payload.owned(),
+/// What an exit signal or the like came with.
+enum Reason {
+    Here(OwnedTerm),
+    /// A long one, which the process that it is for decodes.
+    Later(Box<dyn Undecoded>),
+}
+
+impl Reason {
+    /// The reason, decoded. None: it was no term, and the connection has been ended.
+    fn get(self) -> Option<OwnedTerm> {
+        let mut u = match self {
+            Reason::Here(t) => return Some(t),
+            Reason::Later(u) => u,
+        };
+        let mut place = Fragment::new();
+        loop {
+            match u.step(&mut place, usize::MAX).0 {
+                Step::More => {}
+                Step::Whole(t) => return Some(OwnedTerm::from_parts(t, place)),
+                Step::Bad => {
+                    drop(OwnedTerm::from_parts(NIL, place));
+                    u.refused();
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+/// The reason of an exit signal or the like: the last element of the control message, or behind that.
+fn reason_of(
+    n: &Arc<Node>,
+    id: u32,
+    inside: Option<Term>,
+    payload: Payload<'_>,
+) -> Result<Reason, Bad> {
+    if let Some(t) = inside {
+        return Ok(Reason::Here(OwnedTerm::copy_of(t)));
+    }
+    if payload.is_none() {
+        return Err(Bad::Data);
+    }
+    match payload.bytes().len() {
+        0..=DECODED_AT_ONCE => payload.owned().map(Reason::Here),
+        _ => Ok(Reason::Later(payload.undecoded(n, id))),
     }
 }
 
@@ -483,11 +568,11 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         }
         (op::DEMONITOR_P, &[by, watched, r]) if is_ref(r) => demonitor(by, watched, r),
         (op::MONITOR_P_EXIT, &[watched, by, r, reason]) if is_ref(r) => {
-            let reason = reason_of(Some(reason), &payload)?;
+            let reason = reason_of(n, id, Some(reason), payload)?;
             down(n, watched, by, r, reason)
         }
         (op::PAYLOAD_MONITOR_P_EXIT, &[watched, by, r]) if is_ref(r) => {
-            let reason = reason_of(None, &payload)?;
+            let reason = reason_of(n, id, None, payload)?;
             down(n, watched, by, r, reason)
         }
         (op::SEND | op::SEND_SENDER, &[_, to]) => message_to(n, id, to, None, payload),
@@ -507,28 +592,36 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             message_to_alias(n, id, alias, Some(token), payload, false)
         }
         (op::EXIT, &[from, to, reason]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, None, reason_of(Some(reason), &payload)?)
+            link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
         (op::EXIT_TT, &[from, to, token, reason]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, Some(token), reason_of(Some(reason), &payload)?)
+            link_exit(
+                from,
+                to,
+                Some(token),
+                reason_of(n, id, Some(reason), payload)?,
+            )
         }
         (op::PAYLOAD_EXIT, &[from, to]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, None, reason_of(None, &payload)?)
+            link_exit(from, to, None, reason_of(n, id, None, payload)?)
         }
         (op::PAYLOAD_EXIT_TT, &[from, to, token]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(from, to, Some(token), reason_of(None, &payload)?)
+            link_exit(from, to, Some(token), reason_of(n, id, None, payload)?)
         }
         (op::EXIT2, &[from, to, reason]) if is_of(from, n) => {
-            exit(from, to, None, reason_of(Some(reason), &payload)?)
+            exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
-        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => {
-            exit(from, to, Some(token), reason_of(Some(reason), &payload)?)
-        }
+        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => exit(
+            from,
+            to,
+            Some(token),
+            reason_of(n, id, Some(reason), payload)?,
+        ),
         (op::PAYLOAD_EXIT2, &[from, to]) if is_of(from, n) => {
-            exit(from, to, None, reason_of(None, &payload)?)
+            exit(from, to, None, reason_of(n, id, None, payload)?)
         }
         (op::PAYLOAD_EXIT2_TT, &[from, to, token]) if is_of(from, n) => {
-            exit(from, to, Some(token), reason_of(None, &payload)?)
+            exit(from, to, Some(token), reason_of(n, id, None, payload)?)
         }
         (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
             if of.is_local_pid() {
@@ -573,9 +666,12 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
                 0 => message_to(n, id, to, token, payload),
                 altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
                 altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
-                altact::EXIT if is_of(from, n) => exit(from, to, token, payload.owned()?),
+                altact::EXIT if is_of(from, n) => {
+                    exit(from, to, token, reason_of(n, id, None, payload)?)
+                }
                 EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
-                    exit_by_alias(from, to, payload.owned()?, urgent);
+                    let reason = reason_of(n, id, None, payload)?;
+                    exit_by_alias(from, to, reason, urgent);
                     Ok(())
                 }
                 _ => Err(Bad::Message),
@@ -588,7 +684,7 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
 const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
 
 /// An exit signal to the process that made an alias.
-fn exit_by_alias(from: Term, alias: Term, reason: OwnedTerm, urgent: bool) {
+fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
     let (Some(RefView::Local { pid: Some(pid), .. }), Some(key)) =
         (alias.as_ref_view(), RefKey::of(alias))
     else {
@@ -596,7 +692,9 @@ fn exit_by_alias(from: Term, alias: Term, reason: OwnedTerm, urgent: bool) {
     };
     let from = OwnedTerm::copy_of(from);
     let task = move |cx: Option<&mut Cx>| {
-        if let Some(cx) = cx {
+        if let Some(cx) = cx
+            && let Some(reason) = reason.get()
+        {
             handle::exit_by_alias(cx, key, from.term(), reason.term(), urgent);
         }
     };
@@ -706,9 +804,16 @@ fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
         return Ok(());
     }
     let tied = n.tie(id, to);
+    let n = n.clone();
     let task = move |cx: Option<&mut Cx>| match cx {
-        None => signals::send_link_exit(id, to, &key, am::NOPROC),
+        None => {
+            n.untie(id, to);
+            signals::send_link_exit(id, to, &key, am::NOPROC);
+        }
         Some(cx) => {
+            if tied {
+                signals::was_tied(cx, &n, id);
+            }
             let from = key.owned();
             events::tie(cx.process(), events::Tie::GettingLinked, from.term());
             let ties = cx.process().ext_mut().remote.get_or_insert_default();
@@ -811,13 +916,16 @@ fn monitor(n: &Arc<Node>, id: u32, by: Term, watched: Term, r: Term) -> Result<(
     if !n.tie(id, to) {
         return Ok(());
     }
+    let n = n.clone();
     let task = move |cx: Option<&mut Cx>| match cx {
         None => {
+            n.untie(id, to);
             let (by, r) = (by.owned(), key.owned());
             let watched = if name == NIL { to } else { name };
             signals::send_down(id, watched, by.term(), r.term(), am::NOPROC, to);
         }
         Some(cx) => {
+            signals::was_tied(cx, &n, id);
             let ties = cx.process().ext_mut().remote.get_or_insert_default();
             let w = Watcher {
                 by,
@@ -856,7 +964,7 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
 }
 
 /// What a process of this node watches has ended.
-fn down(n: &Node, watched: Term, by: Term, r: Term, reason: OwnedTerm) -> Result<(), Bad> {
+fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
     let watches_it = watched.is_atom() || is_of(watched, n);
     if !watches_it || !by.is_pid() {
         return Err(Bad::Message);
@@ -870,18 +978,33 @@ fn down(n: &Node, watched: Term, by: Term, r: Term, reason: OwnedTerm) -> Result
     let mut place = Fragment::new();
     let object = match watched.is_atom() {
         true => place.tuple(&[watched, n.name]),
-        false => watched,
+        false => copy::copy(watched, &mut place),
     };
-    send::monitor_down(by, r, am::PROCESS, object, reason.term());
-    drop(OwnedTerm::from_parts(NIL, place));
+    let object = OwnedTerm::from_parts(object, place);
+    if let Reason::Here(reason) = reason {
+        send::monitor_down(by, r, am::PROCESS, object.term(), reason.term());
+        return Ok(());
+    }
+    let r = OwnedTerm::copy_of(r);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx
+            && let Some(reason) = reason.get()
+        {
+            let s = send::down_signal(r.term(), am::PROCESS, object.term(), reason.term());
+            // SAFETY: a fresh signal of the end of what is watched.
+            unsafe { handle::arrived(cx, s) };
+        }
+    };
+    send::run_in(by, Box::new(task));
     Ok(())
 }
 
-fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Result<(), Bad> {
+fn link_exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(), Bad> {
     let token = token.and_then(Token::of_term);
     let key = RemotePid::of(from).ok_or(Bad::Message)?;
     let task = move |cx: Option<&mut Cx>| {
         let Some(cx) = cx else { return };
+        let Some(reason) = reason.get() else { return };
         // Only a link that is there and has not been taken away breaks.
         let broken = ties(cx).and_then(|t| {
             t.links.get(&key).filter(|l| l.unlinking == 0)?;
@@ -896,12 +1019,26 @@ fn link_exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Re
     Ok(())
 }
 
-fn exit(from: Term, to: Term, token: Option<Term>, reason: OwnedTerm) -> Result<(), Bad> {
+fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(), Bad> {
     if to.is_local_pid() {
-        match token.and_then(Token::of_term) {
-            None => send::exit_signal(from, to, reason.term()),
-            Some(t) => send::exit_signal_with_token(&t, from, to, reason.term()),
+        let token = token.and_then(Token::of_term);
+        if let Reason::Here(reason) = reason {
+            let s = send::exit_as_signal(token.as_ref(), from, reason.term());
+            // SAFETY: a fresh signal.
+            unsafe { send::push_or_free(to, s) };
+            return Ok(());
         }
+        let from = OwnedTerm::copy_of(from);
+        let task = move |cx: Option<&mut Cx>| {
+            if let Some(cx) = cx
+                && let Some(reason) = reason.get()
+            {
+                let s = send::exit_as_signal(token.as_ref(), from.term(), reason.term());
+                // SAFETY: a fresh exit signal.
+                unsafe { handle::arrived(cx, s) };
+            }
+        };
+        send::run_in(to, Box::new(task));
         return Ok(());
     }
     match to.is_pid() && is_old(to) {
@@ -980,7 +1117,13 @@ fn spawn_request(
     let task = move |cx: Option<&mut Cx>| {
         let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
         let from = by.owned();
+        if cx.is_none() {
+            node.untie(id, pid);
+        }
         if let Some(cx) = cx {
+            if tied && (link || watch) {
+                signals::was_tied(cx, &node, id);
+            }
             let p = cx.process();
             process::set_group_leader(p, leader.term());
             if let Some(n) = arity {
@@ -1060,14 +1203,12 @@ fn spawn_reply(
     }
     let key = RefKey::of(r).filter(|_| to.is_local_pid());
     let key = key.ok_or(Bad::Message)?;
-    if result.is_pid() && told & LINKED != 0 {
-        n.tie(id, to);
-    }
     let result = OwnedTerm::copy_of(result);
     let reference = OwnedTerm::copy_of(r);
+    let name = n.name;
     let task = move |cx: Option<&mut Cx>| {
         if let Some(cx) = cx {
-            return signals::spawned(cx, key, id, result.term(), token.as_ref());
+            return signals::spawned(cx, key, (name, id), result.term(), token.as_ref());
         }
         // Who asked for it has ended.
         let Some(key) = RemotePid::of(result.term()) else {
@@ -1087,4 +1228,89 @@ fn spawn_reply(
     };
     send::run_in(to, Box::new(task));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{self, Controller};
+    use super::*;
+    use purlin_term::atom;
+    use purlin_term::etf::tag;
+
+    /// A connection with a node of that name, which nobody controls.
+    fn connect(name: &str, without: u64) -> (Arc<Node>, u32) {
+        purlin_term::region::init();
+        node::set_this(atom::intern("this@tests"), 1);
+        let n = table::get(atom::intern(name));
+        let id = n.connection();
+        let with = flags::of_release(25).default & !without;
+        let up = n.connected(Controller::Process(Term::pid(1)), with, || {});
+        assert_eq!(up, Some(id));
+        (n, id)
+    }
+
+    fn pid(name: &str, number: u32) -> Vec<u8> {
+        let mut b = vec![tag::NEW_PID, tag::SMALL_ATOM_UTF8, name.len() as u8];
+        b.extend(name.as_bytes());
+        for n in [number, 0, 1] {
+            b.extend(n.to_be_bytes());
+        }
+        b
+    }
+
+    #[test]
+    fn what_is_asked_of_processes_that_are_not_there_leaves_nothing() {
+        let (n, id) = connect("asks@tests", flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS);
+        // Behind the name of its node a reference has the creation, then its numbers: as many bytes here as behind that of a pid.
+        let reference = [
+            &[tag::NEWER_REFERENCE, 0, 2][..],
+            &pid("asks@tests", 7)[1..],
+        ]
+        .concat();
+        for number in 0..100 {
+            let (from, to) = (pid("asks@tests", number), pid("this@tests", 1000 + number));
+            let head = |code, n| vec![112, VERSION, tag::SMALL_TUPLE, n, tag::SMALL_INTEGER, code];
+            let link = [head(op::LINK, 3), from.clone(), to.clone()].concat();
+            let watch = [head(op::MONITOR_P, 4), from, to, reference.clone()].concat();
+            assert!(packet(&n, id, &link));
+            assert!(packet(&n, id, &watch));
+        }
+        assert_eq!(n.tied(), 0);
+        let answers = std::iter::from_fn(|| n.next(id)).count();
+        assert_eq!(answers, 200);
+        n.down(id, am::NORMAL);
+    }
+
+    #[test]
+    fn messages_that_never_end_are_bounded() {
+        let (n, id) = connect("endless@tests", 0);
+        let first = |sequence: u64| {
+            let mut b = vec![VERSION, FRAGMENT];
+            b.extend(sequence.to_be_bytes());
+            b.extend(9u64.to_be_bytes());
+            b.extend([0, tag::SMALL_TUPLE]);
+            b
+        };
+        assert!((0..MOST_SEQUENCES as u64).all(|s| packet(&n, id, &first(s))));
+        assert!(!packet(&n, id, &first(MOST_SEQUENCES as u64)));
+        n.down(id, am::NORMAL);
+        let input = n.input.lock();
+        assert!(input.sequences.is_empty());
+        drop(input);
+        let mut i = Input::default();
+        assert!(i.add(most_waiting() - 1) && i.add(1));
+        assert!(most_waiting() == usize::MAX || !i.add(1));
+    }
+
+    #[test]
+    fn what_is_compressed_is_no_term() {
+        let (n, id) = connect("packs@tests", flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS);
+        // `[]`, by zlib without compression.
+        let packed = [
+            80, 0, 0, 0, 1, 0x78, 1, 1, 1, 0, 0xFE, 0xFF, 106, 0, 0x6B, 0, 0x6B,
+        ];
+        let _ = purlin_kernel::report::set_system_logger(am::UNDEFINED);
+        assert!(!packet(&n, id, &[&[112, VERSION][..], &packed].concat()));
+        n.down(id, am::NORMAL);
+    }
 }

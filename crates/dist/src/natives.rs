@@ -8,6 +8,7 @@ use super::signals::{self, Request};
 use super::table::{self, Controller, Node, State};
 use super::{bifs, exports, flags, ids, input, lazy_atoms, observers, options, signal};
 use purlin_io::port::channel::{self, Packet};
+use purlin_native::reschedule::dirty_if_many;
 use purlin_term::compare::{pid_parts, port_parts, ref_parts};
 use purlin_term::etf::decode;
 use purlin_term::frag::OwnedTerm;
@@ -675,8 +676,8 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
 }
 
 /// `erts_internal:dist_spawn_request/4`
-fn dist_spawn_request_4(cx: &mut Cx, [name, mfa, options, how]: [Term; 4]) -> BifResult {
-    let mfa = match mfa.as_tuple() {
+fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4]) -> BifResult {
+    let mfa = match asked_for.as_tuple() {
         Some(&[m, f, args]) => {
             let mut it = args.list_iter();
             it.by_ref().for_each(drop);
@@ -688,6 +689,13 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, mfa, options, how]: [Term; 4]) -> Bi
     let (Some(mfa), true, true) = (mfa, name.is_atom(), call || how == spawn_request()) else {
         return Ok(am::BADARG);
     };
+    dirty_if_many(
+        cx,
+        "erts_internal",
+        "dist_spawn_request",
+        &[name, asked_for, options, how],
+        mfa[2],
+    )?;
     let Some(mut a) = asked(options, call) else {
         return Ok(am::BADARG);
     };
@@ -808,7 +816,7 @@ bifs! {
     Plain "erlang":"spawn_request_abandon"/1 = spawn_request_abandon_1;
     Plain "erts_debug":"dist_ext_to_term"/2 = dist_ext_to_term_2;
     Plain "erts_internal":"create_dist_channel"/3 = create_dist_channel_3;
-    Plain "erts_internal":"dist_spawn_request"/4 = dist_spawn_request_4;
+    Plain "erts_internal":"dist_spawn_request"/4 = dist_spawn_request_4 [long];
     Plain "erts_internal":"get_creation"/0 = get_creation_0;
     Plain "erts_internal":"get_dflags"/0 = get_dflags_0;
     Plain "erts_internal":"new_connection"/1 = new_connection_1;

@@ -2,10 +2,11 @@
 
 use super::flags;
 use super::frame::{AtomCache, FRAGMENT_BYTES, Fragments, Frame};
+use super::process::ext::Hashing;
 use super::signal;
 use purlin_io::port::channel::Packet;
 use purlin_term::Term;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// See the module head.
 #[derive(Default)]
@@ -20,8 +21,9 @@ pub struct Output {
     cache: AtomCache,
     /// Number of the sequence of fragments that was begun last.
     sequence: u64,
-    /// Who waits for there to be less.
+    /// Who waits for there to be less, in the order in which they came, and the same as a set.
     waiting: Vec<Term>,
+    among: HashSet<u32, Hashing>,
     /// The process that controls the connection wants to be told when there is something.
     pub notify: bool,
     /// Packets that have gone out.
@@ -56,7 +58,7 @@ impl Output {
     }
     /// Has a process woken when less than half of `limit` bytes wait.
     pub fn wait(&mut self, pid: Term) {
-        if !self.waiting.contains(&pid) {
+        if self.among.insert(pid.pid_data()) {
             self.waiting.push(pid);
         }
     }
@@ -68,6 +70,7 @@ impl Output {
     }
     /// Has all that wait try again.
     pub fn wake_all(&mut self) {
+        self.among.clear();
         for pid in std::mem::take(&mut self.waiting) {
             signal::send::wake(pid);
         }

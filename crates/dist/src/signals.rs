@@ -11,6 +11,7 @@ use super::signal::token::{self, Token};
 use super::signal::{Kind, Sequel, Signal, handle, send};
 use super::table::{self, Node, Ready};
 use super::{events, flags, ids, lazy_atoms, process};
+use purlin_native::reschedule::dirty_if_many;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefView;
 use purlin_term::{Alloc, NIL, Term, am, copy, node};
@@ -67,9 +68,28 @@ fn known(cx: &mut Cx) -> Option<&mut Remote> {
     cx.process().ext()?.rare()?.remote.as_deref_mut()
 }
 
+/// The running process comes into the set of ties of a connection. False: that is gone.
+fn tie(cx: &mut Cx, n: &Node, id: u32) -> bool {
+    let there = n.tie(id, cx.self_pid());
+    if there {
+        remote(cx).is_tied(n.name, id);
+    }
+    there
+}
+
+/// Another node had the running process come into the set of ties of that connection.
+pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
+    remote(cx).is_tied(n.name, id);
+}
+
+/// Bytes that are encoded for a reduction.
+const REDUCTION_BYTES: usize = 64;
+
 /// How a message goes to another node.
 #[derive(Clone, Copy, Default)]
 pub struct How {
+    /// Of `send/3`, as it was called.
+    pub options: Option<Term>,
     pub no_connect: bool,
     pub no_suspend: bool,
     /// By an alias that has priority it comes before what waits.
@@ -110,6 +130,10 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
             Sent::Done
         });
     };
+    match how.options {
+        None => dirty_if_many(cx, "erlang", "send", &[to, msg], msg)?,
+        Some(o) => dirty_if_many(cx, "erlang", "send", &[to, msg, o], msg)?,
+    }
     let mut place = Fragment::new();
     let mut told = None;
     if cx.process().has(process::SEQUENTIAL) {
@@ -148,7 +172,7 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     if f.is_too_large() {
         return Err(Fail::SystemLimit);
     }
-    cx.bump(f.len() / 64);
+    cx.bump(f.len() / REDUCTION_BYTES);
     n.send(r.id, f);
     Ok(Sent::Done)
 }
@@ -177,7 +201,7 @@ pub fn link(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
         return Ok(am::TRUE);
     }
     let over = to_node(cx, key.node.name)?;
-    let Some((n, r)) = over.filter(|(n, r)| n.tie(r.id, me)) else {
+    let Some((n, r)) = over.filter(|(n, r)| tie(cx, n, r.id)) else {
         return no_connection(cx, to);
     };
     let connection = r.id;
@@ -251,11 +275,13 @@ pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
         return Err(Fail::Badarg);
     };
     if let Some((n, r)) = to_node(cx, name)? {
+        dirty_if_many(cx, "erlang", "exit", &[to, reason], reason)?;
         let args = [me.into(), to.into()];
         let f = with_reason(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, reason, me);
         if f.is_too_large() {
             return Err(Fail::SystemLimit);
         }
+        cx.bump(f.len() / REDUCTION_BYTES);
         n.send(r.id, f);
     }
     Ok(am::TRUE)
@@ -388,7 +414,7 @@ pub fn monitor(
     let Some(name) = node_of(what) else {
         return Err(Fail::Badarg);
     };
-    let over = to_node(cx, name)?.filter(|(n, ready)| n.tie(ready.id, me));
+    let over = to_node(cx, name)?.filter(|(n, ready)| tie(cx, n, ready.id));
     let connection = over.as_ref().map_or(0, |o| o.1.id);
     let watched = Watched {
         object: OwnedTerm::copy_of(what),
@@ -438,9 +464,8 @@ pub fn watch_node(cx: &mut Cx, name: Term, on: bool, connect: bool) -> Option<()
         }
         return Some(());
     }
-    let me = cx.self_pid();
     let n = table::get(name);
-    let r = n.ready(connect).filter(|r| n.tie(r.id, me))?;
+    let r = n.ready(connect).filter(|r| tie(cx, &n, r.id))?;
     let nodes = &mut remote(cx).nodes;
     let same = |w: &&mut NodeWatch| w.name == name && w.connection == r.id;
     match nodes.iter_mut().find(same) {
@@ -471,7 +496,7 @@ pub struct Request {
 /// Asks another node for a process. False: there is no connection, or the node can't do that, and the reply says so.
 pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
     let me = cx.self_pid();
-    let over = to_node(cx, name)?.filter(|(n, r)| n.tie(r.id, me));
+    let over = to_node(cx, name)?.filter(|(n, r)| tie(cx, n, r.id));
     let why = match &over {
         None => am::NOCONNECTION,
         Some((_, r)) if !r.can(flags::SPAWN) => notsup(),
@@ -504,6 +529,7 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
             if f.is_too_large() {
                 return Err(Fail::SystemLimit);
             }
+            cx.bump(f.len() / REDUCTION_BYTES);
             let s = Spawn {
                 node: name,
                 connection: r.id,
@@ -560,11 +586,20 @@ pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
 }
 
 /// What another node says of a process that was asked for: its pid, or why there is none; `token` came with that.
-pub fn spawned(cx: &mut Cx, k: RefKey, connection: u32, result: Term, token: Option<&Token>) {
+pub fn spawned(
+    cx: &mut Cx,
+    k: RefKey,
+    (node, connection): (Term, u32),
+    result: Term,
+    token: Option<&Token>,
+) {
     let me = cx.self_pid();
-    let Some(s) = known(cx).and_then(|r| r.spawns.remove(&k)) else {
-        return;
-    };
+    let answered = known(cx).and_then(|r| {
+        // Only whoever was asked answers.
+        (r.spawns.get(&k)).filter(|s| s.connection == connection && s.node == node)?;
+        r.spawns.remove(&k)
+    });
+    let Some(s) = answered else { return };
     let Some(key) = RemotePid::of(result) else {
         if s.on_error && !s.abandoned {
             let told = reply_of(&s.tag, &s.reference, am::ERROR, result, token);
@@ -724,6 +759,11 @@ pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
             send_down(w.connection, watched, by.term(), r.term(), reason, me);
         }
     });
+    for (name, id) in ties.tied {
+        if let Some(n) = table::find(name) {
+            n.untie(id, me);
+        }
+    }
     if ties.controls {
         super::natives::controller_ended(me, reason);
     }

@@ -135,7 +135,33 @@ const SMALL_LABEL: i64 = 1 << 27;
 struct Table {
     by_name: HashMap<u64, Arc<Node>, Hashing>,
     by_handle: HashMap<RefKey, Arc<Node>, Hashing>,
+    /// Entries from which on those are given up that nobody has in hand, and that are not known any more.
+    sweep_at: usize,
 }
+
+/// Entries that are never swept: a cluster of ordinary size.
+const FEW: usize = 1024;
+
+impl Table {
+    /// Gives up entries of nodes that were only named: anybody who is sent a pid may cause one by an answer.
+    ///
+    /// Whoever gets an entry does so under the lock of the table, which the caller has for itself: one that is only counted by both
+    /// maps is in nobody's hands.
+    fn sweep(&mut self) {
+        let by_handle = &mut self.by_handle;
+        self.by_name.retain(|_, n| {
+            let stays = Arc::strong_count(n) > IN_TABLE || n.inner().is_known();
+            if !stays {
+                by_handle.remove(&n.handle);
+            }
+            stays
+        });
+        self.sweep_at = FEW.max(2 * self.by_name.len());
+    }
+}
+
+/// How often the table counts an entry.
+const IN_TABLE: usize = 2;
 
 static TABLE: RwLock<Option<Table>> = RwLock::new(None);
 
@@ -154,6 +180,9 @@ pub fn get(name: Term) -> Arc<Node> {
     let t = t.get_or_insert_default();
     if let Some(n) = t.by_name.get(&name.raw()) {
         return n.clone();
+    }
+    if t.by_name.len() >= t.sweep_at.max(FEW) {
+        t.sweep();
     }
     let handle = RefKey::new(ids::ref_bits());
     let n = Arc::new(Node {
@@ -352,6 +381,17 @@ impl Node {
         }
         there
     }
+    /// A process that may have had ties on that connection has ended.
+    pub fn untie(&self, id: u32, pid: Term) {
+        let mut n = self.inner();
+        if n.id == id {
+            n.ties.remove(&pid.pid_data());
+        }
+    }
+    /// How many processes have ties on the connection.
+    pub fn tied(&self) -> usize {
+        self.inner().ties.len()
+    }
     /// The connection is up, over a port or a process; `tell` tells who is to know of it first. None: it isn't pending.
     pub fn connected(
         self: &Arc<Node>,
@@ -546,4 +586,23 @@ thread_local! {
     static HELD: std::cell::RefCell<Option<Vec<Term>>> = const { std::cell::RefCell::new(None) };
     /// The port that is handing in what came, with its lock held: it takes what is to go out afterwards by itself.
     pub static IN_PORT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purlin_term::atom;
+
+    #[test]
+    fn nodes_that_were_only_named_are_given_up() {
+        let held = get(atom::intern("held@tests"));
+        for i in 0..5 * FEW {
+            get(atom::intern(&format!("named_{i}@tests")));
+        }
+        assert!(all().len() <= 2 * FEW + 100);
+        assert!(Arc::ptr_eq(&held, &get(held.name)));
+        let mut f = purlin_term::frag::Fragment::new();
+        let handle = held.handle(5, &mut f);
+        assert!(of_handle(handle).is_some_and(|(n, id)| Arc::ptr_eq(&n, &held) && id == 5));
+    }
 }

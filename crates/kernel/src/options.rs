@@ -17,6 +17,8 @@ pub mod alloc;
 pub mod cpus;
 pub mod erlexec;
 pub mod flags;
+mod groups;
+pub mod memory;
 pub mod otp;
 pub mod topology;
 

@@ -127,15 +127,26 @@ pub struct NodeWatch {
 /// See the module head.
 #[derive(Default)]
 pub struct Remote {
-    pub links: HashMap<RemotePid, Link, Hashing>,
+    /// Another node chooses what its pids are, so the hash is a keyed one.
+    pub links: HashMap<RemotePid, Link>,
     pub watchers: HashMap<RemoteRef, Watcher>,
     pub spawns: HashMap<RefKey, Spawn, Hashing>,
     pub nodes: Vec<NodeWatch>,
+    /// The connections that have the process among those with ties: the node's name, and the number. Only the last one to
+    /// each node: those before have ended.
+    pub tied: SmallVec<[(Term, u32); 1]>,
     /// The end of the process ends a connection, or all: it controls one, or is `net_kernel`.
     pub controls: bool,
 }
 
 impl Remote {
+    /// That connection to a node has the process among those with ties.
+    pub fn is_tied(&mut self, node: Term, connection: u32) {
+        match self.tied.iter_mut().find(|t| t.0 == node) {
+            Some(t) => t.1 = connection,
+            None => self.tied.push((node, connection)),
+        }
+    }
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()

@@ -8,7 +8,7 @@ use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
 use crate::errors::with_args;
 use crate::exports;
-use purlin_term::{Alloc, Term, am, atom, layout};
+use purlin_term::{Alloc, Term, am, atom, gc, layout};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -120,7 +120,7 @@ pub fn dirty_if_large<P>(
     if cx.dirty || cx.proc.is_null() || t.is_immed() {
         return Ok(());
     }
-    let n = parts(t);
+    let n = parts(t, false);
     if n > MANY {
         return Err(leave(cx, m, f, args));
     }
@@ -130,11 +130,25 @@ pub fn dirty_if_large<P>(
 
 /// Whether a term has more than [`MANY`] parts.
 pub fn is_large(t: Term) -> bool {
-    parts(t) > MANY
+    parts(t, false) > MANY
 }
 
-/// Parts of a term; a number above [`MANY`] where they are more than that.
-fn parts(t: Term) -> usize {
+/// Leaves for a dirty thread if `t`, of which the native encodes all but the bytes of binaries that start at a byte, has more than
+/// [`MANY`] parts.
+pub fn dirty_if_many<P>(
+    cx: &mut Context<P>,
+    m: &str,
+    f: &str,
+    args: &[Term],
+    t: Term,
+) -> Result<(), Fail> {
+    dirty_if(cx, m, f, args, || {
+        !t.is_immed() && (parts(t, true) > MANY || gc::stress_roll(4))
+    })
+}
+
+/// Parts of a term; a number above [`MANY`] where they are more than that. `kept`: binaries that start at a byte stay where they are.
+fn parts(t: Term, kept: bool) -> usize {
     let mut n = 0usize;
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
     todo.push(t);
@@ -153,7 +167,11 @@ fn parts(t: Term) -> usize {
             continue;
         }
         if let Some(b) = t.as_bits() {
-            n += b.bit_len / 512;
+            n += if kept && b.bit_offset == 0 {
+                1
+            } else {
+                b.bit_len / 512
+            };
         } else {
             // SAFETY: a boxed term in hand is well formed.
             unsafe {

@@ -4,8 +4,9 @@
 //! Reads `/proc` and `/sys/fs/cgroup` only, and takes whatever cannot be read for "no limit".
 //! [`CpuCounts::detect`] may be called again at any time to see whether the quota has changed.
 
+use super::groups;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Processor counts, each at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,73 +71,31 @@ fn affinity() -> Option<u32> {
 
 /// The smallest quota on the way from the process's own group up to the mounted root.
 fn cgroup_quota() -> Option<u32> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let (mounts, groups) = groups::own()?;
     quota_of(&mounts, &groups, &|path| fs::read_to_string(path).ok())
 }
 
 fn quota_of(mounts: &str, groups: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u32> {
     let mut least: Option<u32> = None;
-    for line in mounts.lines() {
-        // Fields: id, parent, device, root, mount point, options…, "-", type, source, super options.
-        let Some((mount, kind)) = line.split_once(" - ") else {
-            continue;
+    groups::each(mounts, groups, "cpu", &mut |version, group| {
+        let quota = match version {
+            2 => read(&group.join("cpu.max")).and_then(|text| {
+                let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
+                Some((fields.next()?.ok()?, fields.next()?.ok()?))
+            }),
+            _ => read(&group.join("cpu.cfs_quota_us")).and_then(|quota| {
+                let period = read(&group.join("cpu.cfs_period_us"))?;
+                Some((quota.trim().parse().ok()?, period.trim().parse().ok()?))
+            }),
         };
-        let mut mount = mount.split(' ').skip(3);
-        let (Some(root), Some(point)) = (mount.next(), mount.next()) else {
-            continue;
-        };
-        let mut kind = kind.split(' ');
-        let (fs_type, super_options) = (kind.next().unwrap_or(""), kind.nth(1).unwrap_or(""));
-        let version = match fs_type {
-            "cgroup2" => 2,
-            "cgroup" if super_options.split(',').any(|option| option == "cpu") => 1,
-            _ => continue,
-        };
-        let own = groups.lines().find_map(|line| {
-            let mut fields = line.splitn(3, ':');
-            let (id, controllers) = (fields.next()?, fields.next()?);
-            let path = fields.next()?;
-            let mine = if version == 2 {
-                id == "0" && controllers.is_empty()
-            } else {
-                controllers.split(',').any(|controller| controller == "cpu")
-            };
-            mine.then_some(path)
-        });
-        // The group's path is seen from the hierarchy's root, the mount may show only a part of it.
-        let own = own.unwrap_or("/");
-        let below = own.strip_prefix(root.trim_end_matches('/')).unwrap_or("");
-        let below = below.trim_start_matches('/');
-        let point = PathBuf::from(point);
-        let mut group = if below.is_empty() {
-            point.clone()
-        } else {
-            point.join(below)
-        };
-        loop {
-            let quota = match version {
-                2 => read(&group.join("cpu.max")).and_then(|text| {
-                    let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
-                    Some((fields.next()?.ok()?, fields.next()?.ok()?))
-                }),
-                _ => read(&group.join("cpu.cfs_quota_us")).and_then(|quota| {
-                    let period = read(&group.join("cpu.cfs_period_us"))?;
-                    Some((quota.trim().parse().ok()?, period.trim().parse().ok()?))
-                }),
-            };
-            if let Some((quota, period)) = quota
-                && quota > 0
-                && period > 0
-            {
-                let processors = u32::try_from((quota / period).max(1)).unwrap_or(u32::MAX);
-                least = Some(least.map_or(processors, |least| least.min(processors)));
-            }
-            if group == point || !group.pop() {
-                break;
-            }
+        if let Some((quota, period)) = quota
+            && quota > 0
+            && period > 0
+        {
+            let processors = u32::try_from((quota / period).max(1)).unwrap_or(u32::MAX);
+            least = Some(least.map_or(processors, |least| least.min(processors)));
         }
-    }
+    });
     least
 }
 

@@ -340,6 +340,7 @@ pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: b
     let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
     let urgent = urgent && made.is_some() && e.is_urgent(&k);
     if made == Some(true) {
+        aliases::ended(|| k.numbers());
         e.rare().map(|r| r.aliases.remove(&k));
     }
     let monitor = e.monitors.get_mut(&k);
@@ -368,16 +369,14 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     }
 }
 
-/// A message for the running process comes out of a task that it runs: as if it had arrived here.
+/// A signal for the running process comes out of a task that it runs: as if it had arrived here.
 ///
 /// # Safety
-/// The signal is a message, or of an alias, and owned by the caller.
+/// The signal is owned by the caller, and of a kind that takes nothing from the running process but what any signal does: a
+/// message, also by an alias, an exit signal, or the end of what is watched.
 pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
     (*s).link.next = std::ptr::null_mut();
-    match (*s).kind {
-        Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
-        _ => message(cx, s, false),
-    }
+    handle(cx, s);
 }
 
 /// What an exit signal does whose link, if it has one, is gone.

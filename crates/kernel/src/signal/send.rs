@@ -60,12 +60,29 @@ pub fn link_exit(from: Term, to: Term, reason: Term) {
 /// Who traps an exit signal loses the token of sequential tracing that it may have: it comes from one without.
 #[inline]
 fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
+    // SAFETY: a fresh signal.
+    unsafe { push_or_free(to, exit_signal_of(kind, from, reason)) };
+}
+
+#[inline]
+fn exit_signal_of(kind: Kind, from: Term, reason: Term) -> *mut Signal {
     let s = Signal::tuple_of(kind, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
-    unsafe {
-        (*s).sequel = Sequel::Ends;
-        push_or_free(to, s);
-    }
+    unsafe { (*s).sequel = Sequel::Ends };
+    s
+}
+
+/// An exit signal that a process has sent, with the token that came with it. It belongs to the caller.
+pub fn exit_as_signal(t: Option<&token::Token>, from: Term, reason: Term) -> *mut Signal {
+    let Some(t) = t else {
+        return exit_signal_of(Kind::Exit, from, reason);
+    };
+    let mut f = Fragment::new();
+    let told = f.tuple(&[am::EXIT_UC, from, reason]);
+    let s = Signal::with_token(None, t, None, told);
+    // SAFETY: a fresh signal.
+    unsafe { (*s).kind = Kind::Exit };
+    s
 }
 
 /// As [`link_exit`], from a process that ends, was `me`, and has a token of sequential tracing.
@@ -92,27 +109,25 @@ pub fn exit_signal(from: Term, to: Term, reason: Term) {
 /// As [`exit_signal`], with a token of sequential tracing.
 #[cold]
 pub fn exit_signal_with_token(t: &token::Token, from: Term, to: Term, reason: Term) {
-    let mut f = Fragment::new();
-    let msg = f.tuple(&[am::EXIT_UC, from, reason]);
-    let s = Signal::with_token(None, t, None, msg);
     // SAFETY: a fresh signal.
-    unsafe {
-        (*s).kind = Kind::Exit;
-        push_or_free(to, s);
-    }
+    unsafe { push_or_free(to, exit_as_signal(Some(t), from, reason)) };
 }
 
 /// Tells the local process `to`, which monitors `object` by `reference`, that it has ended. `kind` is `process`, `port`
 /// or another type of monitor.
 pub fn monitor_down(to: Term, reference: Term, kind: Term, object: Term, reason: Term) {
-    let s = Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]);
     // SAFETY: a fresh signal.
-    unsafe {
-        if !reason.is_immed() {
-            (*s).sequel = Sequel::Ends;
-        }
-        push_or_free(to, s);
+    unsafe { push_or_free(to, down_signal(reference, kind, object, reason)) };
+}
+
+/// The signal of [`monitor_down`]. It belongs to the caller.
+pub fn down_signal(reference: Term, kind: Term, object: Term, reason: Term) -> *mut Signal {
+    let s = Signal::tuple_of(Kind::Down, &[am::DOWN, reference, kind, object, reason]);
+    if !reason.is_immed() {
+        // SAFETY: a fresh signal.
+        unsafe { (*s).sequel = Sequel::Ends };
     }
+    s
 }
 
 /// Where a message goes.
@@ -299,10 +314,15 @@ fn watched(cx: &mut Cx, to: Term, msg: Term) {
 
 /// What `To ! Message` does.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+    let destination = destination(to);
+    if let Destination::Remote(_) = destination {
+        // Where it has to wait it is called again: only what has been sent is told.
+        outside().remote_send(cx, to, msg)?;
+    }
     if cx.process().has(process::TRACED | process::SAVES) {
         watched(cx, to, msg);
     }
-    match destination(to) {
+    match destination {
         Destination::Process(p) => to_process(cx, p, None, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
         Destination::Port(port) => {
@@ -312,8 +332,7 @@ pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
             }
             outside().port_send(cx, port, msg)?
         }
-        Destination::Remote(_) => outside().remote_send(cx, to, msg)?,
-        Destination::Nobody => {}
+        Destination::Remote(_) | Destination::Nobody => {}
         Destination::BadArg => return Err(Fail::Badarg),
     }
     Ok(msg)

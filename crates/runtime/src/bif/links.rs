@@ -519,7 +519,7 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
 bifs! {
     Plain "erlang":"link"/1 = link_1;
     Plain "erlang":"unlink"/1 = unlink_1;
-    Plain "erlang":"exit"/2 = exit_2;
+    Plain "erlang":"exit"/2 = exit_2 [long];
     Plain "erlang":"exit_signal"/2 = exit_2;
     Plain "erlang":"exit_signal"/3 = exit_3;
     Plain "erlang":"exit"/3 = exit_3;

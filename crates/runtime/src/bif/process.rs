@@ -668,6 +668,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
         Destination::BadArg => return Err(Fail::Badarg),
         Destination::Remote(_) => {
             let how = signals::How {
+                options: Some(opts),
                 no_connect: noconnect,
                 no_suspend: how.no_suspend,
                 urgent,
@@ -1278,8 +1279,8 @@ bifs! {
     Plain "erlang":"whereis"/1 = whereis_1;
     Plain "erlang":"registered"/0 = registered_0;
     Plain "erlang":"!"/2 = send_2;
-    Plain "erlang":"send"/2 = send_2;
-    Plain "erlang":"send"/3 = send_3;
+    Plain "erlang":"send"/2 = send_2 [long];
+    Plain "erlang":"send"/3 = send_3 [long];
     Plain "erlang":"is_process_alive"/1 = is_process_alive_1;
     Plain "erts_internal":"is_process_alive"/2 = is_process_alive_2;
     Plain "erlang":"processes"/0 = processes_0;

@@ -224,30 +224,12 @@ impl<'b, 'o> Decoder<'b, 'o> {
     pub fn bare(bytes: &'b [u8], opts: Options<'o>) -> Self {
         Self::at(bytes, 0, opts)
     }
-    /// As [`Decoder::new`] (`versioned`) or [`Decoder::bare`], of bytes and atoms that it keeps.
-    pub fn keeping(
-        bytes: IoSlice,
-        versioned: bool,
-        atoms: Vec<Term>,
-    ) -> Result<Decoder<'static, 'static>, DecodeError> {
-        let opts = Options::default();
-        let mut d = match (versioned, bytes.as_bytes()) {
-            (true, &[VERSION, tag::COMPRESSED, a, b, c, d, ref rest @ ..]) => {
-                let size = u32::from_be_bytes([a, b, c, d]) as usize;
-                let (data, used) = inflate(rest, size)?;
-                let mut d = Decoder::inflated(data, opts);
-                d.used = Some(6 + used);
-                d
-            }
-            (true, &[VERSION, ..]) => Decoder::in_block(bytes, 1, opts),
-            (true, _) => return Err(DecodeError::Malformed(0)),
-            (false, _) => Decoder::in_block(bytes, 0, opts),
-        };
+    /// As [`Decoder::bare`], from the byte of that index on, of bytes and atoms that it keeps.
+    pub fn keeping(bytes: IoSlice, at: usize, atoms: Vec<Term>) -> Decoder<'static, 'static> {
+        let at = at.min(bytes.len());
+        let mut d = Decoder::in_block(bytes, at, Options::default());
         d.atoms = Cow::Owned(atoms);
-        if versioned {
-            d.enter_local();
-        }
-        Ok(d)
+        d
     }
     /// Starts where inflated data do.
     fn inflated(data: Vec<u8>, opts: Options<'o>) -> Self {
