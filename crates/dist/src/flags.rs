@@ -1,6 +1,8 @@
 //! What nodes say in the handshake that they are capable of. Names and values are those of the chapter "Distribution
 //! Protocol" of the ERTS user's guide.
 
+use purlin_term::release::{self, Feature, NODES_OF_25_LEAST};
+
 pub const PUBLISHED: u64 = 0x1;
 pub const ATOM_CACHE: u64 = 0x2;
 pub const EXTENDED_REFERENCES: u64 = 0x4;
@@ -62,17 +64,14 @@ pub struct Flags {
 
 /// The flags of a node of that release.
 pub fn of_release(release: u32) -> Flags {
-    let mandatory = if release >= 26 {
-        MANDATORY_25 | V4_NC | UNLINK_ID
-    } else {
-        MANDATORY_25
-    };
-    let records = match purlin_term::release::NATIVE_RECORDS.is_in(release) {
-        true => NATIVE_RECORDS,
+    let since = |feature: Feature, flags| match feature.is_in(release) {
+        true => flags,
         false => 0,
     };
+    let mandatory = MANDATORY_25 | since(NODES_OF_25_LEAST, V4_NC | UNLINK_ID);
     let default = mandatory
-        | records
+        | since(release::NATIVE_RECORDS, NATIVE_RECORDS)
+        | since(release::PRIORITY_MESSAGES, ALTACT_SIG)
         | HOPED_FOR
         | UNICODE_IO
         | DIST_HDR_ATOM_CACHE
@@ -83,10 +82,6 @@ pub fn of_release(release: u32) -> Flags {
         | FRAGMENTS
         | V4_NC
         | MANDATORY_25_DIGEST;
-    let default = match release {
-        28.. => default | ALTACT_SIG,
-        _ => default,
-    };
     Flags {
         default,
         mandatory,

@@ -12,7 +12,7 @@
 //! | `Source`, `ChangeSource` | [`Source`] |
 //! | `Dest` | [`Dest`] |
 //! | `Label` | [`Label`] |
-//! | `Export`, `Native`, `Entry`, `Bytes`, `Slot` | what is at that address |
+//! | `Export`, `Native`, `Entry`, `Bytes`, `Slot`, `Counter` | what is at that address |
 //! | `Term`, `Header`, `Integer` | a term, a word, a number |
 //! | `Float` | the number of the register |
 //! | others | `usize` |
@@ -26,6 +26,7 @@ use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
 
 /// A function that implements a BIF.
 pub use crate::bif::Call as Native;
@@ -182,6 +183,8 @@ plain_kinds! {
     Bytes: u64 => *const u8, |w| w as *const u8;
     // SAFETY: the address of a slot of the module that the instruction belongs to.
     Slot: u64 => &'static NifSlot, |w| unsafe { &*(w as *const NifSlot) };
+    // SAFETY: the address of a counter of the module that the instruction belongs to.
+    Counter: u64 => &'static AtomicU64, |w| unsafe { &*(w as *const AtomicU64) };
 }
 
 macro_rules! all {

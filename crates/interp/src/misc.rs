@@ -8,6 +8,7 @@ use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
 use purlin_term::{NIL, Term, am, arith};
+use std::sync::atomic::Ordering;
 
 pub(crate) unsafe fn op_catch<D: Dst>(
     cx: *mut Cx,
@@ -18,6 +19,17 @@ pub(crate) unsafe fn op_catch<D: Dst>(
 ) -> Exit {
     let op = instr::Catch::<D>::at(pc);
     op.dst().set(cx, e, Term::catch(op.to().to() as u64));
+    go!(cx, op.next(), e, hp, reds)
+}
+pub(crate) unsafe fn op_count_run(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::CountRun::at(pc);
+    op.counter().fetch_add(1, Ordering::Relaxed);
     go!(cx, op.next(), e, hp, reds)
 }
 pub(crate) unsafe fn op_try_end<D: Dst>(

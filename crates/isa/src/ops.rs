@@ -116,6 +116,7 @@ operand_kinds! {
     Entry [Q] Plain "Address of a fun entry.";
     Bytes [Q] Plain "Address of bytes.";
     Slot [Q] Plain "Address of where a function of a native library is put.";
+    Counter [Q] Plain "Address of a counter.";
 }
 
 /// What the list behind an instruction holds; the count is its last operand.
@@ -452,6 +453,8 @@ macro_rules! for_each_specific_op {
             NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record with pairs; live, words of list";
             NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record of another module with pairs; live, words of list";
             ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
+            // Coverage.
+            CountRun count_run {counter: Counter} [] "count that the function or line is run";
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";

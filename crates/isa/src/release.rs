@@ -40,6 +40,13 @@ const fn before(release: u32) -> Feature {
     }
 }
 
+const fn between(first: u32, before: u32) -> Feature {
+    Feature {
+        since: first,
+        before,
+    }
+}
+
 /// In every release that is known.
 pub const ALWAYS: Feature = since(0);
 
@@ -76,6 +83,10 @@ pub const MAP_KEYS_BY_NUMBER: Feature = since(26);
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.
 pub const MILLION_PROCESSES: Feature = since(27);
+/// `system_monitor` tells of long queues of messages.
+pub const LONG_QUEUES_TOLD: Feature = since(27);
+/// Sessions of tracing have a system monitor of their own; what it is to tell of may be turned off by name.
+pub const MONITORS_OF_SESSIONS: Feature = since(28);
 /// `+JPcover`.
 pub const COVERAGE: Feature = since(27);
 /// `+JPperfdirectory`, and `fp` and `no_fp` of `+JPperf`.
@@ -100,6 +111,8 @@ pub const PATTERNS_OF_PCRE2: Feature = since(28);
 pub const EXPORTED_PATTERNS: Feature = since(28);
 /// Aliases, monitors and links may have priority: what comes of them goes before other messages.
 pub const PRIORITY_MESSAGES: Feature = since(28);
+/// Nodes refuse others that lack identifiers of processes with 64 bits, or numbers for ends of links.
+pub const NODES_OF_25_LEAST: Feature = since(26);
 /// Native records: in the external format, and to other nodes.
 pub const NATIVE_RECORDS: Feature = since(29);
 /// Exit signals may be sent by way of an alias.
@@ -111,6 +124,20 @@ pub const PROTOCOL_OF_SOCKETS: Feature = since(29);
 pub const SOCKET_SAYS_TIMEOUT: Feature = since(27);
 /// The socket module's tables of options and messages name the number of a level and of an option besides their names.
 pub const SOCKET_LEVEL_NUMBERS: Feature = since(29);
+
+/// The atoms that stock's emulator has before it runs its first function, a line each, in the order in which it makes them.
+/// `scripts/atoms.sh` has asked it. Releases whose keys of maps stand in order of names need none.
+const FIRST_ATOMS: &[(Feature, &str)] = &[
+    (between(26, 28), include_str!("../atoms/otp27.txt")),
+    (since(28), include_str!("../atoms/otp29.txt")),
+];
+
+/// The names of the atoms that the emulator of that release has before it runs its first function, as far as their order
+/// means anything.
+pub fn first_atoms(release: u32) -> impl Iterator<Item = &'static str> {
+    let rows = FIRST_ATOMS.iter().filter(move |r| r.0.is_in(release));
+    rows.flat_map(|r| r.1.lines())
+}
 
 /// Modules that stock has in the emulator itself, in the order in which it loads them.
 pub const PRELOADED: &[(Feature, &str)] = &[
@@ -295,6 +322,19 @@ mod tests {
         assert!(has_native(29, "zstd", "compress_nif", 3));
         assert!(!has_native(28, "erlang", "is_integer", 3));
         assert!(has_native(28, "erlang", "is_integer", 1));
+    }
+
+    #[test]
+    fn first_atoms_are_of_one_list() {
+        assert_eq!(first_atoms(25).count(), 0);
+        for release in 26..=*KNOWN.end() {
+            let mut names: Vec<&str> = first_atoms(release).collect();
+            assert_eq!(names[..2], ["false", "true"]);
+            let n = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), n);
+        }
     }
 
     #[test]

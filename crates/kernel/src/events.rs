@@ -18,7 +18,7 @@ use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{NIL, Term};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Flags of a traced process.
 pub mod flag {
@@ -157,6 +157,9 @@ pub trait Sink: Sync {
     /// A process has run for so many nanoseconds without a break.
     #[inline]
     fn ran(&self, _pid: Term, _nanoseconds: i64) {}
+    /// A process that the caller owns has a queue of messages that may be long, or that may not be so any more.
+    #[inline]
+    fn queue_changed(&self, _p: &mut Process) {}
     /// A process waits because a port takes no more.
     #[inline]
     fn waits_for_port(&self, _pid: Term, _port: Term) {}
@@ -308,6 +311,28 @@ pub fn tie(p: &mut Process, what: Tie, other: Term) {
 pub static WATCHES_GC: AtomicU32 = AtomicU32::new(0);
 /// Milliseconds that a time slice may take; 0: of no interest.
 pub static LONG_SCHEDULE: AtomicU64 = AtomicU64::new(0);
+
+/// So many messages in the queue of a process are of interest; the largest number: none are.
+pub static LONG_QUEUE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Messages have come to a process that the caller owns: so many are in its queue now.
+#[inline(always)]
+pub(crate) fn came(p: &mut Process, queued: usize) {
+    if queued >= LONG_QUEUE.load(Ordering::Relaxed) {
+        queue_changed(p);
+    }
+}
+
+/// The queue of a process that the caller owns has got longer or shorter, and somebody may want to know.
+#[cold]
+pub(crate) fn queue_changed(p: &mut Process) {
+    sink().queue_changed(p);
+    let watched = p.ext().is_some_and(|e| !e.long_queue_told.is_empty());
+    // SAFETY: null or the mailbox of this process, which the caller owns.
+    if let Some(m) = unsafe { p.mailbox.as_mut() } {
+        m.watched = watched;
+    }
+}
 
 /// What is known before a collection of the process in the context, if anybody wants to know.
 pub(crate) struct Collecting {

@@ -61,6 +61,8 @@ pub struct Lines {
     pub items: Vec<(u32, u32)>,
     /// File names. Name 0 is the module's name with `.erl`, which the file leaves out.
     pub names: Vec<String>,
+    /// The compiler wants lines counted, whatever the emulator was told.
+    pub always_counted: bool,
     /// How many `line` instructions the compiler counted.
     pub instr_count: u32,
 }
@@ -642,7 +644,8 @@ fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
     if reader.u32()? != 0 {
         return Some(None);
     }
-    let _flags = reader.u32()?;
+    const ALWAYS_COUNTED: u32 = 2;
+    let flags = reader.u32()?;
     let instr_count = reader.u32()?;
     let item_count = reader.u32()? as usize;
     let name_count = reader.u32()? as usize;
@@ -683,6 +686,7 @@ fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
     Some(Some(Lines {
         items,
         names,
+        always_counted: flags & ALWAYS_COUNTED != 0,
         instr_count,
     }))
 }

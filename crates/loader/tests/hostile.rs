@@ -72,6 +72,12 @@ impl Env for Nothing {
     fn nif_slot(&mut self, _: usize) -> u64 {
         8
     }
+    fn function_counter(&mut self, _: usize) -> Option<u64> {
+        Some(8)
+    }
+    fn line_counter(&mut self, _: usize) -> Option<u64> {
+        Some(8)
+    }
     fn atoms_of(&mut self, _: u64) -> Vec<String> {
         Vec::new()
     }

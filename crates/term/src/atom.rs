@@ -241,6 +241,51 @@ pub fn cmp(a: Term, b: Term) -> std::cmp::Ordering {
     }
 }
 
+/// How many atoms stand before all others because Rust code names them, whenever the release's emulator makes them.
+const PRESET: u32 = purlin_isa::atoms::PRESET.len() as u32;
+
+/// Where the preset atoms stand among the others, see [`place`].
+static PLACES: OnceLock<Box<[u64]>> = OnceLock::new();
+
+/// Makes atoms in that order. As far as they are preset, they count as made in their turn from then on; other preset ones behind
+/// all of them. Only the first call counts. To be called before there are any terms.
+pub fn make_first<'a>(names: impl Iterator<Item = &'a str>) {
+    let mut places = vec![None; PRESET as usize];
+    let mut turn = 0;
+    for name in names {
+        let made = intern(name).atom_index();
+        if let Some(p) = places.get_mut(made as usize) {
+            *p = Some(place_before(count(), turn));
+        }
+        turn += 1;
+    }
+    let rest = (turn..).map(|turn| place_before(count(), turn));
+    let all = places.into_iter().zip(rest);
+    let _ = PLACES.set(all.map(|(p, last)| p.unwrap_or(last)).collect());
+}
+
+/// The place of a preset atom before the one with that index, and behind those of lower turns.
+fn place_before(index: u32, turn: u32) -> u64 {
+    u64::from(index) << 32 | u64::from(turn)
+}
+
+/// Where an atom stands in the order in which they came to be.
+fn place(index: u32) -> u64 {
+    let preset = PLACES.get().and_then(|p| p.get(index as usize));
+    let own = u64::from(index) << 32 | u64::from(u32::MAX);
+    preset.copied().unwrap_or(own)
+}
+
+/// The order in which two atoms came to be, as the emulator of the release would have made them.
+#[inline]
+pub fn cmp_made(a: Term, b: Term) -> std::cmp::Ordering {
+    let (x, y) = (a.atom_index(), b.atom_index());
+    if x >= PRESET && y >= PRESET {
+        return x.cmp(&y);
+    }
+    place(x).cmp(&place(y))
+}
+
 static NAME_BYTES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 
 /// Bytes of all names of atoms, and of the table that leads to them.
@@ -295,6 +340,18 @@ mod tests {
         }
         assert!(seen.len() > 100, "{} tags of 128", seen.len());
         assert!(slots.len() > names * 9 / 10, "{} slots", slots.len());
+    }
+    #[test]
+    fn preset_atoms_count_as_made_in_their_turn() {
+        let names = ["made_1", "ok", "error", "made_2", "false"];
+        make_first(names.into_iter());
+        let later = intern("made_3");
+        let order = ["made_1", "ok", "error", "made_2", "false", "true", "undef"];
+        let mut all: Vec<Term> = order.into_iter().map(intern).collect();
+        all.push(later);
+        assert!(all.windows(2).all(|w| cmp_made(w[0], w[1]).is_lt()));
+        assert!(all.windows(2).all(|w| cmp_made(w[1], w[0]).is_gt()));
+        assert!(cmp_made(later, later).is_eq());
     }
     #[test]
     fn atoms_order_by_name() {

@@ -7,6 +7,7 @@
 //! of iteration, depends on its keys alone. A tree always has more than [`FLATMAP_LIMIT`] pairs.
 
 use crate::alloc::Alloc;
+use crate::atom;
 use crate::compare::{cmp_exact, eq_exact};
 use crate::hash::map_key;
 use crate::layout::*;
@@ -296,7 +297,7 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
 #[inline]
 pub fn cmp_keys(a: Term, b: Term) -> Ordering {
     if a.is_atom() && b.is_atom() && release::has(MAP_KEYS_BY_NUMBER) {
-        return a.atom_index().cmp(&b.atom_index());
+        return atom::cmp_made(a, b);
     }
     cmp_exact(a, b)
 }

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static CURRENT: AtomicU32 = AtomicU32::new(ASSUMED);
 
-/// Names the release. To be called before there are any terms.
+/// Names the release, and makes the atoms that its emulator begins with. To be called before there are any terms.
 pub fn settle(release: u32) {
     CURRENT.store(release, Ordering::Relaxed);
+    if has(MAP_KEYS_BY_NUMBER) {
+        crate::atom::make_first(purlin_isa::release::first_atoms(release));
+    }
 }
 
 /// Whether that is so in the release that is stood in for.

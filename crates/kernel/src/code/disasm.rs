@@ -221,6 +221,7 @@ fn word(kind: Kind, v: u64) -> String {
         // What they lead to is seen from the export beside them, and the module's text.
         Kind::Native => "native".to_owned(),
         Kind::Slot => "slot".to_owned(),
+        Kind::Counter => "counter".to_owned(),
         Kind::Bytes => "bytes".to_owned(),
         Kind::Term => term(v),
         Kind::Header => format!("arity {}", purlin_term::word::header_arity(v)),

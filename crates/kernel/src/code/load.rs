@@ -1,6 +1,7 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
 
 use super::areas::Literals;
+use super::coverage::Counters;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
@@ -90,6 +91,7 @@ struct Names<'a> {
     strings: u64,
     /// One for each function.
     nifs: Box<[NifSlot]>,
+    counters: Counters,
 }
 
 impl Env for Names<'_> {
@@ -191,6 +193,14 @@ impl Env for Names<'_> {
     }
     fn nif_slot(&mut self, index: usize) -> u64 {
         &raw const self.nifs[index] as u64
+    }
+    fn function_counter(&mut self, index: usize) -> Option<u64> {
+        let counters = Some(&self.counters).filter(|c| c.of_functions());
+        counters.and_then(|c| c.address(index))
+    }
+    fn line_counter(&mut self, number: usize) -> Option<u64> {
+        let counters = Some(&self.counters).filter(|c| c.of_lines());
+        counters.and_then(|c| c.address(number))
     }
     fn atoms_of(&mut self, term: u64) -> Vec<String> {
         // SAFETY: a word that this environment gave out.
@@ -347,12 +357,14 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         funs,
         strings: strings.as_ptr() as u64,
         nifs: code.functions.iter().map(|_| NifSlot::new()).collect(),
+        counters: Counters::new(&file, &code),
     };
     let Lowered {
         words,
         functions,
         labels,
         lines,
+        counted,
         on_load,
     } = lower(&file, &code, &mut env)?;
     let exports = file
@@ -371,8 +383,10 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         records,
         regions,
         mut nifs,
+        mut counters,
         ..
     } = env;
+    counters.lines = counted;
     if !functions.iter().any(|f| f.nif) {
         nifs = Box::default();
     }
@@ -422,6 +436,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             strings,
             on_load,
             nifs,
+            counters,
             library: OnceLock::new(),
         }),
     })

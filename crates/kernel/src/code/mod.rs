@@ -7,6 +7,7 @@
 
 pub mod areas;
 pub mod breakpoint;
+pub mod coverage;
 mod disasm;
 pub mod entry;
 mod load;

@@ -3,6 +3,7 @@
 //! One lock guards the versions of all modules, a second one the ranges of addresses. They are taken in that order.
 
 use super::areas::Literals;
+use super::coverage::Counters;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use crate::sync::{RwLock, RwLockWriteGuard};
@@ -42,6 +43,8 @@ pub struct Module {
     pub on_load: Option<Box<Export>>,
     /// One for each function, if a native library may replace any.
     pub nifs: Box<[NifSlot]>,
+    /// How often its functions or lines have run, if that is counted.
+    pub counters: Counters,
     /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -133,6 +136,11 @@ impl Module {
             .partition_point(|f| f.start <= at)
             .checked_sub(1)?;
         self.functions.get(i).filter(|f| at < f.end)
+    }
+    /// Line of an item of the line table; none of what has no place.
+    pub fn line_of(&self, item: u32) -> Option<u32> {
+        let &(_, line) = self.line_items.get(item as usize)?;
+        (line != 0).then_some(line)
     }
     /// File and line of an address.
     fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {

@@ -48,6 +48,8 @@ pub struct Mailbox {
     undecoded: usize,
     /// `save` was taken from a marker, and what it leads to was not looked at yet.
     pub(crate) at_marker: bool,
+    /// Somebody is to hear when fewer messages are left.
+    pub(crate) watched: bool,
     /// Null until the process uses markers.
     pub(crate) markers: Option<Box<Markers>>,
 }
@@ -84,6 +86,7 @@ impl Mailbox {
             words: 0,
             undecoded: 0,
             at_marker: false,
+            watched: false,
             markers: None,
         });
         // SAFETY: just made; the box doesn't move.

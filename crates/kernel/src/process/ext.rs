@@ -534,6 +534,9 @@ pub struct Rare {
     pub trace_flags: u32,
     /// What sessions trace it for.
     pub sessions: Vec<super::session::Tracing>,
+    /// Who has been told that its queue of messages is long, and not yet that it isn't any more: numbers of sessions, and -1 for
+    /// `system_monitor` without one.
+    pub long_queue_told: Vec<i64>,
     /// The functions whose time, or memory, is being measured, for those who measure.
     pub call_time: Vec<Timed>,
     /// Words that collections have taken from its heap while something was measured.
@@ -586,6 +589,7 @@ impl Rare {
             tracer: NIL,
             trace_flags: 0,
             sessions: Vec::new(),
+            long_queue_told: Vec::new(),
             call_time: Vec::new(),
             words_made: 0,
             passed: 0,

@@ -63,7 +63,9 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: as above.
     let p = unsafe { &mut *cx.proc };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
-    !p.has(EXIT_PENDING) && p.queued_messages() > before
+    let queued = p.queued_messages();
+    events::came(p, queued);
+    !p.has(EXIT_PENDING) && queued > before
 }
 
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {

@@ -15,6 +15,7 @@
 use super::{handle, token};
 use crate::collect::{self, Also, Collect, Sweep};
 use crate::cx::Cx;
+use crate::events;
 use crate::keys::RefKey;
 use crate::message::mailbox::{Decoded, Mailbox, Marker};
 use crate::message::queue::{Link, prefetch};
@@ -329,6 +330,9 @@ fn take_current(cx: &mut Cx) {
         }
         let copied = !std::mem::replace(&mut m.copied_end, std::ptr::null_mut()).is_null();
         let s = m.unlink_current();
+        if m.watched {
+            events::queue_changed(&mut *cx.proc);
+        }
         if copied || (*s).term.is_immed() {
             Signal::free(s);
             return;

@@ -59,6 +59,11 @@ pub trait Env {
     fn own_native(&mut self, function: u32, arity: u32) -> Option<u64>;
     /// Address of the slot of the function with that index: see [`Op::Nif`].
     fn nif_slot(&mut self, index: usize) -> u64;
+    /// Address of the counter of the function with that index, if functions are counted.
+    fn function_counter(&mut self, index: usize) -> Option<u64>;
+    /// Address of the counter with that number, if lines are counted. There are fewer numbers than instructions
+    /// `line` and `executable_line`.
+    fn line_counter(&mut self, number: usize) -> Option<u64>;
     /// Names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
 }
@@ -87,6 +92,19 @@ pub struct LoweredFunction {
     pub nif: bool,
 }
 
+/// A line whose runs are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountedLine {
+    /// Number of its counter.
+    pub counter: u32,
+    /// Index of the function that it is in.
+    pub function: u32,
+    /// Item of the line table.
+    pub item: u32,
+    /// What the compiler calls it.
+    pub id: u32,
+}
+
 /// Code ready to be put at an 8-aligned address.
 #[derive(Default, Debug)]
 pub struct Lowered {
@@ -96,6 +114,8 @@ pub struct Lowered {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table; sorted by offset.
     pub lines: Vec<(u32, u32)>,
+    /// The lines that are counted, in order of their counters.
+    pub counted: Vec<CountedLine>,
     /// Entry of the function that runs when the module is loaded.
     pub on_load: Option<u32>,
 }
@@ -113,6 +133,8 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         guarded: Vec::new(),
         switched: Vec::new(),
         nif: false,
+        places: 0,
+        place: None,
         all_nifs: loads_library(file) && !code.instrs.iter().any(|i| i.op == g::NIF_START),
     };
     let arities = code
@@ -177,6 +199,10 @@ struct Lower<'a> {
     switched: Vec<u32>,
     /// Whether a native library may replace it.
     nif: bool,
+    /// Places in the code that have had a `line` or `executable_line` of their own, as stock counts them.
+    places: usize,
+    /// Item of the line table of the last of them.
+    place: Option<u32>,
     /// The module loads a library, and its compiler was of a time when that could replace any function.
     all_nifs: bool,
 }
@@ -211,8 +237,13 @@ impl Lower<'_> {
             if let (true, Some(export)) = (entry, native) {
                 self.e
                     .op(Op::CallExtOnly, &[Arg::Q(export), Arg::H(f.arity)]);
-            } else if entry && is_nif {
+                continue;
+            }
+            if entry && is_nif {
                 self.nif();
+            }
+            if entry && let Some(counter) = self.env.function_counter(self.out.functions.len()) {
+                self.e.op(Op::CountRun, &[Arg::Q(counter)]);
             }
         }
         if flow.falls_off {
@@ -235,6 +266,33 @@ impl Lower<'_> {
         self.e.op(Op::Nif, &[Arg::Q(slot)]);
         self.e.barrier();
         self.nif = true;
+    }
+
+    /// What follows is at that item of the line table: the same place as before, unless `own`.
+    fn place(&mut self, item: u32, own: bool) {
+        if own || self.place != Some(item) {
+            self.place = Some(item);
+            self.places += 1;
+        }
+    }
+    /// The line that begins here is counted, if lines are.
+    fn count_line(&mut self, item: u32, id: u32) {
+        let number = self.places - 1;
+        let Some(counter) = self.env.line_counter(number) else {
+            return;
+        };
+        self.e.op(Op::CountRun, &[Arg::Q(counter)]);
+        let line = CountedLine {
+            counter: number as u32,
+            function: self.out.functions.len() as u32,
+            item,
+            id,
+        };
+        match self.out.counted.last_mut() {
+            // One counter for both: what it is called last counts.
+            Some(last) if last.counter == line.counter => *last = line,
+            _ => self.out.counted.push(line),
+        }
     }
 
     /// A source as an operand.
@@ -365,16 +423,20 @@ impl Lower<'_> {
             g::LINE => {
                 let item = self.u(a[0]) as u32;
                 self.e.line(item);
+                // A function begins with a place of its own.
+                self.place(item, next.is_some_and(|n| n.op == g::FUNC_INFO));
+            }
+            g::EXECUTABLE_LINE => {
+                let (item, id) = (self.u(a[0]) as u32, self.u(a[1]) as u32);
+                self.e.line(item);
+                self.place(item, false);
+                self.count_line(item, id);
             }
             g::FUNC_INFO => {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
                 self.e.op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2])]);
             }
-            g::INT_CODE_END
-            | g::FCLEARERROR
-            | g::FCHECKERROR
-            | g::EXECUTABLE_LINE
-            | g::DEBUG_LINE => {}
+            g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR | g::DEBUG_LINE => {}
             g::ON_LOAD => {
                 self.e.barrier();
                 self.out.on_load = Some(self.e.here());

@@ -385,20 +385,6 @@ fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
     }
 }
 
-/// Code isn't instrumented: what follows answers as an emulator without machine code does.
-fn coverage_support_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(am::FALSE)
-}
-fn no_coverage_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Err(Fail::Badarg)
-}
-fn no_coverage_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
-    Err(Fail::Badarg)
-}
-fn no_coverage_2(_: &mut Cx, [_, _]: [Term; 2]) -> BifResult {
-    Err(Fail::Badarg)
-}
-
 /// No module is loaded with what a debugger needs.
 fn get_debug_info_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
     if !module.is_atom() || code::current(module).is_none() {
@@ -411,12 +397,6 @@ fn debugger_supported_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    Plain "code":"coverage_support"/0 = coverage_support_0;
-    Plain "code":"get_coverage"/2 = no_coverage_2;
-    Plain "code":"get_coverage_mode"/0 = no_coverage_0;
-    Plain "code":"get_coverage_mode"/1 = no_coverage_1;
-    Plain "code":"reset_coverage"/1 = no_coverage_1;
-    Plain "code":"set_coverage_mode"/1 = no_coverage_1;
     Plain "code":"get_debug_info"/1 = get_debug_info_1;
     Plain "erl_debugger":"supported"/0 = debugger_supported_0;
     Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;

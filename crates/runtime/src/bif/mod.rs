@@ -3,6 +3,7 @@
 //! `module_info`, what is missing) derives from the rows, and what is special about one is said in its row.
 
 pub mod code;
+pub mod coverage;
 pub mod debug;
 pub mod erl_tracer;
 pub mod exceptions;
@@ -35,6 +36,7 @@ pub use purlin_native::bif::{Bif, Kind};
 /// The tables of natives here.
 const OWN: &[&[Bif]] = &[
     code::BIFS,
+    coverage::BIFS,
     debug::BIFS,
     erl_tracer::BIFS,
     exceptions::BIFS,

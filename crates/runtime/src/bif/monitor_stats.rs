@@ -1,12 +1,15 @@
-//! `erlang:system_monitor/0,1,2` and `erlang:system_profile/0,2`.
+//! `erlang:system_monitor/0,1,2`, what `trace:system/3` calls, and `erlang:system_profile/0,2`.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process;
 use crate::trace::flag;
-use crate::trace::monitor::{self, Wanted};
+use crate::trace::monitor::{self, LEGACY, Wanted};
 use crate::trace::profile::{self, Profile};
+use crate::trace::sessions::{self, Session};
 use crate::{bifs, lazy_atoms};
+use purlin_term::release::{self, LONG_QUEUES_TOLD, MONITORS_OF_SESSIONS};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
+use std::sync::Arc;
 
 lazy_atoms! {
     busy_dist_port = "busy_dist_port";
@@ -14,16 +17,15 @@ lazy_atoms! {
     large_heap = "large_heap";
     long_schedule = "long_schedule";
     long_gc = "long_gc";
+    long_message_queue = "long_message_queue";
     legacy = "legacy";
 }
 
 /// The least heap that is called large, in words.
 const LARGE_HEAP: u64 = 16384;
 
-fn term(cx: &mut Cx, w: Wanted) -> Term {
-    if w.to == 0 {
-        return am::UNDEFINED;
-    }
+/// The list of what is asked for.
+pub(super) fn list(cx: &mut Cx, w: &Wanted) -> Term {
     let mut v = Vec::new();
     if w.busy_dist_port {
         v.push(busy_dist_port());
@@ -41,17 +43,86 @@ fn term(cx: &mut Cx, w: Wanted) -> Term {
             v.push(cx.tuple(&[key, n]));
         }
     }
-    let list = cx.list(&v);
+    if let Some((long, short)) = w.long_queue {
+        let (short, long) = (cx.uint(short as u64), cx.uint(long as u64));
+        let limits = cx.tuple(&[short, long]);
+        v.push(cx.tuple(&[long_message_queue(), limits]));
+    }
+    cx.list(&v)
+}
+
+fn term(cx: &mut Cx, w: Wanted) -> Term {
+    if w.to == 0 {
+        return am::UNDEFINED;
+    }
+    let list = list(cx, &w);
     // SAFETY: the word of a local pid.
     let pid = unsafe { Term::from_raw(w.to) };
     cx.tuple(&[pid, list])
 }
 
+/// A limit of at least `least`; 0, where that may be said: none.
+fn limit(t: Term, least: u64) -> Option<u64> {
+    if t == am::FALSE && release::has(MONITORS_OF_SESSIONS) {
+        return Some(0);
+    }
+    arith::to_u64(t).map(|n| n.max(least))
+}
+
+/// Changes what is asked for by one item of a list.
+fn change(w: &mut Wanted, item: Term) -> Option<()> {
+    let (key, value) = match item.as_tuple() {
+        Some(&[key, value]) => (key, value),
+        _ => (item, am::TRUE),
+    };
+    let switches = [busy_port(), busy_dist_port()];
+    if switches.contains(&key) {
+        if item.as_tuple().is_some() && !release::has(MONITORS_OF_SESSIONS) {
+            return None;
+        }
+        let on = value.as_bool()?;
+        match key == busy_port() {
+            true => w.busy_port = on,
+            false => w.busy_dist_port = on,
+        }
+    } else if key == long_gc() {
+        w.long_gc = limit(value, 1)?;
+    } else if key == long_schedule() {
+        w.long_schedule = limit(value, 1)?;
+    } else if key == large_heap() {
+        w.large_heap = limit(value, LARGE_HEAP)?;
+    } else if key == long_message_queue() && release::has(LONG_QUEUES_TOLD) {
+        if value == am::FALSE && release::has(MONITORS_OF_SESSIONS) {
+            w.long_queue = None;
+            return Some(());
+        }
+        let &[short, long] = value.as_tuple()? else {
+            return None;
+        };
+        let number = |t| arith::to_u64(t).filter(|&n| n < 1 << 63);
+        let (short, long) = (number(short)?, number(long)?);
+        w.long_queue = (short < long).then_some((long as usize, short as usize));
+        w.long_queue?;
+    } else {
+        return None;
+    }
+    Some(())
+}
+
+/// As [`change`], by all items of a list.
+fn change_all(w: &mut Wanted, list: Term) -> Option<()> {
+    let mut it = list.list_iter();
+    for item in it.by_ref() {
+        change(w, item)?;
+    }
+    it.tail().is_nil().then_some(())
+}
+
 fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
     if pid == am::UNDEFINED || list == NIL {
         // One whose process has ended isn't there any more.
-        let before = monitor::wanted();
-        monitor::set(Wanted::default());
+        let before = monitor::wanted(LEGACY);
+        monitor::set(LEGACY, Wanted::default());
         return Ok(term(cx, before));
     }
     if !pid.is_local_pid() || process::table().find(pid).is_none() || !list.is_list() {
@@ -61,37 +132,14 @@ fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
         to: pid.raw(),
         ..Wanted::default()
     };
-    let mut it = list.list_iter();
-    for o in it.by_ref() {
-        if let Some(&[key, n]) = o.as_tuple() {
-            let n = arith::to_u64(n).ok_or(Fail::Badarg)?;
-            if key == long_gc() {
-                w.long_gc = n.max(1);
-            } else if key == long_schedule() {
-                w.long_schedule = n.max(1);
-            } else if key == large_heap() {
-                w.large_heap = n.max(LARGE_HEAP);
-            } else {
-                return Err(Fail::Badarg);
-            }
-        } else if o == busy_port() {
-            w.busy_port = true;
-        } else if o == busy_dist_port() {
-            w.busy_dist_port = true;
-        } else {
-            return Err(Fail::Badarg);
-        }
-    }
-    if !it.tail().is_nil() {
-        return Err(Fail::Badarg);
-    }
-    monitor::wanted();
-    let before = monitor::set(w);
+    change_all(&mut w, list).ok_or(Fail::Badarg)?;
+    monitor::wanted(LEGACY);
+    let before = monitor::set(LEGACY, w);
     Ok(term(cx, before))
 }
 
 fn system_monitor_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(term(cx, monitor::wanted()))
+    Ok(term(cx, monitor::wanted(LEGACY)))
 }
 fn system_monitor_1(cx: &mut Cx, [spec]: [Term; 1]) -> BifResult {
     if spec == am::UNDEFINED {
@@ -106,18 +154,41 @@ fn system_monitor_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
     set(cx, pid, list)
 }
 
-/// Since OTP 28 it belongs to a session: `legacy` is the one of the functions above.
-fn session_system_monitor_1(cx: &mut Cx, [session]: [Term; 1]) -> BifResult {
-    if session != legacy() {
-        return Err(Fail::Badarg);
-    }
-    system_monitor_0(cx, [])
+/// The session that a term stands for, which isn't over.
+fn session(t: Term) -> Result<Arc<Session>, Fail> {
+    let found = sessions::named(t).filter(|s| !s.is_over());
+    found.ok_or(Fail::Badarg)
 }
-fn session_system_monitor_3(cx: &mut Cx, [session, pid, list]: [Term; 3]) -> BifResult {
-    if session != legacy() {
+
+/// Since OTP 28 it belongs to a session: `legacy` is the one of the functions above.
+fn session_system_monitor_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
+    if which == legacy() {
+        return system_monitor_0(cx, []);
+    }
+    let number = session(which)?.number;
+    Ok(term(cx, monitor::wanted(number.into())))
+}
+/// What the tracer of a session is told of changes by what the list says. Its first argument but one is `session` then.
+fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifResult {
+    if which == legacy() {
+        return set(cx, pid, list);
+    }
+    let s = session(which)?;
+    if pid != atom::intern("session") || !s.tracer.is_local_pid() {
         return Err(Fail::Badarg);
     }
-    set(cx, pid, list)
+    let by = s.number.into();
+    let mut w = Wanted {
+        to: s.tracer.raw(),
+        ..monitor::wanted(by)
+    };
+    change_all(&mut w, list).ok_or(Fail::Badarg)?;
+    monitor::set(by, w);
+    // It may have ended meanwhile, and nobody would take this away.
+    if s.is_over() {
+        monitor::end(s.number);
+    }
+    Ok(am::OK)
 }
 
 /// `{Pid, Options}`, or `undefined`.

@@ -4,10 +4,10 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
 use crate::trace::sessions::Session;
-use crate::trace::{self, Which, flag, sequential, sessions};
+use crate::trace::{self, Which, flag, monitor, sequential, sessions};
 use crate::{bifs, clock, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::release::{self, CALL_MEMORY, TRACE_ITEMS_FIRST};
+use purlin_term::release::{self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -899,6 +899,11 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
                 Some(s) => new_of(s, sessions::Made::Port),
             };
             process_info(cx, item, s)
+        }
+        Some("system") if release::has(MONITORS_OF_SESSIONS) && item == am::ALL => {
+            let by = which.map_or(monitor::LEGACY, |s| s.number.into());
+            let list = super::monitor_stats::list(cx, &monitor::wanted(by));
+            Ok(cx.tuple(&[what, list]))
         }
         Some("on_load") => shown(cx, item, &calls::wanted_of_loaded(which)),
         Some(name @ ("send" | "receive")) => {

@@ -385,6 +385,9 @@ impl Sink for Tracers {
     fn ran(&self, pid: Term, nanoseconds: i64) {
         monitor::ran(pid, nanoseconds);
     }
+    fn queue_changed(&self, p: &mut Process) {
+        monitor::queue_changed(p);
+    }
     fn waits_for_port(&self, pid: Term, port: Term) {
         monitor::waits_for_port(pid, port);
     }

@@ -1,18 +1,20 @@
-//! `erlang:system_monitor/2`: what a process wants to be told of as soon as it happens anywhere.
+//! `erlang:system_monitor/2` and `trace:system/3`: what a process, or the tracer of a session, wants to be told of as soon as it
+//! happens anywhere.
 
 use crate::cx::Cx;
-pub use crate::events::{LONG_SCHEDULE, WATCHES_GC};
-use crate::process;
+use crate::events::{LONG_QUEUE, LONG_SCHEDULE, WATCHES_GC};
+use crate::process::{self, Process};
 use crate::{lazy_atoms, signal};
 use purlin_term::heap::Heap;
 use purlin_term::sync::Mutex;
-use purlin_term::{Term, am, atom};
+use purlin_term::{Alloc, Term, am, atom};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     long_gc = "long_gc";
     large_heap = "large_heap";
     long_schedule = "long_schedule";
+    long_message_queue = "long_message_queue";
     busy_port = "busy_port";
     busy_dist_port = "busy_dist_port";
 }
@@ -25,70 +27,93 @@ pub struct Wanted {
     pub long_gc: u64,
     pub long_schedule: u64,
     pub large_heap: u64,
+    /// So many messages are a long queue, once they were, until there are so few.
+    pub long_queue: Option<(usize, usize)>,
     pub busy_port: bool,
     pub busy_dist_port: bool,
 }
 
-static WANTED: Mutex<Wanted> = Mutex::new(Wanted {
-    to: 0,
-    long_gc: 0,
-    long_schedule: 0,
-    large_heap: 0,
-    busy_port: false,
-    busy_dist_port: false,
-});
+/// For whom something is watched: the number of a session, or -1 for `erlang:system_monitor/2`.
+pub type Watcher = i64;
+/// See [`Watcher`].
+pub const LEGACY: Watcher = -1;
+
+static ALL: Mutex<Vec<(Watcher, Wanted)>> = Mutex::new(Vec::new());
+
+/// What all want who want anything, as it is now.
+fn all() -> Vec<(Watcher, Wanted)> {
+    ALL.lock().clone()
+}
 
 /// What is asked for now.
-pub fn wanted() -> Wanted {
-    let w = *WANTED.lock();
+pub fn wanted(by: Watcher) -> Wanted {
+    let found = all().into_iter().find(|w| w.0 == by);
+    let w = found.map(|w| w.1).unwrap_or_default();
     // SAFETY: the word of a local pid.
-    let gone = w.to != 0
-        && process::table()
-            .find(unsafe { Term::from_raw(w.to) })
-            .is_none();
+    let gone = w.to != 0 && !is_there(unsafe { Term::from_raw(w.to) });
     if gone {
-        set(Wanted::default());
+        set(by, Wanted::default());
         return Wanted::default();
     }
     w
 }
 
-/// Asks for something else; what it was before.
-pub fn set(w: Wanted) -> Wanted {
-    let mut now = WANTED.lock();
-    WATCHES_GC.store(
-        u32::from(w.long_gc != 0 || w.large_heap != 0),
-        Ordering::Relaxed,
-    );
-    LONG_SCHEDULE.store(w.long_schedule, Ordering::Relaxed);
-    std::mem::replace(&mut *now, w)
+fn is_there(pid: Term) -> bool {
+    process::table().find(pid).is_some()
 }
 
-/// Tells whoever asked; nobody asks any more if the process is gone. A process isn't told of itself.
-fn tell(about: Term, what: Term, info: &[(&str, Term)]) {
-    let w = wanted();
-    if w.to == 0 {
-        return;
+/// Asks for something else; what it was before.
+pub fn set(by: Watcher, w: Wanted) -> Wanted {
+    let mut all = ALL.lock();
+    let before = all.iter().position(|x| x.0 == by).map(|i| all.remove(i).1);
+    if w.to != 0 {
+        all.push((by, w));
     }
+    let watches = |w: &Wanted| w.long_gc != 0 || w.large_heap != 0;
+    let gc = all.iter().any(|x| watches(&x.1));
+    WATCHES_GC.store(gc.into(), Ordering::Relaxed);
+    let limits = all.iter().map(|x| x.1.long_schedule).filter(|&n| n != 0);
+    LONG_SCHEDULE.store(limits.min().unwrap_or(0), Ordering::Relaxed);
+    let limits = all.iter().filter_map(|x| x.1.long_queue).map(|q| q.0);
+    LONG_QUEUE.store(limits.min().unwrap_or(usize::MAX), Ordering::Relaxed);
+    before.unwrap_or_default()
+}
+
+/// A session is over.
+pub(crate) fn end(session: u32) {
+    set(session.into(), Wanted::default());
+}
+
+/// Tells whoever asked; nobody asks any more if the process is gone. A process isn't told of itself. `value` makes what is told.
+fn tell(
+    (by, w): &(Watcher, Wanted),
+    about: Term,
+    what: Term,
+    value: impl FnOnce(&mut dyn Alloc) -> Term,
+) {
     // SAFETY: the word of a local pid.
     let to = unsafe { Term::from_raw(w.to) };
     if to == about {
         return;
     }
     let sent = signal::send_with(to, |a| {
-        let items: Vec<Term> = info
-            .iter()
-            .map(|&(k, v)| {
-                let v = purlin_term::copy::copy(v, a);
-                a.tuple(&[atom::intern(k), v])
-            })
-            .collect();
-        let list = a.list(&items);
-        a.tuple(&[am::MONITOR, about, what, list])
+        let value = value(a);
+        a.tuple(&[am::MONITOR, about, what, value])
     });
     if !sent {
-        set(Wanted::default());
+        set(*by, Wanted::default());
     }
+}
+
+/// As [`tell`], of a list of pairs of names and numbers.
+fn tell_numbers(to: &(Watcher, Wanted), about: Term, what: Term, info: &[(&str, Term)]) {
+    tell(to, about, what, |a| {
+        let pairs: Vec<Term> = info
+            .iter()
+            .map(|&(k, v)| a.tuple(&[atom::intern(k), v]))
+            .collect();
+        a.list(&pairs)
+    });
 }
 
 fn sizes(h: &Heap) -> [(&'static str, Term); 6] {
@@ -109,17 +134,19 @@ pub fn collected(cx: &mut Cx, took: i64) {
     if WATCHES_GC.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let w = wanted();
     let me = cx.self_pid();
     let ms = (took / 1_000_000).max(0) as u64;
-    if w.long_gc != 0 && ms >= w.long_gc {
-        let mut info = vec![(timeout_name(), Term::small(ms as i64))];
-        info.extend(sizes(&cx.heap));
-        tell(me, long_gc(), &info);
-    }
     let words = cx.heap.block_words() + cx.heap.old_block_words() + cx.heap.frag_words;
-    if w.large_heap != 0 && words as u64 >= w.large_heap {
-        tell(me, large_heap(), &sizes(&cx.heap));
+    for to in &all() {
+        let w = &to.1;
+        if w.long_gc != 0 && ms >= w.long_gc {
+            let mut info = vec![(timeout_name(), Term::small(ms as i64))];
+            info.extend(sizes(&cx.heap));
+            tell_numbers(to, me, long_gc(), &info);
+        }
+        if w.large_heap != 0 && words as u64 >= w.large_heap {
+            tell_numbers(to, me, large_heap(), &sizes(&cx.heap));
+        }
     }
 }
 
@@ -131,35 +158,58 @@ fn timeout_name() -> &'static str {
 pub(crate) fn ran(pid: Term, took: i64) {
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     let ms = (took / 1_000_000).max(0) as u64;
-    if limit != 0 && ms >= limit {
-        tell(
-            pid,
-            long_schedule(),
-            &[(timeout_name(), Term::small(ms as i64))],
-        );
+    if limit == 0 || ms < limit {
+        return;
+    }
+    for to in &all() {
+        if to.1.long_schedule != 0 && ms >= to.1.long_schedule {
+            let info = [(timeout_name(), Term::small(ms as i64))];
+            tell_numbers(to, pid, long_schedule(), &info);
+        }
+    }
+}
+
+/// The queue of a process that the caller owns has got longer or shorter.
+pub(crate) fn queue_changed(p: &mut Process) {
+    let (pid, queued) = (p.pid(), p.queued_messages());
+    let mut told = match p.ext() {
+        Some(e) => std::mem::take(&mut e.long_queue_told),
+        None => Vec::new(),
+    };
+    let all = all();
+    // Who watches no queues any more isn't told of an end.
+    told.retain(|by| all.iter().any(|w| w.0 == *by && w.1.long_queue.is_some()));
+    for to in &all {
+        let Some((long, short)) = to.1.long_queue else {
+            continue;
+        };
+        match told.iter().position(|by| *by == to.0) {
+            None if queued >= long => {
+                told.push(to.0);
+                tell(to, pid, long_message_queue(), |_| am::TRUE);
+            }
+            Some(i) if queued <= short => {
+                told.remove(i);
+                tell(to, pid, long_message_queue(), |_| am::FALSE);
+            }
+            _ => {}
+        }
+    }
+    if !told.is_empty() {
+        p.ext_mut().long_queue_told = told;
     }
 }
 
 /// A process waits because a port takes no more.
 pub(crate) fn waits_for_port(pid: Term, port: Term) {
-    let w = wanted();
-    if w.busy_port && w.to != 0 {
-        // SAFETY: the word of a local pid.
-        let to = unsafe { Term::from_raw(w.to) };
-        if to != pid && process::table().find(to).is_some() {
-            signal::send_with(to, |a| a.tuple(&[am::MONITOR, pid, busy_port(), port]));
-        }
+    for to in all().iter().filter(|w| w.1.busy_port) {
+        tell(to, pid, busy_port(), |_| port);
     }
 }
 
 /// A process waits because the connection to another node takes no more.
 pub fn waits_for_connection(pid: Term, port: Term) {
-    let w = wanted();
-    if w.busy_dist_port && w.to != 0 {
-        // SAFETY: the word of a local pid.
-        let to = unsafe { Term::from_raw(w.to) };
-        if to != pid && process::table().find(to).is_some() {
-            signal::send_with(to, |a| a.tuple(&[am::MONITOR, pid, busy_dist_port(), port]));
-        }
+    for to in all().iter().filter(|w| w.1.busy_dist_port) {
+        tell(to, pid, busy_dist_port(), |_| port);
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions of tracing, as programs have them: who owns one, how it is named, and its end.
 
-use super::{calls, messages};
+use super::{calls, messages, monitor};
 use crate::cx::Cx;
 pub(crate) use crate::process::session::{Made, Session, all, find};
 use purlin_kernel::later;
@@ -48,6 +48,7 @@ pub(crate) fn end(s: &Arc<Session>) -> bool {
     if first {
         calls::end(s);
         messages::end(s);
+        monitor::end(s.number);
     }
     first
 }

@@ -1,0 +1,116 @@
+//! Counting coverage: how often functions or lines have run.
+//!
+//! The mode that is set when a module is loaded decides what its code counts; it stays so for that version.
+
+use crate::options::{Coverage, try_current};
+use purlin_isa::genops as g;
+use purlin_isa::release::COVERAGE;
+use purlin_loader::lower::CountedLine;
+use purlin_loader::{BeamFile, GenericCode, Instr};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// All modes; the index of one is its number in [`MODE`].
+const MODES: [Coverage; 5] = [
+    Coverage::None,
+    Coverage::Function,
+    Coverage::FunctionCounters,
+    Coverage::Line,
+    Coverage::LineCounters,
+];
+/// Nobody has set a mode: that of the command line counts.
+const UNSET: u8 = u8::MAX;
+
+/// What modules that are loaded from now on count.
+static MODE: AtomicU8 = AtomicU8::new(UNSET);
+
+/// What modules that are loaded from now on count.
+pub fn mode() -> Coverage {
+    at(MODE.load(Ordering::Relaxed))
+}
+
+/// Sets what modules that are loaded from now on count, and tells what it was.
+pub fn set_mode(mode: Coverage) -> Coverage {
+    let number = MODES.iter().position(|&m| m == mode).unwrap_or(0);
+    at(MODE.swap(number as u8, Ordering::Relaxed))
+}
+
+fn at(number: u8) -> Coverage {
+    let known = MODES.get(usize::from(number)).copied();
+    known.unwrap_or_else(|| try_current().map_or(Coverage::None, |o| o.flags.jit.coverage))
+}
+
+/// What a version of a module counts.
+pub struct Counters {
+    pub mode: Coverage,
+    /// One for each function, or for each place that has a line; code refers to them by address.
+    pub(super) counts: Box<[AtomicU64]>,
+    /// Where lines are counted: those that are.
+    pub(super) lines: Vec<CountedLine>,
+}
+
+impl Counters {
+    /// For a module that is loaded now.
+    pub(super) fn new(file: &BeamFile, code: &GenericCode) -> Counters {
+        let known = try_current().is_some_and(|o| COVERAGE.is_in(o.otp.release));
+        let has = |op| code.instrs.iter().any(|i| i.op == op);
+        let lines = file.lines.as_ref().filter(|_| has(g::EXECUTABLE_LINE));
+        let mode = match mode() {
+            _ if !known => Coverage::None,
+            _ if lines.is_some_and(|l| l.always_counted) => Coverage::LineCounters,
+            Coverage::Line | Coverage::LineCounters if lines.is_none() => Coverage::None,
+            mode => mode,
+        };
+        let counts = match mode {
+            Coverage::None => 0,
+            Coverage::Function | Coverage::FunctionCounters => code.functions.len(),
+            Coverage::Line | Coverage::LineCounters => {
+                let place = |i: &&Instr| matches!(i.op, g::LINE | g::EXECUTABLE_LINE);
+                code.instrs.iter().filter(place).count()
+            }
+        };
+        Counters {
+            mode,
+            counts: (0..counts).map(|_| AtomicU64::new(0)).collect(),
+            lines: Vec::new(),
+        }
+    }
+    /// Whether functions are counted, not lines.
+    pub fn of_functions(&self) -> bool {
+        matches!(self.mode, Coverage::Function | Coverage::FunctionCounters)
+    }
+    /// Whether lines are counted, not functions.
+    pub fn of_lines(&self) -> bool {
+        matches!(self.mode, Coverage::Line | Coverage::LineCounters)
+    }
+    /// Address of a counter, to be used as long as `self` lives.
+    pub(super) fn address(&self, index: usize) -> Option<u64> {
+        self.counts.get(index).map(|c| &raw const *c as u64)
+    }
+    /// How often each of so many functions has run; where lines are counted, its line that has run most.
+    pub fn functions(&self, count: usize) -> Vec<u64> {
+        if self.of_functions() {
+            return (0..count as u32).map(|i| self.count(i)).collect();
+        }
+        let mut most = vec![0; count];
+        for (line, n) in self.lines() {
+            if let Some(m) = most.get_mut(line.function as usize) {
+                *m = n.max(*m);
+            }
+        }
+        most
+    }
+    fn count(&self, index: u32) -> u64 {
+        let c = self.counts.get(index as usize);
+        c.map_or(0, |c| c.load(Ordering::Relaxed))
+    }
+    /// Every line that is counted, and how often it has run.
+    pub fn lines(&self) -> impl Iterator<Item = (CountedLine, u64)> + '_ {
+        self.lines.iter().map(|l| (*l, self.count(l.counter)))
+    }
+    /// All counters begin anew.
+    pub fn reset(&self) {
+        for c in &self.counts {
+            c.store(0, Ordering::Relaxed);
+        }
+    }
+}
