@@ -27,7 +27,13 @@ pub fn ref_key(t: Term) -> Option<RefKey> {
 #[inline]
 pub fn fetch(cx: &mut Cx) -> bool {
     // Whoever has pushed something and not set the bit yet is about to.
-    cx.process().state.take_signals() && fetch_all(cx)
+    if !cx.process().state.take_signals() {
+        return false;
+    }
+    // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
+    // another process, has left. So a task that looks at registers finds none.
+    cx.interp.live = 0;
+    fetch_all(cx)
 }
 
 /// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
