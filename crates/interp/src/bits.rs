@@ -713,11 +713,30 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
+/// How many registers the first of the commands that makes a term leaves alone, if one does: none before it writes any.
+fn first_live(n: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
+    let mut i = 0;
+    while i < n {
+        i += match word(i) {
+            cmd::INTEGER | cmd::BINARY | cmd::GET_TAIL => return Some(word(i + 1) as usize),
+            cmd::ENSURE_EXACTLY | cmd::SKIP => 2,
+            _ => 3,
+        };
+    }
+    None
+}
+
 unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
-    let c = Ctx::of(op.context().value(cx));
     let (n, list) = (op.count(), op.commands());
     let word = |k: usize| *list.add(k);
+    // A loop may make terms here, and do nothing else that collects. Behind the commands nobody says what is live.
+    if cx.heap.gc_wanted
+        && let Some(live) = first_live(n, word)
+    {
+        collect_after(cx, live, op.context().also());
+    }
+    let c = Ctx::of(op.context().value(cx));
     let e = cx.heap.stop;
     let mut i = 0;
     let mut pos = c.pos();

@@ -2,7 +2,8 @@
 
 use super::call::{call_to, used_up};
 use super::operands::{Dst, Src, set_source, source};
-use super::{Exit, collect, go, instr};
+use super::{Exit, collect, collect_after, go, instr};
+use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_term::prefetch::prefetch;
 use purlin_term::release::{self, SIGNED_ZEROS};
@@ -718,6 +719,15 @@ unsafe fn arith_slow(
     }
 }
 
+/// Collects if the result of the general case, which has been written, asks for it: a loop may do nothing else that collects.
+#[inline(always)]
+unsafe fn collect_made(cx: *mut Cx, pc: *const u64, live: usize, also: Also, reds: i64) {
+    (*cx).reds = reds;
+    // For the accounts.
+    (*cx).bif_pc = pc;
+    collect_after(cx, live, also);
+}
+
 macro_rules! add_op {
     ($($name:ident = $op:ident $general:ident $name_call:ident = $op_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
         op!($name_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
@@ -742,7 +752,8 @@ macro_rules! add_op {
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
-            let hp = (*cx).heap.htop;
+            collect_made(cx, pc, op.arity(), Also::NONE, reds);
+            let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
             call_to!(cx, op.to().to(), e, hp, reds, op.arity())
         }
         op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
@@ -770,7 +781,8 @@ macro_rules! add_op {
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
-            go!(cx, op.next(), e, (*cx).heap.htop, reds)
+            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
+            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
         }
     )*};
 }
@@ -806,10 +818,12 @@ unsafe fn add_return<A: Src, B: Src, D: Dst>(
         return super::call::arith_failed(cx, pc, reds, a, b, false);
     }
     op.dst().set(cx, e, t);
-    let e = e.add(op.frame() + 1);
+    // A function returns one register.
+    collect_made(cx, pc, 1, Also::NONE, reds);
+    let e = (*cx).heap.stop.add(op.frame() + 1);
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
-    go!(cx, to as *const u64, e, (*cx).heap.htop, reds)
+    go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
 }
 
 add_op! {
@@ -863,7 +877,8 @@ macro_rules! int_op {
                 return super::call::int_failed(cx, pc, reds, $a, $b, $n);
             }
             op.dst().set(cx, e, t);
-            go!(cx, op.next(), e, (*cx).heap.htop, reds)
+            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
+            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
         }
     )*};
 }

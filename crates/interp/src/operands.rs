@@ -167,6 +167,10 @@ impl Source {
         let e = cx.heap.stop;
         set_source(cx, e, self.0, t)
     }
+    /// As a root of a collection; it is no constant.
+    pub fn also(self) -> Also {
+        Also::dst((self.0 >> 4) as u16 | u16::from(self.0 & 4 != 0))
+    }
     /// The number of the X register that it is.
     pub(crate) fn x_register(self) -> Option<usize> {
         (self.0 & 7 == 0).then_some((self.0 >> 4) as usize / 8)

@@ -115,7 +115,7 @@ fn is_exported_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 
 crate::bifs! {
-    Plain "records":"create"/4 = create_4;
+    Plain "records":"create"/4 = create_4 [long];
     Plain "records":"update"/4 = update_4;
     Plain "records":"get"/2 = get_2;
     Plain "records":"get_module"/1 = get_module_1;

@@ -58,7 +58,7 @@ sum(T) ->
     ets:foldl(fun(O, S) -> S bxor erlang:crc32(term_to_binary(O)) end, 0, T).
 
 socket() ->
-    case string:find(erlang:system_info(system_version), "Purlin") of
+    case string:find(erlang:system_info(system_version), "purlin") of
         nomatch -> stock;
         _ ->
             Run = case os:getenv("XDG_RUNTIME_DIR") of false -> []; D -> [D] end,

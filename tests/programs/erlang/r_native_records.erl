@@ -80,7 +80,9 @@ t(create) ->
     O = #{is_exported => false},
     [?try_(apply(records, create, A)) || A <- [[m, n, [], O], [m, n, [{a, 1}], O], [m, n, [{b, 1}, {a, 2}], #{is_exported => true}], [1, n, [], O], [m, 1, [], O],
         [m, n, [{a, 1}, {a, 2}], O], [m, n, [{a, 1} | b], O], [m, n, [{{a}, 1}], O], [m, n, [a], O], [m, n, [], x], [m, n, [], #{}], [m, n, [], O#{a => 1}],
-        [m, n, [], #{is_exported => 1}], [m, n, #{}, O]]] ++ [records:create(?MODULE, pt, [{x, 1}, {y, 2}], O) =:= #pt{}, raised(create, [m, n, [{1, 1}], O])];
+        [m, n, [], #{is_exported => 1}], [m, n, #{}, O]]] ++ [records:create(?MODULE, pt, [{x, 1}, {y, 2}], O) =:= #pt{}, raised(create, [m, n, [{1, 1}], O])]
+        %% So many fields that counting them takes turns.
+        ++ [?try_(records:create(m, n, Fs, O)) || Fs <- [lists:duplicate(120000, x), [{1, 1} | lists:duplicate(120000, {a, 1})]]];
 t(update) ->
     P = id(#pt{}),
     [?try_(apply(records, update, A)) || A <- [[P, ?MODULE, pt, #{x => 3}], [P, ?MODULE, pt, #{}], [P, ?MODULE, pt, #{y => 4, x => 5}], [P, ?MODULE, none, #{}],

@@ -27,7 +27,15 @@ pub fn ref_key(t: Term) -> Option<RefKey> {
 #[inline]
 pub fn fetch(cx: &mut Cx) -> bool {
     // Whoever has pushed something and not set the bit yet is about to.
-    cx.process().state.take_signals() && fetch_all(cx)
+    if !cx.process().state.take_signals() {
+        return false;
+    }
+    // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
+    // another process, has left. So a task that looks at registers finds none. Who hibernates knows its own, and waits with them.
+    let live = std::mem::take(&mut cx.interp.live);
+    let new = fetch_all(cx);
+    cx.interp.live = live;
+    new
 }
 
 /// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
