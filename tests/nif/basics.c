@@ -32,16 +32,26 @@ static void thing_down(ErlNifEnv *env, void *obj, ErlNifPid *pid, ErlNifMonitor 
     enif_free_env(own);
 }
 
+/* For another library that knows the type by its name: terms in its environment. */
+static void thing_call(ErlNifEnv *env, void *obj, void *data)
+{
+    ERL_NIF_TERM *to = data;
+    int i;
+    *to = enif_make_list(env, 0);
+    for (i = 0; i < 300; i++)
+        *to = enif_make_list_cell(env, enif_make_tuple2(env, enif_make_int(env, i), enif_make_int(env, ((thing *)obj)->number)), *to);
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info)
 {
-    ErlNifResourceTypeInit init = {thing_dtor, NULL, thing_down};
+    ErlNifResourceTypeInit init = {thing_dtor, NULL, thing_down, 4, thing_call};
     int *count = enif_alloc(sizeof(int));
     *count = 0;
     *priv = count;
     am_ok = enif_make_atom(env, "ok");
     am_error = enif_make_atom(env, "error");
     am_gone = enif_make_atom(env, "gone");
-    things = enif_open_resource_type_x(env, "thing", &init, ERL_NIF_RT_CREATE, NULL);
+    things = enif_init_resource_type(env, "thing", &init, ERL_NIF_RT_CREATE, NULL);
     return things ? 0 : 1;
 }
 
@@ -290,6 +300,15 @@ NIF(number)
     return enif_make_tuple2(env, enif_make_int(env, ((thing *)t)->number), enif_make_ulong(env, enif_sizeof_resource(t)));
 }
 
+/* dynamic(Thing, Module, Type) */
+NIF(dynamic)
+{
+    ERL_NIF_TERM made, more;
+    int r = enif_dynamic_resource_call(env, argv[1], argv[2], argv[0], &made);
+    more = enif_make_tuple2(env, am_ok, enif_make_double(env, 1.5));
+    return enif_make_tuple3(env, enif_make_int(env, r), r ? am_error : made, more);
+}
+
 NIF(bytes_of)
 {
     void *t;
@@ -391,7 +410,7 @@ static ErlNifFunc functions[] = {
     {"tell", 1, tell}, {"print", 1, print}, {"print_short", 0, print_short}, {"compare", 2, compare}, {"many", 1, many},
     {"reverse", 1, reverse}, {"sub", 3, sub}, {"grow", 1, grow}, {"pairs", 1, pairs}, {"map_of", 1, map_of},
     {"change", 3, change}, {"raise", 1, raise}, {"pending", 1, pending}, {"atoms", 0, atoms}, {"external", 1, external},
-    {"decode", 1, decode}, {"make_thing", 1, make_thing}, {"number", 1, number}, {"bytes_of", 1, bytes_of},
+    {"decode", 1, decode}, {"make_thing", 1, make_thing}, {"number", 1, number}, {"dynamic", 3, dynamic}, {"bytes_of", 1, bytes_of},
     {"watch", 3, watch}, {"count", 0, count}, {"step", 2, step}, {"fails_later", 1, fails_later},
     {"many_later", 1, many_later}, {"thread", 0, thread},
     {"dirty_cpu", 0, thread, ERL_NIF_DIRTY_JOB_CPU_BOUND}, {"dirty_io", 0, thread, ERL_NIF_DIRTY_JOB_IO_BOUND},

@@ -206,6 +206,24 @@ static void *from_thread(void *arg)
     return NULL;
 }
 
+/* What runs while the driver is given up has its code and data still. */
+static volatile int sum;
+
+static void slow_work(void *of)
+{
+    int i;
+    for (i = 0; i < 100; i++) {
+        usleep(3000);
+        *(int *)of += sum + i;
+    }
+}
+
+static void slow_free(void *of)
+{
+    sum += *(int *)of;
+    driver_free(of);
+}
+
 static void work(void *arg)
 {
     *(int *)arg = *(int *)arg * 2;
@@ -316,6 +334,10 @@ static ErlDrvSSizeT control(ErlDrvData h, unsigned op, char *buf, ErlDrvSizeT n,
     case 25:
         driver_lock_driver(d->port);
         return 0;
+    case 27: /* Lasts longer than the port, and than the driver is wanted. */
+        number = driver_alloc(sizeof *number);
+        *number = 0;
+        return driver_async(d->port, NULL, slow_work, number, slow_free) > 0 ? 0 : -1;
     case 26: {
         ErlDrvSysInfo i;
         driver_system_info(&i, sizeof i);

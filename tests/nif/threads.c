@@ -212,11 +212,12 @@ NIF(through_queue)
         out = enif_make_list1(env, enif_make_tuple2(env, enif_make_ulong(env, first), head));
     while (enif_ioq_size(*q)) {
         SysIOVec *iov = enif_ioq_peek(*q, &n);
+        int m, same = enif_ioq_peek(*q, &m) == iov && m == n;
         size_t take = enif_ioq_size(*q) < (size_t)step ? enif_ioq_size(*q) : (size_t)step, done = 0;
         ERL_NIF_TERM part;
         unsigned char *to = enif_make_new_binary(env, take, &part);
         int i;
-        for (i = 0; i < n && done < take; i++) {
+        for (i = 0; same && i < n && done < take; i++) {
             size_t some = iov[i].iov_len < take - done ? iov[i].iov_len : take - done;
             memcpy(to + done, iov[i].iov_base, some);
             done += some;
@@ -228,6 +229,11 @@ NIF(through_queue)
     n = enif_ioq_deq(*q, 1, NULL);
     enif_release_resource(q);
     return enif_make_tuple4(env, enif_make_int(env, n), enif_make_ulong(env, left), tail, out);
+}
+
+NIF(slice)
+{
+    return enif_make_tuple2(env, enif_make_int(env, enif_thread_type()), enif_make_int(env, enif_consume_timeslice(env, 100)));
 }
 
 /* A dirty function that lasts until its process is to end. */
@@ -251,7 +257,7 @@ NIF(has_lasted)
 
 static ErlNifFunc functions[] = {
     {"threads", 1, threads, ERL_NIF_DIRTY_JOB_IO_BOUND}, {"make_pipe", 0, make_pipe}, {"read", 1, read_end}, {"write", 2, write_end},
-    {"select", 4, select_end}, {"through_queue", 3, through_queue}, {"has_lasted", 0, has_lasted}, {"last", 0, last, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"select", 4, select_end}, {"through_queue", 3, through_queue}, {"has_lasted", 0, has_lasted}, {"slice", 0, slice, ERL_NIF_DIRTY_JOB_CPU_BOUND}, {"last", 0, last, ERL_NIF_DIRTY_JOB_IO_BOUND},
 };
 
 ERL_NIF_INIT(n_threads, functions, load, NULL, NULL, NULL)

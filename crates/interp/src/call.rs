@@ -9,7 +9,7 @@ use crate::cx::{Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::saved;
 use purlin_isa::ops::{self, Form, Op, arith as arith_number, dirty};
-use purlin_native::nif::Pool;
+use purlin_native::nif::{NifFunction, Pool};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::word::{Subtag, header};
@@ -600,7 +600,7 @@ slow_op! {
     op_bif3 => bif3;
     op_arith => arith_op;
     op_make_fun => make_fun;
-    op_nif => nif;
+    nif_apart => nif;
 }
 
 // What the ops that call natives have in common.
@@ -1268,48 +1268,103 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
-/// Where a native library may take over: runs its function, or the Erlang code if there is none.
-unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
+/// Where a native library may take over: runs its function, or the Erlang code if there is none. What schedulers call, and what gives a
+/// value that nothing is to be done about, costs little more than the call.
+pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let f = instr::Nif::at(pc).slot().get();
     if f.is_null() {
-        return instr::Nif::at(pc).next();
+        go!(cx, instr::Nif::at(pc).next(), e, hp, reds)
     }
-    let (pool, n, more) = ((*f).pool, (*f).arity as usize, (*f).first as usize);
+    if !(*f).plain || (*cx).dirty {
+        return nif_apart(cx, pc, e, hp, reds);
+    }
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    (*cx).reds = reds - 1;
+    (*cx).bif_pc = pc;
+    let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
+    if t == Term::NON_VALUE || (*cx).heap.gc_wanted || (*cx).reds <= 0 {
+        return plain_nif_ended(cx, pc, t);
+    }
+    (*cx).x[0] = t;
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
+}
+
+/// The function that was called at `pc` has given `t`, and there is more to be done than to return it.
+#[cold]
+#[inline(never)]
+unsafe fn plain_nif_ended(cx: *mut Cx, pc: *const u64, t: Term) -> Exit {
+    let next = super::outlined(&mut *cx, pc, |cx, pc| {
+        let called = Called::of(&*instr::Nif::at(pc).slot().get());
+        nif_ended(cx, pc, &called, t)
+    });
+    leave(cx, next)
+}
+
+/// What is told of a function of a library. The function itself may be gone after the call: what a call had asked for ends with it.
+struct Called {
+    module: Term,
+    function: Term,
+    arity: usize,
+    /// Registers behind the arguments, of what it is called in the place of.
+    more: usize,
+}
+
+impl Called {
+    fn of(f: &NifFunction) -> Called {
+        Called {
+            module: f.module,
+            function: f.function,
+            arity: f.arity as usize,
+            more: f.first as usize,
+        }
+    }
+}
+
+/// As [`op_nif`], of any function that there is.
+unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let f = instr::Nif::at(pc).slot().get();
+    let called = Called::of(&*f);
+    let pool = (*f).pool;
     if (pool != Pool::Normal) != cx.dirty {
-        return other_thread(cx, pc, pool, n + more);
+        return other_thread(cx, pc, pool, called.arity + called.more);
     }
-    // The function itself may be gone after the call: what a call had asked for ends with it.
-    let (module, function) = ((*f).module, (*f).function);
     cx.bif_pc = pc;
     cx.reds -= 1;
     let args = cx.x.as_ptr();
-    let (next, live) = match ((*f).call)(cx.env_ptr(), args, f) {
-        Ok(t) => {
-            cx.x[0] = t;
-            collect_after(cx, 1, Also::NONE);
-            (do_return(cx), 1)
+    let t = ((*f).call)(cx.env_ptr(), args, f);
+    nif_ended(cx, pc, &called, t)
+}
+
+/// A function of a library has given `t`, or none. What follows, or null: the time slice or the process has ended.
+unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
+    let (next, live) = if t != Term::NON_VALUE {
+        cx.x[0] = t;
+        collect_after(cx, 1, Also::NONE);
+        (do_return(cx), 1)
+    } else if cx.failed == Fail::Scheduled {
+        let Some(s) = cx.process().ext_mut().scheduled.as_mut() else {
+            return exc::raise(cx, pc, Fail::Badarg, First::None);
+        };
+        let args = std::mem::take(&mut s.args);
+        let to = s.code.as_ptr();
+        cx.x[..args.len()].copy_from_slice(&args);
+        collect_after(cx, args.len(), Also::NONE);
+        (to, args.len())
+    } else {
+        // Of a call in the place of another, that one is told.
+        let (n, more) = (called.arity, called.more);
+        let told = if more > 0 { n..n + more } else { 0..n };
+        let args: SmallVec<[Term; 8]> = cx.x[told].into();
+        let first = First::Library(called.module, called.function, &args);
+        let next = exc::raise(cx, pc, cx.failed, first);
+        if next.is_null() {
+            return next;
         }
-        Err(Fail::Scheduled) => {
-            let Some(s) = cx.process().ext_mut().scheduled.as_mut() else {
-                return exc::raise(cx, pc, Fail::Badarg, First::None);
-            };
-            let args = std::mem::take(&mut s.args);
-            let to = s.code.as_ptr();
-            cx.x[..args.len()].copy_from_slice(&args);
-            collect_after(cx, args.len(), Also::NONE);
-            (to, args.len())
-        }
-        Err(fail) => {
-            // Of a call in the place of another, that one is told.
-            let told = if more > 0 { n..n + more } else { 0..n };
-            let args: SmallVec<[Term; 8]> = cx.x[told].into();
-            let next = exc::raise(cx, pc, fail, First::Library(module, function, &args));
-            if next.is_null() {
-                return next;
-            }
-            // A handler: class, reason and trace stand in x1 to x3.
-            (next, 4)
-        }
+        // A handler: class, reason and trace stand in x1 to x3.
+        (next, 4)
     };
     if cx.reds > 0 && !cx.dirty {
         return next;

@@ -192,6 +192,8 @@ pub struct Context<P> {
     pub kept_reds: i64,
     pub exc: Exc,
     pub trap: Trap,
+    /// Why the function of a native library that was called last gave no value.
+    pub failed: Fail,
     /// Words that were copied to other processes and not counted yet.
     pub words_copied: u64,
     /// Words that may be copied, allocated, and kept by collections, and reductions that may be used, before the next sample
@@ -252,6 +254,7 @@ impl<P> Context<P> {
                 argc: 0,
                 args: [NIL; 16],
             },
+            failed: Fail::Badarg,
             words_copied: 0,
             copy_budget: -NO_BUDGET,
             alloc_budget: -NO_BUDGET,

@@ -3,7 +3,7 @@
 //! The code of a module has a slot for each function that a library may replace. Loading the library fills the slots; they
 //! stay as they are until the module is purged. What stands in a slot lives as long as the code that has the slot.
 
-use crate::cx::{BifResult, Env};
+use crate::cx::Env;
 use purlin_term::Term;
 use std::any::Any;
 use std::sync::Arc;
@@ -23,8 +23,9 @@ pub enum Pool {
 /// A function of a native library. Whoever makes one has its own data behind it.
 #[repr(C)]
 pub struct NifFunction {
-    /// Calls it, with the arguments at that address and this structure.
-    pub call: unsafe fn(*mut Env, *const Term, *const NifFunction) -> BifResult,
+    /// Calls it, with the arguments at that address and this structure. [`Term::NON_VALUE`]: there is no value, and
+    /// [`Context::failed`](crate::cx::Context::failed) says why.
+    pub call: unsafe fn(*mut Env, *const Term, *const NifFunction) -> Term,
     /// The Erlang function that it is, or in whose place it is called.
     pub module: Term,
     pub function: Term,
@@ -33,6 +34,8 @@ pub struct NifFunction {
     /// Registers behind those that hold the arguments of the Erlang function, where it is called in the place of that one.
     pub first: u32,
     pub pool: Pool,
+    /// It stands in the place of a function of a module, and schedulers call it: it is there as long as the code is that leads to it.
+    pub plain: bool,
 }
 
 /// Where a function is put in the place of the code behind. Null: the code is run.

@@ -17,8 +17,9 @@ typedef unsigned long term;
 typedef struct env env;
 
 /* In Rust. */
-extern term enif_make_tuple_from_array(env *, const term *, unsigned);
 extern term enif_make_list_from_array(env *, const term *, unsigned);
+/* A tuple, whose elements are still to be written where the address is. */
+extern term *purlin_nif_tuple(env *, unsigned, term *);
 extern int purlin_nif_set_option(env *, int, void *);
 /* Text of a term, in a block that the caller frees; its length goes to the third, how much of it counts as
    filling the width to the fourth. */
@@ -26,7 +27,7 @@ extern char *purlin_nif_term_text(term, long, size_t *, size_t *);
 
 #define FEW 32
 
-static term make(env *e, unsigned n, va_list args, term (*from)(env *, const term *, unsigned))
+static term make_list(env *e, unsigned n, va_list args)
 {
     term few[FEW], *all = few, made;
     unsigned i;
@@ -39,7 +40,7 @@ static term make(env *e, unsigned n, va_list args, term (*from)(env *, const ter
     }
     for (i = 0; i < n; i++)
         all[i] = va_arg(args, term);
-    made = from(e, all, n);
+    made = enif_make_list_from_array(e, all, n);
     if (all != few)
         free(all);
     return made;
@@ -48,9 +49,11 @@ static term make(env *e, unsigned n, va_list args, term (*from)(env *, const ter
 term enif_make_tuple(env *e, unsigned n, ...)
 {
     va_list args;
-    term made;
+    term made, *to = purlin_nif_tuple(e, n, &made);
+    unsigned i;
     va_start(args, n);
-    made = make(e, n, args, enif_make_tuple_from_array);
+    for (i = 0; i < n; i++)
+        to[i] = va_arg(args, term);
     va_end(args);
     return made;
 }
@@ -60,7 +63,7 @@ term enif_make_list(env *e, unsigned n, ...)
     va_list args;
     term made;
     va_start(args, n);
-    made = make(e, n, args, enif_make_list_from_array);
+    made = make_list(e, n, args);
     va_end(args);
     return made;
 }

@@ -8,7 +8,7 @@
 
 use crate::library::Library;
 use crate::resource::Opening;
-use purlin_kernel::cx::{BifResult, Cx, Fail};
+use purlin_kernel::cx::{Cx, Fail};
 use purlin_native::nif::{NifSlot, Scheduled};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
@@ -59,12 +59,14 @@ pub struct ErlNifEnv {
     /// What is called; null in a callback.
     pub function: *const purlin_native::nif::NifFunction,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
-    pub exception: Term,
+    exception: Term,
     /// The call that was asked for in place of the one under way.
-    pub scheduled: Option<Box<Scheduled>>,
+    scheduled: Option<Box<Scheduled>>,
     /// Resource types that `load` or `upgrade` opens: null in any other call.
     pub opening: *mut Opening,
-    pub temporary: Vec<Temporary>,
+    temporary: Vec<Temporary>,
+    /// There may be an exception, a call that was asked for, or something to be freed.
+    left: bool,
 }
 
 /// An environment with its own place for terms.
@@ -76,8 +78,7 @@ struct OwnEnv {
 
 impl ErlNifEnv {
     /// For a call by the process in the context.
-    #[inline(always)]
-    pub fn of_process(cx: *mut Cx, library: *const Library, module: *const u64) -> ErlNifEnv {
+    pub const fn of_process(cx: *mut Cx, library: *const Library, module: *const u64) -> ErlNifEnv {
         ErlNifEnv {
             cx,
             frag: std::ptr::null_mut(),
@@ -88,40 +89,57 @@ impl ErlNifEnv {
             scheduled: None,
             opening: std::ptr::null_mut(),
             temporary: Vec::new(),
+            left: false,
         }
+    }
+    /// Whether something is to be done when the function returns: see [`ErlNifEnv::finish`].
+    #[inline(always)]
+    pub fn has_left(&self) -> bool {
+        self.left
+    }
+    /// Has something freed with the environment's terms.
+    pub fn keep(&mut self, t: Temporary) {
+        self.left = true;
+        self.temporary.push(t);
     }
 
-    /// What the function of a library came to, which has given `value`.
-    #[inline(always)]
-    pub fn finish(&mut self, value: Term) -> BifResult {
-        if value == Term::NON_VALUE || self.exception != Term::NON_VALUE {
-            return self.finish_failed();
-        }
-        Ok(value)
-    }
-    /// Nothing is left for its drop to free.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.temporary.capacity() == 0 && self.scheduled.is_none()
-    }
+    /// What the function of a library came to that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
+    /// environment is empty again.
     #[cold]
     #[inline(never)]
-    fn finish_failed(&mut self) -> BifResult {
+    pub fn finish(&mut self, value: Term) -> Term {
+        self.left = false;
+        let (exception, scheduled) = (
+            std::mem::replace(&mut self.exception, Term::NON_VALUE),
+            self.scheduled.take(),
+        );
         // SAFETY: the environment is of a process, which this thread runs.
         let cx = unsafe { &mut *self.cx };
-        if self.exception != Term::NON_VALUE {
-            return Err(cx.error(self.exception));
+        let failed = if exception != Term::NON_VALUE {
+            Some(cx.error(exception))
+        } else if value != Term::NON_VALUE {
+            None
+        } else if scheduled.is_some() {
+            cx.process().ext_mut().scheduled = scheduled;
+            Some(Fail::Scheduled)
+        } else {
+            Some(Fail::Badarg)
+        };
+        // Those who let go of something may have others do work, but none here.
+        drop(std::mem::take(&mut self.temporary));
+        match failed {
+            Some(f) => {
+                cx.failed = f;
+                Term::NON_VALUE
+            }
+            None => value,
         }
-        if let Some(s) = self.scheduled.take() {
-            cx.process().ext_mut().scheduled = Some(s);
-            return Err(Fail::Scheduled);
-        }
-        Err(Fail::Badarg)
     }
 
     /// Raises `reason` where the call ends.
     pub fn raise(&mut self, reason: Term) -> Term {
         self.exception = reason;
+        self.left = true;
         Term::NON_VALUE
     }
     pub fn badarg(&mut self) -> Term {
@@ -136,7 +154,7 @@ impl ErlNifEnv {
     /// Keeps a copy of bytes as long as the environment's terms.
     pub fn keep_bytes(&mut self, bytes: Box<[u8]>) -> *mut u8 {
         let p = bytes.as_ptr() as *mut u8;
-        self.temporary.push(Temporary::Bytes(bytes));
+        self.keep(Temporary::Bytes(bytes));
         p
     }
     /// The fragment of an independent environment, taken from it with all its terms.
@@ -155,7 +173,7 @@ impl ErlNifEnv {
 }
 
 impl Alloc for ErlNifEnv {
-    #[inline]
+    #[inline(always)]
     fn alloc(&mut self, words: usize) -> *mut Term {
         // SAFETY: one of the two is there.
         unsafe {
@@ -228,6 +246,7 @@ pub fn schedule(
     );
     s.code.copy_from_slice(&words[..2]);
     env.scheduled = Some(s);
+    env.left = true;
 }
 
 exported! {

@@ -35,6 +35,8 @@ pub struct IoQueue {
     size: usize,
     /// What `enif_ioq_peek` gave an address of.
     vector: Vec<libc::iovec>,
+    /// It is that of the queue as it is: who asks twice gets the same, and may use either.
+    shown: bool,
 }
 
 impl IoQueue {
@@ -42,6 +44,7 @@ impl IoQueue {
         if p.n > 0 {
             self.size += p.n;
             self.parts.push_back(p);
+            self.shown = false;
         }
     }
 }
@@ -150,15 +153,15 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
 unsafe fn keep_with(env: &mut ErlNifEnv, v: *mut IoVec) {
     let n = (*v).iovcnt.max(0) as usize;
     for i in 0..n {
-        env.temporary.push(Temporary::Block(*(*v).ref_bins.add(i)));
+        env.keep(Temporary::Block(*(*v).ref_bins.add(i)));
     }
     if (*v).flags & PARTS_OUTSIDE != 0 {
         let iov = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).iov, n));
         let bins = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).ref_bins, n));
-        env.temporary.push(Temporary::Parts(iov, bins));
+        env.keep(Temporary::Parts(iov, bins));
     }
     if (*v).flags & ALLOCATED != 0 {
-        env.temporary.push(Temporary::IoVec(Box::from_raw(v)));
+        env.keep(Temporary::IoVec(Box::from_raw(v)));
     }
 }
 
@@ -171,6 +174,7 @@ exported! {
             parts: VecDeque::new(),
             size: 0,
             vector: Vec::new(),
+            shown: false,
         }))
     }
     fn enif_ioq_destroy(q: *mut IoQueue) {
@@ -235,6 +239,7 @@ exported! {
         }
         let mut count = count;
         q.size -= count;
+        q.shown = false;
         while count > 0 {
             let Some(p) = q.parts.front_mut() else { break };
             let n = count.min(p.n);
@@ -253,11 +258,14 @@ exported! {
     /// Good until the queue is changed.
     fn enif_ioq_peek(q: *mut IoQueue, n: *mut c_int) -> *mut libc::iovec {
         let q = &mut *q;
-        q.vector = q
-            .parts
-            .iter()
-            .map(|p| libc::iovec { iov_base: p.at as *mut c_void, iov_len: p.n })
-            .collect();
+        if !q.shown {
+            q.vector = q
+                .parts
+                .iter()
+                .map(|p| libc::iovec { iov_base: p.at as *mut c_void, iov_len: p.n })
+                .collect();
+            q.shown = true;
+        }
         n.write(q.vector.len() as c_int);
         match q.vector.is_empty() {
             true => std::ptr::null_mut(),

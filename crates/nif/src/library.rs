@@ -6,16 +6,17 @@
 
 use crate::abi::{NifFn, UnloadFn};
 use crate::env::{self, ErlNifEnv};
-use purlin_kernel::cx::{BifResult, Cx};
+use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
 use purlin_native::bif::known_as;
 use purlin_native::cx::Env;
 use purlin_native::nif::{NifFunction, Pool};
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, atom};
-use std::cell::Cell;
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -94,6 +95,7 @@ impl Function {
                 arity,
                 first: 0,
                 pool,
+                plain: pool == Pool::Normal,
             },
             fptr,
             library,
@@ -204,9 +206,9 @@ impl Drop for Attached {
 }
 
 thread_local! {
-    /// The function that is called on this thread, or null, and for which process.
-    static UNDER: Cell<(*const Function, *mut Cx)> =
-        const { Cell::new((std::ptr::null(), std::ptr::null_mut())) };
+    /// The environment of the calls that this thread makes for processes. Its function is null where there is none under way.
+    static HERE: UnsafeCell<ManuallyDrop<ErlNifEnv>> =
+        const { UnsafeCell::new(ManuallyDrop::new(ErlNifEnv::of_process(null_mut(), null(), null()))) };
 }
 
 /// A call that this thread makes in a library.
@@ -221,63 +223,82 @@ pub struct UnderWay {
 
 /// What this thread calls in a library, if it does.
 pub fn under_way() -> Option<UnderWay> {
-    let (f, cx) = UNDER.get();
-    // SAFETY: set while the call lasts, which keeps the function and its library.
+    // SAFETY: only this thread changes it, which is in the call; the call keeps the function and its library.
     unsafe {
-        let f = f.as_ref()?;
+        let env = &*HERE.with(UnsafeCell::get);
+        let f = (env.function as *const Function).as_ref()?;
         Some(UnderWay {
             module: atom::name(f.base.module),
             function: atom::name(f.base.function),
             arity: f.base.arity,
             path: f.library.as_ref()?.path.clone(),
-            cx,
+            cx: env.cx,
         })
     }
 }
 
 /// Calls the function that stands in a slot of a module.
-unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> BifResult {
+unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
+    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
     // SAFETY: functions of libraries are made here only; the context is of a thread that runs processes.
     let (f, cx): (&Function, &mut Cx) =
         unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
-    run(cx, args, f, cx.bif_pc)
+    if !(*env).function.is_null() || (*f.library).delays_halt.load(Ordering::Relaxed) {
+        return call_apart(cx, args, f);
+    }
+    run(env, cx, args, f)
 }
 
 #[inline(always)]
-unsafe fn run(cx: *mut Cx, args: *const Term, f: &Function, module: *const u64) -> BifResult {
+unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function) -> Term {
+    (*env).cx = cx;
+    (*env).library = f.library;
+    (*env).module = cx.bif_pc;
+    (*env).function = &raw const f.base;
+    let value = (f.fptr)(env, f.base.arity as c_int, args);
+    (*env).function = null();
+    if value == Term::NON_VALUE || (*env).has_left() {
+        return (*env).finish(value);
+    }
+    value
+}
+
+/// The same where halting waits for the call, or where another call of this thread is under way: that one has its environment again
+/// afterwards.
+#[cold]
+#[inline(never)]
+unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
     let library = &*f.library;
+    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
     let counted = library.delays_halt.load(Ordering::Relaxed);
     if counted {
         library.running.fetch_add(1, Ordering::SeqCst);
     }
-    // Made in place and dropped by hand: most calls leave nothing to free, and should not move it either.
-    let mut env = ManuallyDrop::new(ErlNifEnv::of_process(cx, f.library, module));
-    env.function = &raw const f.base;
-    let before = UNDER.replace((f, cx));
-    let value = (f.fptr)(&mut *env, f.base.arity as c_int, args);
-    UNDER.set(before);
+    let outer = env.read();
+    env.write(ErlNifEnv::of_process(cx, f.library, null()));
+    let value = run(env, cx, args, f);
+    // What was there now is empty: see `finish`.
+    env.write(outer);
     if counted {
         library.running.fetch_sub(1, Ordering::SeqCst);
     }
-    let result = env.finish(value);
-    if !env.is_empty() {
-        // SAFETY: once, and nothing uses it after.
-        unsafe { ManuallyDrop::drop(&mut env) };
-    }
-    result
+    value
 }
 
 /// Makes a call that was asked for in the place of another.
-unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction) -> BifResult {
+unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     // SAFETY: as for `call`.
     let (f, cx): (&Function, &mut Cx) =
         unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
     // What it may ask for in turn takes the place of this one, which has to last until it is over.
     let mine = cx.process().ext_mut().scheduled.take();
-    let module = mine.as_ref().map_or(cx.bif_pc, |s| s.module);
-    let r = run(cx, args, f, module);
+    // Whoever asks meanwhile is told that the process is in the function in whose place this is called: its module isn't purged.
+    if let Some(s) = &mine {
+        cx.bif_pc = s.module;
+    }
+    let value = call_apart(cx, args, f);
     drop(mine);
-    r
+    value
 }
 
 /// The emulator halts, and is to flush: libraries that asked for it are told, and waited for, for that long at most.
@@ -324,6 +345,7 @@ exported! {
         let (n, more) = (f.arity as usize, f.first as usize);
         let first = if more > 0 { n..n + more } else { 0..n };
         later.base.call = call_scheduled;
+        later.base.plain = false;
         later.base.first = first.len() as u32;
         let mut all = args.to_vec();
         all.extend_from_slice(&(&(*env.cx).x)[first]);

@@ -179,6 +179,10 @@ exported! {
         let Some(cx) = (*env).process() else {
             return 0;
         };
+        if cx.dirty {
+            // Nobody waits for that thread.
+            return 0;
+        }
         let percent = i64::from(percent.clamp(1, 100));
         cx.reds -= purlin_kernel::threads::slice::SLICE / 100 * percent;
         c_int::from(cx.out_of_reds())

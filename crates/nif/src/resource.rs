@@ -177,7 +177,8 @@ struct Head {
     encoded: AtomicBool,
     /// It has ever watched a process.
     watched: AtomicBool,
-    /// Nobody holds it any more. Said under the lock of `WATCHES`, if it has ever watched.
+    /// Nobody holds it any more. Said under the lock of `WATCHES`: as it is let go of if it has ever watched, else before its
+    /// destructor is called, which watches nobody any more.
     dying: bool,
     /// References of the processes that it watches.
     watches: Vec<[u32; 3]>,
@@ -229,6 +230,7 @@ impl Drop for Value {
 unsafe fn end(head: *mut Head) {
     let watches = {
         let mut all = watches();
+        (*head).dying = true;
         let mine = std::mem::take(&mut (*head).watches);
         let mut left = Vec::new();
         for num in mine {
@@ -315,11 +317,11 @@ unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
     let all = numbers();
     let head = all.as_ref()?.get(&num)?.0;
     // Its number is forgotten under this lock before it goes.
-    if !hold(head) {
+    if !MagicRef::try_retain((*head).magic) {
         return None;
     }
     drop(all);
-    (*env).temporary.push(Temporary::Resource(data_of(head)));
+    (*env).keep(Temporary::Resource(data_of(head)));
     Some(head)
 }
 
@@ -366,20 +368,7 @@ fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
 /// Holds a resource if somebody else does. To be called under the lock of `WATCHES`: the count goes when the resource dies,
 /// which is said under that lock before.
 unsafe fn try_keep(head: *mut Head) -> bool {
-    !(*head).dying && hold(head)
-}
-
-/// The same, where the lock that it goes under is held.
-unsafe fn hold(head: *mut Head) -> bool {
-    let refc = &(*(*head).magic).refc;
-    let mut n = refc.load(Ordering::Relaxed);
-    while n != 0 {
-        match refc.compare_exchange_weak(n, n + 1, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(now) => n = now,
-        }
-    }
-    false
+    !(*head).dying && MagicRef::try_retain((*head).magic)
 }
 
 fn stop_watching(num: [u32; 3], pid: Term) {
@@ -552,9 +541,9 @@ exported! {
         (*head_of(data)).size
     }
     fn enif_dynamic_resource_call(
-        _env: *mut ErlNifEnv, module: Term, name: Term, t: Term, call: *mut c_void,
+        env: *mut ErlNifEnv, module: Term, name: Term, t: Term, call: *mut c_void,
     ) -> c_int {
-        let Some(h) = behind(t) else {
+        let Some(h) = behind(t).filter(|_| t.is_ref()) else {
             return 1;
         };
         let kind = &(*h).kind;
@@ -565,8 +554,9 @@ exported! {
         let Some(f) = init.dyncall else {
             return 1;
         };
-        let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        callback(library, |e| f(e, data_of(h), call));
+        // In the caller's environment, for whom it may make terms. The library is kept meanwhile.
+        f(env, data_of(h), call);
+        drop(owner);
         0
     }
 
@@ -583,6 +573,9 @@ exported! {
         let num = ids::ref_numbers();
         (*head).watched.store(true, Ordering::Release);
         let mut all = watches();
+        if (*head).dying {
+            return 1;
+        }
         all.get_or_insert_default().insert(num, Watch { head, pid });
         (*head).watches.push(num);
         drop(all);

@@ -190,6 +190,9 @@ unsafe fn select(
             None => return c_int::MIN | FAILED,
         },
     };
+    if !to.is_local_pid() {
+        return c_int::MIN | FAILED;
+    }
     let waiting = |event: &str| Waiting {
         to,
         message: message(mode, data, msg, event),

@@ -3,6 +3,7 @@
 use crate::abi::{LATIN1, UTF8};
 use crate::env::ErlNifEnv;
 use purlin_native::ids;
+use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, atom, compare, hash};
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong};
 
@@ -379,6 +380,14 @@ exported! {
     }
     fn enif_make_tuple_from_array(env: *mut ErlNifEnv, items: *const Term, n: c_uint) -> Term {
         (*env).tuple(slice(items, n as usize))
+    }
+    /// A tuple of so many elements, which whoever asked writes where it is told before anybody looks at the tuple.
+    fn purlin_nif_tuple(env: *mut ErlNifEnv, n: c_uint, made: *mut Term) -> *mut Term {
+        let n = n as usize;
+        let p = (*env).alloc(1 + n);
+        p.write(Term::from_raw(header(Subtag::Tuple, n)));
+        made.write(Term::boxed_at(p));
+        p.add(1)
     }
     fn enif_make_list_from_array(env: *mut ErlNifEnv, items: *const Term, n: c_uint) -> Term {
         (*env).list(slice(items, n as usize))

@@ -199,12 +199,12 @@ exported! {
         }
     }
     fn enif_tsd_set(key: c_int, data: *mut c_void) {
-        KEPT.with_borrow_mut(|k| {
-            k.insert(key, data as usize);
-        });
+        // A thread that ends has nothing left to keep it in, though C code of its own may run still.
+        let _ = KEPT.try_with(|k| k.borrow_mut().insert(key, data as usize));
     }
     fn enif_tsd_get(key: c_int) -> *mut c_void {
-        KEPT.with_borrow(|k| k.get(&key).map_or(std::ptr::null_mut(), |&p| p as *mut c_void))
+        let kept = KEPT.try_with(|k| k.borrow().get(&key).copied());
+        kept.ok().flatten().map_or(std::ptr::null_mut(), |p| p as *mut c_void)
     }
 
     fn enif_thread_opts_create(_name: *const c_char) -> *mut Options {

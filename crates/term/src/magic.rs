@@ -3,7 +3,8 @@
 //!
 //! A value may hold terms with magic references of their own (a match specification has another's reference as a constant),
 //! as deep as programs like. So dropping does not nest: while a thread drops a value, those whose last reference goes with it
-//! wait in a list of that thread, which is linked through their counts, and are dropped by the release that began.
+//! wait in a list of that thread, which is linked through their counts, and are dropped by the release that began. A count that
+//! is such a link counts nobody ([`MagicRef::try_retain`]).
 
 use crate::fence::{self, Kind};
 use std::alloc::Layout;
@@ -42,6 +43,21 @@ impl MagicRef {
     pub fn retain(&self) {
         self.refc.fetch_add(1, Ordering::Relaxed);
     }
+    /// Counts one more holder, if there is one still. Whoever finds a value by other ways than a reference asks this.
+    ///
+    /// # Safety
+    /// The memory is there: the value's drop waits for the caller.
+    pub unsafe fn try_retain(p: *const MagicRef) -> bool {
+        let refc = &(*p).refc;
+        let mut n = refc.load(Ordering::Relaxed);
+        while n != 0 && n & WAITS == 0 {
+            match refc.compare_exchange_weak(n, n + 1, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => n = now,
+            }
+        }
+        false
+    }
     /// One holder less; drops the value with the last.
     ///
     /// # Safety
@@ -59,7 +75,8 @@ impl MagicRef {
     unsafe fn end(p: *mut MagicRef) {
         let waiting = ENDING.get();
         if waiting != 0 {
-            *(*p).refc.get_mut() = waiting;
+            // Others may be about to ask whether somebody holds it.
+            (*p).refc.store(waiting | WAITS, Ordering::Relaxed);
             ENDING.set(p as u64);
             return;
         }
@@ -73,7 +90,7 @@ impl MagicRef {
                 break;
             }
             p = next as *mut MagicRef;
-            ENDING.set(*(*p).refc.get_mut());
+            ENDING.set((*p).refc.load(Ordering::Relaxed) & !WAITS);
         }
         ENDING.set(0);
     }
@@ -99,6 +116,9 @@ pub fn encoded(t: crate::Term) {
 /// Ends the list of values to be dropped: no address.
 const LAST: u64 = 1;
 
+/// Marks a count that is a link of that list. No address of a program has that bit, and no count comes to it.
+const WAITS: u64 = 1 << 63;
+
 thread_local! {
     /// 0, or the first of the values that wait to be dropped by the release under way. It needs no destructor, so it is
     /// there as long as the thread is.
@@ -119,6 +139,47 @@ mod tests {
     unsafe impl Send for Link {}
     // SAFETY: as above.
     unsafe impl Sync for Link {}
+
+    /// A value that lets go of another reference, and then asks for it as who knows it by its number would.
+    struct Asks(*const MagicRef, Arc<AtomicU64>);
+    // SAFETY: this thread is the only one that has any.
+    unsafe impl Send for Asks {}
+    // SAFETY: as above.
+    unsafe impl Sync for Asks {}
+
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            // SAFETY: the count is this value's; what waits to be dropped is there until this has returned.
+            unsafe {
+                MagicRef::release(self.0);
+                let held = MagicRef::try_retain(self.0);
+                self.1.fetch_add(1 + u64::from(held), Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_holds_what_waits_to_be_dropped() {
+        let told = Arc::new(AtomicU64::new(0));
+        let dropped = Arc::new(());
+        let inner = MagicRef::new([1, 0, 0], Box::new(dropped.clone()));
+        let other = MagicRef::new([2, 0, 0], Box::new(dropped.clone()));
+        let first = MagicRef::new([3, 0, 0], Box::new(Asks(inner, told.clone())));
+        let second = MagicRef::new([4, 0, 0], Box::new(Asks(other, told.clone())));
+        // SAFETY: each is held once, by the one that lets go of it; the first by this function.
+        unsafe {
+            for m in [inner, other, first, second] {
+                (*m).retain();
+            }
+            assert!(MagicRef::try_retain(first));
+            MagicRef::release(first);
+            MagicRef::release(first);
+            MagicRef::release(second);
+        }
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+        assert_eq!(Arc::strong_count(&dropped), 1);
+        assert_eq!(ENDING.get(), 0);
+    }
 
     #[test]
     fn values_within_values_need_no_stack() {

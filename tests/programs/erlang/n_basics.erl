@@ -24,6 +24,7 @@ external(_) -> erlang:nif_error(undef).
 decode(_) -> erlang:nif_error(undef).
 make_thing(_) -> erlang:nif_error(undef).
 number(_) -> erlang:nif_error(undef).
+dynamic(_, _, _) -> erlang:nif_error(undef).
 bytes_of(_) -> erlang:nif_error(undef).
 watch(_, _, _) -> erlang:nif_error(undef).
 count() -> erlang:nif_error(undef).
@@ -96,7 +97,9 @@ things() ->
     show(thing, fun() -> {is_reference(A), number(A), number(binary_to_term(term_to_binary(A))) =:= number(A)} end),
     show(no_thing, fun() -> number(make_ref()) end),
     show(no_thing, fun() -> number(a) end),
+    show(dynamic, fun() -> {dynamic(A, ?MODULE, thing), dynamic(A, ?MODULE, other), dynamic(A, other, thing), dynamic(a, ?MODULE, thing)} end),
     B = bytes_of(A),
+    show(dynamic, fun() -> dynamic(B, ?MODULE, thing) end),
     show(bytes, fun() -> {B, bytes_of(A) =:= B, number(B)} end),
     B2 = element(2, spawn_and_wait(fun() -> B end)),
     show(bytes, fun() -> B2 =:= B end),

@@ -91,6 +91,9 @@ main() ->
     show(killed, fun() -> {ok, loaded} = erl_ddll:try_load(Dir, "drivers", [{driver_options, [kill_ports]}]), Q = open("", []),
         {ok, pending_driver, R} = erl_ddll:try_unload("drivers", [{monitor, pending}]),
         {receive {'EXIT', Q, W} -> W after 5000 -> alive end, receive {'DOWN', R, driver, Y, V} -> {Y, V} after 5000 -> nothing end, all(Q)} end),
+    show(under_way, fun() -> {ok, loaded} = erl_ddll:try_load(Dir, "drivers", []), Q = open("", []), N = port_control(Q, 27, []),
+        {ok, pending_driver, R} = erl_ddll:try_unload("drivers", [{monitor, pending}]), port_close(Q),
+        D = receive {'DOWN', R, driver, Y, V} -> {Y, V} after 20000 -> nothing end, receive after 600 -> ok end, {N, D, all(Q)} end),
     show(locked, fun() -> {ok, loaded} = erl_ddll:try_load(Dir, "drivers", []), Q = open("", []), port_control(Q, 25, []), port_close(Q), all(Q),
         {erl_ddll:try_unload("drivers", []), erl_ddll:info("drivers", permanent), erl_ddll:info("drivers", processes)} end).
 

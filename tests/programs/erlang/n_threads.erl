@@ -11,6 +11,7 @@ read(_) -> erlang:nif_error(undef).
 write(_, _) -> erlang:nif_error(undef).
 select(_, _, _, _) -> erlang:nif_error(undef).
 through_queue(_, _, _) -> erlang:nif_error(undef).
+slice() -> erlang:nif_error(undef).
 last() -> erlang:nif_error(undef).
 has_lasted() -> erlang:nif_error(undef).
 
@@ -50,6 +51,7 @@ main() ->
     show(queue, fun() -> through_queue([], 7, 0) end),
     show(queue, fun() -> through_queue([a], 7, 0) end),
     show(queue, fun() -> through_queue([<<"a">>], 7, 2) end),
+    show(slice, fun() -> slice() end),
     L = spawn(fun() -> last() end),
     receive after 100 -> ok end,
     exit(L, kill),

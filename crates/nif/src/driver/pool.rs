@@ -1,6 +1,7 @@
 //! `driver_async`: what would hold up a port is done by other threads, as many as `+A` says and at least one.
 
 use super::abi::Handle;
+use super::code::Code;
 use super::port::of_handle;
 use super::shared::Shared;
 use purlin_kernel::{halt, options};
@@ -23,6 +24,9 @@ struct Job {
     free: Option<Work>,
     /// The port's lock, if it has one.
     _lock: Option<Shared>,
+    /// The functions are in the driver's file, which isn't closed before they have returned: the port may be gone by then, and the
+    /// driver unloaded.
+    _code: Arc<Code>,
 }
 
 // SAFETY: what the driver has made is for the thread that does its work.
@@ -101,7 +105,7 @@ exported! {
             return -1;
         };
         let _lock = port.state().lock.as_ref().map(Shared::again);
-        let job = Job { port: h, invoke, data, free, _lock };
+        let job = Job { port: h, invoke, data, free, _lock, _code: port.code.clone() };
         let n = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
         let lines = lines();
         let turn = match key.as_ref() {
