@@ -547,7 +547,7 @@ fn cancel_3(cx: &mut Cx, [me, op, r]: [Term; 3]) -> BifResult {
     match purlin_term::atom::name(op) {
         "connect" => Ok(s.cancel_connect(caller, r)),
         "accept" => Ok(s.cancel_accept(sock, caller, r)),
-        "send" | "sendto" | "sendmsg" | "sendfile" => Ok(s.cancel_write(sock, caller, r)),
+        "send" | "sendto" | "sendmsg" | "sendv" | "sendfile" => Ok(s.cancel_write(sock, caller, r)),
         "recv" | "recvfrom" | "recvmsg" => Ok(s.cancel_read(sock, caller, r)),
         _ => Err(Fail::Badarg),
     }
