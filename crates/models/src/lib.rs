@@ -30,6 +30,7 @@ pub mod sync {
     }
 
     /// Loom's, with the methods of `purlin_term::sync::Condvar`.
+    #[derive(Default)]
     pub struct Condvar(loom::sync::Condvar);
 
     impl Condvar {

@@ -125,8 +125,7 @@ fn probe<E: 'static, R>(
 ) -> Option<R> {
     // At least half of the slots are free; in an array that is being filled again that may not be so for a moment, hence
     // the end.
-    let mut i = hash as usize;
-    for _ in 0..slots.len() {
+    for i in hash as usize..hash as usize + slots.len() {
         // SAFETY: entries are never freed.
         let e = unsafe {
             slots[i & (slots.len() - 1)]
@@ -136,7 +135,6 @@ fn probe<E: 'static, R>(
         if let Some(found) = look(e) {
             return Some(found);
         }
-        i += 1;
     }
     None
 }
