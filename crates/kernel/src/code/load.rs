@@ -10,6 +10,7 @@ use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, FieldDefault, GenericCode, LoadError};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::heap::Heap;
 use purlin_term::layout::FLATMAP_LIMIT;
@@ -278,29 +279,37 @@ fn literals(
     atoms: &[Term],
     regions: &mut Regions,
 ) -> Result<Vec<Term>, LoadFailure> {
-    let n = file.literal_count();
-    if n == 0 && file.records.is_empty() {
+    if file.literal_count() == 0 && file.records.is_empty() {
         return Ok(Vec::new());
     }
-    // First into a fragment, since a region is sized before it is filled.
+    // First into a heap, since a region is sized before it is filled.
     let mut heap = Heap::empty();
+    let out = decoded(file, atoms, &mut heap).map(|made| {
+        let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
+        let mut b = regions.builder(words);
+        let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
+        regions.all.add(b.finish());
+        out
+    });
+    // SAFETY: the region, if there is one, holds copies with counts of their own.
+    unsafe { purlin_term::gc::destroy(&mut heap) };
+    out
+}
+
+/// The literals, and what the file's records are made of, on that heap.
+fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>, LoadFailure> {
+    let n = file.literal_count();
     let mut made = Vec::with_capacity(n);
     for i in 0..n as u32 {
         let bytes = file.literal(i).unwrap_or_default();
-        match etf::decode(bytes, &mut heap, &super::CodeHooks, etf::Options::default()) {
+        match etf::decode(bytes, heap, &super::CodeHooks, etf::Options::default()) {
             Ok((t, _)) => made.push(t),
             Err(_) => return Err(LoadFailure::Literal(i)),
         }
     }
-    let declared = records(file, atoms, &made, &mut heap)?;
+    let declared = records(file, atoms, &made, heap)?;
     made.extend(declared);
-    let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
-    let mut b = regions.builder(words);
-    let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
-    // SAFETY: the region holds copies with counts of their own.
-    unsafe { purlin_term::gc::destroy(&mut heap) };
-    regions.all.add(b.finish());
-    Ok(out)
+    Ok(made)
 }
 
 /// Checks a module and makes its code.
@@ -414,9 +423,11 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .into_iter()
         .flatten()
     {
-        let mut f = purlin_term::frag::Fragment::new();
-        etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default())
-            .map_err(|_| LoadFailure::Attributes)?;
+        let mut f = Fragment::new();
+        let decoded = etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default());
+        // Binaries and funs in it are let go, whether it decodes or not.
+        drop(OwnedTerm::from_parts(NIL, f));
+        decoded.map_err(|_| LoadFailure::Attributes)?;
     }
     Ok(Prepared {
         module: Box::new(Module {
