@@ -14,6 +14,7 @@ main() ->
 pair() ->
     {ok, L} = socket:open(inet, stream, tcp),
     ok = socket:bind(L, #{family => inet, addr => loopback, port => 0}),
+    ok = socket:setopt(L, {socket, rcvbuf}, 16384),
     ok = socket:listen(L),
     {ok, Address} = socket:sockname(L),
     {ok, A} = socket:open(inet, stream, tcp),
@@ -22,7 +23,7 @@ pair() ->
     {ok, B} = socket:accept(L),
     socket:close(L),
     {A, B}.
-data() -> [<<"head">>, binary:copy(<<"0123456789abcdef">>, 1 bsl 20), <<"tail">>].
+data() -> [<<"head">>, binary:copy(<<"0123456789abcdef">>, 1 bsl 16), <<"tail">>].
 received(B) -> received(B, 0, <<>>).
 received(B, N, Last) ->
     case socket:recv(B, 0, 5000) of
