@@ -37,7 +37,7 @@ say(What, Value) ->
     io:format("~p: ~p~n", [What, Value]).
 next() -> receive M -> M after 20000 -> timeout end.
 none() -> receive M -> M after 200 -> none end.
-down() -> case next() of {nodedown, _, #{nodedown_reason := R}} -> R; O -> O end.
+down() -> receive {nodedown, _, #{nodedown_reason := R}} -> R after 20000 -> timeout end.
 
 %% Ties with processes that have ended, and of processes that end.
 ties(Flags) ->
