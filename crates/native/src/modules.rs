@@ -2,6 +2,7 @@
 
 use crate::lazy_atoms;
 use purlin_term::{Term, atom};
+use std::sync::OnceLock;
 
 /// An Erlang module that has BIFs.
 pub struct BifModule {
@@ -95,9 +96,18 @@ static MODULES: &[BifModule] = &[
 
 /// The row of an atom, if that module has BIFs.
 pub fn of(module: Term) -> Option<&'static BifModule> {
-    let name = atom::name(module);
-    let at = MODULES.binary_search_by(|m| m.name.cmp(name)).ok()?;
-    Some(&MODULES[at])
+    // By the words of their atoms: errors of BIFs ask each time.
+    static BY_ATOM: OnceLock<Box<[(u64, &BifModule)]>> = OnceLock::new();
+    let rows = BY_ATOM.get_or_init(|| {
+        let mut rows: Vec<_> = MODULES
+            .iter()
+            .map(|m| (atom::intern(m.name).raw(), m))
+            .collect();
+        rows.sort_unstable_by_key(|r| r.0);
+        rows.into()
+    });
+    let at = rows.binary_search_by_key(&module.raw(), |r| r.0).ok()?;
+    Some(rows[at].1)
 }
 
 /// The row of that name.
