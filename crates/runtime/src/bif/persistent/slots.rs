@@ -19,8 +19,8 @@ pub(crate) type Slots<E> = Box<[AtomicPtr<E>]>;
 /// See the module head.
 pub(crate) struct SlotTable<E: 'static> {
     slots: AtomicPtr<Slots<E>>,
-    /// Moves to another array that have begun. An array changes in a move only, and not while it is the table: so who read this
-    /// before it took the array, and reads the same afterwards, has looked at the whole table.
+    /// Moves to another array that have begun. Entries leave an array in a move only, and not while it is the table: so who read
+    /// this before it took the array, and reads the same afterwards, has looked at the whole table.
     moves: AtomicUsize,
 }
 
