@@ -20,6 +20,7 @@
 
 use crate::alloc::Alloc;
 use crate::frag::Fragment;
+use crate::gc::Runs;
 use crate::off_heap::OffHeap;
 use crate::region::{Region, RegionSet};
 use crate::word::Term;
@@ -89,6 +90,10 @@ pub struct Heap {
     /// that time may become old before: a collection promotes only what lay below the high-water mark when the window was
     /// opened, and sets the mark to the start of the young block.
     pub window: bool,
+    /// What is known of a large old generation that is swept in steps.
+    pub runs: Option<Box<Runs>>,
+    /// Words that the last minor collection promoted.
+    pub(crate) promoted: usize,
     /// The size that the next collection gives the heap at least, as a place in the series of sizes; 0 for none. What it
     /// came to use before it was last made small as its process began to wait.
     pub room: u8,
@@ -173,6 +178,8 @@ impl Heap {
             rested: 0,
             collections: 0,
             window: false,
+            runs: None,
+            promoted: 0,
             room: 0,
         }
     }
@@ -298,6 +305,16 @@ impl Heap {
     /// Words used by terms in the old block.
     pub fn old_words(&self) -> usize {
         (self.old_htop as usize - self.old_heap as usize) >> 3
+    }
+    /// Free words between those of the old block: see [`crate::gc::step`].
+    #[inline]
+    pub fn old_free_words(&self) -> usize {
+        self.runs.as_ref().map_or(0, |r| r.free_words())
+    }
+    /// Whether the old generation is being swept in steps.
+    #[inline]
+    pub fn is_swept_in_steps(&self) -> bool {
+        self.runs.as_ref().is_some_and(|r| r.sweeps())
     }
     /// Words of the old block, used or not.
     #[inline]

@@ -251,6 +251,69 @@ fn random_graphs_survive_every_kind_of_collection() {
     assert_eq!(purlin_term::bin::total_bytes(), before);
 }
 
+/// A generation that is swept a few slots at a time, in all states of which it is collected, promoted to and verified.
+#[test]
+fn sweeps_in_steps_keep_the_structure() {
+    purlin_term::region::init();
+    let _alone = SETTINGS.lock();
+    let e = fun_entry();
+    let owned = Arc::new(());
+    let before = purlin_term::bin::total_bytes();
+    let large = gc::STEPS_ABOVE_WORDS.swap(0, Ordering::Relaxed);
+    let slots = gc::STEP_SLOTS.load(Ordering::Relaxed);
+    let (mut sweeps, mut filled, mut given_up) = (0, 0, 0);
+    for seed in 1..=30u64 {
+        let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+        gc::STEP_SLOTS.store([1, 7, 40, 1000][r.next(4)], Ordering::Relaxed);
+        let mut h = Heap::empty();
+        h.keep_generations();
+        // SAFETY: every term in use is in `roots` or on the stack; what `make` writes is whole.
+        unsafe {
+            let mut roots: Vec<Term> = vec![NIL; 60];
+            gc::collect(&mut h, 50, &mut [&mut roots], false);
+            for round in 0..150 {
+                for _ in 0..r.next(60) {
+                    let t = make(&mut h, &mut r, &roots, &e, &owned);
+                    let i = r.next(roots.len());
+                    roots[i] = t;
+                }
+                let what = |e| panic!("{seed}/{round}: {e}");
+                verify(&h, &[&roots]).unwrap_or_else(what);
+                let s = show_all(&roots, &h);
+                let (on, free) = (h.is_swept_in_steps(), h.old_free_words());
+                let (a, b) = roots.split_at_mut(7);
+                match r.next(60) {
+                    0 => {
+                        gc::collect(&mut h, r.next(400), &mut [a, b], true);
+                    }
+                    1 => {
+                        gc::shrink_to_fit(&mut h, &mut [a, b]);
+                    }
+                    2..=30 => {
+                        gc::step(&mut h);
+                    }
+                    _ => {
+                        gc::collect(&mut h, r.next(100), &mut [a, b], false);
+                    }
+                }
+                sweeps += usize::from(on && !h.is_swept_in_steps() && h.runs.is_some());
+                given_up += usize::from(on && h.runs.is_none());
+                filled += usize::from(h.runs.is_some() && h.old_free_words() < free);
+                verify(&h, &[&roots]).unwrap_or_else(what);
+                assert!(s == show_all(&roots, &h), "{seed}/{round} changed");
+            }
+            gc::destroy(&mut h);
+        }
+    }
+    gc::STEPS_ABOVE_WORDS.store(large, Ordering::Relaxed);
+    gc::STEP_SLOTS.store(slots, Ordering::Relaxed);
+    println!("{sweeps} sweeps, {filled} times runs were filled, {given_up} sweeps given up");
+    assert!(sweeps > 100 && filled > 100 && given_up > 50);
+    assert_eq!(e.refc.load(Ordering::Relaxed), 1);
+    assert_eq!(Arc::strong_count(&owned), 1);
+    assert_eq!(purlin_term::bin::total_bytes(), before);
+}
+
 /// Tests that change the collector's settings.
 static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 

@@ -64,7 +64,8 @@ pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
 /// Words in use, words of blocks and fragments, and whether there is more than one of those.
 #[inline]
 fn sizes(h: &Heap) -> (usize, usize, bool) {
-    let used = h.used_words() + h.stack_words() + h.old_words() + h.frag_words;
+    let old = h.old_words() - h.old_free_words();
+    let used = h.used_words() + h.stack_words() + old + h.frag_words;
     let blocks = h.block_words() + h.old_block_words() + h.frag_words;
     (used, blocks, !h.frags.is_empty() || h.old_words() > 0)
 }

@@ -72,6 +72,12 @@ pub trait Collect {
     /// used afterwards.
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize;
 
+    /// Goes a step on with the sweep of a large old generation, which moves nothing.
+    ///
+    /// # Safety
+    /// The process in the context is the caller's; nobody looks at its heap meanwhile.
+    unsafe fn sweep_on(&mut self);
+
     /// Whether any word of what a collection looks through, but for the old generation, `passes`: the first `live` X registers,
     /// stack, dictionary, young block and fragments. Some are no terms: bytes, numbers, return addresses.
     ///
@@ -125,6 +131,10 @@ impl Collect for Cx {
             crate::events::gc_end(self, t);
         }
         words
+    }
+
+    unsafe fn sweep_on(&mut self) {
+        gc::step(&mut self.heap);
     }
 
     unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool {

@@ -13,7 +13,7 @@ pub fn gc_info(to: &mut Fragment, h: &Heap) -> Term {
         ("mbuf_size", h.frag_words),
         ("recent_size", used(h.heap, h.high_water)),
         ("stack_size", h.stack_words()),
-        ("old_heap_size", used(h.old_heap, h.old_htop)),
+        ("old_heap_size", h.old_words() - h.old_free_words()),
         ("heap_size", h.used_words()),
         ("bin_vheap_size", h.off_heap.bytes / 8),
         ("bin_vheap_block_size", h.vheap_bytes / 8),

@@ -434,6 +434,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         (*p).end_turn();
         if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
             cx.collect(0, 0, Also::NONE, Sweep::Rest);
+        } else if cx.heap.is_swept_in_steps() {
+            cx.sweep_on();
         }
     }
     // Signals fetched by a receive have left tasks that are run between time slices.

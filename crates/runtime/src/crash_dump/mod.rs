@@ -261,7 +261,7 @@ unsafe fn owned_process(
         }
         writeln!(w, "Reductions: {}", (*p).reductions)?;
         let old = h.old_block_words();
-        let old_used = (h.old_htop as usize - h.old_heap as usize) / 8;
+        let old_used = h.old_words() - h.old_free_words();
         writeln!(w, "Stack+heap: {}", h.block_words())?;
         writeln!(w, "OldHeap: {old}")?;
         writeln!(w, "Heap unused: {}", h.free_words())?;

@@ -770,7 +770,7 @@ pub(super) fn stop_measuring(all: &mut Vec<Timed>, which: Which) {
 /// Words of the heap in the context that are used.
 fn used_words(cx: &Cx) -> i64 {
     let h = &cx.heap;
-    let old = (h.old_htop as usize - h.old_heap as usize) / 8;
+    let old = h.old_words() - h.old_free_words();
     (h.used_words() + h.frag_words + old) as i64
 }
 

@@ -118,13 +118,12 @@ fn tell_numbers(to: &(Watcher, Wanted), about: Term, what: Term, info: &[(&str, 
 
 fn sizes(h: &Heap) -> [(&'static str, Term); 6] {
     let n = |v: usize| Term::small(v as i64);
-    let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
     [
         ("old_heap_block_size", n(h.old_block_words())),
         ("heap_block_size", n(h.block_words())),
         ("mbuf_size", n(h.frag_words)),
         ("stack_size", n(h.stack_words())),
-        ("old_heap_size", n(used(h.old_heap, h.old_htop))),
+        ("old_heap_size", n(h.old_words() - h.old_free_words())),
         ("heap_size", n(h.used_words())),
     ]
 }

@@ -12,7 +12,8 @@
 
 use super::invariants::fatal;
 use super::regions::{Notes, SeenRegion, mark_sent};
-use super::sizes::{old_size_for, spare_words};
+use super::sizes::{STEPS_ABOVE_WORDS, old_size_for, spare_words};
+use super::steps;
 use crate::blocks::{alloc_block, cut_block, decommit_between, free_block, grow_block};
 use crate::blocks::{is_crowded, may_cut_block};
 use crate::fence;
@@ -22,17 +23,18 @@ use crate::off_heap::{OffHeap, release_object};
 use crate::prefetch::prefetch;
 use crate::stress::{self, poison, stress};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_LIST, Term, header_subtag};
+use std::sync::atomic::Ordering;
 
 /// The generation holds at most so many words: places are 32 bits wide.
 pub(crate) const MOST_WORDS: usize = u32::MAX as usize;
 
 /// Which words live, and where they go.
-struct Map {
+pub(super) struct Map {
     /// Where the generation was when the pointers to it were written, and its length in bytes.
-    base: usize,
-    len: usize,
+    pub(super) base: usize,
+    pub(super) len: usize,
     /// One bit a word.
-    live: Vec<u64>,
+    pub(super) live: Vec<u64>,
     /// Live words before each of the bitmap's words.
     before: Vec<u32>,
     /// Where the first live word goes.
@@ -44,11 +46,11 @@ struct Map {
 
 impl Map {
     #[inline(always)]
-    fn is_live(&self, i: usize) -> bool {
+    pub(super) fn is_live(&self, i: usize) -> bool {
         self.live[i >> 6] >> (i & 63) & 1 != 0
     }
     #[inline(always)]
-    fn set_live(&mut self, mut i: usize, n: usize) {
+    pub(super) fn set_live(&mut self, mut i: usize, n: usize) {
         let end = i + n;
         while i < end {
             let k = (64 - (i & 63)).min(end - i);
@@ -158,9 +160,9 @@ const AHEAD: usize = 16;
 
 /// Marks in about the order of a depth-first walk. What a slot points at isn't looked at when the slot is, which would wait
 /// for memory each time, but [`AHEAD`] slots later.
-struct Marker<'a> {
-    map: Map,
-    notes: Notes<'a>,
+pub(super) struct Marker<'a> {
+    pub(super) map: Map,
+    pub(super) notes: Notes<'a>,
     /// Slots (start, end) yet to be looked at.
     todo: Vec<(*mut Term, *mut Term)>,
     /// Slots that point into the generation, in a ring: those from `taken` up to `put`.
@@ -169,24 +171,64 @@ struct Marker<'a> {
     taken: usize,
 }
 
-impl Marker<'_> {
+impl<'a> Marker<'a> {
+    /// A marker of `words` words at `base`, nothing of which is marked.
+    pub(super) fn new(base: *mut Term, words: usize, notes: Notes<'a>) -> Marker<'a> {
+        Marker {
+            map: Map {
+                base: base as usize,
+                len: words * 8,
+                live: vec![0; (words >> 6) + 1],
+                before: Vec::new(),
+                to: base as usize,
+                moves: (base as usize, words * 8),
+            },
+            notes,
+            todo: Vec::new(),
+            ahead: [std::ptr::null_mut(); AHEAD],
+            put: 0,
+            taken: 0,
+        }
+    }
     /// Marks all that the slots in hand lead to.
     unsafe fn finish(&mut self) {
+        while !self.advance(usize::MAX) {}
+    }
+    /// Marks what the slots in hand lead to, and looks at no more than about so many slots. True if nothing is left to look at.
+    pub(super) unsafe fn advance(&mut self, slots: usize) -> bool {
+        let mut seen = 0;
         loop {
             while let Some((mut at, end)) = self.todo.pop() {
+                let from = at;
                 while at < end && self.put - self.taken < AHEAD {
                     self.meet(at);
                     at = at.add(1);
                 }
+                seen += (at as usize - from as usize) >> 3;
                 if at < end {
                     self.todo.push((at, end));
                     self.visit_next();
                 }
+                if seen >= slots {
+                    return false;
+                }
             }
             if self.taken == self.put {
-                return;
+                return true;
             }
             self.visit_next();
+        }
+    }
+    /// Marks what a slot outside the generation points at there. The slot is not kept in hand: it may move before the next
+    /// step.
+    pub(super) unsafe fn mark_root(&mut self, slot: *mut Term) {
+        let t = *slot;
+        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+        if inside
+            && (t.is_list_ptr() || t.is_boxed())
+            && let Some(range) = self.visit(slot)
+        {
+            self.todo.push(range);
         }
     }
     /// Takes `slot` in hand if it points into the generation. There is room in the ring.
@@ -284,7 +326,7 @@ impl Marker<'_> {
 pub(crate) enum Room {
     /// With room for what will be promoted.
     Grow,
-    /// Not a word more than is used.
+    /// Not a word more than is used, but for a little where the generation is large.
     Exact,
 }
 
@@ -306,22 +348,8 @@ pub(crate) unsafe fn collect(
     if len >> 3 > MOST_WORDS {
         fatal("an old generation of more words than there are places for");
     }
-    let maps = (len >> 9) + 1;
-    let mut m = Marker {
-        map: Map {
-            base,
-            len,
-            live: vec![0; maps],
-            before: vec![0; maps],
-            to: base,
-            moves: (base, len),
-        },
-        notes: Notes::new(true, Some(seen)),
-        todo: Vec::new(),
-        ahead: [std::ptr::null_mut(); AHEAD],
-        put: 0,
-        taken: 0,
-    };
+    let mut m = Marker::new(heap.old_heap, len >> 3, Notes::new(true, Some(seen)));
+    m.map.before = vec![0; m.map.live.len()];
     // Kept until all is marked: only it may be what keeps the regions alive.
     let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
     for r in roots.iter_mut() {
@@ -334,6 +362,7 @@ pub(crate) unsafe fn collect(
     }
     m.mark_area(heap.heap, heap.used_words());
     m.finish();
+    steps::forget(heap);
     let (mut map, regions) = (m.map, m.notes.seen);
     heap.old_off_heap.regions.keep_only(regions);
     drop(sent);
@@ -341,6 +370,10 @@ pub(crate) unsafe fn collect(
     let words = map.count();
     let block = heap.old_block_words();
     let want = match room {
+        // What is promoted next has room at once, and the generation need not be swept for it.
+        Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
+            words + words / 8
+        }
         Room::Exact => words,
         Room::Grow => {
             let young = heap.used_words();

@@ -2,7 +2,8 @@
 
 use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent};
-use super::sizes::FETCHED_BYTES;
+use super::sizes::{FETCHED_BYTES, MOST_IN_RUN_WORDS};
+use super::steps::{self, Runs};
 use crate::blocks::{alloc_block, free_block};
 use crate::copy::retain_object;
 use crate::fence;
@@ -62,6 +63,7 @@ pub(super) unsafe fn pass(
         frags.sort_unstable();
     }
     let old_start = heap.old_htop;
+    let mut runs = heap.runs.take();
     let mut m = Mover {
         young: heap.heap as usize,
         young_len: heap.htop as usize - heap.heap as usize,
@@ -85,7 +87,14 @@ pub(super) unsafe fn pass(
         top: block,
         limit: stop,
         old_top: heap.old_htop,
+        old_end: heap.old_hend,
+        runs: None,
     };
+    if kind == Kind::Minor
+        && let Some(r) = runs.as_mut().filter(|r| r.free_words() > 0)
+    {
+        m.use_runs(r);
+    }
     // Kept until the copy is done: only it may be what keeps the regions alive.
     let marked = if kind == Kind::Resize {
         None
@@ -103,34 +112,47 @@ pub(super) unsafe fn pass(
     let (mut y, mut o) = (block, old_start);
     loop {
         y = m.scan_young(y);
-        o = m.scan_old(o);
+        o = match m.runs.is_some() {
+            true => m.scan_runs(o),
+            false => m.scan_old(o),
+        };
         if y == m.top {
             break;
         }
     }
+    let into_runs = m.leave_runs();
     if m.top > stop || m.old_top > heap.old_hend {
         fatal("a collection ran out of room");
     }
-    let moved = words_between(block, m.top) + words_between(old_start, m.old_top);
+    let promoted = words_between(old_start, m.old_top) + into_runs;
+    let moved = words_between(block, m.top) + promoted;
     let mut young = std::mem::take(&mut m.copied_off_heap);
+    let seen = std::mem::take(&mut m.notes.seen);
+    let mut seen_old = std::mem::take(m.notes.seen_old());
+    let (top, old_top) = (m.top, m.old_top);
+    heap.runs = runs;
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
     match kind {
         Kind::Resize => {}
-        Kind::Young => regions.keep_only(std::mem::take(&mut m.notes.seen)),
+        Kind::Young => regions.keep_only(seen),
         // All that is young and live was looked at. What old objects refer to came before them.
         Kind::Minor => {
-            regions.keep_only(std::mem::take(&mut m.notes.seen));
-            old_regions.append(m.notes.seen_old());
+            regions.keep_only(seen);
+            steps::hold_promoted(heap, &seen_old);
+            old_regions.append(&mut seen_old);
         }
         Kind::Full => {
-            regions.keep_only(std::mem::take(&mut m.notes.seen));
+            regions.keep_only(seen);
             old_regions.release_all();
         }
     }
     drop(marked);
-    let (old_lo, old_hi) = (old_start as usize, m.old_top as usize);
-    let (top, old_top) = (m.top, m.old_top);
+    // Where what was promoted lies, and nothing that was only copied.
+    let (old_lo, old_hi) = match kind {
+        Kind::Minor => (heap.old_heap as usize, old_top as usize),
+        _ => (0, 0),
+    };
     sweep(
         &mut heap.off_heap,
         &mut young,
@@ -167,8 +189,12 @@ pub(super) unsafe fn pass(
         free_block(heap.old_heap, heap.old_block_words());
         let n = std::ptr::null_mut();
         (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+        steps::forget(heap);
     } else {
         heap.old_htop = old_top;
+    }
+    if kind == Kind::Minor {
+        heap.promoted = promoted;
     }
     (heap.heap, heap.htop) = (block, top);
     heap.high_water = if heap.window { block } else { top };
@@ -194,7 +220,30 @@ struct Mover<'a> {
     top: *mut Term,
     /// Where the stack begins in the new block.
     limit: *mut Term,
+    /// Where the next object is promoted to, and the end of the words that there are: of the old block, or of a free run in it.
     old_top: *mut Term,
+    old_end: *mut Term,
+    runs: Option<Filling<'a>>,
+}
+
+/// Free runs of the old generation that a collection fills: see [`super::steps`].
+struct Filling<'a> {
+    from: &'a mut Runs,
+    /// The runs taken: how far what lies there was scanned, its start and end, and the end of the run. Of the last one,
+    /// which is being filled, the end of what lies there is [`Mover::old_top`].
+    taken: Vec<Taken>,
+    /// The first of them that may not be scanned to its end.
+    scanned: usize,
+    /// The end of the block, behind all that was promoted before: for what no run has room for.
+    tail: *mut Term,
+    tail_end: *mut Term,
+}
+
+struct Taken {
+    scan: *mut Term,
+    start: *mut Term,
+    top: *mut Term,
+    end: *mut Term,
 }
 
 fn within(areas: &[(usize, usize)], a: usize) -> bool {
@@ -202,7 +251,7 @@ fn within(areas: &[(usize, usize)], a: usize) -> bool {
     i > 0 && a < areas[i - 1].1
 }
 
-impl Mover<'_> {
+impl<'a> Mover<'a> {
     /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
     #[inline(always)]
     unsafe fn forward(&mut self, slot: *mut Term) {
@@ -270,6 +319,9 @@ impl Mover<'_> {
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
         if a.wrapping_sub(self.young) < self.promote_len {
             let q = self.old_top;
+            if (self.old_end as usize) - (q as usize) < n * 8 {
+                return self.promote_elsewhere(n);
+            }
             self.old_top = q.add(n);
             q
         } else {
@@ -277,6 +329,121 @@ impl Mover<'_> {
             self.top = q.add(n);
             q
         }
+    }
+
+    /// What is promoted goes to free runs first.
+    fn use_runs(&mut self, from: &'a mut Runs) {
+        let end = self.old_end;
+        self.runs = Some(Filling {
+            from,
+            taken: Vec::new(),
+            scanned: 0,
+            tail: self.old_top,
+            tail_end: end,
+        });
+        // No run is being filled yet.
+        self.old_end = self.old_top;
+    }
+
+    /// Room for an object of `n` words that has none where the last one was promoted to.
+    #[cold]
+    #[inline(never)]
+    unsafe fn promote_elsewhere(&mut self, n: usize) -> *mut Term {
+        let Some(f) = &mut self.runs else {
+            fatal("an old generation ran out of room");
+        };
+        if n <= MOST_IN_RUN_WORDS
+            && let Some((p, words)) = f.from.take(n)
+        {
+            if let Some(last) = f.taken.last_mut() {
+                last.top = self.old_top;
+            }
+            f.taken.push(Taken {
+                scan: p,
+                start: p,
+                top: p,
+                end: p.add(words),
+            });
+            self.old_top = p.add(n);
+            self.old_end = p.add(words);
+            return p;
+        }
+        let q = f.tail;
+        if (f.tail_end as usize) - (q as usize) < n * 8 {
+            fatal("an old generation ran out of room");
+        }
+        f.tail = q.add(n);
+        q
+    }
+
+    /// As [`Mover::scan_old`], of the tail from `tail` on, and of the runs.
+    unsafe fn scan_runs(&mut self, mut tail: *mut Term) -> *mut Term {
+        self.notes.look_through(true);
+        loop {
+            let begun = tail;
+            while let Some(end) = self.runs.as_ref().map(|f| f.tail).filter(|&end| tail < end) {
+                fetch_ahead(tail, end);
+                tail = self.scan_at(tail);
+            }
+            let mut any = tail != begun;
+            while let Some((i, mut p)) = self.next_in_runs() {
+                any = true;
+                // What is scanned may end this run and take the next.
+                while p < self.end_in_run(i) {
+                    p = self.scan_at(p);
+                }
+                if let Some(f) = &mut self.runs {
+                    f.taken[i].scan = p;
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+        self.notes.look_through(false);
+        tail
+    }
+
+    /// The first run with something in it that wasn't scanned yet, and where that begins.
+    fn next_in_runs(&mut self) -> Option<(usize, *mut Term)> {
+        loop {
+            let i = self.runs.as_ref()?.scanned;
+            let p = self.runs.as_ref()?.taken.get(i)?.scan;
+            if p < self.end_in_run(i) {
+                return Some((i, p));
+            }
+            let f = self.runs.as_mut()?;
+            if i + 1 == f.taken.len() {
+                return None;
+            }
+            f.scanned += 1;
+        }
+    }
+
+    /// The end of what was promoted to a run.
+    fn end_in_run(&self, i: usize) -> *mut Term {
+        match &self.runs {
+            Some(f) if i + 1 < f.taken.len() => f.taken[i].top,
+            _ => self.old_top,
+        }
+    }
+
+    /// Gives back what was not filled. Words that were; [`Mover::old_top`] is the end of the tail from now on.
+    unsafe fn leave_runs(&mut self) -> usize {
+        let Some(mut f) = self.runs.take() else {
+            return 0;
+        };
+        if let Some(last) = f.taken.last_mut() {
+            last.top = self.old_top;
+        }
+        (self.old_top, self.old_end) = (f.tail, f.tail_end);
+        let mut words = 0;
+        let n = f.taken.len();
+        for (i, t) in f.taken.iter().enumerate() {
+            f.from.close(t.start, t.top, t.end, i + 1 == n);
+            words += words_between(t.start, t.top);
+        }
+        words
     }
 
     /// A pointer that leads out of the heap.

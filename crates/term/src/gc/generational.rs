@@ -7,6 +7,7 @@ use super::dedup;
 use super::invariants::{check_collected, check_heap, words_between};
 use super::regions::{SeenRegion, worth_leaving};
 use super::sizes::*;
+use super::steps;
 use crate::blocks::{MAP_ABOVE_WORDS, alloc_block, cut_block, decommit_between, free_block};
 use crate::blocks::{is_crowded, may_cut_block};
 use crate::counts;
@@ -42,7 +43,7 @@ pub(crate) unsafe fn collect_once(
         || heap.need_fullsweep
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
-            && (old_free < mature || heap.old_off_heap.bytes > heap.old_vheap_bytes));
+            && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
     // Who asks for it is to see that memory was given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
@@ -64,13 +65,19 @@ pub(crate) unsafe fn collect_once(
     } else if full {
         full_sweep(heap, need, roots)
     } else {
-        minor(heap, need, roots, mature)
+        let moved = minor(heap, need, roots, mature);
+        moved + steps::after_minor(heap, roots, heap.promoted)
     };
     counts::add(|c| &c.collections, 1);
     let reclaimed = before.saturating_sub(heap.all_words());
     counts::add(|c| &c.reclaimed_words, reclaimed);
     check_collected(heap, need);
     moved
+}
+
+/// Bytes of binaries in the old generation beyond which it is swept at once. While it is swept in steps there may be more.
+fn old_vheap(heap: &Heap) -> usize {
+    heap.old_vheap_bytes << u32::from(heap.is_swept_in_steps())
 }
 
 /// The size that was remembered by [`rest`], or one on the way there; 0 if there is none, or if memory is short.
@@ -136,7 +143,7 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     let want = 3 * (heap.stack_words() + need);
     heap_size_for(
-        want.max(young_part(old_words, is_crowded()))
+        want.max(young_part(old_words))
             .max(heap.min_heap_words),
     )
 }
@@ -208,6 +215,7 @@ pub unsafe fn destroy(heap: &mut Heap) {
         }
         free_block(heap.heap, heap.block_words());
     }
+    steps::forget(heap);
     free_block(heap.old_heap, heap.old_block_words());
     let n = std::ptr::null_mut();
     (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
@@ -230,6 +238,9 @@ unsafe fn minor_copy(
     if mature > 0 && heap.old_heap.is_null() {
         let n = match stress::roll(2) {
             true => mature + stress::below(64),
+            false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
+                old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
+            }
             false => heap_size_for(heap.used_words()),
         };
         heap.old_heap = alloc_block(n);
@@ -284,9 +295,11 @@ unsafe fn copy_young(
         free_block(heap.old_heap, heap.old_block_words());
         let n = std::ptr::null_mut();
         (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+        steps::forget(heap);
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
+    let part = young_part(heap.old_words());
     let stays = size > STAY_ABOVE && may_stay_large(size, is_crowded());
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
@@ -299,10 +312,15 @@ unsafe fn copy_young(
             &[],
             &mut Vec::new(),
         );
+    } else if part == MOST_YOUNG_WORDS && size / 2 > want + part {
+        // What survives takes its time to be copied: no more is to come together in front of a large old generation.
+        let target = heap_size_for((want + part).max(heap.min_heap_words));
+        if target < size {
+            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small new generation in front of a large old one would be collected too often.
-        let target = (3 * want).max(young_part(heap.old_words(), is_crowded()));
-        let target = heap_size_for(target.max(heap.min_heap_words));
+        let target = heap_size_for((3 * want).max(part).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
@@ -329,6 +347,10 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     // One that was left nearly full is not left so again.
     if heap.grow_next && size == heap.block_words() {
         size = heap_size_for(size + 1);
+    }
+    // It will be the old generation as it is, with room for what is promoted.
+    if bound > IN_PLACE_WORDS.load(Ordering::Relaxed) {
+        size = size.max(bound + spare_words(bound, is_crowded()));
     }
     if stress::roll(2) {
         size = bound;

@@ -50,6 +50,7 @@ mod generational;
 mod invariants;
 mod regions;
 pub(crate) mod sizes;
+pub(crate) mod steps;
 mod stressed;
 
 pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_bytes};
@@ -60,4 +61,6 @@ pub use crate::verify::look_after as stress_look;
 pub use driver::{collect, rest, rest_pays, totals};
 pub use generational::{destroy, shrink_to_fit};
 pub(crate) use invariants::fatal;
-pub use sizes::{IN_PLACE_WORDS, LEAVE_AT_MOST_WORDS, heap_size_for, heap_sizes};
+pub use sizes::{IN_PLACE_WORDS, LEAVE_AT_MOST_WORDS, STEP_SLOTS, STEPS_ABOVE_WORDS};
+pub use sizes::{heap_size_for, heap_sizes};
+pub use steps::{Runs, step};

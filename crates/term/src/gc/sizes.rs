@@ -109,6 +109,23 @@ pub(super) const FETCHED_BYTES: usize = 1 << 20;
 /// Generations of more words than this are not copied to be collected, so that they don't take their room twice.
 pub static IN_PLACE_WORDS: AtomicUsize = AtomicUsize::new(1 << 20);
 
+/// Generations of more words than this are swept in steps: see [`super::steps`].
+pub static STEPS_ABOVE_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
+
+/// Slots that a step of marking looks at, words of the bitmap in which one looks for runs. It takes a fraction of a
+/// millisecond.
+pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(30_000);
+/// So many for each promoted word, if that is more.
+pub(super) const SLOTS_PER_PROMOTED: usize = 8;
+/// The most.
+pub(super) const MOST_STEP_SLOTS: usize = 200_000;
+/// An object that owns something costs a step as much as so many slots.
+pub(super) const SLOTS_PER_OWNER: usize = 8;
+/// Runs of fewer words are left to the next sweep.
+pub(super) const LEAST_RUN_WORDS: usize = 8;
+/// Objects of more words are not promoted to runs.
+pub(super) const MOST_IN_RUN_WORDS: usize = 64;
+
 /// Room in an old generation for what is promoted, given what lives: as much garbage may gather there until it is
 /// collected. As much as lives, half of it where that is more than 128 MiB. Pages that nothing was promoted to take no
 /// memory. Where memory is short it is the twelfth part of more than 64 MiB.
@@ -128,15 +145,14 @@ pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     }
 }
 
-/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth, or half as
-/// much where memory is short.
-pub(super) fn young_part(old_words: usize, crowded: bool) -> usize {
-    if old_words > 8 << 20 {
-        old_words / if crowded { 32 } else { 16 }
-    } else {
-        old_words / 8
-    }
+/// Words of the young block in front of so many old words: an eighth, and no more than can be copied in a millisecond or two
+/// if all of it lives.
+pub(super) fn young_part(old_words: usize) -> usize {
+    (old_words / 8).min(MOST_YOUNG_WORDS)
 }
+
+/// Words of the largest young block that is made for the sake of the old generation behind it.
+pub(super) const MOST_YOUNG_WORDS: usize = 1 << 17;
 
 /// Terms noted for each region.
 pub(super) const SEEN_TERMS: usize = 64;
@@ -242,15 +258,8 @@ mod tests {
 
     #[test]
     fn young_blocks_are_a_part_of_the_old() {
-        let large = 16 << 20;
-        assert_eq!(
-            (young_part(8000, false), young_part(8000, true)),
-            (1000, 1000)
-        );
-        assert_eq!(
-            (young_part(large, false), young_part(large, true)),
-            (1 << 20, 1 << 19)
-        );
+        assert_eq!(young_part(8000), 1000);
+        assert_eq!(young_part(16 << 20), MOST_YOUNG_WORDS);
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
         assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
     }

@@ -1,0 +1,432 @@
+//! Sweeping a large old generation in steps, so that nobody waits for all of it: what lives is marked, what died becomes
+//! free runs where it lies, and what is promoted takes the place of what died. Nothing moves.
+//!
+//! A sweep begins behind a minor collection that found half of the generation's room used up. It goes on, a bounded number of
+//! words at a time, behind each further one and whenever the process begins to wait ([`step`]).
+//!
+//! Why no barrier is needed:
+//! * Terms don't change and nothing old refers to anything younger. So what can be reached in the old generation is what could be
+//!   reached as the marking began, and what was promoted since. The former is found from the roots of that moment, each
+//!   slot of which was looked at before the process ran on; the latter counts as alive until the next sweep.
+//! * What a process reads while it runs comes from what can be reached. So no region is let go that it may have found there:
+//!   those that marked objects refer to are held, those that promoted objects refer to as well, and what is young has its own.
+//!
+//! Invariants:
+//! * The generation can be walked at any time: a free run is a header of a large number, or [`Term::NON_VALUE`] where it has one
+//!   word.
+//! * Objects that own something leave the off-heap list, and give up what they own, before their words become a run.
+//! * The words of a run are marked when something is promoted there while a sweep is on.
+//! * Runs of before are no longer used once new ones are looked for: the same words must not be in two.
+//! * The end of the block is kept free for a collection in which everything is promoted, for which runs give no guarantee.
+
+use super::compact::Marker;
+use super::regions::Notes;
+use super::sizes::*;
+use crate::blocks::decommit_between;
+use crate::heap::Heap;
+use crate::layout::{self, NEXT};
+use crate::off_heap::release_object;
+use crate::region::RegionSet;
+use crate::stress::{self, poison, stress};
+use crate::word::{Subtag, Term, header, header_subtag};
+use std::sync::atomic::Ordering;
+
+/// What is known of an old generation that was swept in steps, or is.
+#[derive(Default)]
+pub struct Runs {
+    /// Free runs that were not used yet: where each starts, and its words. Taken from the end, lowest addresses first once a
+    /// sweep is over.
+    free: Vec<(*mut Term, usize)>,
+    /// Words in them.
+    free_words: usize,
+    /// Words promoted since the last sweep ended.
+    promoted: usize,
+    /// Words that lived then.
+    lived: usize,
+    /// Bytes of binaries of the generation that were left then.
+    lived_bytes: usize,
+    sweep: Option<Box<Sweep>>,
+}
+
+/// A sweep that is under way.
+struct Sweep {
+    marker: Marker<'static>,
+    phase: Phase,
+    /// What objects refer to that were promoted since it began.
+    promoted_regions: RegionSet,
+    live_words: usize,
+}
+
+enum Phase {
+    Mark,
+    /// The objects that own something are looked at; this is the last that was, and stays. Null: none was.
+    Owners(*mut Term),
+    /// Runs are looked for: from this word of the bitmap on; and the word of the generation at which the dead words begin that lie
+    /// right before, if some do.
+    Runs(usize, Option<usize>),
+}
+
+/// Writes a free run.
+unsafe fn write_run(p: *mut Term, words: usize) {
+    if words == 1 {
+        p.write(Term::NON_VALUE);
+    } else if words > 1 {
+        if stress() {
+            poison(p.add(1), words - 1);
+        }
+        (p as *mut u64).write(header(Subtag::PosBig, words - 1));
+    }
+}
+
+impl Runs {
+    /// Words in free runs.
+    pub(crate) fn free_words(&self) -> usize {
+        self.free_words
+    }
+    /// Whether a sweep is under way.
+    pub(crate) fn sweeps(&self) -> bool {
+        self.sweep.is_some()
+    }
+    /// Whether the word at address `a` of the old generation is part of what is known to be dead and is no run yet: what it says may
+    /// lead nowhere.
+    pub(crate) fn is_dead(&self, a: usize) -> bool {
+        let Some(s) = &self.sweep else { return false };
+        let m = &s.marker.map;
+        let at = a.wrapping_sub(m.base);
+        !matches!(s.phase, Phase::Mark) && at < m.len && !m.is_live(at >> 3)
+    }
+    /// A free run of at least `words` words; those before it that have fewer are left to the next sweep.
+    pub(super) fn take(&mut self, words: usize) -> Option<(*mut Term, usize)> {
+        while let Some((p, n)) = self.free.pop() {
+            self.free_words -= n;
+            if n >= words {
+                return Some((p, n));
+            }
+        }
+        None
+    }
+    /// Closes what a collection took with [`Runs::take`]: of the words from `start` up to `end` those from `top` on stay free.
+    ///
+    /// # Safety
+    /// They are that run's, and hold whole objects below `top`.
+    pub(super) unsafe fn close(
+        &mut self,
+        start: *mut Term,
+        top: *mut Term,
+        end: *mut Term,
+        again: bool,
+    ) {
+        let (used, left) = (
+            (top as usize - start as usize) >> 3,
+            (end as usize - top as usize) >> 3,
+        );
+        if let Some(s) = &mut self.sweep {
+            let m = &mut s.marker.map;
+            let at = (start as usize).wrapping_sub(m.base);
+            if at < m.len && used > 0 {
+                m.set_live(at >> 3, used);
+            }
+        }
+        write_run(top, left);
+        if again && left >= LEAST_RUN_WORDS {
+            self.free.push((top, left));
+            self.free_words += left;
+        }
+    }
+}
+
+/// Lets go of what is known of the old generation: it was collected, moved or freed. Regions that a sweep held are released:
+/// the heap holds all that its objects refer to.
+///
+/// # Safety
+/// Regions that terms of the heap point to are held by it.
+pub(super) unsafe fn forget(heap: &mut Heap) {
+    if let Some(mut r) = heap.runs.take()
+        && let Some(s) = &mut r.sweep
+    {
+        s.marker.notes.seen.release_all();
+        s.promoted_regions.release_all();
+    }
+}
+
+/// What a minor collection that promoted `promoted` words is followed by: the beginning of a sweep, or a step of the one that is
+/// under way. Gives the words that were looked at.
+///
+/// # Safety
+/// As for [`super::collect`]; the young block was just copied, and there are no fragments.
+pub(super) unsafe fn after_minor(
+    heap: &mut Heap,
+    roots: &mut [&mut [Term]],
+    promoted: usize,
+) -> usize {
+    let old = heap.old_words();
+    if heap.runs.is_none() && (old < STEPS_ABOVE_WORDS.load(Ordering::Relaxed) || old == 0) {
+        // In stress mode small generations are swept so, too.
+        if !stress::roll(2) || old == 0 {
+            return 0;
+        }
+    }
+    let tail = heap.old_block_words() - old;
+    let r = heap.runs.get_or_insert_with(|| {
+        Box::new(Runs {
+            lived: old - promoted,
+            ..Runs::default()
+        })
+    });
+    r.promoted += promoted;
+    if r.sweeps() {
+        let slots = (promoted * SLOTS_PER_PROMOTED).clamp(step_slots(), MOST_STEP_SLOTS);
+        return step_by(heap, slots);
+    }
+    let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
+    let bytes = heap.old_off_heap.bytes;
+    let pressed = bytes > heap.old_vheap_bytes / 4 * 3 && bytes > r.lived_bytes / 4 * 5;
+    if heap.window || !(used_up || pressed || stress::roll(3)) {
+        return 0;
+    }
+    begin(heap, roots)
+}
+
+/// Regions that promoted objects refer to are kept by a sweep that is under way: it looks at what was old before.
+pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
+    if let Some(s) = heap.runs.as_mut().and_then(|r| r.sweep.as_mut()) {
+        for region in regions.iter() {
+            s.promoted_regions.hold(region);
+        }
+    }
+}
+
+/// Begins a sweep: every slot that leads into the old generation is looked at.
+unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    let words = heap.old_words();
+    let mut m = Marker::new(heap.old_heap, words, Notes::new(true, None));
+    for r in roots.iter_mut() {
+        for t in r.iter_mut() {
+            m.mark_root(t);
+        }
+    }
+    for i in 0..heap.stack_words() {
+        m.mark_root(heap.stop.add(i));
+    }
+    let (mut p, end) = (heap.heap, heap.htop);
+    while p < end {
+        if *p == Term::NON_VALUE || !(*p).is_header() {
+            m.mark_root(p);
+            p = p.add(1);
+            continue;
+        }
+        let (a, b) = layout::term_range(p);
+        for k in a..b {
+            m.mark_root(p.add(k));
+        }
+        p = p.add(layout::object_words(p));
+    }
+    let r = heap.runs.get_or_insert_default();
+    r.sweep = Some(Box::new(Sweep {
+        marker: m,
+        phase: Phase::Mark,
+        promoted_regions: RegionSet::default(),
+        live_words: 0,
+    }));
+    step_by(heap, step_slots())
+}
+
+fn step_slots() -> usize {
+    STEP_SLOTS.load(Ordering::Relaxed)
+}
+
+/// Goes on with a sweep, if one is under way, for as long as a process may well be held up. Gives the words that were looked at.
+///
+/// # Safety
+/// The caller owns the heap, and nobody looks at it meanwhile.
+pub unsafe fn step(heap: &mut Heap) -> usize {
+    match &heap.runs {
+        Some(r) if r.sweeps() => step_by(heap, step_slots()),
+        _ => 0,
+    }
+}
+
+unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
+    let slots = match stress() {
+        true => 1 + stress::below(64),
+        false => slots,
+    };
+    let _doing = crate::fence::doing(&"in a step of a sweep");
+    let Some(mut runs) = heap.runs.take() else {
+        return 0;
+    };
+    let Some(mut s) = runs.sweep.take() else {
+        heap.runs = Some(runs);
+        return 0;
+    };
+    match s.phase {
+        Phase::Mark => {
+            if s.marker.advance(slots) {
+                forget_dead_sent(heap, &s.marker);
+                s.phase = Phase::Owners(std::ptr::null_mut());
+            }
+        }
+        Phase::Owners(after) => {
+            s.phase = match look_at_owners(heap, &s.marker, after, slots / SLOTS_PER_OWNER + 1) {
+                Some(p) => Phase::Owners(p),
+                None => {
+                    runs.free.clear();
+                    runs.free_words = 0;
+                    Phase::Runs(0, None)
+                }
+            };
+        }
+        Phase::Runs(at, dead) => {
+            if let Some((at, dead)) = find_runs(&mut s, &mut runs, at, dead, slots) {
+                s.phase = Phase::Runs(at, dead);
+            } else {
+                end(heap, &mut runs, *s);
+                heap.runs = Some(runs);
+                return slots;
+            }
+        }
+    }
+    runs.sweep = Some(s);
+    heap.runs = Some(runs);
+    slots
+}
+
+/// Terms that were sent and have died are forgotten: another may come to lie where they lay.
+fn forget_dead_sent(heap: &mut Heap, m: &Marker) {
+    let Some(sent) = &mut heap.sent else { return };
+    sent.entries.retain(|e| {
+        let at = (e.term.ptr() as usize).wrapping_sub(m.map.base);
+        at >= m.map.len || m.map.is_live(at >> 3)
+    });
+    if sent.entries.is_empty() {
+        heap.sent = None;
+    }
+}
+
+/// Takes the dead off the list of those that own something, behind `after` and for `most` of them. The last that stays of those
+/// looked at; None: it was the end of the list.
+unsafe fn look_at_owners(
+    heap: &mut Heap,
+    m: &Marker,
+    after: *mut Term,
+    most: usize,
+) -> Option<*mut Term> {
+    let list = &mut heap.old_off_heap;
+    let mut last = after;
+    for _ in 0..most {
+        let p = match last.is_null() {
+            true => list.first,
+            false => (*last.add(NEXT)).raw() as *mut Term,
+        };
+        if p.is_null() {
+            return None;
+        }
+        let at = (p as usize).wrapping_sub(m.map.base);
+        if at >= m.map.len || m.map.is_live(at >> 3) {
+            last = p;
+            continue;
+        }
+        let next = (*p.add(NEXT)).raw();
+        match last.is_null() {
+            true => list.first = next as *mut Term,
+            false => (last.add(NEXT) as *mut u64).write(next),
+        }
+        if header_subtag((*p).raw()) as u8 == Subtag::RefcBin as u8 {
+            list.bytes = list.bytes.saturating_sub((*p.add(1)).raw() as usize);
+        }
+        let words = layout::object_words(p);
+        release_object(p);
+        write_run(p, words);
+    }
+    Some(last)
+}
+
+/// Makes runs of dead words, from word `at` of the bitmap on, for about so many slots. Where to go on; None: that was all.
+unsafe fn find_runs(
+    s: &mut Sweep,
+    runs: &mut Runs,
+    mut at: usize,
+    mut dead: Option<usize>,
+    slots: usize,
+) -> Option<(usize, Option<usize>)> {
+    let m = &s.marker.map;
+    let (words, base) = (m.len >> 3, m.base as *mut Term);
+    let mut close = |from: usize, to: usize| {
+        let n = to - from;
+        write_run(base.add(from), n);
+        if n >= LEAST_RUN_WORDS {
+            runs.free.push((base.add(from), n));
+            runs.free_words += n;
+            if !stress() {
+                decommit_between(base.add(from + 1), base.add(to));
+            }
+        }
+    };
+    let mut budget = slots;
+    while at * 64 < words {
+        if budget == 0 {
+            return Some((at, dead));
+        }
+        budget -= 1;
+        let bits = m.live[at];
+        s.live_words += bits.count_ones() as usize;
+        let first = at * 64;
+        let end = words.min(first + 64);
+        let mut i = first;
+        while i < end {
+            let rest = bits >> (i - first);
+            match dead {
+                // How many dead ones follow, and how many that live.
+                Some(from) => {
+                    let n = (rest.trailing_zeros() as usize).min(end - i);
+                    i += n;
+                    if i < end {
+                        close(from, i);
+                        dead = None;
+                    }
+                }
+                None => {
+                    let n = (rest.trailing_ones() as usize).min(end - i);
+                    i += n;
+                    if i < end {
+                        dead = Some(i);
+                    }
+                }
+            }
+        }
+        at += 1;
+    }
+    if let Some(from) = dead {
+        close(from, words);
+    }
+    None
+}
+
+/// The sweep is over.
+unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
+    let Sweep {
+        marker,
+        mut promoted_regions,
+        live_words,
+        ..
+    } = s;
+    let mut regions = marker.notes.seen;
+    regions.append(&mut promoted_regions);
+    heap.old_off_heap.regions.keep_only(regions);
+    heap.region_bytes_kept = heap.off_heap.regions.bytes() + heap.old_off_heap.regions.bytes();
+    heap.old_vheap_bytes = vheap_size_for(
+        heap.off_heap.bytes + heap.old_off_heap.bytes,
+        heap.old_vheap_bytes,
+        heap.min_vheap_words,
+    );
+    heap.minor_gcs = 0;
+    // Lowest addresses first.
+    runs.free.reverse();
+    runs.promoted = 0;
+    runs.lived = live_words;
+    runs.lived_bytes = heap.old_off_heap.bytes;
+    // Where next to nothing lives it is cheap to have it together.
+    if live_words < heap.old_words() / 16 {
+        heap.need_fullsweep = true;
+    }
+}
