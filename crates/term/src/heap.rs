@@ -92,6 +92,10 @@ pub struct Heap {
     pub window: bool,
     /// What is known of a large old generation that is swept in steps.
     pub runs: Option<Box<Runs>>,
+    /// The process has waited since its last collection; and did so before that one. One that waits answers others, who wait for
+    /// its collections: they are kept short, where for one that computes they are kept few.
+    pub waited: bool,
+    pub(crate) serves: bool,
     /// Words that the last minor collection promoted.
     pub(crate) promoted: usize,
     /// The size that the next collection gives the heap at least, as a place in the series of sizes; 0 for none. What it
@@ -179,6 +183,8 @@ impl Heap {
             collections: 0,
             window: false,
             runs: None,
+            waited: false,
+            serves: false,
             promoted: 0,
             room: 0,
         }

@@ -293,6 +293,7 @@ fn sweeps_in_steps_keep_the_structure() {
                         gc::step(&mut h);
                     }
                     _ => {
+                        h.waited = r.next(4) != 0;
                         gc::collect(&mut h, r.next(100), &mut [a, b], false);
                     }
                 }

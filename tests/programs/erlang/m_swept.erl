@@ -51,6 +51,13 @@ new(K, V, Kind, _) when K rem 11 =:= 0 ->
     X = {value(K, V, Kind), lists:duplicate(400, K)},
     get(peer) ! {back, self(), X},
     receive {back, {Y, _}} -> Y end;
+new(K, V, Kind, _) when K rem 13 =:= 0 ->
+    %% Found while an older value holds the same region, of which nothing is left afterwards but what is kept here.
+    persistent_term:put(?MODULE, {value(K, V, Kind), lists:seq(1, 400)}),
+    put(garbage, persistent_term:get(?MODULE)),
+    {X, _} = persistent_term:get(?MODULE),
+    V rem 3 =:= 0 andalso persistent_term:erase(?MODULE),
+    X;
 new(K, V, Kind, Old) ->
     put(garbage, {Old, lists:seq(1, 40)}),
     value(K, V, Kind).

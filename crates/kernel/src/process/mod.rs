@@ -509,6 +509,7 @@ impl Process {
         h.stack_reserve = 0;
         h.grow_next = false;
         h.all_survives = false;
+        h.waited = false;
         h.shrink_next = self.small_sweeps & SHRINK_NEXT != 0;
         h.small_sweeps = self.small_sweeps & SWEEPS;
         h.room = ((self.small_sweeps & ROOM) >> ROOM_SHIFT) as u8;
@@ -526,6 +527,7 @@ impl Process {
     /// The caller owns the process; `h` is its heap, and is empty afterwards.
     #[inline]
     pub(crate) unsafe fn pack(&mut self, h: &mut Heap) {
+        debug_assert!(h.runs.is_none() || !h.old_heap.is_null());
         let simple = h.old_heap.is_null()
             && h.frags.is_empty()
             && h.old_off_heap.first.is_null()

@@ -432,6 +432,7 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     if matches!(next, Next::Wait) {
         (*p).flags |= process::WAITING;
         (*p).end_turn();
+        cx.heap.waited = true;
         if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
             cx.collect(0, 0, Also::NONE, Sweep::Rest);
         } else if cx.heap.is_swept_in_steps() {

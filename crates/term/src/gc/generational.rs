@@ -26,6 +26,7 @@ pub(crate) unsafe fn collect_once(
     fullsweep: bool,
 ) -> usize {
     check_heap(heap);
+    heap.serves = std::mem::take(&mut heap.waited) || stress::roll(2);
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
     absorb_fragment_lists(heap);
@@ -143,7 +144,7 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     let want = 3 * (heap.stack_words() + need);
     heap_size_for(
-        want.max(young_part(old_words))
+        want.max(young_part(old_words, heap.serves, is_crowded()))
             .max(heap.min_heap_words),
     )
 }
@@ -299,7 +300,7 @@ unsafe fn copy_young(
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
-    let part = young_part(heap.old_words());
+    let part = young_part(heap.old_words(), heap.serves, is_crowded());
     let stays = size > STAY_ABOVE && may_stay_large(size, is_crowded());
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
@@ -312,7 +313,7 @@ unsafe fn copy_young(
             &[],
             &mut Vec::new(),
         );
-    } else if part == MOST_YOUNG_WORDS && size / 2 > want + part {
+    } else if heap.serves && part == MOST_YOUNG_WORDS && size / 2 > want + part {
         // What survives takes its time to be copied: no more is to come together in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
         if target < size {

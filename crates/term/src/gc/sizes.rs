@@ -145,10 +145,17 @@ pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     }
 }
 
-/// Words of the young block in front of so many old words: an eighth, and no more than can be copied in a millisecond or two
-/// if all of it lives.
-pub(super) fn young_part(old_words: usize) -> usize {
-    (old_words / 8).min(MOST_YOUNG_WORDS)
+/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth, or half as
+/// much where memory is short. Where others wait for the process it is no more than can be copied in a millisecond or two if
+/// all of it lives.
+pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize {
+    if serves {
+        (old_words / 8).min(MOST_YOUNG_WORDS)
+    } else if old_words > 8 << 20 {
+        old_words / if crowded { 32 } else { 16 }
+    } else {
+        old_words / 8
+    }
 }
 
 /// Words of the largest young block that is made for the sake of the old generation behind it.
@@ -258,8 +265,11 @@ mod tests {
 
     #[test]
     fn young_blocks_are_a_part_of_the_old() {
-        assert_eq!(young_part(8000), 1000);
-        assert_eq!(young_part(16 << 20), MOST_YOUNG_WORDS);
+        let large = 16 << 20;
+        assert_eq!(young_part(8000, false, true), 1000);
+        assert_eq!(young_part(large, false, false), 1 << 20);
+        assert_eq!(young_part(large, false, true), 1 << 19);
+        assert_eq!(young_part(large, true, false), MOST_YOUNG_WORDS);
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
         assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
     }

@@ -1,15 +1,16 @@
 //! Sweeping a large old generation in steps, so that nobody waits for all of it: what lives is marked, what died becomes
 //! free runs where it lies, and what is promoted takes the place of what died. Nothing moves.
 //!
-//! A sweep begins behind a minor collection that found half of the generation's room used up. It goes on, a bounded number of
+//! A sweep begins behind a minor collection of a process that waits now and then, where half of the generation's room is used up.
+//! (One that only computes is sooner done if its old generation is collected at once when its room is gone.) It goes on, a bounded number of
 //! words at a time, behind each further one and whenever the process begins to wait ([`step`]).
 //!
 //! Why no barrier is needed:
 //! * Terms don't change and nothing old refers to anything younger. So what can be reached in the old generation is what could be
 //!   reached as the marking began, and what was promoted since. The former is found from the roots of that moment, each
 //!   slot of which was looked at before the process ran on; the latter counts as alive until the next sweep.
-//! * What a process reads while it runs comes from what can be reached. So no region is let go that it may have found there:
-//!   those that marked objects refer to are held, those that promoted objects refer to as well, and what is young has its own.
+//! * Regions that marked objects refer to are held, those that promoted objects refer to as well. The others are handed to the young
+//!   generation, whose next collection lets them go: what is young may point there, if it was found while the old one held them.
 //!
 //! Invariants:
 //! * The generation can be walked at any time: a free run is a header of a large number, or [`Term::NON_VALUE`] where it has one
@@ -181,7 +182,7 @@ pub(super) unsafe fn after_minor(
     let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
     let bytes = heap.old_off_heap.bytes;
     let pressed = bytes > heap.old_vheap_bytes / 4 * 3 && bytes > r.lived_bytes / 4 * 5;
-    if heap.window || !(used_up || pressed || stress::roll(3)) {
+    if heap.window || !heap.serves || !(used_up || pressed || stress::roll(3)) {
         return 0;
     }
     begin(heap, roots)
@@ -412,7 +413,10 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     } = s;
     let mut regions = marker.notes.seen;
     regions.append(&mut promoted_regions);
-    heap.old_off_heap.regions.keep_only(regions);
+    // What ran since the marking may have found one of the others held, and point into it: only a collection of what is young
+    // can tell. It lets them go if nothing there does.
+    let mut before = std::mem::replace(&mut heap.old_off_heap.regions, regions);
+    heap.off_heap.regions.append(&mut before);
     heap.region_bytes_kept = heap.off_heap.regions.bytes() + heap.old_off_heap.regions.bytes();
     heap.old_vheap_bytes = vheap_size_for(
         heap.off_heap.bytes + heap.old_off_heap.bytes,
