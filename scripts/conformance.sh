@@ -103,6 +103,7 @@ prepare() {
 # prepare_elixir APP: each side has a tree of its own, because suites write into it. Its library is the installed one.
 prepare_elixir() {
   library=$(dirname "$(readlink -f "$(command -v elixir)")")/../lib
+  [ -z "${RELEASE:-}" ] || library=$root/usr/lib/elixir/lib
   for side in stock purlin; do
     tree=$cache/elixir-tree-$side
     [ -d "$tree" ] || { cp -r "$elixir" "$tree.new" && mv "$tree.new" "$tree"; } || return 1

@@ -277,6 +277,18 @@ const NATIVES: &[(Feature, &str, &[(&str, u8)])] = &[
     (since(27), "prim_socket", &[("nif_sendv", 3)]),
     (before(29), "prim_socket", &[("nif_getopt", 4)]),
     (since(29), "prim_socket", &[("nif_getopt", 5)]),
+    (
+        since(29),
+        "prim_socket",
+        &[
+            ("nif_bind", 3),
+            ("nif_peeloff", 2),
+            ("nif_peernames", 2),
+            ("nif_recvmmsg", 6),
+            ("nif_sendmmsg", 4),
+            ("nif_socknames", 2),
+        ],
+    ),
     (since(28), "re", &[("import", 1)]),
     (
         since(29),

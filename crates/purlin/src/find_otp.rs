@@ -71,7 +71,7 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
 
 /// The release that this very program was shipped in: see `purlin erts`.
 fn around_this() -> Option<OtpInstall> {
-    let own = std::env::current_exe().ok()?;
+    let own = crate::linker::executable().ok()?;
     let bin = own.parent()?;
     if !bin.join(PRELOADED).is_dir() {
         return None;
@@ -81,7 +81,7 @@ fn around_this() -> Option<OtpInstall> {
 
 /// The executables called `name` on `path`, in order, Purlin's own links left out.
 pub fn programs(path: &OsStr, name: &str) -> Vec<PathBuf> {
-    let own = std::env::current_exe().ok();
+    let own = crate::linker::executable().ok();
     let shims = std::env::var_os(shims::VARIABLE);
     std::env::split_paths(path)
         .filter(|directory| Some(directory.as_os_str()) != shims.as_deref())

@@ -14,6 +14,7 @@ mod context;
 mod explain;
 mod failure;
 mod find_otp;
+mod linker;
 mod observe;
 mod shims;
 

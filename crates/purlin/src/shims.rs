@@ -22,8 +22,8 @@ const TOOLS: [&str; 3] = ["erl", "erlc", "escript"];
 
 /// The directory, made and checked.
 pub fn directory() -> Result<PathBuf, Failure> {
-    let executable =
-        std::env::current_exe().map_err(|error| failure("find Purlin's own executable", &error))?;
+    let executable = crate::linker::executable()
+        .map_err(|error| failure("find Purlin's own executable", &error))?;
     let mut last = None;
     for base in bases() {
         match prepare(&base, &executable) {

@@ -574,6 +574,44 @@ fn what_is_started_finds_purlin() {
     assert_eq!(output.status.code(), Some(7));
 }
 
+/// A tree with a dynamic linker of its own, which here is the machine's by links.
+#[test]
+fn a_root_with_a_c_library_of_its_own_is_run_under_its_linker() {
+    if stock("erl").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let installed = Path::new("/usr/lib/erlang");
+    let libraries = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let own = Path::new("/").join(&libraries);
+    if !installed.is_dir() || !own.join("libc.so.6").exists() {
+        println!("skipped: no Erlang or no C library where Debian has them");
+        return;
+    }
+    let tree = scratch.0.join("tree");
+    fs::create_dir_all(tree.join("usr/lib")).expect("makes a directory");
+    std::os::unix::fs::symlink(installed, tree.join("usr/lib/erlang")).expect("makes a link");
+    std::os::unix::fs::symlink(&own, tree.join(&libraries)).expect("makes a link");
+    let root = tree.join("usr/lib/erlang");
+    let root = root.to_str().expect("is text");
+    // The program that runs, in this emulator and in one that it starts by way of its PATH.
+    let asked = r#"{ok, F} = file:read_link("/proc/self/exe"), io:format("~s ~s~n", [filename:basename(F), code:root_dir()])"#;
+    let both = format!(
+        r#"{asked}, io:put_chars(os:cmd("erl -noshell -eval \"$ASKED, halt().\"")), halt()."#
+    );
+    let env = [("PURLIN_OTP_ROOT", root), ("ASKED", asked)];
+    let output = purlin(&["erl", "-noshell", "-eval", &both], &env, &scratch.0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(lines.len(), 2, "{output:?}");
+    for line in lines {
+        let (program, told) = line.split_once(' ').expect("two words");
+        assert!(program.starts_with("ld-linux"), "{text}");
+        assert_eq!(told, root);
+    }
+}
+
 #[test]
 fn otps_launchers_start_purlin() {
     let Some(erl) = stock("erl") else { return };

@@ -61,13 +61,13 @@ refused(B) ->
     try binary_to_term(B) of _ -> false catch error:badarg -> true end.
 
 living() ->
-    P = spawn(fun() -> catch apply(proc_lib, set_label, [{a, b}]), put(k, v), receive X -> X end end),
-    timer:sleep(20),
+    Me = self(),
+    P = spawn(fun() -> catch apply(proc_lib, set_label, [{a, b}]), put(k, v), Me ! labelled, receive X -> X end end),
+    receive labelled -> ok end,
     [t(erlang, process_info, [P, I]) || I <- [label, {dictionary, k}, {dictionary, zz}, [{dictionary, k}, label], {label, k}, {dictionary}]],
     t(proc_lib, get_label, [P]),
     exit(P, kill),
-    Me = self(),
-    Q = spawn(fun() -> R = (catch apply(erlang, hibernate, [])), Me ! {r, case R of ok -> ok; _ -> none end, receive hi -> hi after 500 -> late end} end),
+    Q = spawn(fun() -> R = (catch apply(erlang, hibernate, [])), Me ! {r, case R of ok -> ok; _ -> none end, receive hi -> hi after 60000 -> late end} end),
     timer:sleep(20),
     Q ! hi,
     receive {r, R, S} -> io:format("~p ~p~n", [R, S]) end,

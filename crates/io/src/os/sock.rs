@@ -203,6 +203,141 @@ pub(crate) fn recv_msg_now(
     unsafe { recv_msg(fd, to.as_mut_ptr(), to.len(), control, libc::MSG_DONTWAIT) }
 }
 
+/// Several messages that one call has received: their data and control messages lie one behind the other.
+pub(crate) struct Batch {
+    data: Vec<u8>,
+    control: Vec<u8>,
+    room: usize,
+    control_room: usize,
+    /// Bytes of data of each, and what came with them.
+    came: Vec<(usize, Came)>,
+}
+
+impl Batch {
+    /// Each message: its length, which may be that before it was cut, its data, where it came from, and its control messages.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[u8], &Came, &[u8])> {
+        self.came.iter().enumerate().map(|(i, (n, came))| {
+            let data = &self.data[i * self.room..][..(*n).min(self.room)];
+            let control = &self.control[i * self.control_room..][..came.control];
+            (*n, data, came, control)
+        })
+    }
+}
+
+/// Receives up to `count` messages of at most `room` bytes each, those that are there. Repeated while signals interrupt it.
+pub(crate) fn recv_msgs(
+    fd: RawFd,
+    count: usize,
+    room: usize,
+    control_room: usize,
+    flags: i32,
+) -> Result<Batch, i32> {
+    // Zeros that nobody has touched are no memory yet.
+    let mut data = vec![0; count * room];
+    let mut control = vec![0; count * control_room];
+    let mut parts: Vec<libc::iovec> = (0..count)
+        .map(|i| libc::iovec {
+            iov_base: data[i * room..].as_mut_ptr().cast(),
+            iov_len: room,
+        })
+        .collect();
+    // SAFETY: plain bytes, of which zeros are good.
+    let mut names: Vec<libc::sockaddr_storage> = vec![unsafe { std::mem::zeroed() }; count];
+    let mut heads: Vec<libc::mmsghdr> = (0..count)
+        .map(|i| {
+            // SAFETY: integers and null pointers, of which zeros are good.
+            let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            head.msg_hdr.msg_name = (&raw mut names[i]).cast();
+            head.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
+            head.msg_hdr.msg_iov = &raw mut parts[i];
+            head.msg_hdr.msg_iovlen = 1;
+            if control_room != 0 {
+                head.msg_hdr.msg_control = control[i * control_room..].as_mut_ptr().cast();
+                head.msg_hdr.msg_controllen = control_room as _;
+            }
+            head
+        })
+        .collect();
+    // SAFETY: as many heads as there are. Each names room of its own in vectors that stay where they are, of the size it says.
+    let got = retry(|| unsafe {
+        let no_limit = std::ptr::null_mut();
+        libc::recvmmsg(fd, heads.as_mut_ptr(), count as _, flags as _, no_limit) as isize
+    })?;
+    let came = heads[..got.min(count)]
+        .iter()
+        .zip(&names)
+        .map(|(head, name)| {
+            let m = &head.msg_hdr;
+            let (_, from) = SockAddr::filled(|to, len| {
+                // SAFETY: room for the largest address, which the other is.
+                unsafe {
+                    to.cast::<libc::sockaddr_storage>().write(*name);
+                    *len = m.msg_namelen;
+                }
+            });
+            let came = Came {
+                from,
+                control: (m.msg_controllen as usize).min(control_room),
+                flags: m.msg_flags,
+            };
+            (head.msg_len as usize, came)
+        })
+        .collect();
+    Ok(Batch {
+        data,
+        control,
+        room,
+        control_room,
+        came,
+    })
+}
+
+/// A message of several that one call sends.
+pub(crate) struct Message {
+    /// Parts, at most `IOV_MAX`, which are good for the call.
+    pub(crate) parts: Vec<libc::iovec>,
+    pub(crate) to: Option<SockAddr>,
+    /// Control messages.
+    pub(crate) control: Vec<u8>,
+}
+
+/// Sends messages, as many as there is room for: how many bytes of each that went. Repeated while signals interrupt it.
+///
+/// # Safety
+/// The parts must name bytes that may be read.
+pub(crate) unsafe fn send_msgs(
+    fd: RawFd,
+    messages: &mut [Message],
+    flags: i32,
+) -> Result<Vec<usize>, i32> {
+    let mut heads: Vec<libc::mmsghdr> = messages
+        .iter_mut()
+        .map(|message| {
+            // SAFETY: integers and null pointers, of which zeros are good.
+            let mut head: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            let m = &mut head.msg_hdr;
+            if let Some(to) = &message.to {
+                m.msg_name = to.ptr() as *mut libc::c_void;
+                m.msg_namelen = to.size();
+            }
+            m.msg_iov = message.parts.as_mut_ptr();
+            m.msg_iovlen = message.parts.len() as _;
+            if !message.control.is_empty() {
+                m.msg_control = message.control.as_mut_ptr().cast();
+                m.msg_controllen = message.control.len() as _;
+            }
+            head
+        })
+        .collect();
+    let flags = flags | libc::MSG_NOSIGNAL;
+    // SAFETY: as many heads as there are, whose pointers are good for the call; the caller answers for the bytes.
+    let sent = retry(|| unsafe {
+        libc::sendmmsg(fd, heads.as_mut_ptr(), heads.len() as _, flags as _) as isize
+    })?;
+    let sent = &heads[..sent.min(heads.len())];
+    Ok(sent.iter().map(|head| head.msg_len as usize).collect())
+}
+
 /// Sends bytes, to `to` if given.
 pub(crate) fn send(
     fd: RawFd,

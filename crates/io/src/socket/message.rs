@@ -207,7 +207,7 @@ fn push(buf: &mut Vec<u8>, limit: usize, level: i32, kind: i32, data: &[u8]) -> 
 }
 
 /// The bytes of control messages as programs give them: maps with a level, a type, and either data or a value.
-fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
+pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
     let mut buf = Vec::new();
     for m in list.list_to_vec()? {
         if !m.is_map() {
@@ -395,7 +395,7 @@ fn failure(cx: &mut Cx, b: &[u8]) -> Option<Term> {
 }
 
 /// The parts of a message, at most [`MAX_PARTS`], and whether there are more. None: not a list of binaries.
-fn parts(list: Term) -> Option<(Vec<std::borrow::Cow<'static, [u8]>>, bool)> {
+pub(crate) fn parts(list: Term) -> Option<(Vec<std::borrow::Cow<'static, [u8]>>, bool)> {
     let mut it = list.list_iter();
     let mut parts = Vec::new();
     while parts.len() < MAX_PARTS {
@@ -527,16 +527,27 @@ pub(crate) fn recvmsg_5(cx: &mut Cx, [me, len, control, flags, r]: [Term; 5]) ->
     match got {
         Err(e) => io::receive_failed(cx, &mut s, sock, [me, r], e),
         Ok((n, data, came)) => received_message(cx, &mut s, sock, n, |cx| {
-            let data = cx.list(&[data]);
-            let control = control_term(cx, &came.control);
-            let flags = flags_term(cx, FLAGS, came.flags);
-            let mut pairs = vec![(iov(), data), (ctrl(), control), (flags_atom(), flags)];
-            if came.from.size() != 0 {
-                pairs.push((addr_atom(), came.from.to_map(cx)));
-            }
-            map::from_pairs(cx, &pairs)
+            message_term(cx, data, came.from, &came.control, came.flags)
         }),
     }
+}
+
+/// A message that came, as a map.
+pub(crate) fn message_term(
+    cx: &mut Cx,
+    data: Term,
+    from: SockAddr,
+    control: &[u8],
+    flags: i32,
+) -> Term {
+    let data = cx.list(&[data]);
+    let control = control_term(cx, control);
+    let flags = flags_term(cx, FLAGS, flags);
+    let mut pairs = vec![(iov(), data), (ctrl(), control), (flags_atom(), flags)];
+    if from.size() != 0 {
+        pairs.push((addr_atom(), from.to_map(cx)));
+    }
+    map::from_pairs(cx, &pairs)
 }
 
 #[cfg(test)]

@@ -8,16 +8,19 @@
 //!
 //! # Parts
 //! [`state`] is what a socket is and who waits for it; this file opens, connects and closes; [`io`] sends and receives
-//! bytes, [`message`] messages with what the kernel says about them, [`sendfile`] files; [`options`] has the table of
+//! bytes, [`message`] messages with what the kernel says about them, [`batch`] several at once, [`sendfile`] files; [`sctp`] is
+//! about associations, which have several addresses; [`options`] has the table of
 //! options, [`values`] their values; [`addr`] stands between addresses as maps and as the kernel has them; [`ioctl`]
 //! asks about interfaces; [`info`] tells what there is. The operating system is called by [`crate::os`].
 
 pub mod addr;
+mod batch;
 mod info;
 mod io;
 mod ioctl;
 mod message;
 mod options;
+mod sctp;
 mod sendfile;
 mod state;
 mod values;
@@ -547,8 +550,10 @@ fn cancel_3(cx: &mut Cx, [me, op, r]: [Term; 3]) -> BifResult {
     match purlin_term::atom::name(op) {
         "connect" => Ok(s.cancel_connect(caller, r)),
         "accept" => Ok(s.cancel_accept(sock, caller, r)),
-        "send" | "sendto" | "sendmsg" | "sendv" | "sendfile" => Ok(s.cancel_write(sock, caller, r)),
-        "recv" | "recvfrom" | "recvmsg" => Ok(s.cancel_read(sock, caller, r)),
+        "send" | "sendto" | "sendmsg" | "sendmmsg" | "sendv" | "sendfile" => {
+            Ok(s.cancel_write(sock, caller, r))
+        }
+        "recv" | "recvfrom" | "recvmsg" | "recvmmsg" => Ok(s.cancel_read(sock, caller, r)),
         _ => Err(Fail::Badarg),
     }
 }
@@ -562,6 +567,8 @@ bifs! {
     Plain "prim_socket":"nif_open"/2 = open_2;
     Plain "prim_socket":"nif_open"/4 = open_4;
     Plain "prim_socket":"nif_bind"/2 = bind_2;
+    Plain "prim_socket":"nif_bind"/3 = sctp::bind_3;
+    Plain "prim_socket":"nif_peeloff"/2 = sctp::peeloff_2;
     Plain "prim_socket":"nif_connect"/1 = connect_1;
     Plain "prim_socket":"nif_connect"/3 = connect_3;
     Plain "prim_socket":"nif_listen"/2 = listen_2;
@@ -569,6 +576,7 @@ bifs! {
     Plain "prim_socket":"nif_send"/4 = io::send_4;
     Plain "prim_socket":"nif_sendto"/5 = io::sendto_5;
     Plain "prim_socket":"nif_sendmsg"/5 = message::sendmsg_5;
+    Plain "prim_socket":"nif_sendmmsg"/4 = batch::sendmmsg_4;
     Plain "prim_socket":"nif_sendv"/3 = message::sendv_3;
     DirtyIo "prim_socket":"nif_sendfile"/5 = sendfile::sendfile_5;
     DirtyIo "prim_socket":"nif_sendfile"/4 = sendfile::sendfile_4;
@@ -576,6 +584,7 @@ bifs! {
     Plain "prim_socket":"nif_recv"/4 = io::recv_4;
     Plain "prim_socket":"nif_recvfrom"/4 = io::recvfrom_4;
     Plain "prim_socket":"nif_recvmsg"/5 = message::recvmsg_5;
+    Plain "prim_socket":"nif_recvmmsg"/6 = batch::recvmmsg_6;
     Plain "prim_socket":"nif_close"/1 = close_1;
     DirtyIo "prim_socket":"nif_finalize_close"/1 = finalize_close_1;
     Plain "prim_socket":"nif_shutdown"/2 = shutdown_2;
@@ -584,7 +593,9 @@ bifs! {
     Plain "prim_socket":"nif_getopt"/4 = options::getopt_4;
     Plain "prim_socket":"nif_getopt"/5 = options::getopt_5;
     Plain "prim_socket":"nif_sockname"/1 = sockname_1;
+    Plain "prim_socket":"nif_socknames"/2 = sctp::socknames_2;
     Plain "prim_socket":"nif_peername"/1 = peername_1;
+    Plain "prim_socket":"nif_peernames"/2 = sctp::peernames_2;
     DirtyIo "prim_socket":"nif_ioctl"/2 = ioctl::ioctl_2;
     DirtyIo "prim_socket":"nif_ioctl"/3 = ioctl::ioctl_3;
     DirtyIo "prim_socket":"nif_ioctl"/4 = ioctl::ioctl_4;

@@ -93,7 +93,7 @@ fn command(name: String, words: Vec<OsString>, show: bool) -> Command {
 }
 
 fn on_purlin(otp: &OtpInstall, words: &[OsString], show: bool) -> Result<Command, Failure> {
-    let own = std::env::current_exe().map_err(|e| {
+    let own = crate::linker::executable().map_err(|e| {
         Failure::new(
             SYSTEM,
             format!(
@@ -139,7 +139,7 @@ fn on_stock(otp: &OtpInstall, how: Program, show: bool) -> Result<Command, Failu
 
 fn is_own(program: &Path) -> bool {
     let real = |p: PathBuf| std::fs::canonicalize(p).ok();
-    let own = std::env::current_exe().ok().and_then(real);
+    let own = crate::linker::executable().ok().and_then(real);
     own.is_some() && own == real(program.to_path_buf())
 }
 

@@ -11,6 +11,7 @@ use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, p
 use super::become_program;
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, reason, say};
+use crate::linker::Linker;
 use crate::{find_otp, shims};
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
@@ -23,6 +24,7 @@ pub fn start(
     mut environment: Environment,
     args: &[OsString],
 ) -> Result<u8, Failure> {
+    let linker = Linker::of(otp).map(|linker| (linker, environment.clone()));
     environment.set_launcher_variables(otp, "erl".as_ref());
     let argv: Vec<OsString> = std::iter::once("erl".into())
         .chain(args.iter().cloned())
@@ -31,6 +33,9 @@ pub fn start(
         .map_err(|error| Failure::new(error.exit_code, error.message))?;
     match request {
         Request::Start { options, notices } => {
+            if let Some((linker, environment)) = linker {
+                return Err(under(linker, otp, args, environment));
+            }
             for notice in notices {
                 say(notice);
             }
@@ -55,6 +60,26 @@ pub fn start(
             &argv[1..],
             &environment,
         )),
+    }
+}
+
+/// Turns this process into this very command under a root's own dynamic linker.
+fn under(
+    linker: Linker,
+    otp: &OtpInstall,
+    args: &[OsString],
+    mut environment: Environment,
+) -> Failure {
+    environment.set(find_otp::VARIABLE, otp.root.as_os_str());
+    match linker.line("erl".as_ref(), args) {
+        Ok((program, line)) => become_program(&program, &line, &environment.0),
+        Err(error) => {
+            let error = reason(&error);
+            Failure::new(
+                SYSTEM,
+                format!("purlin: cannot find Purlin's own executable: {error}"),
+            )
+        }
     }
 }
 

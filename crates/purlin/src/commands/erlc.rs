@@ -21,7 +21,11 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     for notice in &plan.notices {
         say(format_args!("erlc: {notice}"));
     }
-    let own = || std::env::current_exe().unwrap_or_default().into_os_string();
+    let own = || {
+        crate::linker::executable()
+            .unwrap_or_default()
+            .into_os_string()
+    };
     let configuration = emulator.as_ref().map_or_else(own, |words| words[0].clone());
     environment.set("ERLC_CONFIGURATION", configuration);
     environment.set("ESCRIPT_NAME", context.invoked_as.clone());

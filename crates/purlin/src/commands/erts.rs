@@ -59,7 +59,7 @@ fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
         }
     }
     fs::write(bin.join(VERSION_FILE), format!("{}\n", otp.version))?;
-    let own = std::env::current_exe()?;
+    let own = crate::linker::executable()?;
     fs::copy(own, bin.join(STARTERS[0]))?;
     std::os::unix::fs::symlink(STARTERS[0], bin.join(STARTERS[1]))
 }

@@ -247,7 +247,7 @@ fn run_and_tell(
     let system = |what: &str, e: std::io::Error| {
         Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(&e)))
     };
-    let own = std::env::current_exe().map_err(|e| system("find Purlin's own executable", e))?;
+    let own = crate::linker::executable().map_err(|e| system("find Purlin's own executable", e))?;
     let file = Answer::new().map_err(|e| system("make a file for the answer", e))?;
     let mut child = Command::new(own);
     if let Some(root) = context.otp_root() {

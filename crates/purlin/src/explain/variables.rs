@@ -197,7 +197,7 @@ fn each_captured(answer: &mut Json, top: usize, f: &mut impl FnMut(&mut Json)) {
 /// What the helper prints.
 fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     let otp = context.otp().ok()?;
-    let mut command = Command::new(std::env::current_exe().ok()?);
+    let mut command = Command::new(crate::linker::executable().ok()?);
     command.arg("--otp-root").arg(&otp.root).arg("erl");
     command.args(["+Fexplain", "false", "-noinput", "-boot", "no_dot_erlang"]);
     // The backends of other languages lie beside the modules that were compiled by them, or are found as their tools are.

@@ -10,6 +10,7 @@ use crate::sched::multi_scheduling;
 use crate::signal::{self, handle};
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bin::RcBin;
+use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
 use purlin_term::layout;
 use purlin_term::word::Subtag;
@@ -589,6 +590,22 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     Ok(root)
 }
 
+/// The same bits behind so many others, which takes those who read them away from the boundaries of bytes.
+fn unaligned_bitstring_2(cx: &mut Cx, [bits, offset]: [Term; 2]) -> BifResult {
+    let offset = offset
+        .as_small()
+        .filter(|n| (1..8).contains(n))
+        .ok_or(Fail::Badarg)? as usize;
+    let bits = bits.as_bits().ok_or(Fail::Badarg)?;
+    let len = bits.bit_len;
+    let mut whole = BsWriter::new(cx, offset + len);
+    if !(whole.integer(Term::small(0), offset, false) && whole.bits(&bits, len)) {
+        return Err(Fail::Badarg);
+    }
+    cx.bump(len / 8192 + 1);
+    Ok(cx.sub_binary(whole.term, offset, len))
+}
+
 // Without probes for dynamic tracing there are no tags.
 
 fn dt_no_tag_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
@@ -621,6 +638,7 @@ crate::bifs! {
     DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
     Plain "erts_debug":"size_shared"/1 = size_shared_1 [long];
     Plain "erts_debug":"copy_shared"/2 = copy_shared_2 [long];
+    Plain "erts_debug":"unaligned_bitstring"/2 = unaligned_bitstring_2;
     Plain "erlang":"dt_put_tag"/1 = dt_put_tag_1;
     Plain "erlang":"dt_get_tag"/0 = dt_no_tag_0;
     Plain "erlang":"dt_get_tag_data"/0 = dt_no_tag_0;
