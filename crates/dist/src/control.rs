@@ -140,6 +140,56 @@ pub fn frame(op: u8, args: &[Arg], payload: Option<Term>, cached: bool, sender: 
     }
 }
 
+/// Encoded terms of fewer bytes are copied into each frame.
+const SHARED_BYTES: usize = 1024;
+
+/// A term that goes out behind several control messages: it is encoded once, and takes memory once.
+pub struct Payload {
+    parts: Vec<IoSlice>,
+    atoms: Vec<Term>,
+}
+
+impl Payload {
+    pub fn new(t: Term, cached: bool) -> Payload {
+        let mut refs = cached.then(|| REFS.take().unwrap_or_default());
+        let (mut bytes, mut binaries) = (Vec::new(), Vec::new());
+        refs = encode_bare(t, &mut bytes, &mut binaries, BY_REFERENCE, refs);
+        let atoms = refs.as_mut().map_or_else(Vec::new, AtomRefs::take);
+        REFS.set(refs);
+        let all = IoSlice::of_vec(bytes);
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for (before, t) in binaries {
+            parts.push(all.part(at, before - at));
+            parts.extend(whole_bytes(t));
+            at = before;
+        }
+        parts.push(all.part(at, all.len() - at));
+        parts.retain(|p| !p.is_empty());
+        Payload { parts, atoms }
+    }
+}
+
+/// As [`frame`], with a term behind the control message that was encoded for such connections.
+pub fn frame_before(op: u8, args: &[Arg], payload: &Payload, cached: bool, sender: u64) -> Frame {
+    let mut refs = cached.then(|| REFS.take().unwrap_or_default());
+    if let Some(r) = &mut refs {
+        r.put_back(&payload.atoms);
+    }
+    REFS.set(refs);
+    let mut f = frame(op, args, None, cached, sender);
+    f.payload = true;
+    for p in &payload.parts {
+        // What lies behind a part that is not copied must not come before it.
+        if f.binaries.is_empty() && p.len() < SHARED_BYTES {
+            f.bytes.extend_from_slice(p.as_bytes());
+        } else {
+            f.binaries.push((f.bytes.len(), p.part(0, p.len())));
+        }
+    }
+    f
+}
+
 /// The whole bytes of a bitstring that starts at a byte.
 fn whole_bytes(t: Term) -> Option<IoSlice> {
     let b = t.as_bits()?;

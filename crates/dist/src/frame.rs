@@ -32,7 +32,8 @@ pub struct Frame {
     pub split: usize,
     /// Whether there is something behind it.
     pub payload: bool,
-    /// Large binaries, each with the index of the byte that it belongs in front of; none in the control message.
+    /// Large binaries and parts of terms that other frames have too, each with the index of the byte that it belongs in front of;
+    /// none in the control message.
     pub binaries: Vec<(usize, IoSlice)>,
     /// Atoms that it refers to.
     pub atoms: Vec<Term>,
@@ -47,6 +48,10 @@ impl Frame {
     }
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+    /// Bytes that nothing else has, about.
+    pub fn own(&self) -> usize {
+        self.bytes.len() + size_of::<Frame>() + size_of_val(&*self.atoms)
     }
     /// Whether it can't be sent: lengths are told in four bytes.
     pub fn is_too_large(&self) -> bool {
@@ -80,7 +85,9 @@ impl Frame {
         }
         for (before, b) in self.binaries {
             head.extend_from_slice(&self.bytes[at..before]);
-            parts.push(IoSlice::copy_of(&head));
+            if !head.is_empty() {
+                parts.push(IoSlice::copy_of(&head));
+            }
             head.clear();
             parts.push(b);
             at = before;
@@ -112,6 +119,7 @@ impl Frame {
         push_atoms(&self.atoms, cache, &mut head);
         let n = head.len() + head_bytes;
         let sender = self.sender;
+        let own = self.own();
         let mut bytes = IoVec::default();
         for p in self.parts(head, &[]) {
             bytes.push(p);
@@ -122,6 +130,7 @@ impl Frame {
             sequence,
             left,
             sender,
+            own,
         };
         (first, rest)
     }
@@ -147,6 +156,8 @@ pub struct Fragments {
     sequence: u64,
     left: u64,
     pub sender: u64,
+    /// As [`Frame::own`], until the last of it has gone out.
+    pub own: usize,
 }
 
 impl Fragments {

@@ -15,10 +15,11 @@ use super::report::{self, Level, Text};
 use super::signal::token::{self, Token};
 use super::signal::{Signal, handle, send};
 use super::signals::{self, signal_of};
-use super::table::{IN_PORT, Node, State};
-use super::{events, exports, flags, lazy_atoms, options, process};
+use super::table::{IN_PORT, Node, State, most_waiting};
+use super::{events, exports, flags, lazy_atoms, process};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
+use purlin_kernel::sched;
 use purlin_term::etf::VERSION;
 use purlin_term::etf::decode::{DecodeError, Decoder, Options};
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -42,13 +43,6 @@ const DECODED_AT_ONCE: usize = 4096;
 const MOST_SEQUENCES: usize = 100_000;
 /// Bytes that a fragment is reckoned to take beyond its own.
 const SEQUENCE_BYTES: usize = 256;
-
-/// Bytes that may wait for the rest of their messages on one connection: half of the memory that there is. A message that is longer
-/// could not be taken anyway.
-fn most_waiting() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
-}
 
 /// What a connection has brought so far.
 #[derive(Default)]
@@ -309,10 +303,16 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
         return true;
     }
     let before = IN_PORT.replace(port.map_or(0, |p| p.raw()));
-    let r = take(n, id, with, bytes);
+    let home = n.home.load(Ordering::Relaxed);
+    let (r, home) = sched::in_order(home, || take(n, id, with, bytes));
+    n.home.store(home, Ordering::Relaxed);
     IN_PORT.set(before);
     forget_lost(n, id, with);
-    let Err(bad) = r else { return true };
+    let Err(bad) = r else {
+        let n = n.inner();
+        // What it caused to be answered is too much.
+        return n.id != id || !n.too_much;
+    };
     let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
     match bad {
         Bad::Version => {
@@ -1278,6 +1278,34 @@ mod tests {
         assert_eq!(n.tied(), 0);
         let answers = std::iter::from_fn(|| n.next(id)).count();
         assert_eq!(answers, 200);
+        n.down(id, am::NORMAL);
+    }
+
+    #[test]
+    fn answers_that_nobody_reads_are_bounded() {
+        let without = flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS;
+        let (n, id) = connect("deaf@tests", without);
+        let _ = purlin_kernel::report::set_system_logger(am::UNDEFINED);
+        n.inner().most = 10_000;
+        let (from, to) = (pid("deaf@tests", 1), pid("this@tests", 2000));
+        let head = [
+            112,
+            VERSION,
+            tag::SMALL_TUPLE,
+            3,
+            tag::SMALL_INTEGER,
+            op::LINK,
+        ];
+        let link = [&head[..], &from, &to].concat();
+        let taken = (0..1000).take_while(|_| packet(&n, id, &link)).count();
+        assert!((10..200).contains(&taken), "{taken}");
+        // Nothing more is taken, and the next connection begins anew.
+        let waits = n.inner().out.bytes();
+        assert!(!packet(&n, id, &link));
+        assert_eq!(n.inner().out.bytes(), waits);
+        n.down(id, am::NORMAL);
+        let (n, id) = connect("deaf@tests", without);
+        assert!(packet(&n, id, &link));
         n.down(id, am::NORMAL);
     }
 

@@ -16,8 +16,9 @@ pub struct Output {
     fragments: VecDeque<Fragments>,
     /// Fragments take turns with what is in the queue.
     whole_next: bool,
-    /// Bytes of all.
+    /// Bytes of all, and those of them that are in memory for nothing else.
     bytes: usize,
+    own: usize,
     cache: AtomCache,
     /// Number of the sequence of fragments that was begun last.
     sequence: u64,
@@ -39,22 +40,26 @@ impl Output {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.fragments.is_empty()
     }
-    /// Adds a frame.
-    pub fn push(&mut self, f: Frame) {
+    /// Adds a frame. False: more waits than may, which is `most` bytes of its own.
+    pub fn push(&mut self, f: Frame, most: usize) -> bool {
         self.bytes += f.len();
+        self.own += f.own();
         self.queue.push_back(f);
+        self.own <= most
     }
     /// Drops the frames that `wanted` doesn't want: those of a pending connection that the other node can't take.
     pub fn keep(&mut self, wanted: impl Fn(&Frame) -> bool) {
-        let mut less = 0;
+        let (mut less, mut own) = (0, 0);
         self.queue.retain(|f| {
             let stays = wanted(f);
             if !stays {
                 less += f.len();
+                own += f.own();
             }
             stays
         });
         self.bytes -= less;
+        self.own -= own;
     }
     /// Has a process woken when less than half of `limit` bytes wait.
     pub fn wait(&mut self, pid: Term) {
@@ -100,8 +105,9 @@ impl Output {
         let before = g.len();
         let p = g.next_packet();
         self.bytes -= before - g.len();
-        if !g.is_empty() {
-            self.fragments.push_back(g);
+        match g.is_empty() {
+            true => self.own -= g.own,
+            false => self.fragments.push_back(g),
         }
         Some(p)
     }
@@ -112,12 +118,14 @@ impl Output {
             self.sequence += 1;
             let (p, rest) = f.in_fragments(cache, self.sequence);
             self.bytes -= bytes - rest.len();
-            if !rest.is_empty() {
-                self.fragments.push_back(rest);
+            match rest.is_empty() {
+                true => self.own -= rest.own,
+                false => self.fragments.push_back(rest),
             }
             return p;
         }
         self.bytes -= bytes;
+        self.own -= f.own();
         if with & (flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS) != 0 {
             f.with_header(cache)
         } else {
@@ -144,18 +152,19 @@ mod tests {
     #[test]
     fn long_messages_let_others_pass_and_keep_the_order_of_their_sender() {
         let mut out = Output::default();
-        out.push(frame(5 * FRAGMENT_BYTES, 1));
-        out.push(frame(10, 2));
-        out.push(frame(3 * FRAGMENT_BYTES, 3));
-        out.push(frame(10, 1));
-        out.push(frame(10, 2));
+        let most = 8 * FRAGMENT_BYTES;
+        assert!(out.push(frame(5 * FRAGMENT_BYTES, 1), most));
+        assert!(out.push(frame(10, 2), most));
+        assert!(!out.push(frame(3 * FRAGMENT_BYTES, 3), most));
+        out.push(frame(10, 1), most);
+        out.push(frame(10, 2), most);
         let with = flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS;
         let mut seen = Vec::new();
         while let Some(p) = out.next(with, 1000) {
             let bytes: Vec<u8> = p.iter().flat_map(|p| p.as_bytes().to_vec()).collect();
             seen.push((bytes[1], *bytes.last().unwrap_or(&0)));
         }
-        assert_eq!((out.bytes(), out.is_empty()), (0, true));
+        assert_eq!((out.bytes(), out.own, out.is_empty()), (0, 0, true));
         let at = |kind: u8, of: u8| seen.iter().position(|&s| s == (kind, of));
         let last = |kind: u8, of: u8| seen.iter().rposition(|&s| s == (kind, of));
         // The small one of 2 overtakes, that of 1 doesn't.

@@ -2,8 +2,9 @@
 //!
 //! All here runs in the process whose ties it is about. What another node asks of a process is handed to it as a task.
 
-use super::control::{Arg, altact, frame, op};
+use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
+use super::frame::Frame;
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
@@ -18,6 +19,7 @@ use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::sync::Arc;
 
 lazy_atoms! {
+    a_priority = "priority";
     abandoned = "abandoned";
     nodedown = "nodedown";
     notsup = "notsup";
@@ -277,7 +279,7 @@ pub fn exit(cx: &mut Cx, to: Term, reason: Term) -> BifResult {
     if let Some((n, r)) = to_node(cx, name)? {
         dirty_if_many(cx, "erlang", "exit", &[to, reason], reason)?;
         let args = [me.into(), to.into()];
-        let f = with_reason(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, reason, me);
+        let f = Why::once(reason).frame(&r, [op::EXIT2, op::PAYLOAD_EXIT2], &args, me);
         if f.is_too_large() {
             return Err(Fail::SystemLimit);
         }
@@ -295,6 +297,11 @@ pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> Bi
     };
     let over = to_node(cx, name)?.filter(|(_, r)| r.can(flags::ALTACT_SIG));
     if let Some((n, r)) = over {
+        let priority = match urgent {
+            true => cx.list(&[a_priority()]),
+            false => NIL,
+        };
+        dirty_if_many(cx, "erlang", "exit", &[alias, reason, priority], reason)?;
         let how = altact::ALIAS | altact::EXIT | if urgent { altact::PRIORITY } else { 0 };
         let args = [Arg::Number(how), me.into(), alias.into()];
         let f = frame(
@@ -307,34 +314,59 @@ pub fn exit_by_alias(cx: &mut Cx, alias: Term, reason: Term, urgent: bool) -> Bi
         if f.is_too_large() {
             return Err(Fail::SystemLimit);
         }
+        cx.bump(f.len() / REDUCTION_BYTES);
         n.send(r.id, f);
     }
     Ok(am::TRUE)
 }
 
-/// A control message with a reason: as its last element, or behind it.
-fn with_reason(
-    r: &Ready,
-    code: [u8; 2],
-    args: &[Arg],
-    reason: Term,
-    sender: Term,
-) -> super::frame::Frame {
-    if r.can(flags::EXIT_PAYLOAD) {
-        return frame(code[1], args, Some(reason), r.cached(), sender.raw());
+/// The reason of what ends.
+struct Why {
+    term: Term,
+    /// Where several are told of it: encoded without the cache of atoms, and with it.
+    encoded: Option<[Option<Payload>; 2]>,
+}
+
+impl Why {
+    /// For one who is told.
+    fn once(term: Term) -> Why {
+        Why {
+            term,
+            encoded: None,
+        }
     }
-    let mut args = args.to_vec();
-    args.push(reason.into());
-    frame(code[0], &args, None, r.cached(), sender.raw())
+    fn often(term: Term) -> Why {
+        Why {
+            term,
+            encoded: (!term.is_immed()).then_some([None, None]),
+        }
+    }
+    /// A control message with it: as its last element, or behind it.
+    fn frame(&mut self, r: &Ready, code: [u8; 2], args: &[Arg], sender: Term) -> Frame {
+        let cached = r.cached();
+        if !r.can(flags::EXIT_PAYLOAD) {
+            let mut args = args.to_vec();
+            args.push(self.term.into());
+            return frame(code[0], &args, None, cached, sender.raw());
+        }
+        match &mut self.encoded {
+            None => frame(code[1], args, Some(self.term), cached, sender.raw()),
+            Some(e) => {
+                let p =
+                    &*e[usize::from(cached)].get_or_insert_with(|| Payload::new(self.term, cached));
+                frame_before(code[1], args, p, cached, sender.raw())
+            }
+        }
+    }
 }
 
 /// Tells a process of another node that the link with `from` broke.
 pub fn send_link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term) {
-    link_exit(connection, from, to, reason, None);
+    link_exit(connection, from, to, &mut Why::once(reason), None);
 }
 
 /// As [`send_link_exit`], with a token.
-fn link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term, token: Option<OwnedTerm>) {
+fn link_exit(connection: u32, from: Term, to: &RemotePid, why: &mut Why, token: Option<OwnedTerm>) {
     let n = table::get(to.node.name);
     if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
         let to = to.owned();
@@ -345,7 +377,7 @@ fn link_exit(connection: u32, from: Term, to: &RemotePid, reason: Term, token: O
             args.push(t.term().into());
             code = [op::EXIT_TT, op::PAYLOAD_EXIT_TT];
         }
-        let f = with_reason(&r, code, &args, reason, from);
+        let f = why.frame(&r, code, &args, from);
         n.send(r.id, f);
     }
 }
@@ -374,13 +406,18 @@ pub fn send_down(
     reason: Term,
     sender: Term,
 ) {
+    let why = &mut Why::once(reason);
+    down(connection, watched, by, reference, why, sender);
+}
+
+fn down(connection: u32, watched: Term, by: Term, reference: Term, why: &mut Why, sender: Term) {
     let Some(name) = node_of(by) else { return };
     let n = table::get(name);
     let told = |r: &Ready| r.id == connection && r.can_all(flags::MONITORS);
     if let Some(r) = n.ready(false).filter(told) {
         let args = [watched.into(), by.into(), reference.into()];
         let code = [op::MONITOR_P_EXIT, op::PAYLOAD_MONITOR_P_EXIT];
-        let f = with_reason(&r, code, &args, reason, sender);
+        let f = why.frame(&r, code, &args, sender);
         n.send(r.id, f);
     }
 }
@@ -745,18 +782,22 @@ fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
 
 /// A process has ended that had ties to other nodes.
 pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
+    let why = &mut match ties.links.len() + ties.watchers.len() {
+        0 | 1 => Why::once(reason),
+        _ => Why::often(reason),
+    };
     table::together(|| {
         for (to, l) in ties.links.drain() {
             // Who has unlinked, and whose request may be under way still, sends nothing more.
             if l.unlinking == 0 {
                 let token = ending(p, me, &to, reason);
-                link_exit(l.connection, me, &to, reason, token);
+                link_exit(l.connection, me, &to, why, token);
             }
         }
         for (reference, w) in ties.watchers.drain() {
             let watched = if w.name == NIL { me } else { w.name };
             let (by, r) = (w.by.owned(), reference.owned());
-            send_down(w.connection, watched, by.term(), r.term(), reason, me);
+            down(w.connection, watched, by.term(), r.term(), why, me);
         }
     });
     for (name, id) in ties.tied {

@@ -20,15 +20,17 @@ use super::port::channel::{self, Channel, Packet};
 use super::process::ext::{Hashing, RefKey};
 use super::process::registry;
 use super::queue::Output;
+use super::report::{self, Level, Text};
 use super::signal::token::Token;
 use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefWords;
+use purlin_term::print::{Style, format_atom};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
-use purlin_term::{Alloc, Term, am, copy, node};
+use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 lazy_atoms! {
@@ -71,6 +73,8 @@ pub struct Node {
     inner: Mutex<Inner>,
     /// What has come in and isn't complete, and what the other side has told.
     pub input: Mutex<Input>,
+    /// Where those run that it has woken: see [`purlin_kernel::sched::in_order`].
+    pub home: AtomicUsize,
 }
 
 // SAFETY: the terms in it are immediates.
@@ -94,6 +98,9 @@ pub struct Inner {
     /// Local processes that have ties on it.
     ties: HashSet<u32, Hashing>,
     pub out: Output,
+    /// Bytes that may wait to go out, and whether more do: the connection is about to be ended.
+    pub most: usize,
+    pub too_much: bool,
     /// When the last connection ended.
     ended: Option<Instant>,
 }
@@ -199,9 +206,12 @@ pub fn get(name: Term) -> Arc<Node> {
             received: 0,
             ties: HashSet::default(),
             out: Output::default(),
+            most: most_waiting(),
+            too_much: false,
             ended: None,
         }),
         input: Mutex::default(),
+        home: AtomicUsize::new(0),
     });
     t.by_name.insert(name.raw(), n.clone());
     t.by_handle.insert(handle, n.clone());
@@ -258,6 +268,12 @@ pub fn busy_limit() -> usize {
     options::try_current().map_or(DEFAULT_BUSY_LIMIT, |o| {
         o.flags.dist.buffer_busy_limit_bytes as usize
     })
+}
+
+/// Bytes that may wait on a connection, to go out or for the rest of their messages: half of the memory that there is.
+pub fn most_waiting() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
 }
 
 /// The connection of a port, as that knows it.
@@ -342,14 +358,38 @@ impl Node {
             return false;
         }
         let mut n = self.inner();
-        if n.state == State::Idle || n.id != id {
+        if n.state == State::Idle || n.id != id || n.too_much {
             return false;
         }
-        n.out.push(f);
+        let most = n.most;
+        if !n.out.push(f, most) {
+            n.too_much = true;
+            let pending = n.state == State::Pending;
+            drop(n);
+            self.overflow(id, pending);
+            return false;
+        }
         let tell = n.somebody_to_tell();
         drop(n);
         self.pull(tell);
         true
+    }
+    /// Ends a connection on which more waits than may. Answers, ends of processes and what is sent with `async_dist` make nobody
+    /// wait, and the other node need not read.
+    #[cold]
+    fn overflow(&self, id: u32, pending: bool) {
+        let text = format!(
+            "What waits to be sent to {} takes too much memory",
+            format_atom(self.name, Style::Display)
+        );
+        report::send(Level::Error, NIL, NIL, Text::Plain(&text));
+        let controller = self.inner().controller;
+        match controller {
+            // Whoever hands in what comes over the port has its lock, and ends it.
+            Controller::Port(p) if IN_PORT.get() == p.raw() => {}
+            _ if pending => self.down(id, am::NOCONNECTION),
+            _ => self.kill(id),
+        }
     }
     /// Has the controller take what there is.
     fn pull(&self, controller: Controller) {
@@ -483,6 +523,7 @@ impl Node {
         n.input_handler = am::UNDEFINED;
         n.get_size = false;
         n.received = 0;
+        n.too_much = false;
         n.ended = Some(Instant::now());
         let mut out = std::mem::take(&mut n.out);
         let ties = std::mem::take(&mut n.ties);

@@ -143,6 +143,35 @@ fn what_is_put_from_outside_is_run() {
     });
 }
 
+/// What comes one behind the other from outside, while the schedulers may be about to sleep; the first of it has a long run to
+/// make meanwhile, which others are let in for.
+#[test]
+fn what_comes_in_order_is_run() {
+    explore("what comes in order is run", Some(2), || {
+        let w = World::new(2, 3);
+        let other = scheduler(&w, 1);
+        let first = {
+            let w = w.clone();
+            thread::spawn(move || {
+                let c = w.next(0);
+                w.q.let_others(1);
+                if c < LAST {
+                    w.run(c);
+                    w.work(0);
+                }
+            })
+        };
+        let put = |cell, home| {
+            w.q.put_in_order(cell, Priority::Normal, Comes::Woken, home, 0)
+        };
+        let home = put(0, 0);
+        let home = put(1, home);
+        put(2, home);
+        w.busy_until(&[0, 1, 2]);
+        w.end(vec![(0, first), (1, other)]);
+    });
+}
+
 /// A scheduler's process wakes two others, then computes until one of them has run: on the other scheduler.
 #[test]
 fn what_waits_behind_a_long_run_is_stolen() {

@@ -23,6 +23,7 @@ main() ->
     ties(Plain),
     compressed(Plain),
     reasons(Plain),
+    one_for_many(Plain),
     answers(Plain),
     flood(Plain),
     large(Plain),
@@ -134,6 +135,24 @@ reasons(Flags) ->
                   fun(T, B, Q) -> packet(T, [control({26, B, Q}), <<131, 97>>]) end,
                   fun(T, B, Q) -> packet(T, control({26, B, Q})) end]],
     none = none().
+
+%% The reason of a process that many watch and are linked with.
+one_for_many(Flags) ->
+    S = open(Flags, "many"),
+    Small = {because, <<"of">>, [this]},
+    Large = {because, binary:copy(<<8>>, 3000), lists:seq(1, 3000), [<<1:5>>, binary:copy(<<9>>, 200000)]},
+    [begin
+         L = spawn(fun() -> receive die -> exit(Reason) end end),
+         [begin ctrl(S, {1, pid(N), L}), ctrl(S, {19, pid(N), L, ref(N)}) end || N <- lists:seq(1, 4)],
+         ctrl(S, {22, pid(1), L}, die),
+         Told = [begin
+                     Code = element(1, get_answer(S)),
+                     {Code, get(message) =:= Reason}
+                 end || _ <- lists:seq(1, 8)],
+         say(many, lists:sort(Told))
+     end || Reason <- [Small, Large]],
+    gen_tcp:close(S),
+    down().
 
 is({'EXIT', P, R}, P, R) -> exit;
 is(R, _, R) -> same;

@@ -1,8 +1,9 @@
 %% Links between two nodes that are made and taken away from both ends at the same time: afterwards both ends agree. With a node of
-%% the same runtime, and with one of the installation.
+%% the same runtime, and with one of the installation. Then processes that many of the other node watch and are linked with end, each
+%% for a reason of another size.
 %% @stress @shared @fence @seconds 300
 -module(d_links).
--export([main/0, worker/1]).
+-export([main/0, worker/1, watcher/3]).
 
 -define(WORKERS, 4).
 -define(STEPS, 400).
@@ -16,6 +17,7 @@ main() ->
     [begin
          {ok, Peer, Node} = peer:start(Options#{name => peer:random_name(), wait_boot => 60000, args => ["-pa", filename:dirname(code:which(?MODULE)), "-setcookie", atom_to_list(erlang:get_cookie())]}),
          rounds(Node),
+         reasons(Node),
          catch peer:stop(Peer)
      end || Options <- [#{}, #{exec => {Stock, []}, env => [{"ERL_AFLAGS", ""}]}]],
     init:stop().
@@ -38,6 +40,36 @@ rounds(Node) ->
     Ms = [monitor(process, P) || P <- Here ++ There],
     exit(hd(Here), over),
     io:format("ended: ~p~n", [[receive {'DOWN', M, _, _, Why} -> Why end || M <- Ms]]).
+
+%% One reason for many: in a frame, in fragments, with binaries that go out as they are, with more atoms than a frame names by number.
+reasons(Node) ->
+    Atoms = [list_to_atom("some_" ++ integer_to_list(I)) || I <- lists:seq(1, 300)],
+    Bin = fun(N) -> << <<I>> || I <- lists:seq(1, N) >> end,
+    [begin
+         P = spawn(fun() -> receive die -> exit(Reason) end end),
+         Ws = [spawn(Node, ?MODULE, watcher, [self(), P, How]) || How <- [link, monitor], _ <- [1, 2, 3]],
+         [receive {W, ready} -> ok end || W <- Ws],
+         P ! die,
+         Told = [receive {W, R} -> R =:= Reason end || W <- Ws],
+         io:format("~p: ~p~n", [Size, Told])
+     end || {Size, Reason} <- [{atom, kaput},
+                               {small, {shutdown, [Node, <<"small">>]}},
+                               {atoms, {Atoms, Atoms}},
+                               {middle, {Bin(1100), hd(Atoms), Bin(30), Bin(5000), self()}},
+                               {list, lists:seq(1, 20000)},
+                               {large, [#{a => Bin(100)}, Bin(100000), Atoms, Bin(500), lists:seq(1, 30000), Bin(70000)]}]].
+
+watcher(Main, P, How) ->
+    process_flag(trap_exit, true),
+    case How of
+        link -> link(P);
+        monitor -> monitor(process, P)
+    end,
+    Main ! {self(), ready},
+    receive
+        {'EXIT', P, R} -> Main ! {self(), R};
+        {'DOWN', _, process, P, R} -> Main ! {self(), R}
+    end.
 
 agree(Here, There) ->
     Far = [{P, links(P)} || P <- There],

@@ -109,6 +109,9 @@ impl Collect for Cx {
             Some(e) => e.dict.slots_mut(),
             None => &mut [],
         };
+        if self.heap.used_words() > LONG_WORDS {
+            crate::sched::let_others();
+        }
         let roots = &mut [regs, one, dictionary];
         let words = match sweep {
             Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
@@ -233,6 +236,8 @@ fn limit_heap(cx: &mut Cx) {
 
 /// Words moved at the price of one reduction.
 const WORDS_PER_REDUCTION: usize = 16;
+/// Words of a heap from which on a collection may take longer than it takes to wake another scheduler.
+const LONG_WORDS: usize = 1 << 16;
 
 /// Registers that the stress mode clears: more than code uses.
 const FORGOTTEN: usize = 64;

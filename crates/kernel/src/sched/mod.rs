@@ -208,6 +208,8 @@ thread_local! {
     pub(crate) static POOL: Cell<Option<bool>> = const { Cell::new(None) };
     /// The process that this thread runs has made others since its time slice began.
     static MADE: Cell<bool> = const { Cell::new(false) };
+    /// See [`in_order`].
+    static IN_ORDER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Words of a heap that is large in the sense of [`enqueue_used`].
@@ -421,6 +423,21 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     }
 }
 
+/// Runs `f`. What it wakes comes one behind the other, and behind what an earlier call woke that gave the number `home`
+/// (0: there was none). The number for the next call.
+pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
+    let before = IN_ORDER.replace(Some(home));
+    let r = f();
+    let home = IN_ORDER.replace(before).unwrap_or(home);
+    (r, home)
+}
+
+/// What this thread runs will take long: see [`in_order`].
+#[inline]
+pub fn let_others() {
+    QUEUES.let_others(current());
+}
+
 #[inline]
 fn put(p: *mut Process, prio: Priority, comes: Comes) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
@@ -429,7 +446,13 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
     }
     let cell = table().index(p);
     crate::waits::queued(cell);
-    QUEUES.put(cell, prio, comes, current());
+    match IN_ORDER.get() {
+        None => QUEUES.put(cell, prio, comes, current()),
+        Some(home) => {
+            let home = QUEUES.put_in_order(cell, prio, comes, home, current());
+            IN_ORDER.set(Some(home));
+        }
+    }
 }
 
 /// Times that schedulers have compared their queues.

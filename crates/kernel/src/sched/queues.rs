@@ -16,6 +16,11 @@
 //! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
 //! queue for everybody. Only its scheduler fills it; it and others empty it.
 //!
+//! # One behind the other
+//! What a connection to another node wakes goes to one scheduler ([`RunQueues::put_in_order`]), and while it is little it stays there: what
+//! it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but programs come to rely on
+//! it. Whatever else comes to that queue ends it, and so does a long collection ([`RunQueues::let_others`]).
+//!
 //! # Invariants
 //! * What was put is in one queue, or in the hands of one scheduler that is about to queue or to run it.
 //! * A scheduler sleeps only after it has published that it is idle and then found every queue empty (but for those with one
@@ -62,6 +67,9 @@ const NORMAL_PER_LOW: usize = 8;
 pub(crate) const TURN_SLICES: u16 = 16;
 /// What one slice is in [`Queues::owed`], which shares are counted in.
 const OWED_SLICE: isize = 256;
+
+/// Processes that wait one behind the other, in the queue of one scheduler, while others sleep: see [`RunQueues::put_in_order`].
+const FEW_IN_ORDER: usize = 4;
 
 /// Processes that a scheduler takes from its queue between two looks at the others'.
 const PICKS_PER_BALANCE: usize = 128;
@@ -224,6 +232,8 @@ struct Scheduler {
     used: AtomicBool,
     /// The process that goes next, of normal priority, plus one; 0: none.
     slot: AtomicU32,
+    /// What waits here, and what runs, has come one behind the other from one source.
+    in_order: AtomicBool,
     parked: Mutex<bool>,
     unpark: Condvar,
     idle: AtomicBool,
@@ -240,6 +250,7 @@ impl Scheduler {
             hogged: AtomicBool::new(false),
             used: AtomicBool::new(false),
             slot: AtomicU32::new(0),
+            in_order: AtomicBool::new(false),
             parked: Mutex::new(false),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
@@ -266,6 +277,11 @@ impl Scheduler {
     #[inline]
     fn len(&self) -> usize {
         self.queued() + usize::from(self.slot.load(Ordering::Relaxed) != 0)
+    }
+    /// Whether others leave what waits here to this scheduler.
+    #[inline]
+    fn keeps(&self) -> bool {
+        self.in_order.load(Ordering::Relaxed) && self.len() <= FEW_IN_ORDER
     }
     /// This scheduler: has a process go next, if nothing waits.
     #[inline]
@@ -303,6 +319,9 @@ impl Scheduler {
         let next = self.empty_slot();
         if self.queued() == 0 {
             self.used.store(false, Ordering::Relaxed);
+            if next.is_none() {
+                self.in_order.store(false, Ordering::Relaxed);
+            }
             return next;
         }
         let mut q = self.lock();
@@ -499,6 +518,7 @@ impl<H: Hooks> RunQueues<H> {
             q.levels[level].push_front(cell);
             q.turn_goes_on |= level == OWING;
             q.len += 1;
+            w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
             w.len()
         };
@@ -530,6 +550,7 @@ impl<H: Hooks> RunQueues<H> {
         let len = {
             let mut q = w.lock();
             q.push(cell, prio, comes);
+            w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
             w.len()
         };
@@ -554,6 +575,81 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
+    /// Queues a process behind those that came from the same source before, whose scheduler was `home`, from 1 (0: none did yet).
+    /// That one has it too, unless it has come to do something else while another has nothing to do. The number of the
+    /// scheduler that has it.
+    pub(crate) fn put_in_order(
+        &self,
+        cell: u32,
+        prio: Priority,
+        comes: Comes,
+        home: usize,
+        me: usize,
+    ) -> usize {
+        if self.hooks.bound(cell) != 0 {
+            self.put(cell, prio, comes, me);
+            return home;
+        }
+        let online = self.online();
+        let at = match (1..=online).contains(&me) {
+            true => me - 1,
+            false => self.home(home, online),
+        };
+        let w = &self.schedulers[at];
+        let mine = at + 1 == me;
+        let len = {
+            let mut q = w.lock();
+            // It begins with what finds nothing.
+            let first = w.len() == 0 && (mine || w.idle.load(Ordering::Relaxed));
+            q.push(cell, prio, comes);
+            if first {
+                w.in_order.store(true, Ordering::Relaxed);
+            }
+            w.set_len(&q);
+            w.len()
+        };
+        if mine && len == 1 {
+            return at + 1;
+        }
+        // As in `put`.
+        fence(Ordering::SeqCst);
+        if self.idle.load(Ordering::Relaxed) != 0 {
+            if !mine && w.idle.load(Ordering::Relaxed) {
+                w.wake();
+            } else if !w.keeps() {
+                self.wake_one();
+            }
+        }
+        at + 1
+    }
+
+    /// The scheduler, from 0, for what comes behind what `home`, from 1, was given.
+    fn home(&self, home: usize, online: usize) -> usize {
+        let idle = |w: &Scheduler| w.idle.load(Ordering::Relaxed);
+        let stays = |w: &Scheduler| idle(w) || w.in_order.load(Ordering::Relaxed);
+        if (1..=online).contains(&home) && stays(&self.schedulers[home - 1]) {
+            return home - 1;
+        }
+        let free = self.schedulers[..online].iter().position(idle);
+        free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
+    }
+
+    /// What scheduler `me`, from 1, runs will take long: what waits behind it is for all to take.
+    pub(crate) fn let_others(&self, me: usize) {
+        let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
+            return;
+        };
+        if !w.in_order.load(Ordering::Relaxed) {
+            return;
+        }
+        w.in_order.store(false, Ordering::Relaxed);
+        // As in `put`: whoever has put something and left it to this scheduler did so before, or sees that it doesn't keep it.
+        fence(Ordering::SeqCst);
+        if w.len() != 0 && self.idle.load(Ordering::Relaxed) != 0 {
+            self.wake_one();
+        }
+    }
+
     #[inline]
     fn wake_one(&self) {
         for w in &self.schedulers[..self.online()] {
@@ -574,7 +670,7 @@ impl<H: Hooks> RunQueues<H> {
                 .started()
                 .iter()
                 .enumerate()
-                .any(|(k, w)| w.len() > usize::from(k != i))
+                .any(|(k, w)| w.len() > usize::from(k != i) && !w.keeps())
         {
             self.wake_one();
         }
@@ -698,8 +794,10 @@ impl<H: Hooks> RunQueues<H> {
         let n = self.count();
         for k in 1..n {
             let v = &self.schedulers[(i + k) % n];
+            let v_online = (i + k) % n < self.online();
             match v.len() {
                 0 => continue,
+                _ if v_online && v.keeps() => continue,
                 // It is likely that the one that runs there is about to wait, for this one: as they would take turns on
                 // two processors, at a much higher price. Where it goes on running the other is taken a moment later.
                 1 if glance.is_none_or(|g| g != v.picks.load(Ordering::Relaxed)) => continue,
@@ -707,7 +805,6 @@ impl<H: Hooks> RunQueues<H> {
             }
             // Half of what is there, so that thieves don't come again at once.
             let mut got: Vec<(u32, usize)> = Vec::new();
-            let v_online = (i + k) % n < self.online();
             {
                 let mut q = v.lock();
                 let most = q.len.div_ceil(2);

@@ -1,5 +1,5 @@
 //! Of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
-//! take.
+//! take, and what comes one behind the other.
 
 use super::queues::{Comes, Hooks, RunQueues, TURN_SLICES};
 use crate::process::state::Priority;
@@ -119,4 +119,64 @@ fn what_goes_next_is_stolen_and_handed_over() {
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
     assert_eq!(q.next(0, None), Some(2));
+}
+
+/// Has a process come behind what the first scheduler was given; where it went.
+fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
+    q.put_in_order(cell, Priority::Normal, Comes::Woken, 1, me)
+}
+
+/// What the second scheduler takes, which has looked for long enough.
+fn stolen(q: &RunQueues<Here>) -> Option<u32> {
+    let glance = q.glance(1);
+    q.next(1, glance)
+}
+
+#[test]
+fn what_comes_in_order_stays_in_order() {
+    let q = queues(2);
+    assert_eq!(behind(&q, 1, 1), 1);
+    assert_eq!((behind(&q, 2, 0), stolen(&q)), (1, None));
+    assert_eq!(q.next(0, None), Some(1));
+    // While the first runs, too, and when it was the only one.
+    assert_eq!((behind(&q, 3, 0), stolen(&q)), (1, None));
+    assert_eq!((q.next(0, None), q.next(0, None)), (Some(2), Some(3)));
+    assert_eq!((behind(&q, 4, 0), stolen(&q)), (1, None));
+    assert_eq!((q.next(0, None), q.next(0, None)), (Some(4), None));
+    // The queue has run empty: what comes now is for all.
+    q.put(9, Priority::Normal, Comes::Woken, 1);
+    assert_eq!(stolen(&q), Some(9));
+}
+
+#[test]
+fn others_take_of_what_comes_in_order() {
+    // Where it is much,
+    let q = queues(2);
+    for c in 1..6 {
+        assert_eq!(behind(&q, c, usize::from(c == 1)), 1);
+    }
+    assert_eq!(stolen(&q), Some(1));
+    // where the scheduler has it that it may,
+    let q = queues(2);
+    for c in 1..4 {
+        behind(&q, c, usize::from(c == 1));
+    }
+    q.let_others(1);
+    assert_eq!(stolen(&q), Some(1));
+    // where a process has used up its slice,
+    let q = queues(2);
+    for c in 1..4 {
+        behind(&q, c, usize::from(c == 1));
+    }
+    assert_eq!(q.next(0, None), Some(1));
+    q.put(1, Priority::Normal, Comes::Spent, 1);
+    assert_eq!(stolen(&q), Some(2));
+    // and where the scheduler has gone offline. What is bound to one goes there.
+    let q = queues(2);
+    assert_eq!(q.put_in_order(1, Priority::Normal, Comes::Woken, 2, 2), 2);
+    assert_eq!(q.put_in_order(100, Priority::Normal, Comes::Woken, 2, 0), 2);
+    assert_eq!(q.lengths(), [1, 1]);
+    q.set_online(1, |_| true);
+    assert_eq!(q.next(1, None), None);
+    assert_eq!(taken(&q), [100, 1]);
 }

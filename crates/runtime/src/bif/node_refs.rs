@@ -4,15 +4,17 @@
 //! {{node_references, [{{Node, Creation}, Count, [{Who, [{What, Count}]}]}]},
 //!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
 //! ```
-//! Each process counts what is its own, as a task among its signals, while the others run. What no process has counted is in
-//! messages, tables, timers and the like, or was under way: it is told as `{system, elsewhere}`.
+//! Each process counts what is its own, as a task among its signals, while the others run. Tables are looked through afterwards. What
+//! has not been counted then is in messages, timers, regions and the like, or was under way: it is told as
+//! `{system, elsewhere}`.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{lazy_atoms, process, signal};
+use crate::{ets, lazy_atoms, process, signal};
 use purlin_dist::table::{self, State};
+use purlin_term::layout::{self, RefView};
 use purlin_term::node::{self, Node};
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, Term, am, off_heap};
+use purlin_term::{Alloc, Term, am, off_heap, region};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,12 +29,64 @@ lazy_atoms! {
     elsewhere = "elsewhere";
     connection = "connection";
     heap = "heap";
+    a_ets = "ets";
 }
 
 /// A node in one life of it, by its name's word and its creation.
 type Entry = (u64, u32);
 /// What a process refers to a node by: terms on its heap, links, monitors.
 type Counts = [u64; 3];
+
+/// What a table refers to nodes by.
+struct Kept {
+    who: Term,
+    found: HashMap<Entry, u64>,
+}
+
+/// Counts the nodes that a term refers to, but for what of it lies in regions, which count for themselves.
+fn count_in(t: Term, found: &mut HashMap<Entry, u64>) {
+    let mut todo = vec![t];
+    while let Some(mut t) = todo.pop() {
+        while let Some((head, tail)) = t.as_cons().filter(|_| !region::is_region_ptr(t.ptr())) {
+            if !head.is_immed() {
+                todo.push(head);
+            }
+            t = tail;
+        }
+        if !t.is_boxed() || region::is_region_ptr(t.ptr()) {
+            continue;
+        }
+        let node = match t.as_ref_view() {
+            Some(RefView::External { node, .. }) => Some(node),
+            _ => t.as_external().map(|(n, _)| n),
+        };
+        if let Some(n) = node {
+            *found.entry((n.name.raw(), n.creation)).or_default() += 1;
+            continue;
+        }
+        // SAFETY: a boxed term in hand, whose words are terms from there to there.
+        unsafe {
+            let p = t.ptr();
+            let (from, to) = layout::term_range(p);
+            todo.extend((from..to).map(|i| *p.add(i)));
+        }
+    }
+}
+
+/// What tables refer to.
+fn kept(cx: &mut Cx) -> Vec<Kept> {
+    let mut all = Vec::new();
+    for t in ets::all() {
+        let mut found = HashMap::new();
+        ets::each(&t, usize::MAX, &mut |o| count_in(o, &mut found));
+        if !found.is_empty()
+            && let Some(who) = ets::id(&t, cx)
+        {
+            all.push(Kept { who, found });
+        }
+    }
+    all
+}
 
 /// A count that is under way.
 struct Job {
@@ -101,7 +155,8 @@ pub(super) fn references(cx: &mut Cx) -> BifResult {
         return Err(Fail::Again);
     };
     let found = std::mem::take(&mut *job.found.lock());
-    let nodes = of_nodes(cx, &found);
+    let kept = kept(cx);
+    let nodes = of_nodes(cx, &found, &kept);
     let connections = of_connections(cx);
     let nodes = cx.tuple(&[node_references(), nodes]);
     let connections = cx.tuple(&[dist_references(), connections]);
@@ -153,7 +208,7 @@ fn referrer(cx: &mut Cx, kind: Term, who: Term, of: &[(Term, u64)]) -> Term {
     cx.tuple(&[who, of])
 }
 
-fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)]) -> Term {
+fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)], kept: &[Kept]) -> Term {
     let mut items = Vec::new();
     for (name, creation, count) in node::all() {
         if count == 0 {
@@ -164,8 +219,13 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)]) -> Term {
             let of = |(p, f): &(u64, HashMap<Entry, Counts>)| Some((*p, *f.get(&entry)?));
             found.iter().filter_map(of)
         };
-        let known: u64 = of_it().flat_map(|(_, c)| c).sum();
-        let tied: u64 = of_it().map(|(_, [_, l, m])| l + m).sum();
+        let in_kept = || {
+            let of = |k: &Kept| Some((k.who, *k.found.get(&entry)?));
+            kept.iter().filter_map(of)
+        };
+        let kept: u64 = in_kept().map(|k| k.1).sum();
+        let known: u64 = of_it().flat_map(|(_, c)| c).sum::<u64>() + kept;
+        let tied: u64 = of_it().map(|(_, [_, l, m])| l + m).sum::<u64>() + kept;
         let mut who = Vec::new();
         // Where there are fewer by now than were counted, nobody knows any more whose they are. Terms go soonest.
         let (known, terms_known) = match count {
@@ -182,6 +242,9 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)]) -> Term {
             let p = unsafe { Term::from_raw(p) };
             let of = [(heap(), terms), (am::LINK, links), (am::MONITOR, monitors)];
             who.push(referrer(cx, am::PROCESS, p, &of));
+        }
+        for (table, n) in in_kept().filter(|_| known != 0) {
+            who.push(referrer(cx, a_ets(), table, &[(a_ets(), n)]));
         }
         if known < count {
             let of = [(system(), count - known)];

@@ -22,6 +22,7 @@ lazy_atoms! {
     registered_name = "registered_name";
     a_process_label = "$process_label";
     a_include_shared_binaries = "include_shared_binaries";
+    bif_return_trap = "bif_return_trap";
 }
 
 fn bool_term(b: bool) -> Term {
@@ -223,6 +224,9 @@ items! {
             let f = atom::intern("hibernate");
             to.tuple(&[am::ERLANG, f, Term::small(3)])
         }; }
+            if cx.process().has(BUSY) {
+                return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2)]);
+            }
             if in_dirty_native(cx) { return match dirty_native(cx) {
             Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
             None => am::UNDEFINED,
@@ -233,6 +237,9 @@ items! {
         }
         };
     "current_location" [] "The same, with file and line." => |cx, to| {
+            if cx.process().has(BUSY) {
+                return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2), NIL]);
+            }
             if in_dirty_native(cx) { return match dirty_native(cx) {
             Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]),
             None => am::UNDEFINED,

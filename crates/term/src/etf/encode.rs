@@ -78,6 +78,12 @@ impl AtomRefs {
             n => (self.atoms[n as usize - 1] == t).then(|| n - 1),
         }
     }
+    /// Gives those atoms their places anew, which had them by [`AtomRefs::take`]: there are none yet.
+    pub fn put_back(&mut self, atoms: &[Term]) {
+        for &t in atoms {
+            self.place(t);
+        }
+    }
     /// The atoms in order of their places, which are taken out.
     pub fn take(&mut self) -> Vec<Term> {
         for &t in &self.atoms {

@@ -1,3 +1,0 @@
--module(zz).
--export([f/1]).
-f(X) -> {zz,X}.
