@@ -1,4 +1,4 @@
-%% What ends by a fault in a native library: by which signal, and what standard error has before. @nif faults
+%% What ends by a fault in a native library: by which signal, and what standard error has before. @nif faults @seconds 300
 -module(n_faults).
 -export([main/0, child/1]).
 -export([store/1, give_up/1, sent/1, ignored/1, store_dirty/1, store_later/1]).
