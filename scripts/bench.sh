@@ -32,6 +32,12 @@ headers=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/inclu
 # Native libraries, where there is a C compiler and OTP has its headers.
 if cc -shared -fPIC -O2 -I"$headers" benches/programs/bench_nif.c -o "$dir/bench_nif.so" 2>/dev/null; then
   modules="$modules libraries"
+  # jiffy, where `scripts/nif_packages.sh` has fetched it.
+  packages=$PWD/target/nif-packages/root/usr/lib/erlang/lib
+  if [ -d "$packages" ]; then
+    ERL_LIBS=$packages${ERL_LIBS:+:$ERL_LIBS}
+    export ERL_LIBS
+  fi
 fi
 
 # turn purlin|stock MODULE NAME: the best time in microseconds, or nothing

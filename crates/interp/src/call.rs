@@ -4,7 +4,7 @@ use super::exc::{self, First};
 use super::operands::{C, Label, Reg, Src, X, Y, source};
 use super::{Exit, collect_after, go, instr, slow_op};
 use crate::code;
-use crate::collect::Also;
+use crate::collect::{Also, make_room_for_calls};
 use crate::cx::{Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::saved;
@@ -1342,6 +1342,9 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;
+        if cx.heap.frag_words != 0 {
+            make_room_for_calls(cx);
+        }
         collect_after(cx, 1, Also::NONE);
         (do_return(cx), 1)
     } else if cx.failed == Fail::Scheduled {

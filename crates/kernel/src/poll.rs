@@ -27,7 +27,7 @@ use kernel::Kernel;
 /// Who is told that a descriptor is ready.
 pub trait Ready: Send + Sync {
     /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as
-    /// both. Must not block.
+    /// both. Neither: what [`want_or_error`] asked for may be there. Must not block.
     fn ready(&self, id: Id, readable: bool, writable: bool);
 }
 
@@ -42,6 +42,8 @@ struct Entry {
     to: Arc<dyn Ready>,
     read: bool,
     write: bool,
+    /// Errors and urgent data are waited for, whether or not anything else is.
+    error: bool,
     /// The kernel has no way to wait for it.
     always: bool,
 }
@@ -100,7 +102,9 @@ impl Service {
     }
     /// Tells the kernel what is wanted of an entry.
     fn arm(&self, id: usize, e: &Entry) {
-        let _ = self.kernel.modify(e.polled(), id, e.read, e.write);
+        let _ = self
+            .kernel
+            .modify(e.polled(), id, (e.read, e.write, e.error));
     }
 }
 
@@ -115,6 +119,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         to,
         read: false,
         write: false,
+        error: false,
         always: false,
     };
     let mut r = s.kernel.add(fd, id);
@@ -140,16 +145,22 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
 
 /// Waits for `id` to become readable or writable, or both, or (neither) no longer. Replaces what was wanted before.
 pub fn want(id: Id, read: bool, write: bool) {
+    want_or_error(id, read, write, false);
+}
+
+/// The same. With `error` an error or urgent data is waited for too: if it is the only thing, neither input nor a hang-up ends
+/// the wait.
+pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
     let Ok(s) = service() else { return };
     let mut t = s.table();
     let Some(e) = t.entries.get_mut(&id.0) else {
         return;
     };
-    if (e.read, e.write) == (read, write) {
+    if (e.read, e.write, e.error) == (read, write, error) {
         return;
     }
     let before = e.read || e.write;
-    (e.read, e.write) = (read, write);
+    (e.read, e.write, e.error) = (read, write, error);
     if !e.always {
         s.arm(id.0, e);
         return;
@@ -205,7 +216,7 @@ pub fn forget(id: Id) {
 
 fn run(s: &'static Service) {
     let mut events = kernel::Events::new();
-    let mut ready: Vec<(usize, bool, bool)> = Vec::new();
+    let mut ready: Vec<kernel::Report> = Vec::new();
     msacc::begin_thread(msacc::Kind::Poll, 0);
     loop {
         let spin = s.table().always > 0;
@@ -225,11 +236,11 @@ fn run(s: &'static Service) {
                 t.entries
                     .iter()
                     .filter(|(_, e)| e.always)
-                    .map(|(&id, _)| (id, true, true)),
+                    .map(|(&id, _)| (id, (true, true, false))),
             );
         }
-        for &(id, r, w) in &ready {
-            report(s, id, r, w);
+        for &(id, what) in &ready {
+            report(s, id, what);
         }
     }
 }
@@ -240,34 +251,36 @@ pub fn look() -> bool {
         return false;
     };
     let _state = msacc::within(State::CheckIo);
-    let mut ready: SmallVec<[(usize, bool, bool); kernel::FEW]> = SmallVec::new();
+    let mut ready: SmallVec<[kernel::Report; kernel::FEW]> = SmallVec::new();
     s.kernel.look(&mut ready);
-    for &(id, r, w) in &ready {
-        report(s, id, r, w);
+    for &(id, what) in &ready {
+        report(s, id, what);
     }
     !ready.is_empty()
 }
 
-fn report(s: &Service, id: usize, readable: bool, writable: bool) {
+fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {
     let mut t = s.table();
     let Some(e) = t.entries.get_mut(&id) else {
         return;
     };
-    let (r, w) = (readable && e.read, writable && e.write);
+    let (r, w, f) = (readable && e.read, writable && e.write, failed && e.error);
     let before = e.read || e.write;
     e.read &= !r;
     e.write &= !w;
+    e.error &= !f;
     let now = e.read || e.write;
     let to = e.to.clone();
     if !e.always {
-        if now {
+        // Whoever waits for errors only is not asked again by what was no error: see `kernel.rs`.
+        if now || (e.error && (r || w)) {
             s.arm(id, e);
         }
     } else if before && !now {
         t.always -= 1;
     }
     drop(t);
-    if r || w {
+    if r || w || f {
         to.ready(Id(id), r, w);
     }
 }
@@ -311,6 +324,37 @@ mod tests {
         assert!(got.recv_timeout(SHORT).is_err());
         drop(b);
         assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        forget(id);
+    }
+
+    /// Who waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time meanwhile.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn errors_alone_are_waited_for() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        want_or_error(id, false, false, true);
+        drop(b);
+        assert!(got.recv_timeout(SHORT).is_err());
+        want_or_error(id, true, false, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        forget(id);
+
+        // A pipe that nobody reads any more has an error.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let (t, got) = teller();
+        let id = register(writer.as_raw_fd(), t).expect("registered");
+        want_or_error(id, false, true, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, true)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        drop(reader);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        want_or_error(id, false, false, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, false)));
         forget(id);
     }
 

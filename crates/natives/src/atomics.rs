@@ -8,6 +8,7 @@ use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
 use purlin_term::{Alloc, Term, am, arith, atom, map};
+use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,6 @@ struct Atomics {
 /// Integers in a cache line.
 const LINE: usize = 8;
 #[repr(align(64))]
-#[derive(Default)]
 struct Line([AtomicU64; LINE]);
 
 /// An array of `counters`. The lines of the first eight counters come first, one for each part. There is a part for
@@ -49,12 +49,23 @@ fn length(t: Term, max: u64) -> Result<usize, Fail> {
     }
 }
 
-/// So many default values; None where there is no memory for them.
-fn zeroed<T: Default>(n: usize) -> Option<Box<[T]>> {
-    let mut v: Vec<T> = Vec::new();
-    v.try_reserve_exact(n).ok()?;
-    v.resize_with(n, T::default);
-    Some(v.into_boxed_slice())
+/// What arrays are made of: a value whose bytes are all zero is one.
+///
+/// # Safety
+/// It is.
+unsafe trait Zero {}
+// SAFETY: any bits are a number.
+unsafe impl Zero for AtomicU64 {}
+// SAFETY: as above.
+unsafe impl Zero for Line {}
+
+/// So many zeros; None where there is no memory for them. Pages of a long array take none before something is written there.
+fn zeroed<T: Zero>(n: usize) -> Option<Box<[T]>> {
+    let l = Layout::array::<T>(n).ok().filter(|l| l.size() > 0)?;
+    // SAFETY: the layout has bytes.
+    let p = unsafe { alloc_zeroed(l) } as *mut T;
+    // SAFETY: `n` values of zeros, allocated as a box of them is.
+    (!p.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(p, n)) })
 }
 
 fn reference(cx: &mut Env, value: Box<dyn Any + Send + Sync>) -> Term {
@@ -218,4 +229,25 @@ crate::bifs! {
     Plain "erts_internal":"counters_add"/3 = counters_add_3;
     Plain "erts_internal":"counters_put"/3 = counters_put_3;
     Plain "erts_internal":"counters_info"/1 = counters_info_1;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn resident_pages() -> usize {
+        let s = std::fs::read_to_string("/proc/self/statm").expect("what the system tells");
+        let n = s.split(' ').nth(1).expect("the second number");
+        n.parse().expect("a number")
+    }
+
+    #[test]
+    fn a_long_array_takes_no_memory_before_it_is_used() {
+        let before = resident_pages();
+        let a = zeroed::<AtomicU64>(1 << 27).expect("a gigabyte of addresses");
+        assert_eq!(a[a.len() - 1].load(Ordering::Relaxed), 0);
+        let grown = resident_pages().saturating_sub(before);
+        assert!(grown < (1 << 30) / 4096 / 8, "{grown} pages");
+        assert!(zeroed::<Line>(usize::MAX / 64).is_none());
+    }
 }

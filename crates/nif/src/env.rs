@@ -162,6 +162,13 @@ impl ErlNifEnv {
         // SAFETY: null, or the one behind this environment.
         unsafe { self.frag.as_mut() }.map(std::mem::take)
     }
+    /// Room in its own fragment.
+    #[cold]
+    #[inline(never)]
+    fn alloc_apart(&mut self, words: usize) -> *mut Term {
+        // SAFETY: it is there.
+        unsafe { (*self.frag).alloc(words) }
+    }
     fn clear(&mut self) {
         self.temporary.clear();
         self.exception = Term::NON_VALUE;
@@ -175,13 +182,11 @@ impl ErlNifEnv {
 impl Alloc for ErlNifEnv {
     #[inline(always)]
     fn alloc(&mut self, words: usize) -> *mut Term {
-        // SAFETY: one of the two is there.
-        unsafe {
-            match self.frag.is_null() {
-                true => (*self.cx).heap.alloc(words),
-                false => (*self.frag).alloc(words),
-            }
+        if !self.frag.is_null() {
+            return self.alloc_apart(words);
         }
+        // SAFETY: where there is no fragment there is a process.
+        unsafe { (*self.cx).heap.alloc(words) }
     }
     #[inline]
     fn off_heap(&mut self) -> &mut OffHeap {

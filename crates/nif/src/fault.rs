@@ -54,16 +54,24 @@ pub fn watch() {
 
 unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let place = SIGNALS.iter().position(|s| s.0 == signal).unwrap_or(0);
+    // Somebody has sent it: there is no instruction that would fail again. Stock ignores one of them.
+    let sent = (*info).si_code <= 0;
+    if sent && signal == libc::SIGFPE {
+        return;
+    }
     if under_way().is_some() && !TOLD.replace(true) {
         // Locks may be held that the report needs.
         libc::signal(libc::SIGALRM, libc::SIG_DFL);
         libc::alarm(SECONDS);
         tell(SIGNALS[place].1, (*info).si_addr() as usize);
     }
-    libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut());
-    if signal == libc::SIGABRT {
+    if sent {
+        // What was there before may wait for such an instruction.
+        libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
+        return;
     }
+    libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut());
     // The instruction that failed does so again, and the signal does what it did before.
 }
 

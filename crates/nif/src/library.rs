@@ -6,6 +6,7 @@
 
 use crate::abi::{NifFn, UnloadFn};
 use crate::env::{self, ErlNifEnv};
+use crate::resource::ResourceType;
 use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
 use purlin_native::bif::known_as;
@@ -37,6 +38,8 @@ pub struct Library {
     pub accepted: AtomicBool,
     /// It has opened resource types.
     pub owns_types: AtomicBool,
+    /// They stay as long as it does.
+    pub opened: Mutex<Vec<Arc<ResourceType>>>,
     /// Bytes of `ErlNifResourceTypeInit` as it knows it; 0: it knows no members.
     pub type_init_bytes: usize,
     /// Boxed: code has their addresses before all are there.
@@ -129,6 +132,7 @@ impl Library {
             priv_data: AtomicPtr::new(std::ptr::null_mut()),
             accepted: AtomicBool::new(false),
             owns_types: AtomicBool::new(false),
+            opened: Mutex::new(Vec::new()),
             type_init_bytes,
             functions: Vec::new(),
             delays_halt: AtomicBool::new(false),

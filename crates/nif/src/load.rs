@@ -132,7 +132,7 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
     let name = atom::name(m.name);
     let is = |v: &Option<Arc<Module>>| v.as_ref().is_some_and(|v| Arc::ptr_eq(v, m));
     let v = code::with_versions(m.name, |v| v.clone());
-    if is(&v.old) {
+    if v.is_old(m) {
         let text = format!(
             "Calling load_nif from old module '{}' not allowed",
             written(m.name)

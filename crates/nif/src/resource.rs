@@ -8,8 +8,9 @@
 //! scheduler: watching ends, the destructor is called, the block is freed.
 //!
 //! # Who keeps a type
-//! The registry of types, while the library that owns it is loaded, and each resource of it. A type keeps its library if it
-//! has callbacks there.
+//! The registry of types, while the library that owns it is loaded, each resource of it, and each library that has opened it, whose
+//! code may make resources of it for as long as it runs. A type keeps its library if it has callbacks there and is in the registry, or
+//! has resources: [`ResourceType::used`] counts these. Where the count falls to 0 the library is let go of.
 //!
 //! # Locks
 //! `WATCHES` guards who watches what. A head is freed only after its watches were taken from there, so whoever finds a watch
@@ -33,13 +34,15 @@ use std::alloc::Layout;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once, Weak};
 
 /// A type of resources. C code knows it by its address.
 pub struct ResourceType {
     module: Term,
     name: Term,
+    /// Resources of it, and one more while it is in the registry.
+    used: AtomicUsize,
     /// Callbacks, and the library that they are in.
     state: RwLock<State>,
 }
@@ -47,17 +50,59 @@ pub struct ResourceType {
 #[derive(Default)]
 struct State {
     init: TypeInit,
-    /// Address of the library that has opened it last.
-    opener: usize,
-    /// That library, if there are callbacks in it.
+    /// The library that has opened it last.
+    opener: Weak<Library>,
+    /// That library, if there are callbacks in it, while the type is used.
     owner: Option<Arc<Library>>,
+    /// It is in the registry.
+    registered: bool,
+}
+
+impl State {
+    fn has_callbacks(&self) -> bool {
+        let i = &self.init;
+        i.dtor.is_some() || i.stop.is_some() || i.down.is_some() || i.dyncall.is_some()
+    }
 }
 
 impl ResourceType {
-    /// What is called, and the library that it is in.
+    /// What is called, and the library that it is in: nothing, if that one is gone.
     fn callbacks(&self) -> (TypeInit, Option<Arc<Library>>) {
         let s = self.state.read();
-        (s.init, s.owner.clone())
+        if !s.has_callbacks() {
+            return (s.init, None);
+        }
+        match s.owner.clone().or_else(|| s.opener.upgrade()) {
+            Some(l) => (s.init, Some(l)),
+            None => (TypeInit::default(), None),
+        }
+    }
+    /// There is one use of it more.
+    fn enter(&self) {
+        if self.used.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.own();
+        }
+    }
+    /// The library is kept from now on. It is there: its code has just made the first resource since the type was used last.
+    /// While `unload` runs it is not kept: nothing of it is called any more.
+    #[cold]
+    fn own(&self) {
+        let mut s = self.state.write();
+        if s.owner.is_none() && s.has_callbacks() {
+            s.owner = s.opener.upgrade();
+        }
+    }
+    /// There is one use of it less. With the last one the library is let go of, which the caller drops where it may be closed.
+    #[must_use]
+    fn leave(&self) -> Option<Arc<Library>> {
+        if self.used.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return None;
+        }
+        let mut s = self.state.write();
+        match self.used.load(Ordering::Acquire) {
+            0 => s.owner.take(),
+            _ => None,
+        }
     }
 }
 
@@ -85,18 +130,16 @@ impl Opening {
     pub fn commit(self) {
         let mut former = Vec::new();
         for (t, init) in self.opened {
-            let has = init.dtor.is_some()
-                || init.stop.is_some()
-                || init.down.is_some()
-                || init.dyncall.is_some();
             let mut s = t.state.write();
             s.init = init;
-            s.opener = Arc::as_ptr(&self.library) as usize;
-            former.push(std::mem::replace(
-                &mut s.owner,
-                has.then(|| self.library.clone()),
-            ));
+            s.opener = Arc::downgrade(&self.library);
+            let owner = s.has_callbacks().then(|| self.library.clone());
+            former.push(std::mem::replace(&mut s.owner, owner));
+            if !std::mem::replace(&mut s.registered, true) {
+                t.used.fetch_add(1, Ordering::AcqRel);
+            }
             drop(s);
+            self.library.opened.lock().push(t.clone());
             let key = (t.module.raw(), t.name.raw());
             types().get_or_insert_default().insert(key, t);
         }
@@ -114,15 +157,18 @@ pub fn orphan(library: &Arc<Library>) {
     let mut gone = Vec::new();
     if let Some(all) = types().as_mut() {
         all.retain(|_, t| {
-            let s = t.state.read();
-            let mine = s.opener == Arc::as_ptr(library) as usize;
+            let mut s = t.state.write();
+            let mine = std::ptr::eq(s.opener.as_ptr(), Arc::as_ptr(library));
             if mine {
+                s.registered = false;
                 gone.push(t.clone());
             }
             !mine
         });
     }
-    drop(gone);
+    for t in gone {
+        drop(t.leave());
+    }
 }
 
 /// Opens a type for the library that is being loaded. `members`: how many fields of `init` count.
@@ -158,6 +204,7 @@ unsafe fn open(
         Arc::new(ResourceType {
             module,
             name,
+            used: AtomicUsize::new(0),
             state: RwLock::default(),
         })
     });
@@ -251,9 +298,10 @@ unsafe fn end(head: *mut Head) {
         callback(library, |e| dtor(e, data_of(head)));
     }
     let size = (*head).size;
+    let last = (*head).kind.leave();
     // The type, and its library, may end with this.
     std::ptr::drop_in_place(head);
-    drop(owner);
+    drop((owner, last));
     if let Some(l) = layout(size) {
         fence::deallocate(head as *mut u8, l);
     }
@@ -446,6 +494,7 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
         return std::ptr::null_mut();
     }
     Arc::increment_strong_count(kind);
+    (*kind).enter();
     let reference = MagicRef::new(ids::ref_numbers(), Box::new(Value(p)));
     (*reference).retain();
     p.write(Head {

@@ -73,7 +73,6 @@ impl Ready for Teller {
         if s.id != id {
             return;
         }
-        // An error counts as both.
         let failed = s.error.is_some() && has_error(self.0);
         let told = [
             s.read.take_if(|_| readable),
@@ -102,11 +101,7 @@ fn has_error(fd: c_int) -> bool {
 }
 
 fn want(s: &Selected) {
-    poll::want(
-        s.id,
-        s.read.is_some() || s.error.is_some(),
-        s.write.is_some(),
-    );
+    poll::want_or_error(s.id, s.read.is_some(), s.write.is_some(), s.error.is_some());
 }
 
 /// The message of an event: what the caller made, or `{select, Resource, Reference, Event}`.

@@ -22,9 +22,9 @@ show(What, F) ->
 wait(0) -> late;
 wait(N) -> case has_lasted() of 0 -> receive after 20 -> wait(N - 1) end; V -> V end.
 
-stopped() -> receive {stopped, S} -> S after 3000 -> nothing end.
+stopped() -> receive {stopped, S} -> S after 60000 -> nothing end.
 
-next() -> receive M -> M after 3000 -> nothing end.
+next() -> receive M -> M after 60000 -> nothing end.
 none() -> receive M -> M after 50 -> none end.
 
 main() ->
@@ -43,8 +43,14 @@ main() ->
     P = spawn_link(fun() -> Me ! {for, next()} end),
     show(other, fun() -> {read(R), select(R, 1, P, Ref), write(W, "z"), next() =:= {for, {select, R, Ref, ready_input}}} end),
     show(stop, fun() -> {select(W, 4, self, Ref) band 1, stopped()} end),
-    show(stop, fun() -> {read(R), select(R, 1, self, Ref), receive {select, R, Ref, ready_input} -> true after 3000 -> false end, read(R)} end),
+    show(stop, fun() -> {read(R), select(R, 1, self, Ref), receive {select, R, Ref, ready_input} -> true after 60000 -> false end, read(R)} end),
     show(stop, fun() -> {select(R, 4, self, Ref) band 1, stopped(), read(R)} end),
+    %% Errors only: what there is to read is none, and a pipe that nobody reads any more has one.
+    {R1, W1} = make_pipe(),
+    show(quiet, fun() -> {write(W1, "x"), select(R1, 32, self, Ref), none(), select(R1, 32 bor 8, self, Ref), none()} end),
+    show(both, fun() -> {select(R1, 33, self, Ref), next() =:= {select, R1, Ref, ready_input}, none()} end),
+    show(broken, fun() -> {select(W1, 32, self, Ref), none(), select(R1, 4, self, Ref) band 1, lists:sort([next(), next()]) =:= lists:sort([{select, W1, Ref, ready_error}, {stopped, 1}]), none()} end),
+    show(stop, fun() -> {select(W1, 4, self, Ref) band 1, stopped()} end),
     Big = binary:copy(<<"0123456789">>, 30),
     show(queue, fun() -> through_queue([<<"a">>, Big, binary:part(Big, 7, 100), <<>>, <<"end">>], 50, 3) end),
     show(queue, fun() -> through_queue([<<I>> || I <- lists:seq(1, 100)], 7, 0) end),

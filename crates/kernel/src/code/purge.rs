@@ -105,12 +105,17 @@ pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
 /// Gives the purge up. False if that module isn't being purged.
 pub fn abort(module: Term) -> bool {
     let mut purge = state();
-    let Some(p) = purge.take_if(|p| p.module == module) else {
+    let Some(mut p) = purge.take_if(|p| p.module == module) else {
         return false;
     };
     for (e, at) in &p.funs {
         e.address
             .store(at.load(Ordering::Relaxed), Ordering::Release);
+    }
+    if let Some(old) = p.saved_old.take()
+        && let Some(v) = write().get_mut(&module.atom_index())
+    {
+        v.make_old(old);
     }
     UNDER_WAY.store(0, Ordering::Release);
     p.resume_callers();
@@ -127,7 +132,8 @@ pub unsafe fn complete(module: Term) -> Option<bool> {
     let old = {
         let mut table = write();
         let v = table.entry(module.atom_index()).or_default();
-        std::mem::replace(&mut v.old, p.saved_old.take())
+        let next = p.saved_old.take().or_else(|| v.older.pop());
+        std::mem::replace(&mut v.old, next)
     };
     if let Some(old) = &old {
         remove_range(old);

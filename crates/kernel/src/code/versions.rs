@@ -161,8 +161,28 @@ pub struct NotNif;
 pub struct Versions {
     pub current: Option<Arc<Module>>,
     pub old: Option<Arc<Module>>,
+    /// What was to become old while `old` was there. One of them takes its place when that is purged, so that each is purged as any
+    /// other is. An `on_load` function that takes its time makes such, if others load and delete its module meanwhile.
+    pub older: Vec<Arc<Module>>,
     /// Loaded, but its `on_load` function hasn't returned yet: nobody can call it from outside.
     pub on_load: Option<Arc<Module>>,
+}
+
+impl Versions {
+    /// Whether that version is one that is to be purged.
+    pub fn is_old(&self, m: &Arc<Module>) -> bool {
+        self.old
+            .iter()
+            .chain(&self.older)
+            .any(|o| Arc::ptr_eq(o, m))
+    }
+    /// A version that is not current any more.
+    pub(super) fn make_old(&mut self, m: Arc<Module>) {
+        match self.old {
+            None => self.old = Some(m),
+            Some(_) => self.older.push(m),
+        }
+    }
 }
 
 type Table = HashMap<u32, Versions>;
@@ -230,7 +250,7 @@ pub fn delete(name: Term) -> Option<bool> {
             reset_export(export(name, f, a));
         }
         super::breakpoint::breakpoints().outdated(cur.addresses());
-        v.old = Some(cur);
+        v.make_old(cur);
     }
     Some(true)
 }
@@ -277,7 +297,9 @@ pub fn finish_all(prepared: Vec<Prepared>) -> Result<(), FinishFailure> {
         if m.on_load.is_some() {
             waiting.push(m.name);
             point_funs(&m);
-            v.on_load = Some(m);
+            if let Some(before) = v.on_load.replace(m) {
+                v.make_old(before);
+            }
         } else {
             make_current(v, m);
         }
@@ -333,7 +355,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
             }
         }
         super::breakpoint::breakpoints().outdated(prev.addresses());
-        v.old = Some(prev);
+        v.make_old(prev);
     }
     for &(f, a, at) in &m.exports {
         // What is a native stays one, whatever its module's file says.

@@ -204,6 +204,30 @@ pub(crate) fn forget_registers(cx: &mut Cx, live: usize, also: Also) {
     }
 }
 
+/// A function of a native library has made more than the block had room for. Such a function is called again, mostly: the collection
+/// that follows makes the block as large as several such calls need, since each that finds it full has all that it made
+/// copied. Stock's blocks grow to what was there before the collection. A process whose heap is limited gets no more than it needs.
+pub fn make_room_for_calls(cx: &mut Cx) {
+    if let Some(i) = room_for_calls(cx.heap.frag_words, cx.heap.block_words())
+        && cx.process().ext().is_none_or(|e| e.max_heap.is_none())
+    {
+        cx.heap.room = cx.heap.room.max(i);
+    }
+}
+
+/// Calls that made so many words beyond their block which the block is to have room for.
+const CALLS: usize = 5;
+/// Words of the largest block that is asked for.
+const MOST_ROOM_FOR_CALLS: usize = 1 << 16;
+
+/// Place in [`gc::heap_sizes`] of the block for calls that made `beyond` words beyond one of `block` words; None if that one is
+/// large enough.
+fn room_for_calls(beyond: usize, block: usize) -> Option<u8> {
+    let want = beyond.saturating_mul(CALLS).min(MOST_ROOM_FOR_CALLS);
+    let i = gc::heap_sizes().partition_point(|&n| n < want);
+    u8::try_from(i).ok().filter(|_| want > block)
+}
+
 /// Ends a process that exceeds its `max_heap_size`.
 fn limit_heap(cx: &mut Cx) {
     if cx.proc.is_null() {
@@ -241,3 +265,26 @@ const LONG_WORDS: usize = 1 << 16;
 
 /// Registers that the stress mode clears: more than code uses.
 const FORGOTTEN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (words beyond the block, words of the block, words of the one that is asked for)
+    #[test]
+    fn room_is_made_for_several_calls() {
+        for (beyond, block, room) in [
+            (0, 233, None),
+            (10, 233, None),
+            (100, 233, Some(610)),
+            (5000, 6772, Some(28_690)),
+            (5000, 28_690, None),
+            (1 << 20, 6772, Some(75_113)),
+            (usize::MAX, 1 << 16, None),
+        ] {
+            let i = room_for_calls(beyond, block);
+            assert_eq!(i.map(|i| gc::heap_sizes()[i as usize]), room, "{beyond}");
+            assert!(i.is_none_or(|i| i < 32));
+        }
+    }
+}

@@ -9,12 +9,15 @@ pub use other::{Events, Kernel};
 #[cfg(target_os = "linux")]
 pub use with_epoll::{Events, Kernel};
 
+/// A registration, and whether it is readable, is writable, and has an error or urgent data.
+pub type Report = (usize, (bool, bool, bool));
+
 /// Reports that [`Kernel::look`] gives at most.
 pub const FEW: usize = 16;
 
 #[cfg(target_os = "linux")]
 mod with_epoll {
-    use super::FEW;
+    use super::{FEW, Report};
     use std::io;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -22,6 +25,8 @@ mod with_epoll {
         (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR)
             as u32;
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+    /// What tells of errors and urgent data.
+    const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
     /// What the descriptor that ends a wait is known by.
     const NOTIFY: u64 = u64::MAX;
     /// Reports that one wait gives at most.
@@ -51,9 +56,10 @@ mod with_epoll {
     }
 
     /// What an event says of a registration.
-    fn report(e: &libc::epoll_event) -> Option<(usize, bool, bool)> {
+    fn report(e: &libc::epoll_event) -> Option<Report> {
         let (key, flags) = (e.u64, e.events);
-        (key != NOTIFY).then_some((key as usize, flags & READ != 0, flags & WRITE != 0))
+        let is = |what: u32| flags & what != 0;
+        (key != NOTIFY).then_some((key as usize, (is(READ), is(WRITE), is(ERROR))))
     }
 
     impl Kernel {
@@ -88,11 +94,20 @@ mod with_epoll {
                 id as u64,
             )
         }
-        /// Says what is wanted of it.
-        pub fn modify(&self, fd: RawFd, id: usize, read: bool, write: bool) -> io::Result<()> {
-            let r = if read { READ } else { 0 };
-            let w = if write { WRITE } else { 0 };
-            let events = r | w | libc::EPOLLONESHOT as u32;
+        /// Says what is wanted of it: that it is readable, is writable, has an error or urgent data. A hang-up, which lasts, is
+        /// reported to who wants nothing but the last as well: once, since only what changes is.
+        pub fn modify(
+            &self,
+            fd: RawFd,
+            id: usize,
+            (read, write, error): (bool, bool, bool),
+        ) -> io::Result<()> {
+            let only = |yes: bool, what: u32| if yes { what } else { 0 };
+            let how = match error && !read && !write {
+                true => libc::EPOLLET as u32,
+                false => libc::EPOLLONESHOT as u32,
+            };
+            let events = only(read, READ) | only(write, WRITE) | only(error, ERROR) | how;
             self.control(libc::EPOLL_CTL_MOD, fd, events, id as u64)
         }
         /// Forgets it.
@@ -129,7 +144,7 @@ mod with_epoll {
             &self,
             events: &mut Events,
             wait: bool,
-            to: &mut Vec<(usize, bool, bool)>,
+            to: &mut Vec<Report>,
         ) -> io::Result<()> {
             let got = self.reports(&mut events.0, if wait { -1 } else { 0 })?;
             if got.iter().any(|e| e.u64 == NOTIFY) {
@@ -141,7 +156,7 @@ mod with_epoll {
             Ok(())
         }
         /// Adds some of what is ready, without waiting, beside those who wait.
-        pub fn look(&self, to: &mut impl Extend<(usize, bool, bool)>) {
+        pub fn look(&self, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
             if let Ok(got) = self.reports(&mut events, 0) {
                 to.extend(got.iter().filter_map(report));
@@ -152,6 +167,7 @@ mod with_epoll {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
+    use super::Report;
     use polling::{Event, Poller};
     use std::io;
     use std::os::fd::{BorrowedFd, RawFd};
@@ -172,10 +188,16 @@ mod other {
             unsafe { self.0.add(fd, Event::none(id)) }
         }
         /// Says what is wanted of it.
-        pub fn modify(&self, fd: RawFd, id: usize, read: bool, write: bool) -> io::Result<()> {
+        /// An error counts as input here.
+        pub fn modify(
+            &self,
+            fd: RawFd,
+            id: usize,
+            (read, write, error): (bool, bool, bool),
+        ) -> io::Result<()> {
             // SAFETY: as above.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-            self.0.modify(fd, Event::new(id, read, write))
+            self.0.modify(fd, Event::new(id, read || error, write))
         }
         /// Forgets it.
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
@@ -191,14 +213,18 @@ mod other {
             &self,
             events: &mut Events,
             wait: bool,
-            to: &mut Vec<(usize, bool, bool)>,
+            to: &mut Vec<Report>,
         ) -> io::Result<()> {
             events.clear();
             self.0.wait(events, (!wait).then_some(Duration::ZERO))?;
-            to.extend(events.iter().map(|e| (e.key, e.readable, e.writable)));
+            to.extend(
+                events
+                    .iter()
+                    .map(|e| (e.key, (e.readable, e.writable, e.readable))),
+            );
             Ok(())
         }
         /// Adds some of what is ready, without waiting; nothing here, where one thread waits at a time.
-        pub fn look(&self, _: &mut impl Extend<(usize, bool, bool)>) {}
+        pub fn look(&self, _: &mut impl Extend<Report>) {}
     }
 }
