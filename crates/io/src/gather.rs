@@ -134,8 +134,11 @@ impl Gather {
                 continue;
             }
             // What pages are made of for the most part.
-            if let Some((term, s)) = self.walk.next_block() {
+            if let Some((term, s)) = self.walk.next_binary() {
                 self.add(term, s, small);
+                continue;
+            }
+            if self.merge_bytes(max_scratch) {
                 continue;
             }
             let term = self.walk.next_item()?;
@@ -188,6 +191,22 @@ impl Gather {
     fn merge(&mut self, s: &[u8]) {
         self.bytes += s.len();
         self.room.merge(s);
+    }
+    /// Merges the bytes that come next, as far as there is room. Whether there were any.
+    #[inline]
+    fn merge_bytes(&mut self, max_scratch: usize) -> bool {
+        let at = self.room.scratch.len();
+        while self.room.scratch.len() < max_scratch
+            && let Some(b) = self.walk.next_byte()
+        {
+            self.room.scratch.push(b);
+        }
+        let n = self.room.scratch.len() - at;
+        if n > 0 {
+            self.bytes += n;
+            self.room.merged_at(at, n);
+        }
+        n > 0
     }
     /// Merges what there is room for of a bitstring that isn't aligned.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
@@ -278,13 +297,18 @@ impl Room {
     fn merge(&mut self, s: &[u8]) {
         let at = self.scratch.len();
         self.scratch.extend_from_slice(s);
+        self.merged_at(at, s.len());
+    }
+    /// The `n` bytes from `at` on, which end the scratch block, are merged.
+    #[inline]
+    fn merged_at(&mut self, at: usize, n: usize) {
         match (self.parts.last_mut(), self.terms.last()) {
-            (Some(p), Some(t)) if t.is_nil() => p.iov_len += s.len(),
+            (Some(p), Some(t)) if t.is_nil() => p.iov_len += n,
             _ => {
                 self.merged.push(self.parts.len() as u32);
                 self.parts.push(libc::iovec {
                     iov_base: std::ptr::without_provenance_mut(at),
-                    iov_len: s.len(),
+                    iov_len: n,
                 });
                 self.terms.push(NIL);
             }
