@@ -238,7 +238,8 @@ impl Gather {
         self.parts().for_each(|p| v.extend_from_slice(p));
         v
     }
-    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
+    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies. Of what was
+    /// merged the scratch block itself goes, unless most of that is written.
     pub fn keep(&mut self, to: &mut IoVec) {
         accounts::writes(|w| w.queued += self.bytes as u64);
         let rest = &self.room.parts[self.at..];
@@ -247,16 +248,28 @@ impl Gather {
         let merged = pairs.clone().filter(|(_, t)| t.is_nil());
         // SAFETY: parts of the batch in hand.
         let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
-        let mut copy = Vec::with_capacity(merged.clone().map(<[u8]>::len).sum());
-        merged.clone().for_each(|p| copy.extend_from_slice(p));
-        let mut copies = match copy.is_empty() {
-            true => Vec::new(),
-            false => IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)),
-        }
-        .into_iter();
+        let left: usize = merged.clone().map(<[u8]>::len).sum();
+        let room = self.room.scratch.capacity();
+        let goes = left > 0 && left >= room / 2;
+        let blocks = if goes {
+            let base = self.room.scratch.as_ptr().addr();
+            let next = Vec::with_capacity(room);
+            let block = IoSlice::of_vec(std::mem::replace(&mut self.room.scratch, next));
+            // The bytes stay where they are.
+            let part = |p: &libc::iovec| block.part(p.iov_base.addr() - base, p.iov_len);
+            let merged = pairs.clone().filter(|(_, t)| t.is_nil());
+            merged.map(|(p, _)| part(p)).collect()
+        } else if left > 0 {
+            let mut copy = Vec::with_capacity(left);
+            merged.clone().for_each(|p| copy.extend_from_slice(p));
+            IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len))
+        } else {
+            Vec::new()
+        };
+        let mut blocks = blocks.into_iter();
         for (i, (p, &t)) in pairs.enumerate() {
             if t.is_nil() {
-                copies.next().into_iter().for_each(|s| to.push(s));
+                blocks.next().into_iter().for_each(|s| to.push(s));
             } else if let Some(mut s) = IoSlice::of_binary(t) {
                 if i == 0 {
                     s.advance(self.skip);
