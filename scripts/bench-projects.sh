@@ -32,8 +32,8 @@ both() {
   name=$1 what=$2
   printf '%s\n' "cd \"$dir\" && $what" >"$dir/$name.sh"
   echo "== $name"
-  "$PURLIN" measure --runs "${RUNS:-5}" --name stock --name Purlin \
-    -- sh "$dir/$name.sh" -- "$PURLIN" exec -- sh "$dir/$name.sh" || status=1
+  "$PURLIN" measure --runs "${RUNS:-5}" --name stock --name Purlin --separator + \
+    + sh "$dir/$name.sh" + "$PURLIN" exec -- sh "$dir/$name.sh" || status=1
 }
 
 if wanted mix && command -v mix >/dev/null; then
