@@ -134,8 +134,11 @@ impl Gather {
                 continue;
             }
             // What pages are made of for the most part.
-            if let Some((term, s)) = self.walk.next_block() {
+            if let Some((term, s)) = self.walk.next_binary() {
                 self.add(term, s, small);
+                continue;
+            }
+            if self.merge_bytes(max_scratch) {
                 continue;
             }
             let term = self.walk.next_item()?;
@@ -189,6 +192,22 @@ impl Gather {
         self.bytes += s.len();
         self.room.merge(s);
     }
+    /// Merges the bytes that come next, as far as there is room. Whether there were any.
+    #[inline]
+    fn merge_bytes(&mut self, max_scratch: usize) -> bool {
+        let at = self.room.scratch.len();
+        while self.room.scratch.len() < max_scratch
+            && let Some(b) = self.walk.next_byte()
+        {
+            self.room.scratch.push(b);
+        }
+        let n = self.room.scratch.len() - at;
+        if n > 0 {
+            self.bytes += n;
+            self.room.merged_at(at, n);
+        }
+        n > 0
+    }
     /// Merges what there is room for of a bitstring that isn't aligned.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
         let left = h.bits.bit_len / 8 - h.done;
@@ -219,7 +238,8 @@ impl Gather {
         self.parts().for_each(|p| v.extend_from_slice(p));
         v
     }
-    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies.
+    /// Moves what is left of the batch to the end of `to`: references where they are to counted blocks, else copies. Of what was
+    /// merged the scratch block itself goes, unless most of that is written.
     pub fn keep(&mut self, to: &mut IoVec) {
         accounts::writes(|w| w.queued += self.bytes as u64);
         let rest = &self.room.parts[self.at..];
@@ -228,16 +248,28 @@ impl Gather {
         let merged = pairs.clone().filter(|(_, t)| t.is_nil());
         // SAFETY: parts of the batch in hand.
         let merged = merged.map(|(p, _)| unsafe { part_bytes(p) });
-        let mut copy = Vec::with_capacity(merged.clone().map(<[u8]>::len).sum());
-        merged.clone().for_each(|p| copy.extend_from_slice(p));
-        let mut copies = match copy.is_empty() {
-            true => Vec::new(),
-            false => IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len)),
-        }
-        .into_iter();
+        let left: usize = merged.clone().map(<[u8]>::len).sum();
+        let room = self.room.scratch.capacity();
+        let goes = left > 0 && left >= room / 2;
+        let blocks = if goes {
+            let base = self.room.scratch.as_ptr().addr();
+            let next = Vec::with_capacity(room);
+            let block = IoSlice::of_vec(std::mem::replace(&mut self.room.scratch, next));
+            // The bytes stay where they are.
+            let part = |p: &libc::iovec| block.part(p.iov_base.addr() - base, p.iov_len);
+            let merged = pairs.clone().filter(|(_, t)| t.is_nil());
+            merged.map(|(p, _)| part(p)).collect()
+        } else if left > 0 {
+            let mut copy = Vec::with_capacity(left);
+            merged.clone().for_each(|p| copy.extend_from_slice(p));
+            IoSlice::cut_copy_of(&copy, merged.map(<[u8]>::len))
+        } else {
+            Vec::new()
+        };
+        let mut blocks = blocks.into_iter();
         for (i, (p, &t)) in pairs.enumerate() {
             if t.is_nil() {
-                copies.next().into_iter().for_each(|s| to.push(s));
+                blocks.next().into_iter().for_each(|s| to.push(s));
             } else if let Some(mut s) = IoSlice::of_binary(t) {
                 if i == 0 {
                     s.advance(self.skip);
@@ -278,13 +310,18 @@ impl Room {
     fn merge(&mut self, s: &[u8]) {
         let at = self.scratch.len();
         self.scratch.extend_from_slice(s);
+        self.merged_at(at, s.len());
+    }
+    /// The `n` bytes from `at` on, which end the scratch block, are merged.
+    #[inline]
+    fn merged_at(&mut self, at: usize, n: usize) {
         match (self.parts.last_mut(), self.terms.last()) {
-            (Some(p), Some(t)) if t.is_nil() => p.iov_len += s.len(),
+            (Some(p), Some(t)) if t.is_nil() => p.iov_len += n,
             _ => {
                 self.merged.push(self.parts.len() as u32);
                 self.parts.push(libc::iovec {
                     iov_base: std::ptr::without_provenance_mut(at),
-                    iov_len: s.len(),
+                    iov_len: n,
                 });
                 self.terms.push(NIL);
             }

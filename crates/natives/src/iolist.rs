@@ -1,6 +1,6 @@
 //! Natives that turn I/O lists into binaries and back.
 
-use super::reschedule::{MANY, dirty_if, dirty_if_large};
+use super::reschedule::{MANY, dirty_if};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::bin::RcBin;
@@ -12,6 +12,10 @@ use purlin_term::{Alloc, NIL, Term};
 const BYTES_PER_REDUCTION: usize = 256;
 /// Elements of a list that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 32;
+/// Bits that count as one of the parts of which [`MANY`] are too many for a scheduler, as an element does.
+const BITS_PER_PART: usize = 512;
+/// Such parts that count as one reduction.
+const PARTS_PER_REDUCTION: usize = 16;
 
 /// A binary of `n` bytes that `fill` writes; it is given zeroed bytes.
 pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8])) -> Term {
@@ -53,17 +57,32 @@ fn put_bits(out: &mut [u8], at: usize, b: &Bits) {
 /// One binary with the bytes of an I/O list.
 pub fn to_binary(cx: &mut Env, t: Term) -> Result<Term, BadIoList> {
     let n = size(t)?;
+    Ok(to_binary_of(cx, t, n))
+}
+
+/// One binary with the bytes of an I/O list, which are `n`.
+fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     cx.bump(n / BYTES_PER_REDUCTION + 1);
-    Ok(build_binary(cx, n, |out| {
+    build_binary(cx, n, |out| {
         let mut w = IoWalk::new(t);
         let mut at = 0;
-        while let Ok(Some(p)) = w.next_piece() {
-            match p {
-                Piece::Byte(b) => {
+        loop {
+            if let Some(b) = w.next_byte() {
+                out[at] = b;
+                at += 1;
+                continue;
+            }
+            if let Some((_, s)) = w.next_binary() {
+                out[at..at + s.len()].copy_from_slice(s);
+                at += s.len();
+                continue;
+            }
+            match w.next_piece() {
+                Ok(Some(Piece::Byte(b))) => {
                     out[at] = b;
                     at += 1;
                 }
-                Piece::Bits(_, b) => {
+                Ok(Some(Piece::Bits(_, b))) => {
                     let n = b.bit_len / 8;
                     match b.as_bytes() {
                         Some(s) => out[at..at + n].copy_from_slice(s),
@@ -71,9 +90,31 @@ pub fn to_binary(cx: &mut Env, t: Term) -> Result<Term, BadIoList> {
                     }
                     at += n;
                 }
+                _ => break,
             }
         }
-    }))
+    })
+}
+
+/// Bits that a list for the native `erlang:name(t)` has; leaves for a dirty thread where that is much, or many elements.
+fn measured(
+    cx: &mut Env,
+    name: &str,
+    t: Term,
+    walk: impl Fn(Term) -> IoWalk,
+) -> Result<usize, Fail> {
+    let most = if cx.dirty { usize::MAX } else { MANY };
+    let found = measure(walk(t), most).map_err(bad)?;
+    if let Some((bits, pieces)) = found {
+        let parts = pieces + bits / BITS_PER_PART;
+        if cx.dirty || parts <= MANY {
+            cx.bump(parts / PARTS_PER_REDUCTION);
+            return Ok(bits);
+        }
+    }
+    dirty_if(cx, "erlang", name, &[t], || true)?;
+    // There is nowhere to leave for.
+    bit_size(walk(t)).map_err(bad)
 }
 
 fn bad(_: BadIoList) -> Fail {
@@ -84,50 +125,37 @@ fn iolist_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_binary() {
         return Ok(t);
     }
-    dirty_if_large(cx, "erlang", "iolist_to_binary", &[t], t)?;
-    to_binary(cx, t).map_err(bad)
+    let bits = measured(cx, "iolist_to_binary", t, IoWalk::new)?;
+    Ok(to_binary_of(cx, t, bits / 8))
 }
 
 fn list_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "list_to_binary", &[t], t)?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    to_binary(cx, t).map_err(bad)
+    let bits = measured(cx, "list_to_binary", t, IoWalk::new)?;
+    Ok(to_binary_of(cx, t, bits / 8))
 }
 
 fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    let mut w = IoWalk::new(t);
-    let (mut n, mut steps) = (0usize, 0usize);
-    loop {
-        while steps != MANY
-            && let Some((_, s)) = w.next_block()
-        {
-            steps += 1;
-            n += s.len();
-        }
-        let Some(p) = w.next_piece().map_err(bad)? else {
-            break;
-        };
-        steps += 1;
-        if steps == MANY || steps == MANY + 1 {
+    let most = if cx.dirty { usize::MAX } else { MANY };
+    let (bits, pieces) = match measure(IoWalk::new(t), most).map_err(bad)? {
+        Some(found) => found,
+        None => {
             dirty_if(cx, "erlang", "iolist_size", &[t], || true)?;
+            // There is nowhere to leave for.
+            (bit_size(IoWalk::new(t)).map_err(bad)?, MANY)
         }
-        n += match p {
-            Piece::Byte(_) => 1,
-            Piece::Bits(_, b) => b.bit_len / 8,
-        };
-    }
-    cx.bump(steps / STEPS_PER_REDUCTION + 1);
-    Ok(cx.uint(n as u64))
+    };
+    cx.bump(pieces / STEPS_PER_REDUCTION + 1);
+    Ok(cx.uint(bits as u64 / 8))
 }
 
 fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erlang", "list_to_bitstring", &[t], t)?;
     if !t.is_list() {
         return Err(Fail::Badarg);
     }
-    let bits = bit_size(IoWalk::bits(t)).map_err(bad)?;
+    let bits = measured(cx, "list_to_bitstring", t, IoWalk::bits)?;
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
         let mut w = IoWalk::bits(t);

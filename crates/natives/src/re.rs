@@ -15,7 +15,9 @@ use pcre2_sys as sys;
 use purlin_term::release::{self, EXPORTED_PATTERNS, PATTERNS_OF_PCRE2};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom};
-use std::cell::RefCell;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr;
@@ -55,6 +57,9 @@ fn continue_at(cx: &mut Env, module: Term, function: Term, args: &[Term]) -> Fai
 
 /// Kilobytes of backtracking memory one match may take.
 const HEAP_LIMIT_KB: u32 = 512 * 1024;
+/// As [`HEAP_LIMIT_KB`], of a match on a scheduler, which keeps that memory for its next one. One that takes more begins anew on a
+/// dirty thread.
+const SHORT_HEAP_LIMIT_KB: u32 = 1024;
 /// Steps from one place in the subject that a match may take on a scheduler. One that takes more begins anew on a dirty
 /// thread: PCRE2 can't stop and go on, and some patterns take as many steps as they are given. Where the subject is long there
 /// are many places to begin at, so fewer steps are left for each.
@@ -90,9 +95,12 @@ impl Source {
         v.extend_from_slice(&self.text);
         v
     }
+    /// The fixed part of a serialised pattern, and the text.
+    fn parts(b: &[u8]) -> Option<(&[u8], &[u8])> {
+        b.strip_prefix(MAGIC)?.split_at_checked(6)
+    }
     fn from_bytes(b: &[u8]) -> Option<Source> {
-        let b = b.strip_prefix(MAGIC)?;
-        let (head, text) = b.split_at_checked(6)?;
+        let (head, text) = Source::parts(b)?;
         Some(Source {
             options: u32::from_le_bytes([head[0], head[1], head[2], head[3]]) & COMPILE_OPTIONS,
             newline: head[4],
@@ -601,16 +609,44 @@ fn compile_1(cx: &mut Env, [pat]: [Term; 1]) -> BifResult {
 }
 
 /// The fields of a compiled pattern's term: its binary, and whether it is for Unicode.
-fn as_pattern(t: Term) -> Option<(Source, bool)> {
+fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
     match t.as_tuple()? {
         &[tag, n, u, c, bin] if tag == re_pattern() => {
             n.as_small()?;
             c.as_small()?;
-            let src = Source::from_bytes(&bin.as_binary()?)?;
-            Some((src, u.as_small()? != 0))
+            let bin = bin.as_binary()?;
+            Source::parts(&bin)?;
+            Some((bin, u.as_small()? != 0))
         }
         _ => None,
     }
+}
+
+/// The compiled form of what the binary of a pattern's term says, with these newlines and line ends where they are not 0. What
+/// this thread has used last is found without a look at the cache that all share.
+fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
+    thread_local! {
+        static LAST: RefCell<Option<(Vec<u8>, Arc<Code>)>> = const { RefCell::new(None) };
+    }
+    let own = newline == 0 && bsr == 0;
+    LAST.with_borrow_mut(|last| {
+        match last {
+            Some((b, code)) if own && b[..] == *bin => return Some(code.clone()),
+            _ => {}
+        }
+        let mut src = Source::from_bytes(bin)?;
+        if newline != 0 {
+            src.newline = newline;
+        }
+        if bsr != 0 {
+            src.bsr = bsr;
+        }
+        let code = compiled(&src).ok()?;
+        if own {
+            *last = Some((bin.to_vec(), code.clone()));
+        }
+        Some(code)
+    })
 }
 
 /// What a match returns of one group.
@@ -694,53 +730,107 @@ fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
 }
 
 /// Ranges of the groups of a match; None for groups that took no part.
-type Groups = Vec<Option<(usize, usize)>>;
+type Groups = SmallVec<[Option<(usize, usize)>; 8]>;
 
-/// Matches once. `Err` is PCRE2's code.
-fn exec(code: &Code, subject: &[u8], o: &Options, check: bool) -> Result<Groups, c_int> {
+/// What PCRE2 works with in a match: match data and context.
+struct Bench {
+    /// Whose match data this is.
+    code: Arc<Code>,
+    data: *mut sys::pcre2_match_data_8,
+    ctx: *mut sys::pcre2_match_context_8,
+}
+
+impl Bench {
+    /// None: there is no memory for it.
+    fn new(code: &Arc<Code>) -> Option<Bench> {
+        // SAFETY: the pattern is there; what is made is freed once, when this is dropped.
+        let (data, ctx) = unsafe {
+            (
+                sys::pcre2_match_data_create_from_pattern_8(code.code, ptr::null_mut()),
+                sys::pcre2_match_context_create_8(ptr::null_mut()),
+            )
+        };
+        let made = !data.is_null() && !ctx.is_null();
+        let code = code.clone();
+        let bench = Bench { code, data, ctx };
+        made.then_some(bench)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`; null is allowed.
+        unsafe {
+            sys::pcre2_match_data_free_8(self.data);
+            sys::pcre2_match_context_free_8(self.ctx);
+        }
+    }
+}
+
+/// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; what the match is made with is kept for the
+/// next one of this pattern.
+fn exec(
+    code: &Arc<Code>,
+    subject: &[u8],
+    o: &Options,
+    check: bool,
+    short: bool,
+) -> Result<Groups, c_int> {
+    thread_local! {
+        static SPARE: Cell<Option<Bench>> = const { Cell::new(None) };
+    }
     let mut flags = o.run;
     if !check {
         flags |= sys::PCRE2_NO_UTF_CHECK;
     }
-    // SAFETY: match data and context are made for this pattern and freed below; the subject is a slice with its
+    // A limit that was set once stays, so one of steps is set each time, and none that might not be.
+    let keeps = short && o.match_limit.is_some() && o.depth_limit.is_none();
+    let spare = if keeps { SPARE.take() } else { None };
+    let bench = spare
+        .filter(|b| Arc::ptr_eq(&b.code, code))
+        .or_else(|| Bench::new(code))
+        .ok_or(sys::PCRE2_ERROR_NOMEMORY)?;
+    let (data, ctx) = (bench.data, bench.ctx);
+    // SAFETY: match data and context are there, made for this pattern, and nobody else's; the subject is a slice with its
     // length; the vector has `rc` pairs after a match. The UTF check is skipped only for valid UTF-8 from a character's
     // first byte on (see `known_utf8`).
-    unsafe {
-        let data = sys::pcre2_match_data_create_from_pattern_8(code.code, ptr::null_mut());
-        let ctx = sys::pcre2_match_context_create_8(ptr::null_mut());
-        let mut found = Err(sys::PCRE2_ERROR_NOMEMORY);
-        if !data.is_null() && !ctx.is_null() {
-            sys::pcre2_set_heap_limit_8(ctx, HEAP_LIMIT_KB);
-            if let Some(n) = o.match_limit {
-                sys::pcre2_set_match_limit_8(ctx, n);
-            }
-            if let Some(n) = o.depth_limit {
-                sys::pcre2_set_depth_limit_8(ctx, n);
-            }
-            let rc = sys::pcre2_match_8(
-                code.code,
-                subject.as_ptr(),
-                subject.len(),
-                o.offset,
-                flags,
-                data,
-                ctx,
-            );
-            found = if rc > 0 {
-                let v = sys::pcre2_get_ovector_pointer_8(data);
-                let v = std::slice::from_raw_parts(v, 2 * rc as usize);
-                // `\K` in a look-ahead can put a start behind its end.
-                Ok(v.chunks_exact(2)
-                    .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1])))
-                    .collect())
-            } else {
-                Err(rc)
-            };
+    let found = unsafe {
+        let heap = if short {
+            SHORT_HEAP_LIMIT_KB
+        } else {
+            HEAP_LIMIT_KB
+        };
+        sys::pcre2_set_heap_limit_8(ctx, heap);
+        if let Some(n) = o.match_limit {
+            sys::pcre2_set_match_limit_8(ctx, n);
         }
-        sys::pcre2_match_data_free_8(data);
-        sys::pcre2_match_context_free_8(ctx);
-        found
+        if let Some(n) = o.depth_limit {
+            sys::pcre2_set_depth_limit_8(ctx, n);
+        }
+        let rc = sys::pcre2_match_8(
+            code.code,
+            subject.as_ptr(),
+            subject.len(),
+            o.offset,
+            flags,
+            data,
+            ctx,
+        );
+        if rc > 0 {
+            let v = sys::pcre2_get_ovector_pointer_8(data);
+            let v = std::slice::from_raw_parts(v, 2 * rc as usize);
+            // `\K` in a look-ahead can put a start behind its end.
+            Ok(v.chunks_exact(2)
+                .map(|p| (p[0] != usize::MAX).then(|| (p[0].min(p[1]), p[1])))
+                .collect())
+        } else {
+            Err(rc)
+        }
+    };
+    if keeps {
+        SPARE.set(Some(bench));
     }
+    found
 }
 
 /// Where the character begins and ends that `offset` is in the midst of; None at a character's first byte, or if `bytes`
@@ -761,10 +851,11 @@ fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
 /// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
 /// that one. What lies before is seen whole.
 fn exec_within(
-    code: &Code,
+    code: &Arc<Code>,
     bytes: &[u8],
     (at, end): (usize, usize),
     o: &mut Options,
+    short: bool,
 ) -> Result<Groups, c_int> {
     let offset = std::mem::replace(&mut o.offset, end);
     let mut buffer = [0; 4];
@@ -772,7 +863,7 @@ fn exec_within(
         .encode_utf8(&mut buffer)
         .as_bytes();
     let subject = [&bytes[..end], rest, &bytes[end..]].concat();
-    let found = exec(code, &subject, o, true);
+    let found = exec(code, &subject, o, true, short);
     o.offset = offset;
     let place = |p: usize| match p {
         p if p >= end + rest.len() => p - rest.len(),
@@ -861,7 +952,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             if o.compile_only {
                 return Err(Fail::Badarg);
             }
-            let (mut src, unicode) = as_pattern(pat).ok_or(Fail::Badarg)?;
+            let (bin, unicode) = as_pattern(pat).ok_or(Fail::Badarg)?;
             if unicode && (!subject.is_binary() || lists) {
                 return Err(continue_in(cx, urun(), &[subject, pat, opts]));
             }
@@ -869,13 +960,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
                 let r = cx.tuple(&[opts, am::FALSE]);
                 return Err(continue_in(cx, grun(), &[subject, pat, r]));
             }
-            if o.newline != 0 {
-                src.newline = o.newline;
-            }
-            if o.bsr != 0 {
-                src.bsr = o.bsr;
-            }
-            compiled(&src).map_err(|_| Fail::Badarg)?
+            compiled_from(&bin, o.newline, o.bsr).ok_or(Fail::Badarg)?
         }
         _ => {
             if !pat.is_binary() && !pat.is_list() {
@@ -932,12 +1017,12 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         o.match_limit = Some(short);
     }
     let found = match within {
-        Some(character) => exec_within(&code, bytes, character, &mut o),
-        None => exec(&code, bytes, &o, check),
+        Some(character) => exec_within(&code, bytes, character, &mut o, cut),
+        None => exec(&code, bytes, &o, check, cut),
     };
     let found = match found {
         Ok(g) => g,
-        Err(sys::PCRE2_ERROR_MATCHLIMIT) if cut => {
+        Err(sys::PCRE2_ERROR_MATCHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if cut => {
             cx.bump(SHORT_REDUCTIONS);
             let args = [subject, pat, opts, Term::bool(first)];
             return Err(continue_at(cx, purlin(), re_long(), &args));
@@ -974,7 +1059,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             })
             .collect(),
     };
-    let terms: Vec<Term> = picked
+    let terms: SmallVec<[Term; 8]> = picked
         .into_iter()
         .map(|g| group_term(cx, kind, subject, bytes, g))
         .collect();
@@ -1000,11 +1085,11 @@ fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
 }
 
 fn inspect_2(cx: &mut Env, [pat, what]: [Term; 2]) -> BifResult {
-    let (src, _) = as_pattern(pat).ok_or(Fail::Badarg)?;
+    let (bin, _) = as_pattern(pat).ok_or(Fail::Badarg)?;
     if what != namelist() {
         return Err(Fail::Badarg);
     }
-    let code = compiled(&src).map_err(|_| Fail::Badarg)?;
+    let code = compiled_from(&bin, 0, 0).ok_or(Fail::Badarg)?;
     let names: Vec<Term> = code.name_list().iter().map(|n| cx.binary(n)).collect();
     let l = cx.list(&names);
     Ok(cx.tuple(&[namelist(), l]))

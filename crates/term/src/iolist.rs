@@ -110,14 +110,22 @@ impl IoWalk {
             _ => Err(BadIoList),
         }
     }
-    /// The next element, if it is a reference to a counted block: the term and its bytes. None says nothing: the element is
-    /// of another kind, or there is none.
+    /// The next element, if it is a binary that is no part of another: the term and its bytes. None says nothing: the element
+    /// is of another kind, or there is none.
     #[inline]
-    pub fn next_block<'a>(&mut self) -> Option<(Term, &'a [u8])> {
+    pub fn next_binary<'a>(&mut self) -> Option<(Term, &'a [u8])> {
         let (h, t) = self.at.as_cons()?;
-        let bytes = h.block_bytes()?;
+        let bytes = h.front_bytes()?;
         self.at = t;
         Some((h, bytes))
+    }
+    /// The next element, if it is a byte. None says nothing, as for [`IoWalk::next_binary`].
+    #[inline]
+    pub fn next_byte(&mut self) -> Option<u8> {
+        let (h, t) = self.at.as_cons()?;
+        let n = u8::try_from(h.as_small()?).ok()?;
+        self.at = t;
+        Some(n)
     }
     /// The next element: a byte, or what should be a bitstring; nil at the end.
     #[inline]
@@ -166,23 +174,31 @@ impl IoWalk {
     }
 }
 
-/// Bits in an I/O list (whole bytes unless `walk` allows otherwise).
-pub fn bit_size(mut walk: IoWalk) -> Result<usize, BadIoList> {
-    let mut n = 0usize;
-    loop {
-        while let Some((_, s)) = walk.next_block() {
-            n = n.checked_add(s.len() * 8).ok_or(BadIoList)?;
-        }
-        let Some(p) = walk.next_piece()? else {
-            return Ok(n);
+/// Bits in an I/O list (whole bytes unless `walk` allows otherwise), and its elements; None if these are more than `most`.
+pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(usize, usize)>, BadIoList> {
+    let (mut bits, mut pieces) = (0usize, 0usize);
+    while pieces <= most {
+        let len = if walk.next_byte().is_some() {
+            8
+        } else if let Some((_, s)) = walk.next_binary() {
+            s.len() * 8
+        } else {
+            match walk.next_piece()? {
+                Some(Piece::Byte(_)) => 8,
+                Some(Piece::Bits(_, b)) => b.bit_len,
+                None => return Ok(Some((bits, pieces))),
+            }
         };
-        n = n
-            .checked_add(match p {
-                Piece::Byte(_) => 8,
-                Piece::Bits(_, b) => b.bit_len,
-            })
-            .ok_or(BadIoList)?;
+        pieces += 1;
+        bits = bits.checked_add(len).ok_or(BadIoList)?;
     }
+    Ok(None)
+}
+
+/// Bits in an I/O list, as for [`measure`].
+pub fn bit_size(walk: IoWalk) -> Result<usize, BadIoList> {
+    // No list has more elements than that.
+    measure(walk, usize::MAX)?.map(|n| n.0).ok_or(BadIoList)
 }
 
 /// Bytes in an I/O list that isn't long: None if it has more than `pieces` binaries that are not merged, or more than
@@ -192,7 +208,7 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
     let mut walk = IoWalk::new(t);
     let (mut large, mut merged, mut n) = (0, 0, 0usize);
     while large <= pieces && merged <= bytes {
-        let len = match walk.next_block() {
+        let len = match walk.next_binary() {
             Some((_, s)) => s.len(),
             None => match walk.next_piece()? {
                 Some(Piece::Byte(_)) => 1,
@@ -219,6 +235,13 @@ pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
     let start = out.len();
     let mut w = IoWalk::new(t);
     loop {
+        if let Some((_, s)) = w.next_binary() {
+            out.extend_from_slice(s);
+            continue;
+        }
+        while let Some(b) = w.next_byte() {
+            out.push(b);
+        }
         match w.next_piece() {
             Ok(Some(Piece::Byte(b))) => out.push(b),
             Ok(Some(Piece::Bits(_, b))) => match b.as_bytes() {
@@ -584,6 +607,23 @@ mod tests {
         assert!(joined == flat);
         v.advance(flat.len() - 3);
         assert_eq!(v.bytes, 3);
+    }
+
+    #[test]
+    fn a_list_is_measured_up_to_a_number_of_elements() {
+        let mut cx = Heap::empty();
+        let b = cx.binary(&[7; 10]);
+        let part = cx.sub_binary(b, 4, 16);
+        let inner = cx.list(&[Term::small(1), b]);
+        let l = cx.list(&[inner, part, Term::small(2)]);
+        let walk = || IoWalk::new(l);
+        assert_eq!(measure(walk(), 4), Ok(Some((8 + 80 + 16 + 8, 4))));
+        assert_eq!(measure(walk(), 3), Ok(None));
+        assert_eq!(bit_size(walk()), Ok(112));
+        let odd = cx.sub_binary(b, 0, 9);
+        let l = cx.list(&[odd, Term::small(2)]);
+        assert_eq!(bit_size(IoWalk::new(l)), Err(BadIoList));
+        assert_eq!(bit_size(IoWalk::bits(l)), Ok(17));
     }
 
     #[test]

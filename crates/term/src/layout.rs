@@ -298,16 +298,18 @@ impl Term {
         let (offset, end) = unsafe { ((*p.add(3)).raw(), (*p.add(4)).raw()) };
         Some(end.saturating_sub(offset) as usize)
     }
-    /// The bytes of a binary that is the front of a counted block; None for any other term.
+    /// The bytes of a binary that is whole where they lie: on a heap, or the front of a counted block; None for any other term.
     #[inline]
-    pub(crate) fn block_bytes<'a>(self) -> Option<&'a [u8]> {
-        if self.subtag()? != Subtag::RefcBin {
-            return None;
-        }
+    pub(crate) fn front_bytes<'a>(self) -> Option<&'a [u8]> {
+        let s = self.subtag()?;
         let p = self.ptr();
-        // SAFETY: layout above; a term in hand is well formed.
+        // SAFETY: layouts above; a term in hand is well formed.
         unsafe {
-            let base = (*p.add(4)).raw() as *const u8;
+            let base = match s {
+                Subtag::RefcBin => (*p.add(4)).raw() as *const u8,
+                Subtag::HeapBin => p.add(2) as *const u8,
+                _ => return None,
+            };
             Some(std::slice::from_raw_parts(base, (*p.add(1)).raw() as usize))
         }
     }
