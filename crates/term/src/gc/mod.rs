@@ -4,7 +4,7 @@
 //! high-water mark (it survived once already) goes to the old block, the rest to a new young block. A full sweep
 //! copies everything to one new young block. What is moved leaves a forwarding mark behind: a boxed pointer where
 //! the header was, or [`Term::NON_VALUE`] in the head and the new cell in the tail. An old generation of more than a
-//! few megabytes is not copied: see [`compact`].
+//! few megabytes is not copied: see [`compact`]. Where others wait for the process it is swept in steps: see [`steps`].
 //!
 //! # Memory that terms lie in
 //! Who may point to it, when it moves, when it goes, and what the verifier says that looks after it.
@@ -15,6 +15,7 @@
 //! | young block: what is mature, below the mark | the same, and what is mature | with each collection, to the old block if it is a minor one | when it was copied | "mature word points to younger" |
 //! | words in the process's cell that are its young block | as the young block | with the first collection | stay with the cell | as the young block |
 //! | old block | all of the heap | in a full sweep: copied, or slid where it lies | when it was copied; a block of no words at once | "old word points to young", "old word points out of the heap" |
+| free runs in the old block ([`steps`]) | what is dead and was not swept yet | never | when something is promoted there | dead words are left out; "points into an object" for the others |
 //! | fragments: what natives made when the block was full, and messages that were received | as what is fresh | with the next collection, to the young block | with that | as the young block: nothing old or mature points there |
 //! | the message that is looked at ([`Heap::window`]) | registers, what was made in the window | never | it becomes a fragment, or stays in the queue | "points nowhere known" outside the window, "old word points out of the heap" in it |
 //! | messages in the queue, and signals | nobody | never | when received or flushed | "points nowhere known" |
@@ -37,7 +38,8 @@
 //! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments. In
 //!   the window ([`Heap::window`]) they don't count as survivors (`high_water == heap`): any of them may point to a message
 //!   that will be a fragment, so nothing of them is promoted, whether one by one, at once, or by settling the block.
-//! * The target of a copy is sized beforehand for the case that everything survives, so copying never runs out.
+//! * The target of a copy is sized beforehand for the case that everything survives, so copying never runs out. Free runs are used
+//!   besides, never counted on.
 //!
 //! `PURLIN_GC_STRESS=1` has each collection take one of the ways that there are at random, and leave no room; poisons what is
 //! left behind, and verifies the heap before and after: see [`crate::stress`].
