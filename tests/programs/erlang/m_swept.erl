@@ -1,12 +1,12 @@
 %% A process that holds much, of which little changes with each request: its old generation is swept in steps while values of all
 %% kinds come, go, are sent, and are compared with what they must be.
-%% @stress @shared @fence
+%% @stress @shared @fence @seconds 200
 -module(m_swept).
 -export([main/0]).
 
 main() ->
     Small = os:getenv("PURLIN_GC_STRESS") =/= false,
-    {Keys, Rounds} = case Small of true -> {60, 400}; false -> {60000, 150000} end,
+    {Keys, Rounds} = case Small of true -> {60, 400}; false -> {60000, 70000} end,
     Self = self(),
     Peer = spawn_link(fun peer/0),
     Holder = spawn_link(fun() -> hold(Self, Peer, Keys) end),
@@ -29,6 +29,8 @@ peer() ->
 hold(Main, Peer, Keys) ->
     put(peer, Peer),
     put(first, value(0, 0, 0)),
+    %% An erased term has stock look through all heaps.
+    put(every, case Keys of 60 -> 13; _ -> 2003 end),
     serve(Main, counters:new(Keys + 1, []), maps:from_list([{K, {0, value(K, 0, 0)}} || K <- lists:seq(0, Keys - 1)])).
 
 serve(Main, C, State) ->
@@ -40,8 +42,17 @@ serve(Main, C, State) ->
             V = counters:get(C, K + 1),
             From ! {case X =:= value(K, V, Was) andalso get(first) =:= value(0, 0, 0) of true -> ok; false -> wrong end, K},
             counters:add(C, K + 1, 1),
-            serve(Main, C, State#{K := {Kind, new(K, V + 1, Kind, X)}})
+            New = case K rem get(every) of 0 -> found(K, V + 1, Kind); _ -> new(K, V + 1, Kind, X) end,
+            serve(Main, C, State#{K := {Kind, New}})
     end.
+
+%% Found while an older value holds the same region, of which nothing is left afterwards but what is kept here.
+found(K, V, Kind) ->
+    persistent_term:put(?MODULE, {value(K, V, Kind), lists:seq(1, 400)}),
+    put(garbage, persistent_term:get(?MODULE)),
+    {X, _} = persistent_term:get(?MODULE),
+    V rem 3 =:= 0 andalso persistent_term:erase(?MODULE),
+    X.
 
 %% One in a while comes from elsewhere: a part of a large message, or what was sent and came back.
 new(K, V, Kind, _) when K rem 7 =:= 0 ->
@@ -51,13 +62,6 @@ new(K, V, Kind, _) when K rem 11 =:= 0 ->
     X = {value(K, V, Kind), lists:duplicate(400, K)},
     get(peer) ! {back, self(), X},
     receive {back, {Y, _}} -> Y end;
-new(K, V, Kind, _) when K rem 13 =:= 0 ->
-    %% Found while an older value holds the same region, of which nothing is left afterwards but what is kept here.
-    persistent_term:put(?MODULE, {value(K, V, Kind), lists:seq(1, 400)}),
-    put(garbage, persistent_term:get(?MODULE)),
-    {X, _} = persistent_term:get(?MODULE),
-    V rem 3 =:= 0 andalso persistent_term:erase(?MODULE),
-    X;
 new(K, V, Kind, Old) ->
     put(garbage, {Old, lists:seq(1, 40)}),
     value(K, V, Kind).
