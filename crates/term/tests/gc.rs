@@ -294,6 +294,9 @@ fn sweeps_in_steps_keep_the_structure() {
                     }
                     _ => {
                         h.waited = r.next(4) != 0;
+                        if r.next(4) == 0 {
+                            gc::sweep_soon(&mut h);
+                        }
                         gc::collect(&mut h, r.next(100), &mut [a, b], false);
                     }
                 }
@@ -309,7 +312,8 @@ fn sweeps_in_steps_keep_the_structure() {
     gc::STEPS_ABOVE_WORDS.store(large, Ordering::Relaxed);
     gc::STEP_SLOTS.store(slots, Ordering::Relaxed);
     println!("{sweeps} sweeps, {filled} times runs were filled, {given_up} sweeps given up");
-    assert!(sweeps > 100 && filled > 100 && given_up > 50);
+    // In stress mode most sweeps are given up for a full one.
+    assert!(gc::stress() || (sweeps > 100 && filled > 100 && given_up > 50));
     assert_eq!(e.refc.load(Ordering::Relaxed), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
     assert_eq!(purlin_term::bin::total_bytes(), before);

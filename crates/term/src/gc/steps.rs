@@ -88,6 +88,10 @@ impl Runs {
     pub(crate) fn sweeps(&self) -> bool {
         self.sweep.is_some()
     }
+    /// The free runs that may be used: where each starts, and its words.
+    pub(crate) fn free_runs(&self) -> &[(*mut Term, usize)] {
+        &self.free
+    }
     /// Whether the word at address `a` of the old generation is part of what is known to be dead and is no run yet: what it says may
     /// lead nowhere.
     pub(crate) fn is_dead(&self, a: usize) -> bool {
@@ -194,6 +198,13 @@ pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
         for region in regions.iter() {
             s.promoted_regions.hold(region);
         }
+    }
+}
+
+/// Has a sweep begin behind the next minor collection of a process that waited, however many free runs are left.
+pub fn sweep_soon(heap: &mut Heap) {
+    if let Some(r) = &mut heap.runs {
+        r.promoted = usize::MAX / 2;
     }
 }
 
