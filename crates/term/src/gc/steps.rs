@@ -260,7 +260,7 @@ pub unsafe fn step(heap: &mut Heap) -> usize {
 
 unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
     let slots = match stress() {
-        true => 1 + stress::below(64),
+        true => 1 + stress::below([16, 64, 512][stress::below(3)]),
         false => slots,
     };
     let _doing = crate::fence::doing(&"in a step of a sweep");
