@@ -230,11 +230,14 @@ fn random_graphs_survive_every_kind_of_collection() {
                         gc::shrink_to_fit(&mut h, &mut [a, b]);
                         assert_eq!(h.free_words(), h.stack_reserve);
                     }
+                    2 => {
+                        gc::settle(&mut h, &mut [a, b]);
+                    }
                     _ => {
                         gc::collect(&mut h, need, &mut [a, b], false);
                     }
                 }
-                if kind != 1 {
+                if kind > 2 || kind == 0 {
                     assert!(h.free_words() >= need + h.stack_reserve);
                 }
                 seen_old |= !h.old_heap.is_null();
@@ -289,7 +292,10 @@ fn sweeps_in_steps_keep_the_structure() {
                     1 => {
                         gc::shrink_to_fit(&mut h, &mut [a, b]);
                     }
-                    2..=30 => {
+                    2 => {
+                        gc::settle(&mut h, &mut [a, b]);
+                    }
+                    3..=30 => {
                         gc::step(&mut h);
                     }
                     _ => {

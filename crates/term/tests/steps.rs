@@ -216,3 +216,33 @@ fn what_only_the_stack_holds_lives_through_a_sweep() {
         gc::destroy(&mut h);
     }
 }
+
+/// What was built is old once its process waits: no later collection copies it, unless the old generation has no room.
+#[test]
+fn what_was_built_is_old_after_settling() {
+    if gc::stress() {
+        return;
+    }
+    region::init();
+    let mut h = Heap::empty();
+    let mut roots: Vec<Term> = (0..KEPT).map(|i| list(&mut h, i)).collect();
+    assert!(!h.frags.is_empty());
+    // SAFETY: the roots are all that is used, and nothing of the heap at the end.
+    unsafe {
+        gc::settle(&mut h, &mut [&mut roots]);
+        sound(&h, &roots);
+        assert!(h.used_words() == 0 && h.old_words() == KEPT * 80);
+        for round in 0..40 {
+            for (i, root) in roots.iter_mut().enumerate() {
+                if i % 3 == round % 3 {
+                    *root = list(&mut h, i);
+                }
+            }
+            gc::collect(&mut h, 4000, &mut [&mut roots], false);
+            gc::settle(&mut h, &mut [&mut roots]);
+            sound(&h, &roots);
+            assert!(roots.iter().enumerate().all(|(i, &t)| is_list(t, i)));
+        }
+        gc::destroy(&mut h);
+    }
+}

@@ -60,7 +60,7 @@ pub use crate::off_heap::{off_heap_bytes, release_object, release_off_heap};
 pub use crate::stress::{POISON, below as stress_below, once_in as stress_once};
 pub use crate::stress::{roll as stress_roll, seed as stress_seed, stress, told as stress_told};
 pub use crate::verify::look_after as stress_look;
-pub use driver::{collect, rest, rest_pays, totals};
+pub use driver::{collect, rest, rest_pays, settle, settle_pays, totals};
 pub use generational::{destroy, shrink_to_fit};
 pub(crate) use invariants::fatal;
 pub use sizes::{IN_PLACE_WORDS, LEAVE_AT_MOST_WORDS, STEP_SLOTS, STEPS_ABOVE_WORDS};
