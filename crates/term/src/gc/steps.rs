@@ -23,7 +23,7 @@
 use super::compact::Marker;
 use super::regions::Notes;
 use super::sizes::*;
-use crate::blocks::decommit_between;
+use crate::blocks::{decommit_between, extend_block, is_crowded};
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
 use crate::off_heap::release_object;
@@ -152,6 +152,41 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
         s.marker.notes.seen.release_all();
         s.promoted_regions.release_all();
     }
+}
+
+/// Gives the end of the old generation, which is swept in steps, room for `need` words where it lies, so that it need not be
+/// collected at once for them. False where it has grown enough for what lives there, or where the addresses behind it are in use.
+///
+/// # Safety
+/// As for [`super::collect`].
+pub(super) unsafe fn make_room(heap: &mut Heap, need: usize) -> bool {
+    let Some(r) = &heap.runs else { return false };
+    let (old, block) = (heap.old_words(), heap.old_block_words());
+    // While a sweep is on nobody knows what lives: so much as it takes to come to the end of it.
+    let most = match &r.sweep {
+        Some(s) => (s.marker.map.len >> 3) / 4 * 5 + 2 * MOST_YOUNG_WORDS,
+        None => r.lived + spare_words(r.lived, is_crowded()),
+    };
+    let want = old + need + need / 2;
+    want <= most && want > block && grow(heap, want, most)
+}
+
+/// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
+/// words at least.
+unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
+    let block = heap.old_block_words();
+    let mut more = to - block;
+    while more > 0 && block + more >= least {
+        if extend_block(heap.old_heap, block, block + more) {
+            heap.old_hend = heap.old_heap.add(block + more);
+            return true;
+        }
+        more /= 2;
+        if more < block / 32 {
+            break;
+        }
+    }
+    false
 }
 
 /// What a minor collection that promoted `promoted` words is followed by: the beginning of a sweep, or a step of the one that is
@@ -440,6 +475,15 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     runs.promoted = 0;
     runs.lived = live_words;
     runs.lived_bytes = heap.old_off_heap.bytes;
+    // What was lacking to the room that a generation of so many words is given.
+    let (block, room) = (
+        heap.old_block_words(),
+        spare_words(live_words, is_crowded()),
+    );
+    let tail = block - heap.old_words();
+    if tail + runs.free_words < room / 2 {
+        grow(heap, block, block + room - tail - runs.free_words);
+    }
     // Where next to nothing lives it is cheap to have it together.
     if live_words < heap.old_words() / 16 {
         heap.need_fullsweep = true;
