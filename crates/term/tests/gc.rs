@@ -186,9 +186,9 @@ fn random_graphs_survive_every_kind_of_collection() {
     purlin_term::region::init();
     let e = fun_entry();
     let owned = Arc::new(());
+    let _alone = SETTINGS.lock();
     let before = purlin_term::bin::total_bytes();
     let (mut seen_old, mut seen_frag) = (false, false);
-    let _alone = SETTINGS.lock();
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     for seed in 1..120u64 {
         // In every other round, generations of any size are collected where they lie.

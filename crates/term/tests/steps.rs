@@ -9,6 +9,9 @@ use std::sync::atomic::Ordering;
 
 const KEPT: usize = 24;
 
+/// Tests that change the collector's settings: one at a time.
+static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
+
 /// A heap with an old generation, whatever its size is, of `KEPT` lists in the roots; each of them lies in one piece.
 fn old_lists(h: &mut Heap) -> Vec<Term> {
     region::init();
@@ -85,6 +88,7 @@ fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
     if gc::stress() {
         return;
     }
+    let _alone = SETTINGS.lock();
     for after in 0..400 {
         let mut h = Heap::empty();
         let mut roots = old_lists(&mut h);
@@ -129,6 +133,7 @@ fn a_region_found_while_a_sweep_is_on_stays_held() {
     if gc::stress() {
         return;
     }
+    let _alone = SETTINGS.lock();
     let mut h = Heap::empty();
     let mut roots = old_lists(&mut h);
     let l = list(&mut h, 7);
@@ -167,6 +172,7 @@ fn what_was_sent_is_forgotten_when_it_died() {
     if gc::stress() {
         return;
     }
+    let _alone = SETTINGS.lock();
     let mut h = Heap::empty();
     let mut roots = old_lists(&mut h);
     let (s, r) = in_region(roots[9]);
@@ -197,6 +203,7 @@ fn what_only_the_stack_holds_lives_through_a_sweep() {
     if gc::stress() {
         return;
     }
+    let _alone = SETTINGS.lock();
     let mut h = Heap::empty();
     h.stack_reserve = 2;
     let mut roots = old_lists(&mut h);
@@ -223,6 +230,7 @@ fn what_was_built_is_old_after_settling() {
     if gc::stress() {
         return;
     }
+    let _alone = SETTINGS.lock();
     region::init();
     let mut h = Heap::empty();
     let mut roots: Vec<Term> = (0..KEPT).map(|i| list(&mut h, i)).collect();
@@ -253,6 +261,7 @@ fn a_generation_grows_where_it_lies() {
     if gc::stress() || purlin_term::fence::on() {
         return;
     }
+    let _alone = SETTINGS.lock();
     region::init();
     gc::STEPS_ABOVE_WORDS.store(0, Ordering::Relaxed);
     let mut h = Heap::empty();
