@@ -10,7 +10,8 @@ main() ->
 
 tracer() -> spawn(fun L() -> receive {get, P} -> P ! {got, got()}, L() end end).
 got() -> receive M -> [M | got()] after 100 -> [] end.
-told(T) -> delivered(), T ! {get, self()}, receive {got, L} -> [element(3, M) || M <- L] end.
+%% What the tracer was told of each of these.
+told(T, Ps) -> delivered(), T ! {get, self()}, receive {got, L} -> [[element(3, M) || M <- L, element(2, M) =:= P] || P <- Ps] end.
 delivered() -> R = erlang:trace_delivered(all), receive {trace_delivered, all, R} -> ok end.
 worker() -> spawn(fun L() -> receive {do, P, F} -> P ! {did, try F() catch C:R -> {C, R} end}, L() end end).
 do(W, F) -> W ! {do, self(), F}, receive {did, R} -> R end.
@@ -28,7 +29,7 @@ t(link) ->
     do(W, fun() -> link(R) end), R ! go, timer:sleep(50),
     C = [is(X, Who) || X <- [R, Q]],
     erlang:trace(W, false, [all]),
-    {A, B, C, [is(X, Who) || X <- [W, P, Q]], told(T)};
+    {A, B, C, [is(X, Who) || X <- [W, P, Q]], told(T, [W, P, R, Q])};
 t(first) ->
     {W, T, P, Q} = {worker(), tracer(), idle(), idle()},
     Who = [{one, T}],
@@ -66,7 +67,7 @@ t(dead) ->
     erlang:trace(W, true, [procs, set_on_first_link, {tracer, T}]),
     R = do(W, fun() -> process_flag(trap_exit, true), [link(P), receive {'EXIT', P, Why} -> Why end, link(self())] end),
     Q = do(W, fun() -> process_flag(trap_exit, false), try link(P) catch C:Why -> {C, Why} end end),
-    {R, Q, erlang:trace_info(W, flags), told(T)};
+    {R, Q, erlang:trace_info(W, flags), told(T, [W])};
 t(churn) ->
     %% Many that end while they are linked with, by several that are traced.
     T = tracer(),
