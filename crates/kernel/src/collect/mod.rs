@@ -240,7 +240,10 @@ fn limit_heap(cx: &mut Cx) {
         return;
     };
     let h = &cx.heap;
-    let mut words = h.block_words() + h.old_block_words() + h.frag_words;
+    // Room that nothing was promoted to takes no memory, and stock's blocks have a fifth of it at most.
+    let old = h.old_words();
+    let old = h.old_block_words().min(old + old / 5);
+    let mut words = h.block_words() + old + h.frag_words;
     // Messages in the queue are part of the heap, where they aren't to be kept apart.
     if !cx.process().has(OFF_HEAP_QUEUE) {
         words += cx.process().queued_words();
