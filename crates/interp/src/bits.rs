@@ -713,35 +713,51 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
-/// How many registers the first of the commands that makes a term leaves alone, if one does: none before it writes any.
-fn first_live(n: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
-    let mut i = 0;
+/// Bits of an integer that may always be made.
+const SAFE_INTEGER_BITS: u64 = 1 << 20;
+
+/// Whether none of the commands from `i` on can fail where `left` bits are left: then nobody goes to the label for failure, where
+/// registers may be needed that the commands which make terms leave out.
+fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64) -> bool {
     while i < n {
-        i += match word(i) {
-            cmd::INTEGER | cmd::BINARY | cmd::GET_TAIL => return Some(word(i + 1) as usize),
-            cmd::ENSURE_EXACTLY | cmd::SKIP => 2,
-            _ => 3,
+        let (size, words) = match word(i) {
+            cmd::INTEGER if word(i + 3) <= SAFE_INTEGER_BITS => (word(i + 3) as usize, 5),
+            cmd::BINARY => (word(i + 3) as usize, 5),
+            cmd::SKIP => (word(i + 1) as usize, 2),
+            cmd::GET_TAIL => (0, 4),
+            _ => return false,
         };
+        let Some(rest) = left.checked_sub(size) else {
+            return false;
+        };
+        left = rest;
+        i += words;
     }
-    None
+    true
 }
 
 unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
     let (n, list) = (op.count(), op.commands());
     let word = |k: usize| *list.add(k);
+    let mut c = Ctx::of(op.context().value(cx));
+    let mut e = cx.heap.stop;
     // A loop may make terms here, and do nothing else that collects. Behind the commands nobody says what is live.
-    if cx.heap.gc_wanted
-        && let Some(live) = first_live(n, word)
-    {
-        collect_after(cx, live, op.context().also());
-    }
-    let c = Ctx::of(op.context().value(cx));
-    let e = cx.heap.stop;
+    let mut due = cx.heap.gc_wanted;
     let mut i = 0;
     let mut pos = c.pos();
     while i < n {
         let left = c.end() - pos;
+        let makes = matches!(word(i), cmd::INTEGER | cmd::BINARY | cmd::GET_TAIL);
+        if due && makes {
+            // Before the first that makes a term: what it leaves alone is all there is, unless something fails yet.
+            due = false;
+            if is_sure(i, n, left, word) {
+                collect_after(cx, word(i + 1) as usize, op.context().also());
+                c = Ctx::of(op.context().value(cx));
+                e = cx.heap.stop;
+            }
+        }
         match word(i) {
             cmd::ENSURE_AT_LEAST => {
                 let (bits, unit) = (word(i + 1) as usize, word(i + 2).max(1) as usize);

@@ -121,6 +121,8 @@ pub const ORDERED_ITERATORS: Feature = since(26);
 pub const TERMINAL_SIGNALS: Feature = since(28);
 /// Regular expressions are what PCRE2 takes, with its texts for what it does not.
 pub const PATTERNS_OF_PCRE2: Feature = since(28);
+/// What ends a line in a pattern that was compiled is what it was compiled with: no call may have it otherwise.
+pub const LINE_ENDS_STAY: Feature = since(28);
 /// `re:compile` may export a pattern, and `re:import` takes it.
 pub const EXPORTED_PATTERNS: Feature = since(28);
 /// Aliases, monitors and links may have priority: what comes of them goes before other messages.
@@ -133,6 +135,8 @@ pub const NATIVE_RECORDS: Feature = since(29);
 pub const EXIT_BY_ALIAS: Feature = since(28);
 /// A request to the drivers of sockets to open one names the protocol.
 pub const PROTOCOL_OF_SOCKETS: Feature = since(29);
+/// The buffers of the drivers of sockets have 9,216 bytes unless told otherwise, not 1,460.
+pub const LARGER_SOCKET_BUFFERS: Feature = since(28);
 /// Receiving from a socket without waiting answers `timeout` where there is nothing, not `ok`, and `{timeout, Data}` where there is
 /// not all.
 pub const SOCKET_SAYS_TIMEOUT: Feature = since(27);

@@ -12,7 +12,7 @@ use super::re_syntax;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
-use purlin_term::release::{self, EXPORTED_PATTERNS, PATTERNS_OF_PCRE2};
+use purlin_term::release::{self, EXPORTED_PATTERNS, LINE_ENDS_STAY, PATTERNS_OF_PCRE2};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
@@ -208,6 +208,11 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
 }
 
 impl Code {
+    /// Whether it has these newlines and line ends, as far as they are not 0.
+    fn ends_lines(&self, newline: u8, bsr: u8) -> bool {
+        let is = |n: u8, what| n == 0 || info(self.code, what, 0u32) == u32::from(n);
+        is(newline, sys::PCRE2_INFO_NEWLINE) && is(bsr, sys::PCRE2_INFO_BSR)
+    }
     fn new(src: &Source) -> Result<Code, Fault> {
         let (mut err, mut at): (c_int, usize) = (0, 0);
         let set = |o: u32| src.options & o != 0;
@@ -622,7 +627,8 @@ fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
     }
 }
 
-/// The compiled form of what the binary of a pattern's term says, with these newlines and line ends where they are not 0. What
+/// The compiled form of what the binary of a pattern's term says, with these newlines and line ends where they are not 0, if the
+/// release allows for others than it was compiled with. What
 /// this thread has used last is found without a look at the cache that all share.
 fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
     thread_local! {
@@ -635,6 +641,9 @@ fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
             _ => {}
         }
         let mut src = Source::from_bytes(bin)?;
+        if !own && release::has(LINE_ENDS_STAY) {
+            return compiled(&src).ok().filter(|c| c.ends_lines(newline, bsr));
+        }
         if newline != 0 {
             src.newline = newline;
         }

@@ -8,7 +8,7 @@ use crate::packet::{Kind, Limits};
 use crate::poll;
 use crate::port::Base;
 use purlin_native::exports::CodeHooks;
-use purlin_term::release::{self, PROTOCOL_OF_SOCKETS};
+use purlin_term::release::{self, LARGER_SOCKET_BUFFERS, PROTOCOL_OF_SOCKETS};
 use purlin_term::{Alloc, NIL, Term, am, etf};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
@@ -62,7 +62,13 @@ pub mod control {
     pub(crate) const TTL: u8 = 4;
 }
 
-const DEFAULT_BUFFER: i32 = 1460;
+/// Bytes of the buffer of a new socket.
+fn default_buffer() -> i32 {
+    match release::has(LARGER_SOCKET_BUFFERS) {
+        true => 9216,
+        false => 1460,
+    }
+}
 
 /// Counts of what went through, as `getstat` tells them.
 #[derive(Default, Clone)]
@@ -147,7 +153,7 @@ impl Sock {
             domain: -1,
             kind: -1,
             protocol,
-            buffer: DEFAULT_BUFFER,
+            buffer: default_buffer(),
             buffer_set: false,
             header: 0,
             binary: 0,
