@@ -7,6 +7,8 @@
 #
 # TURN (10): seconds of a turn. ROUNDS (3): turns of each runtime; the best counts, since the speed of a shared machine
 # swings. CONNECTIONS (400), THREADS (2): wrk's. PURLIN: the executable (target/release/purlin); `stock` runs stock twice.
+# RATE: requests per second, of all connections together, sent at fixed times whatever the answers take, by
+# crates/measure/examples/http_rate.rs in the place of `wrk`. Times compare at the same rate only: who answers more is asked more.
 # BASIC ("-noshell"): flags of both runtimes. FLAGS: flags of Purlin alone.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -16,7 +18,11 @@ if [ -z "${PURLIN:-}" ]; then
   cargo build --release -q || exit 1
   PURLIN=$PWD/target/release/purlin
 fi
-command -v wrk >/dev/null || { echo "wrk isn't installed: apt-get install wrk" >&2; exit 1; }
+if [ -n "${RATE:-}" ]; then
+  cargo build --release -q -p purlin-measure --example http_rate || exit 1
+else
+  command -v wrk >/dev/null || { echo "wrk isn't installed: apt-get install wrk" >&2; exit 1; }
+fi
 ulimit -n 4096 2>/dev/null
 dir=$(mktemp -d)
 pid=
@@ -53,6 +59,21 @@ path() {
   esac
 }
 
+# ask PAGE: sets answers per second, the 99th percentile of their time, and bad, what went wrong
+ask() {
+  if [ -n "${RATE:-}" ]; then
+    target/release/examples/http_rate "${url##*:}" "$(path "$1")" "$RATE" "$connections" "$turn" >"$dir/rate" 2>&1
+    answers=$(awk '$2 == "answers/s," { print $1 }' "$dir/rate")
+    late=$(sed -n 's/.* p99 \([0-9.]*\) .*/\1ms/p' "$dir/rate" | head -1)
+    bad=$(grep -Ev 'answers/s|^others:' "$dir/rate" | tr -s ' ')
+  else
+    wrk -t "$threads" -c "$connections" -d "$turn" --latency "$url$(path "$1")" >"$dir/wrk" 2>&1
+    answers=$(awk '/^Requests\/sec/ { print $2 }' "$dir/wrk")
+    late=$(awk '$1 == "99%" { print $2 }' "$dir/wrk")
+    bad=$(grep -E 'Socket errors|Non-2xx' "$dir/wrk" | tr -s ' ')
+  fi
+}
+
 echo "$connections connections; best of $rounds turns of $turn s, the runtimes in turn. Ratio: Purlin / stock."
 printf '%-10s %10s %10s %6s | %9s %9s | %9s %9s | %s\n' page "Purl. r/s" "stock r/s" ratio "Purl. p99" "stock p99" "Purl. MiB" "stock MiB" errors
 for page in ${*:-index whole split count table greeting}; do
@@ -65,18 +86,20 @@ for page in ${*:-index whole split count table greeting}; do
       if [ -z "$url" ]; then
         errors="$errors $side: no server: $(head -1 "$dir/err")"
       else
-        wrk -t "$threads" -c "$connections" -d "$turn" --latency "$url$(path "$page")" >"$dir/wrk" 2>&1
-        bad=$(grep -E 'Socket errors|Non-2xx' "$dir/wrk" | tr -s ' ')
+        ask "$page"
         [ -n "$bad" ] && errors="$errors $side:$bad"
         peak=$(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status")
-        echo "$(awk '/^Requests\/sec/ { print $2 }' "$dir/wrk") $(awk '$1 == "99%" { print $2 }' "$dir/wrk") $((${peak:-0} / 1024))" >>"$dir/$side"
+        echo "$answers $late $((${peak:-0} / 1024))" >>"$dir/$side"
       fi
       kill -9 "$pid" 2>/dev/null
       wait "$pid" 2>/dev/null
       pid=
     done
   done
-  for side in purlin stock; do sort -rn "$dir/$side" | head -1 >"$dir/best.$side"; done
+  # The most answers, or, where there are as many in all turns, the shortest time.
+  for side in purlin stock; do
+    if [ -n "${RATE:-}" ]; then sort -k2n "$dir/$side"; else sort -rn "$dir/$side"; fi | head -1 >"$dir/best.$side"
+  done
   read -r pr pl _ <"$dir/best.purlin"
   read -r sr sl _ <"$dir/best.stock"
   pm=$(awk '$3 > m { m = $3 } END { print m }' "$dir/purlin") sm=$(awk '$3 > m { m = $3 } END { print m }' "$dir/stock")

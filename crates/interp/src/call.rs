@@ -675,15 +675,15 @@ unsafe fn native_failed(
             collect_after(cx, argc, Also::NONE);
             After::Trap((*cx.trap.target).address.load(Ordering::Acquire))
         }
-        Fail::Again | Fail::Wait => {
+        Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
             super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
-            cx.interp.exit = if fail == Fail::Wait {
-                Exit::Wait
-            } else {
-                Exit::Yield
+            cx.interp.exit = match fail {
+                Fail::Wait => Exit::Wait,
+                Fail::Dirty => Exit::DirtyIo,
+                _ => Exit::Yield,
             };
             After::Jump(std::ptr::null())
         }
@@ -768,6 +768,16 @@ unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallDirty::at(pc);
     let n = op.arity();
+    if !cx.dirty && op.pool() == dirty::IO_LATER as usize {
+        return match native(cx, pc, n) {
+            After::Value => do_return(cx),
+            After::Yield => {
+                let to = do_return(cx);
+                go_on_later(cx, to)
+            }
+            After::Trap(to) | After::Jump(to) => to,
+        };
+    }
     if !cx.dirty {
         super::traced::again(cx, pc);
         cx.interp.pc = pc;

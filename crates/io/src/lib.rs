@@ -6,6 +6,7 @@
 pub mod blocking;
 pub mod decode_packet;
 pub mod gather;
+mod here;
 mod iovec;
 pub(crate) mod os;
 pub mod os_signals;

@@ -13,6 +13,7 @@
 //! threads of their own make these calls ([`apart`]).
 
 use super::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
+use super::here::{self, Here};
 use super::{blocking, iolist, native_state};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os::retry;
@@ -24,7 +25,7 @@ use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
 use purlin_term::sync::{Mutex, MutexGuard};
-use purlin_term::{Alloc, Term, am, arith};
+use purlin_term::{Alloc, Term, am, arith, gc};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -57,6 +58,12 @@ const CLOSED: u8 = 3;
 /// Bytes that a read of unknown length starts with.
 const FIRST_READ_BYTES: usize = 16 * 1024;
 
+/// Bytes that a scheduler reads at once at most.
+const MOST_HERE: usize = 256 * 1024;
+
+/// Bytes that a scheduler reads or writes for a reduction.
+const BYTES_PER_REDUCTION: usize = 512;
+
 /// An open file.
 struct File {
     state: AtomicU8,
@@ -65,6 +72,8 @@ struct File {
     owner: Term,
     /// Reading and writing may wait for somebody else.
     waits: bool,
+    /// Whether a scheduler writes itself.
+    here: Here,
 }
 
 impl File {
@@ -276,11 +285,13 @@ pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
 
 /// `{ok, Ref}` for a descriptor that is open.
 fn make_file(cx: &mut Cx, fd: i32) -> Term {
+    let st = fstat(fd).ok();
     let f = Arc::new(File {
         state: AtomicU8::new(IDLE),
         fd: AtomicI32::new(fd),
         owner: cx.self_pid(),
-        waits: fstat(fd).is_ok_and(|st| may_wait(&st)),
+        waits: st.as_ref().is_some_and(may_wait),
+        here: Here::of(fd, st.as_ref()),
     });
     resource_counts::enter(f.owner);
     owners()
@@ -579,9 +590,44 @@ fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
     Ok(r.unwrap_or_else(|e| posix_error(cx, e)))
 }
 
+/// Reads on a scheduler what is in memory. All else, errors of arguments too, is a dirty thread's.
+fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
+    let size = arith::to_i64(size).and_then(|n| usize::try_from(n).ok());
+    let size = size.filter(|n| (1..=MOST_HERE).contains(n));
+    with_fd(cx, f, |cx, fd| {
+        let here = &file(f)?.here;
+        let size = size.filter(|_| here.reads() && !gc::stress_roll(3));
+        let size = size.ok_or(Fail::Dirty)?;
+        let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
+        let r = b.fill(size, |p, n, before| {
+            // SAFETY: `fill` gives a place of n bytes.
+            unsafe { here::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
+        });
+        match r {
+            Ok(()) => {}
+            Err(e) if here.read_failed(e) => {
+                // What is read so far is read again.
+                let back = -(b.len as i64);
+                // SAFETY: a plain call.
+                if at.is_none() && back != 0 && unsafe { libc::lseek(fd, back, libc::SEEK_CUR) } < 0
+                {
+                    return Ok(posix_error(cx, last_errno()));
+                }
+                return Err(Fail::Dirty);
+            }
+            Err(e) => return Ok(posix_error(cx, e)),
+        }
+        cx.bump(b.len / BYTES_PER_REDUCTION);
+        Ok(bytes_term(cx, (b.len != 0).then_some(b)))
+    })
+}
+
 fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     if let Some(r) = blocking::resumed(cx) {
         return r;
+    }
+    if !cx.dirty {
+        return read_here(cx, f, size, None);
     }
     if file(f)?.waits {
         let size = offset_arg(size)?;
@@ -601,6 +647,10 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
 }
 
 fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
+    if !cx.dirty {
+        let at = offset_arg(at).ok().and_then(Result::ok);
+        return read_here(cx, f, size, Some(at.ok_or(Fail::Dirty)?));
+    }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_args(at, size)? {
             Ok((at, size)) => read(cx, fd, size, Some(at)),
@@ -674,9 +724,35 @@ fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
     }
 }
 
+/// Writes on a scheduler what is written soon. All else, errors of arguments too, is a dirty thread's.
+fn write_here(cx: &mut Cx, f: Term, iovec: Term, at: Option<i64>) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        let mut call = file(f)?.here.begin().ok_or(Fail::Dirty)?;
+        if gc::stress_roll(3) || !iovec.is_list() {
+            return Err(Fail::Dirty);
+        }
+        accounts::writes_begin();
+        let mut gather = Gather::new(iovec);
+        let first = gather.next_batch(max_parts(), here::MOST_BYTES);
+        if first.is_err() || !gather.is_last() || gather.bytes() > here::MOST_BYTES {
+            call.too_much();
+            return Err(Fail::Dirty);
+        }
+        cx.bump(gather.bytes() / BYTES_PER_REDUCTION);
+        let me = cx.self_pid();
+        call.ask();
+        let r = write_all(me, fd, gather, at);
+        accounts::wrote(cx);
+        done(cx, r)
+    })
+}
+
 fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
     if let Some(r) = blocking::resumed(cx) {
         return r;
+    }
+    if !cx.dirty {
+        return write_here(cx, f, iovec, None);
     }
     if file(f)?.waits {
         if !is_iovec(iovec) {
@@ -700,6 +776,10 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
 }
 
 fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
+    if !cx.dirty {
+        let at = offset_arg(at).ok().and_then(Result::ok);
+        return write_here(cx, f, iovec, Some(at.ok_or(Fail::Dirty)?));
+    }
     with_fd(cx, f, |cx, fd| {
         let at = offset_arg(at)?;
         accounts::writes_begin();
@@ -713,6 +793,9 @@ fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
 
 fn seek_3(cx: &mut Cx, [f, from, offset]: [Term; 3]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
+        if !cx.dirty && !file(f)?.here.seeks() {
+            return Err(Fail::Dirty);
+        }
         let offset = arith::to_i64(offset).ok_or(Fail::Badarg)?;
         let whence = match from {
             m if m == bof() => libc::SEEK_SET,
@@ -924,11 +1007,11 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 bifs! {
     DirtyIo "prim_file":"open_nif"/2 = open_2;
     DirtyIo "prim_file":"close_nif"/1 = close_1;
-    DirtyIo "prim_file":"read_nif"/2 = read_2;
-    DirtyIo "prim_file":"write_nif"/2 = write_2;
-    DirtyIo "prim_file":"pread_nif"/3 = pread_3;
-    DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3;
-    DirtyIo "prim_file":"seek_nif"/3 = seek_3;
+    DirtyIo "prim_file":"read_nif"/2 = read_2 [here];
+    DirtyIo "prim_file":"write_nif"/2 = write_2 [here];
+    DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here];
+    DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3 [here];
+    DirtyIo "prim_file":"seek_nif"/3 = seek_3 [here];
     DirtyIo "prim_file":"sync_nif"/2 = sync_2;
     DirtyIo "prim_file":"truncate_nif"/1 = truncate_1;
     DirtyIo "prim_file":"allocate_nif"/3 = allocate_3;

@@ -294,7 +294,7 @@ macro_rules! for_each_specific_op {
             CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] "x0 = native(x0…); export, function, arity";
             CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] "drop frame; return native(x0…); what it traps to returns to the next op";
             CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] "return native(x0…) on a dirty thread; export, function, arity, pool";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
             CallFun call_fun {arity: Arity} [fails yields calls] "call x[arity] with x0…";
             CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] "call fun with x0…";
             CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] "drop frame; call x[arity] with x0…";
@@ -638,6 +638,8 @@ pub fn words(forms: &[Form]) -> usize {
 pub mod dirty {
     pub const IO: u16 = 0;
     pub const CPU: u16 = 1;
+    /// The pool for input and output, unless the native does without a dirty thread.
+    pub const IO_LATER: u16 = 2;
 }
 
 /// Numbers of the operations of `arith`.

@@ -63,6 +63,9 @@ pub struct Traits {
     pub in_place: bool,
     /// It only raises what it is told to: the stack trace starts where it was called.
     pub raises: bool,
+    /// One of the dirty I/O pool that a scheduler calls first: what doesn't block it does there, else it says
+    /// [`Fail::Dirty`](crate::cx::Fail::Dirty).
+    pub here: bool,
 }
 
 impl Traits {
@@ -71,6 +74,7 @@ impl Traits {
         long: false,
         in_place: false,
         raises: false,
+        here: false,
     };
 }
 

@@ -48,6 +48,8 @@ pub enum Fail {
     Again,
     /// The process waits: it is called again, same arguments, when a signal has arrived.
     Wait,
+    /// A native whose row says [`here`](crate::bif::Traits::here) wants to be called again, same arguments, on a dirty I/O thread.
+    Dirty,
     /// The value is the first of [`Trap::args`], and the time slice ends.
     Yield,
     /// The process has ended (it exited itself); nothing follows.

@@ -163,6 +163,7 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
                 Kind::Guard | Kind::Plain => stub(Op::CallBifOnly, &v),
                 Kind::DirtyIo | Kind::DirtyCpu => {
                     let pool = match b.kind {
+                        Kind::DirtyIo if b.traits.here => dirty::IO_LATER,
                         Kind::DirtyIo => dirty::IO,
                         _ => dirty::CPU,
                     };

@@ -7,6 +7,7 @@ use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
 use purlin_term::print::{format_float_scientific, format_float_short};
 use purlin_term::{Alloc, NIL, Term, am};
+use smallvec::SmallVec;
 
 /// An atom of that name; ends the runtime where the table is full, as it is documented to.
 fn new_atom(name: &str) -> BifResult {
@@ -177,8 +178,8 @@ fn parse_integer(cx: &mut Env, text: &[u8], base: u32) -> BifResult {
 }
 
 /// The sign and the digits that a list starts with, and what follows them. None: there is no digit.
-fn leading_integer(l: Term, base: u32) -> Option<(Vec<u8>, Term)> {
-    let mut text = Vec::new();
+fn leading_integer(l: Term, base: u32) -> Option<(SmallVec<[u8; 24]>, Term)> {
+    let mut text = SmallVec::new();
     let mut rest = l;
     let mut digits = 0;
     while let Some((h, t)) = rest.as_cons() {

@@ -102,6 +102,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "os",
             "blocking",
+            "here",
             "iovec",
             "gather",
             "packet",
