@@ -7,7 +7,7 @@ use crate::abi::Binary;
 use crate::env::ErlNifEnv;
 use purlin_native::exports::CodeHooks;
 use purlin_term::bin::RcBin;
-use purlin_term::layout::heap_bin_limit;
+use purlin_term::layout::{Bits, heap_bin_limit};
 use purlin_term::{Alloc, Term, etf, iolist};
 use std::ffi::{c_int, c_uint};
 
@@ -39,6 +39,7 @@ impl Binary {
 }
 
 /// The bytes of a binary, good for the environment's life.
+#[inline(always)]
 unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     let bits = t.as_bits()?;
     if bits.bit_len & 7 != 0 {
@@ -47,9 +48,16 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     if let Some(b) = bits.as_bytes() {
         return Some(Binary::borrowed(b.as_ptr(), b.len()));
     }
+    Some(shifted(env, bits))
+}
+
+/// The same where the bytes don't start at one.
+#[cold]
+#[inline(never)]
+unsafe fn shifted(env: *mut ErlNifEnv, bits: Bits) -> Binary {
     let copy = bits.shifted();
     let n = copy.len();
-    Some(Binary::borrowed((*env).keep_bytes(copy.into()), n))
+    Binary::borrowed((*env).keep_bytes(copy.into()), n)
 }
 
 exported! {

@@ -86,10 +86,25 @@ fn make_node<A: Alloc + ?Sized>(
 
 fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
     if key.is_immed() {
-        keys.iter().position(|&k| k == key)
-    } else {
-        keys.iter().position(|&k| eq_exact(k, key))
+        return keys.iter().position(|&k| k == key);
     }
+    // Binaries, which keys of documents are, are told apart by their lengths mostly.
+    let Some(bytes) = whole_bytes(key) else {
+        return keys.iter().position(|&k| eq_exact(k, key));
+    };
+    keys.iter().position(|&k| match k.as_bits() {
+        Some(b) => match b.as_bytes() {
+            Some(x) => x == bytes,
+            None => b.bit_len == bytes.len() * 8 && eq_exact(k, key),
+        },
+        None => false,
+    })
+}
+
+/// The bytes of a binary that starts at a byte; None for any other term.
+#[inline]
+fn whole_bytes<'a>(t: Term) -> Option<&'a [u8]> {
+    t.as_bits()?.as_bytes()
 }
 
 /// The hash that [`get_hashed`] takes.
@@ -298,6 +313,9 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
 pub fn cmp_keys(a: Term, b: Term) -> Ordering {
     if a.is_atom() && b.is_atom() && release::has(MAP_KEYS_BY_NUMBER) {
         return atom::cmp_made(a, b);
+    }
+    if let (Some(x), Some(y)) = (whole_bytes(a), whole_bytes(b)) {
+        return x.cmp(y);
     }
     cmp_exact(a, b)
 }

@@ -129,6 +129,20 @@ pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
     }
 }
 
+/// Calls `f` with the value of each magic reference on a list.
+///
+/// # Safety
+/// As for [`each_node`].
+pub unsafe fn each_magic(list: &OffHeap, mut f: impl FnMut(&MagicRef)) {
+    let mut p = list.first;
+    while !p.is_null() {
+        if header_subtag((*p).raw()) == Subtag::Ref {
+            f(&*((*p.add(1)).raw() as *const MagicRef));
+        }
+        p = (*p.add(NEXT)).raw() as *mut Term;
+    }
+}
+
 /// Bytes of refc binaries on a list.
 pub fn off_heap_bytes(list: &OffHeap) -> usize {
     let mut n = 0;

@@ -16,9 +16,21 @@ main() ->
         {updates, [told(catches(fun() -> updates(id(M), id(V)) end)) || M <- maps() ++ [a], V <- [1, x, [1], 1.0]]},
         {puts, [told(catches(fun() -> puts(id(M), id(V)) end)) || M <- maps() ++ [a], V <- [1, x]]},
         {nothing, [nothing(id(M)) || M <- [#{a => 1, b => 2}, #{a => 1, b => [2], c => 3}]]},
-        {again, again(id(#{a => 1, b => 2}))}, {loop, loop(20000, #{count => 0, sum => 0, last => none, list => [], a => 1})},
+        {binaries, binaries()}, {again, again(id(#{a => 1, b => 2}))}, {loop, loop(20000, #{count => 0, sum => 0, last => none, list => [], a => 1})},
         {many, many(3000, #{n => 0, kept => []}, [])}, {shared, shared(id(#{n => 0, list => lists:seq(1, 300), map => big(50)}), 60)}]],
     ok.
+
+%% Keys that are bytes: on a heap, in the middle of another binary, not at a byte, and no whole number of them.
+binaries() ->
+    Keys = [<<>>, <<0>>, <<"a">>, <<"ab">>, <<"abc">>, <<"b">>, <<255>>, <<5:3>>, <<"a", 1:1>>, <<"ab", 0:4>>, binary:copy(<<"long">>, 40)],
+    Part = fun(B) -> <<_, R/bits>> = <<"x", B/bits>>, id(R) end,
+    Off = fun(B) -> <<_:3, R/bits>> = <<5:3, B/bits>>, id(R) end,
+    Forms = [fun id/1, Part, Off],
+    [begin
+        M = lists:foldl(fun(K, A) -> maps:put(F(K), bit_size(K), A) end, #{}, Ks),
+        {erlang:phash2(maps:keys(M)), [maps:get(G(K), M, none) || G <- Forms, K <- Keys ++ [<<"c">>, <<"abd">>, <<6:3>>, <<"a", 0:1>>]],
+         [map_size(lists:foldl(fun(K, A) -> A#{G(K) => new} end, M, Keys)) || G <- Forms]}
+    end || F <- Forms, Ks <- [Keys, lists:reverse(Keys)]].
 
 %% The order of many keys is the runtime's own.
 told(T) -> case erts_debug:flat_size(T) > 200 of true -> {size, erlang:phash2(T)}; false -> T end.

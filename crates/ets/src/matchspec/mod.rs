@@ -15,7 +15,8 @@ pub use functions::Function;
 pub use run::{Host, Runner, Subject};
 
 use purlin_term::frag::Fragment;
-use purlin_term::{Term, am, atom, compare, gc, map};
+use purlin_term::node::Node;
+use purlin_term::{Term, am, atom, compare, gc, map, off_heap};
 use std::cmp::Ordering;
 
 /// `trace_control_word`, which specifications read and set.
@@ -149,6 +150,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Calls `f` with the node of each term of another node that it has, and that is its own.
+    pub fn each_node(&self, f: impl FnMut(&Node)) {
+        // SAFETY: nothing of a program changes.
+        unsafe { off_heap::each_node(&self.constants.off_heap, f) };
+    }
     /// What its guards and bodies ask of the runtime.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         let ops = self

@@ -27,6 +27,7 @@ use crate::tree::{Key, Span};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
 use purlin_term::copy::copy_whole;
+use purlin_term::magic::MagicRef;
 use purlin_term::{Alloc, NIL, Term, am, compare};
 
 lazy_atoms! {
@@ -44,6 +45,11 @@ const BATCH: usize = 1000;
 
 /// A compiled specification, as the value of a magic reference.
 struct Spec(Program);
+
+/// The specification whose magic reference that is, if it is of one.
+pub fn specification(m: &MagicRef) -> Option<&Program> {
+    m.value.downcast_ref::<Spec>().map(|s| &s.0)
+}
 
 /// Which objects can match, told from the heads.
 enum Keys {

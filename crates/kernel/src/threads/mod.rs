@@ -33,12 +33,37 @@ const REDUCTIONS_PER_PICK: i64 = 100;
 /// some of these, and processes that end soon leave their makers' schedulers idle all the time.
 const LOOKS: u32 = 12;
 
+/// Times in a row that a scheduler has looked in vain after which it does so seldom: what wakes it, such as another node's answer,
+/// takes longer to come.
+const VAIN: u32 = 16;
+
+/// Of so many rests of a scheduler that looks seldom one has all its looks.
+const SELDOM: u32 = 8;
+
 /// Looks, in vain, at the only process of another scheduler before it is left to that.
 const ROUNDS: u32 = 4;
 
+/// How often a scheduler has rested since looking for work had found some.
+#[derive(Default)]
+struct Vain(u32);
+
+impl Vain {
+    /// Looks that this rest is worth.
+    fn looks(&self) -> u32 {
+        if self.0 < VAIN || self.0.is_multiple_of(SELDOM) {
+            LOOKS
+        } else {
+            1
+        }
+    }
+    fn looked(&mut self, found: bool) {
+        self.0 = if found { 0 } else { self.0.wrapping_add(1) };
+    }
+}
+
 /// The next process for scheduler `i`; sleeps until there is one. `used`: reductions of this scheduler since it looked at
-/// timers, which is brought up to date.
-fn next_or_park(i: usize, used: &mut i64) -> u32 {
+/// timers, which is brought up to date, as `vain` is.
+fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
     let q = &*QUEUES;
     *used += REDUCTIONS_PER_PICK;
     let mut rounds = ROUNDS;
@@ -59,7 +84,7 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
         let mut glanced = None;
         if i < q.online() {
             let mut found = None;
-            for _ in 0..LOOKS {
+            for _ in 0..vain.looks() {
                 glanced = q.glance(i);
                 for _ in 0..64 {
                     std::hint::spin_loop();
@@ -69,6 +94,7 @@ fn next_or_park(i: usize, used: &mut i64) -> u32 {
                     break;
                 }
             }
+            vain.looked(found.is_some());
             if let Some(c) = found {
                 break c;
             }
@@ -155,9 +181,9 @@ fn work<E: Engine>(i: usize) {
     crate::message::blocks::keep();
     purlin_term::counts::take_share();
     let mut cx = Cx::boxed(i);
-    let mut used = 0;
+    let (mut used, mut vain) = (0, Vain::default());
     loop {
-        let cell = next_or_park(i, &mut used);
+        let cell = next_or_park(i, &mut used, &mut vain);
         let _turn = multi_scheduling::turn(|on| {
             let rests = &QUEUES.hooks.rests[i];
             if on { rests.begin() } else { rests.end() }

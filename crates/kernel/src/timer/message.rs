@@ -253,6 +253,16 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
+/// Shows the receiver of each timer and the term that it keeps, under a lock: `f` starts and stops no timer.
+pub fn each(f: &mut dyn FnMut(Term, Term)) {
+    for s in shards() {
+        let g = locked(&s.inner);
+        for t in g.1.entries.iter().filter_map(|e| e.fired.as_ref()) {
+            f(t.to, t.message.term());
+        }
+    }
+}
+
 /// All timers, for a dump: receiver, message as text, milliseconds that are left.
 pub fn all() -> Vec<(Term, String, u64)> {
     let mut v = Vec::new();

@@ -4,18 +4,19 @@
 //! {{node_references, [{{Node, Creation}, Count, [{Who, [{What, Count}]}]}]},
 //!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
 //! ```
-//! Each process counts what is its own, as a task among its signals, while the others run. Tables are looked through afterwards. What
-//! has not been counted then is in messages, timers, regions and the like, or was under way: it is told as
+//! Each process counts what is its own, as a task among its signals, while the others run. Tables and timers are looked through
+//! afterwards. What has not been counted then is in messages, regions and the like, or was under way: it is told as
 //! `{system, elsewhere}`.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{ets, lazy_atoms, process, signal};
+use crate::{ets, lazy_atoms, process, signal, timer};
 use purlin_dist::table::{self, State};
+use purlin_ets::natives::select::specification;
 use purlin_term::layout::{self, RefView};
 use purlin_term::node::{self, Node};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, am, off_heap, region};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -30,16 +31,20 @@ lazy_atoms! {
     connection = "connection";
     heap = "heap";
     a_ets = "ets";
+    a_timer = "timer";
 }
 
 /// A node in one life of it, by its name's word and its creation.
 type Entry = (u64, u32);
-/// What a process refers to a node by: terms on its heap, links, monitors.
-type Counts = [u64; 3];
+/// What a process refers to a node by: terms on its heap, links, monitors, compiled match specifications.
+type Counts = [u64; 4];
 
-/// What a table refers to nodes by.
+/// What a table refers to nodes by, or the timers of a receiver.
 struct Kept {
+    /// What `who` is.
+    kind: Term,
     who: Term,
+    what: Term,
     found: HashMap<Entry, u64>,
 }
 
@@ -73,16 +78,37 @@ fn count_in(t: Term, found: &mut HashMap<Entry, u64>) {
     }
 }
 
-/// What tables refer to.
+/// What tables and timers refer to.
 fn kept(cx: &mut Cx) -> Vec<Kept> {
+    let mut of_timers: HashMap<u64, HashMap<Entry, u64>> = HashMap::new();
+    timer::message::each(&mut |to, t| {
+        if !t.is_immed() {
+            count_in(t, of_timers.entry(to.raw()).or_default());
+        }
+    });
     let mut all = Vec::new();
+    for (to, found) in of_timers.into_iter().filter(|t| !t.1.is_empty()) {
+        // SAFETY: the word of a local pid, or of an atom.
+        let who = unsafe { Term::from_raw(to) };
+        all.push(Kept {
+            kind: if who.is_atom() { system() } else { am::PROCESS },
+            who,
+            what: a_timer(),
+            found,
+        });
+    }
     for t in ets::all() {
         let mut found = HashMap::new();
         ets::each(&t, usize::MAX, &mut |o| count_in(o, &mut found));
         if !found.is_empty()
             && let Some(who) = ets::id(&t, cx)
         {
-            all.push(Kept { who, found });
+            all.push(Kept {
+                kind: a_ets(),
+                who,
+                what: a_ets(),
+                found,
+            });
         }
     }
     all
@@ -106,9 +132,17 @@ fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
     let mut add = |n: &Node, what: usize| {
         found.entry((n.name.raw(), n.creation)).or_default()[what] += 1;
     };
+    let mut seen = HashSet::new();
     for list in [&cx.heap.off_heap, &cx.heap.old_off_heap] {
         // SAFETY: the heap of the process that runs; nothing of it moves meanwhile.
-        unsafe { off_heap::each_node(list, |n| add(n, 0)) };
+        unsafe {
+            off_heap::each_node(list, |n| add(n, 0));
+            off_heap::each_magic(list, |m| {
+                if let Some(p) = specification(m).filter(|_| seen.insert(m.num)) {
+                    p.each_node(|n| add(n, 3));
+                }
+            });
+        }
     }
     if let Some(e) = cx.process().ext() {
         for w in e.monitors.iter().filter_map(|(_, m)| m.watched()) {
@@ -220,12 +254,12 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)], kept: &[Kept])
             found.iter().filter_map(of)
         };
         let in_kept = || {
-            let of = |k: &Kept| Some((k.who, *k.found.get(&entry)?));
+            let of = |k: &Kept| Some((k.kind, k.who, k.what, *k.found.get(&entry)?));
             kept.iter().filter_map(of)
         };
-        let kept: u64 = in_kept().map(|k| k.1).sum();
+        let kept: u64 = in_kept().map(|k| k.3).sum();
         let known: u64 = of_it().flat_map(|(_, c)| c).sum::<u64>() + kept;
-        let tied: u64 = of_it().map(|(_, [_, l, m])| l + m).sum::<u64>() + kept;
+        let tied: u64 = of_it().map(|(_, [_, l, m, s])| l + m + s).sum::<u64>() + kept;
         let mut who = Vec::new();
         // Where there are fewer by now than were counted, nobody knows any more whose they are. Terms go soonest.
         let (known, terms_known) = match count {
@@ -233,18 +267,30 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)], kept: &[Kept])
             n if tied <= n => (tied, false),
             _ => (0, false),
         };
-        for (p, [terms, links, monitors]) in of_it().filter(|_| known != 0) {
+        // Processes whose timers have been told with what else they have.
+        let mut told = Vec::new();
+        for (p, [terms, links, monitors, of_specs]) in of_it().filter(|_| known != 0) {
             let terms = if terms_known { terms } else { 0 };
-            if terms + links + monitors == 0 {
+            if terms + links + monitors + of_specs == 0 {
                 continue;
             }
             // SAFETY: the word of a pid.
             let p = unsafe { Term::from_raw(p) };
-            let of = [(heap(), terms), (am::LINK, links), (am::MONITOR, monitors)];
+            let timers = in_kept().find(|k| k.1 == p).map_or(0, |k| k.3);
+            told.push(p);
+            let of = [
+                (heap(), terms),
+                (am::LINK, links),
+                (am::MONITOR, monitors),
+                (am::BINARY, of_specs),
+                (a_timer(), timers),
+            ];
             who.push(referrer(cx, am::PROCESS, p, &of));
         }
-        for (table, n) in in_kept().filter(|_| known != 0) {
-            who.push(referrer(cx, a_ets(), table, &[(a_ets(), n)]));
+        for (kind, id, what, n) in in_kept().filter(|_| known != 0) {
+            if !told.contains(&id) {
+                who.push(referrer(cx, kind, id, &[(what, n)]));
+            }
         }
         if known < count {
             let of = [(system(), count - known)];
