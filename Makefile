@@ -1,5 +1,5 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo` and `sh test` need no make.
-.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-nodes bench-doom bench-idle bench-careful conformance generated fuzz soak hunt selfbuild setup roots
+.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-nodes bench-tls bench-doom bench-idle bench-careful conformance generated fuzz soak hunt selfbuild setup roots
 all:
 	cargo build --release
 
@@ -48,6 +48,10 @@ bench-http: setup
 # Connections on both runtimes, in turn: what an idle one costs, how many are accepted and answered per second.
 bench-nodes: setup
 	@sh scripts/bench-nodes.sh
+
+# TLS connections on both runtimes, in turn: what opening, using and keeping 1,000 of them takes.
+bench-tls: setup
+	@sh scripts/bench-tls.sh
 
 bench-sockets: setup
 	@sh scripts/bench-sockets.sh

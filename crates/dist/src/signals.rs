@@ -46,7 +46,7 @@ fn to_node(cx: &mut Cx, name: Term) -> Result<Option<(Arc<Node>, Ready)>, Fail> 
         return Ok(None);
     }
     let n = table::get(name);
-    let waits = !cx.process().ext().is_some_and(|e| e.async_dist);
+    let waits = !cx.process().is_async_dist();
     let me = cx.self_pid();
     if waits && n.is_busy(Some(me)) {
         events::sink().waits_for_connection(me, controller(&n));
@@ -115,8 +115,7 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     };
     let n = table::get(name);
     let me = cx.self_pid();
-    let async_dist = cx.process().ext().is_some_and(|e| e.async_dist);
-    if !async_dist && n.is_busy((!how.no_suspend).then_some(me)) {
+    if !cx.process().is_async_dist() && n.is_busy((!how.no_suspend).then_some(me)) {
         if how.no_suspend {
             return Ok(Sent::Busy);
         }

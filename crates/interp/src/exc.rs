@@ -16,6 +16,7 @@ use crate::collect::Also;
 use crate::cx::{Class, Cx, Fail};
 use crate::events::sink;
 use purlin_native::modules;
+use purlin_term::release::{self, RETURNS_TO_ANY_HANDLER};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
@@ -332,7 +333,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     }
     let mut p = cx.heap.stop;
     let mut frame = p;
-    // Where the frame that is searched goes on, if the call from it is one whose end is to be told.
+    // Where the frame that is searched goes on, if anybody is to be told when it does.
     let mut back: Option<u64> = None;
     let mut tells: SmallVec<[Term; 2]> = SmallVec::new();
     let mut whom: SmallVec<[Term; 2]> = SmallVec::new();
@@ -357,8 +358,15 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                 p = p.add(words);
                 continue;
             }
-            back = (!tells.is_empty()).then_some(w.raw());
-            whom = std::mem::take(&mut tells);
+            if !release::has(RETURNS_TO_ANY_HANDLER) {
+                whom.clear();
+            }
+            for t in tells.drain(..) {
+                if !whom.contains(&t) {
+                    whom.push(t);
+                }
+            }
+            back = (!whom.is_empty()).then_some(w.raw());
         } else if w.is_catch() {
             if let Some(to) = back {
                 for w in whom {

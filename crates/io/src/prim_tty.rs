@@ -14,7 +14,7 @@ use crate::port::sys::{self, ModeChanges, Modes, SystemLocale};
 use crate::port::tty;
 use crate::posix::{errno_atom, errno_of};
 use crate::terminfo::{self, Terminal, names};
-use crate::{bifs, lazy_atoms, native_state, signal};
+use crate::{accounts, bifs, lazy_atoms, native_state, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{IoVec, to_vec};
 use purlin_term::sync::{Mutex, MutexGuard};
@@ -410,7 +410,13 @@ fn read_nif_3(cx: &mut Cx, [t, reference, n]: [Term; 3]) -> BifResult {
 fn write_nif_2(cx: &mut Cx, [t, data]: [Term; 2]) -> BifResult {
     let fd = tty_of(t)?.output;
     let mut data = IoVec::gather(data).map_err(|_| Fail::Badarg)?;
+    accounts::writes_begin();
+    accounts::writes(|w| {
+        w.bytes = data.bytes as u64;
+        w.parts = data.parts.len() as u64;
+    });
     while data.bytes > 0 {
+        accounts::writes(|w| w.calls += 1);
         let parts = data.parts.iter().map(|p| p.as_bytes());
         match sys::write(fd, parts, WRITE_BYTES) {
             Ok(n) => data.advance(n),
@@ -423,6 +429,7 @@ fn write_nif_2(cx: &mut Cx, [t, data]: [Term; 2]) -> BifResult {
             }
         }
     }
+    accounts::wrote(cx);
     Ok(am::OK)
 }
 

@@ -56,6 +56,16 @@ pub const CALL_MEMORY: Feature = since(26);
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);
+/// Who asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is; before, only of
+/// the caller.
+pub const RETURNS_TO_ANY_HANDLER: Feature = since(27);
+/// A process that inherits what another is traced for has that alone, and not what all new processes are traced for.
+pub const INHERITS_TRACE_ALONE: Feature = since(27);
+/// Who links with a process passes on what it is traced for, if it is to be set on links. Before, only links that are made with a
+/// process do that.
+pub const LINKS_PASS_TRACE_ON: Feature = since(27);
+/// The end of a link that was asked for with a process that has gone is told to tracers.
+pub const REFUSED_LINKS_TOLD: Feature = since(28);
 /// The drivers of sockets know `reuseport`, `reuseport_lb` and `exclusiveaddruse`.
 pub const REUSE_OF_PORTS: Feature = since(26);
 /// `-S` on the command line hands all that follows to a function; `-extra` ends what stands before it like any other source of
@@ -79,6 +89,10 @@ pub const PROCESS_LABELS: Feature = since(27);
 pub const SHARED_BINARIES_IN_LIMIT: Feature = since(27);
 /// Keys of small maps that are atoms stand in order of the atoms' numbers, not of their names.
 pub const MAP_KEYS_BY_NUMBER: Feature = since(26);
+/// Integers have 4,194,240 bits at most, not 33,554,368; `system_info` tells the largest.
+pub const SMALLER_INTEGERS: Feature = since(27);
+/// What a process sends to other nodes need not make it wait: `process_info` and `system_info` tell whether it does.
+pub const ASYNC_DIST_TOLD: Feature = since(26);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.

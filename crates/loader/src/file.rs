@@ -54,6 +54,9 @@ pub struct Lambda {
     pub old_uniq: u32,
 }
 
+/// From this number on a line is an unknown place, as in stock, which has 24 bits for it.
+const UNKNOWN_LINE: u32 = (1 << 24) - 1;
+
 /// The line table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lines {
@@ -662,11 +665,19 @@ fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
                     .to_u32()
                     .filter(|&index| index as usize <= name_count)?;
             }
-            (tag::I, Compact::Small(line)) => items.push((file, line)),
-            (tag::I, Compact::Long(bytes)) => {
-                let line = crate::reader::signed(bytes).filter(|&line| line >= 0)?;
-                // A line beyond 32 bits can't be shown; stock too makes it an unknown place.
-                items.push(u32::try_from(line).map_or((0, 0), |line| (file, line)));
+            (tag::I, value) => {
+                let line = match value {
+                    Compact::Small(line) => line,
+                    Compact::Long(bytes) => {
+                        let line = crate::reader::signed(bytes).filter(|&line| line >= 0)?;
+                        u32::try_from(line).unwrap_or(UNKNOWN_LINE)
+                    }
+                };
+                items.push(if line < UNKNOWN_LINE {
+                    (file, line)
+                } else {
+                    (0, 0)
+                });
             }
             _ => return None,
         }

@@ -464,7 +464,13 @@ main() ->
     [row(F, N) || N <- lists:seq(1, 2000)],
     page(F),
     ok = file:close(F),
+    {ok, U} = gen_udp:open(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(U),
+    [datagram(U, Port) || _ <- lists:seq(1, 1000)],
+    ok = gen_udp:close(U),
     io:format("done~n").
+datagram(U, Port) ->
+    ok = gen_udp:send(U, {127, 0, 0, 1}, Port, [<<0:8000>>, <<1:8000>>]).
 burn(0) -> ok;
 burn(N) -> burn(N - 1).
 wait(P) -> receive {P, done} -> ok end.
@@ -499,6 +505,12 @@ fn work_waits_and_writes_are_told_with_their_lines() {
     let page = cause(part("writes"), "write", "busy:page/1");
     assert_eq!(number(page, &["bytes"]), 1e6, "{page}");
     assert_eq!(page.get("estimated"), Some(&Json::Bool(false)));
+    // A datagram is one call, for which the parts are copied together. Small writes are counted by samples.
+    let datagram = cause(part("writes"), "write", "busy:datagram/2");
+    let bytes = number(datagram, &["bytes"]);
+    assert!((1.7e6..=2.3e6).contains(&bytes), "{datagram}");
+    assert!(number(datagram, &["merged_bytes"]) > bytes * 0.9, "{datagram}");
+    assert!(number(datagram, &["calls"]) > 850.0, "{datagram}");
     let most = number(part("processes"), &["most"]);
     assert!(number(part("processes"), &["started"]) > 20.0 && most > 20.0);
 

@@ -6,6 +6,7 @@
 //! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
 
 use crate::alloc::Alloc;
+use crate::release::{self, SMALLER_INTEGERS};
 use crate::word::Term;
 use dashu_int::UBig;
 use smallvec::SmallVec;
@@ -16,15 +17,26 @@ use std::cmp::Ordering;
 pub enum ArithError {
     /// An operand of the wrong type, division by zero, or a float out of range: `badarith`.
     BadArith,
-    /// An integer of more than [`MAX_DIGITS`] digits: `system_limit`.
+    /// An integer of more than [`max_digits`] digits: `system_limit`.
     SystemLimit,
 }
 
 /// Result of an operation.
 pub type Arith = Result<Term, ArithError>;
 
-/// Most 64-bit digits of a bignum.
-pub(crate) const MAX_DIGITS: usize = (1 << 19) - 1;
+/// Most 64-bit digits of a bignum, in the release that is stood in for.
+#[inline]
+pub(crate) fn max_digits() -> usize {
+    match release::has(SMALLER_INTEGERS) {
+        true => (1 << 16) - 1,
+        false => (1 << 19) - 1,
+    }
+}
+
+/// The largest integer that there may be.
+pub fn max_integer<A: Alloc + ?Sized>(a: &mut A) -> Term {
+    a.big(false, &vec![u64::MAX; max_digits()])
+}
 
 /// Scratch digits: short results need no allocation.
 type Digits = SmallVec<[u64; 8]>;
@@ -95,7 +107,7 @@ fn make_short<A: Alloc + ?Sized>(a: &mut A, v: i128) -> Term {
 
 fn make<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64]) -> Arith {
     let n = significant(d);
-    if n > MAX_DIGITS {
+    if n > max_digits() {
         return Err(SystemLimit);
     }
     Ok(a.big(neg, &d[..n]))
@@ -244,7 +256,7 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
             if p.is_empty() || q.is_empty() {
                 return Ok(Term::small(0));
             }
-            if p.len() + q.len() > MAX_DIGITS + 1 {
+            if p.len() + q.len() > max_digits() + 1 {
                 return Err(SystemLimit);
             }
             make(a, m.neg != n.neg, &mul_mag(p, q))
@@ -458,7 +470,7 @@ fn shift<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, right: bool) -> Arith {
 fn shift_left<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Arith {
     let words = (n / 64) as usize;
     let bits = (n % 64) as u32;
-    if words > MAX_DIGITS || d.len() + words > MAX_DIGITS + 1 {
+    if words > max_digits() || d.len() + words > max_digits() + 1 {
         return Err(SystemLimit);
     }
     let mut r = Digits::with_capacity(d.len() + words + 1);
@@ -549,7 +561,7 @@ pub fn to_integer<A: Alloc + ?Sized>(a: &mut A, x: Term, how: Rounding) -> Optio
 pub enum ParseError {
     /// Empty, or a character that is no digit of the base.
     Syntax,
-    /// More than [`MAX_DIGITS`] digits.
+    /// More than [`max_digits`] digits.
     SystemLimit,
 }
 
@@ -583,7 +595,7 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
     let text = std::str::from_utf8(digits).map_err(|_| ParseError::Syntax)?;
     // A digit of base 2 is one bit: whatever has more characters than this after its zeros is too long.
     let text = text.trim_start_matches('0');
-    if text.len() as f64 * (base as f64).log2() > (MAX_DIGITS * 64 + 64) as f64 {
+    if text.len() as f64 * (base as f64).log2() > (max_digits() * 64 + 64) as f64 {
         return Err(ParseError::SystemLimit);
     }
     let u = UBig::from_str_radix(text, base).map_err(|_| ParseError::Syntax)?;

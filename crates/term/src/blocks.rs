@@ -446,6 +446,27 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
     Some(q as *mut Term)
 }
 
+/// Makes a mapped block larger where it lies. False where the addresses behind it are not free, and with a fence.
+///
+/// # Safety
+/// `p` came from [`alloc_block`] with `words`; it has `to` words from now on if the result is true.
+pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool {
+    if words <= MAP_ABOVE_WORDS || to <= words || fence::on() {
+        return false;
+    }
+    let page = sys::page_bytes();
+    let (from, bytes) = (
+        (words * 8).next_multiple_of(page),
+        (to * 8).next_multiple_of(page),
+    );
+    if from != bytes && !sys::extend(p as usize, from, bytes) {
+        return false;
+    }
+    counts::add(|c| &c.heap_bytes, (to - words) * 8);
+    MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    true
+}
+
 /// Whether [`cut_block`] may be called. With a fence what is left of a block would not end at its end.
 pub(crate) fn may_cut_block(words: usize, to: usize) -> bool {
     to < words && to > MAP_ABOVE_WORDS && !fence::on()
@@ -486,6 +507,27 @@ pub(crate) unsafe fn decommit_between(a: *mut Term, b: *mut Term) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_block_grows_where_it_lies() {
+        if fence::on() {
+            return;
+        }
+        // SAFETY: the block is freed with the words that it has come to have, and written within.
+        unsafe {
+            let mut n = 9 * MAP_ABOVE_WORDS;
+            let p = alloc_block(n);
+            for more in [1, 600, MAP_ABOVE_WORDS] {
+                (p as *mut u64).add(n - 1).write(n as u64);
+                if extend_block(p, n, n + more) {
+                    assert_eq!((p as *mut u64).add(n - 1).read(), n as u64);
+                    n += more;
+                    (p as *mut u64).add(n - 1).write(7);
+                }
+            }
+            free_block(p, n);
+        }
+    }
 
     #[test]
     fn freed_blocks_are_used_again_whatever_their_size() {

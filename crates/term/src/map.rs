@@ -918,6 +918,11 @@ pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     if ny == 0 {
         return x;
     }
+    if nx.max(ny) <= FLATMAP_LIMIT
+        && let Some(merged) = merge_flat(a, x, y)
+    {
+        return merged;
+    }
     let (few, many) = (nx.min(ny), nx.max(ny));
     // A few insertions share most of the larger map; many cost more than building anew.
     if many > FLATMAP_LIMIT && few * 8 <= many {
@@ -934,6 +939,46 @@ pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     }
     let pairs: Vec<(Term, Term)> = iter(x).chain(iter(y)).collect();
     from_pairs(a, &pairs)
+}
+
+/// Merges two small maps in one walk along both. Where all keys are those of one of them, that is shared, or its keys are. None: what
+/// comes of it isn't small.
+fn merge_flat<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Option<Term> {
+    let ((kx, vx), (ky, vy)) = (x.as_flatmap()?, y.as_flatmap()?);
+    let mut keys: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
+    let mut values: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
+    let (mut i, mut j) = (0, 0);
+    let mut more = false;
+    while i < kx.len() || j < ky.len() {
+        let order = match (kx.get(i), ky.get(j)) {
+            (Some(&k), Some(&l)) if k == l => Ordering::Equal,
+            (Some(&k), Some(&l)) => cmp_keys(k, l),
+            (Some(_), None) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        if keys.len() == FLATMAP_LIMIT {
+            return None;
+        }
+        if order == Ordering::Less {
+            more = true;
+            keys.push(kx[i]);
+            values.push(vx[i]);
+        } else {
+            keys.push(ky[j]);
+            values.push(vy[j]);
+        }
+        i += usize::from(order != Ordering::Greater);
+        j += usize::from(order != Ordering::Less);
+    }
+    if !more {
+        return Some(y);
+    }
+    if keys[..] == *kx {
+        // SAFETY: word 2 of a flat map is its tuple of keys.
+        let of_x = unsafe { *x.ptr().add(2) };
+        return Some(a.flatmap_with_keys(of_x, &values));
+    }
+    Some(a.flatmap(&keys, &values))
 }
 
 /// Iterator over the pairs of a map, in its own order: sorted keys in a flat map, hash order in a tree.

@@ -83,9 +83,26 @@ pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
 /// As [`reserve_rw`], for what a program needs while it runs: without it the runtime ends as where memory is used up.
+/// Behind a large one the addresses are free as it is made, so that it may well grow where it lies ([`extend`]).
 pub(crate) fn heap_rw(bytes: usize) -> usize {
+    if bytes >= ROOM_ABOVE_BYTES
+        && let Some(at) = map_with_room(bytes)
+    {
+        if try_commit(at, bytes) {
+            return at;
+        }
+        release(at, bytes);
+    }
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
         .unwrap_or_else(|| out_of_memory("eheap_alloc", bytes, "heap"))
+}
+/// Mappings of fewer bytes get no free addresses behind them.
+const ROOM_ABOVE_BYTES: usize = 1 << 20;
+/// Reserves addresses behind which twice as many are free.
+fn map_with_room(bytes: usize) -> Option<usize> {
+    let at = map(bytes.checked_mul(3)?, libc::PROT_NONE)?;
+    release(at + bytes, 2 * bytes);
+    Some(at)
 }
 /// The addresses that the runtime needs to start are not to be had.
 fn refused(bytes: usize) -> ! {
@@ -168,6 +185,20 @@ pub fn decommit(addr: usize, bytes: usize) {
 pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
     #[cfg(target_os = "linux")]
     {
+        if extend(addr, bytes, new) {
+            return Some(addr);
+        }
+        if new >= ROOM_ABOVE_BYTES
+            && let Some(at) = map_with_room(new)
+        {
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            // SAFETY: the caller made the mapping, and has no pointers into it; the addresses that it comes to were reserved for it.
+            let p = unsafe { libc::mremap(addr as *mut _, bytes, new, flags, at) };
+            if p != libc::MAP_FAILED {
+                return Some(p as usize);
+            }
+            release(at, new);
+        }
         // SAFETY: the caller made the mapping, and has no pointers into it.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
         (p != libc::MAP_FAILED).then_some(p as usize)
@@ -176,6 +207,20 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
     {
         let _ = (addr, bytes, new);
         None
+    }
+}
+/// Makes a whole mapping larger where it lies, or smaller. False where the addresses behind it are not free, or the system can't.
+pub(crate) fn extend(addr: usize, bytes: usize, new: usize) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the caller made the mapping; what was in the part that stays is still there.
+        let p = unsafe { libc::mremap(addr as *mut _, bytes, new, 0) };
+        p != libc::MAP_FAILED
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (addr, bytes, new);
+        false
     }
 }
 /// Gives a mapping made by `reserve` or `reserve_rw` back, or whole pages of it, addresses and all.

@@ -55,6 +55,37 @@ pub unsafe fn verify_with(
     verify_all(heap, roots, extra, false)
 }
 
+/// The free runs of the old generation, as sorted start and end addresses: each is what an object of its size would be there.
+unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, String> {
+    let Some(r) = &heap.runs else {
+        return Ok(Vec::new());
+    };
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut words = 0;
+    for &(p, n) in r.free_runs() {
+        let at = p as usize;
+        let is_one = old.starts.binary_search(&at).is_ok()
+            && header_subtag((*p).raw()) as u8 == Subtag::PosBig as u8
+            && layout::object_words(p) == n;
+        if !is_one {
+            return Err(format!("there is no free run of {n} words at {at:x}"));
+        }
+        words += n;
+        runs.push((at, at + n * 8));
+    }
+    runs.sort_unstable();
+    if let Some(w) = runs.windows(2).find(|w| w[0].1 > w[1].0) {
+        return Err(format!("two free runs hold the words at {:x}", w[1].0));
+    }
+    if words != r.free_words() {
+        return Err(format!(
+            "free runs have {words} words, not {}",
+            r.free_words()
+        ));
+    }
+    Ok(runs)
+}
+
 /// As [`verify_with`]. `ran`: code ran since the last collection, so that what is young may point to regions which others
 /// hold that are held: it found them there.
 unsafe fn verify_all(
@@ -86,6 +117,7 @@ unsafe fn verify_all(
         found.starts.sort_unstable();
         found.areas.sort_unstable();
     }
+    let free = free_runs(heap, &old)?;
     list_objects(heap.off_heap.first, &mut frag_owners)?;
     same_objects("young", &mut young.owners, frag_owners)?;
     let mut old_list = Vec::new();
@@ -134,6 +166,15 @@ unsafe fn verify_all(
         let a = t.ptr() as usize;
         if a & 7 != 0 || a == 0 || a >> 47 != 0 {
             return Err(format!("word {at:x} is no pointer: {:x}", t.raw()));
+        }
+        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+            return Err(format!(
+                "word {at:x} points to what a sweep found dead, at {a:x}"
+            ));
+        }
+        let i = free.partition_point(|&(lo, _)| lo <= a);
+        if i > 0 && a < free[i - 1].1 {
+            return Err(format!("word {at:x} points into a free run, at {a:x}"));
         }
         for g in [&young, &old] {
             if !g.holds(a) {
@@ -197,6 +238,9 @@ unsafe fn verify_all(
     }
     for (t, shared) in heap.sent.iter().flat_map(|s| s.terms()) {
         let a = t.ptr() as usize;
+        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+            return Err(format!("what was sent as {:x} died at {a:x}", shared.raw()));
+        }
         if !(young.holds(a) || old.holds(a)) || region::region_of(shared.ptr()).is_none() {
             return Err(format!("what was sent as {:x} lies at {a:x}", shared.raw()));
         }

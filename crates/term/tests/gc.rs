@@ -186,9 +186,9 @@ fn random_graphs_survive_every_kind_of_collection() {
     purlin_term::region::init();
     let e = fun_entry();
     let owned = Arc::new(());
+    let _alone = SETTINGS.lock();
     let before = purlin_term::bin::total_bytes();
     let (mut seen_old, mut seen_frag) = (false, false);
-    let _alone = SETTINGS.lock();
     let large = gc::IN_PLACE_WORDS.load(Ordering::Relaxed);
     for seed in 1..120u64 {
         // In every other round, generations of any size are collected where they lie.
@@ -230,11 +230,14 @@ fn random_graphs_survive_every_kind_of_collection() {
                         gc::shrink_to_fit(&mut h, &mut [a, b]);
                         assert_eq!(h.free_words(), h.stack_reserve);
                     }
+                    2 => {
+                        gc::settle(&mut h, &mut [a, b]);
+                    }
                     _ => {
                         gc::collect(&mut h, need, &mut [a, b], false);
                     }
                 }
-                if kind != 1 {
+                if kind > 2 || kind == 0 {
                     assert!(h.free_words() >= need + h.stack_reserve);
                 }
                 seen_old |= !h.old_heap.is_null();
@@ -289,11 +292,17 @@ fn sweeps_in_steps_keep_the_structure() {
                     1 => {
                         gc::shrink_to_fit(&mut h, &mut [a, b]);
                     }
-                    2..=30 => {
+                    2 => {
+                        gc::settle(&mut h, &mut [a, b]);
+                    }
+                    3..=30 => {
                         gc::step(&mut h);
                     }
                     _ => {
                         h.waited = r.next(4) != 0;
+                        if r.next(4) == 0 {
+                            gc::sweep_soon(&mut h);
+                        }
                         gc::collect(&mut h, r.next(100), &mut [a, b], false);
                     }
                 }
@@ -309,7 +318,8 @@ fn sweeps_in_steps_keep_the_structure() {
     gc::STEPS_ABOVE_WORDS.store(large, Ordering::Relaxed);
     gc::STEP_SLOTS.store(slots, Ordering::Relaxed);
     println!("{sweeps} sweeps, {filled} times runs were filled, {given_up} sweeps given up");
-    assert!(sweeps > 100 && filled > 100 && given_up > 50);
+    // In stress mode most sweeps are given up for a full one.
+    assert!(gc::stress() || (sweeps > 100 && filled > 100 && given_up > 50));
     assert_eq!(e.refc.load(Ordering::Relaxed), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
     assert_eq!(purlin_term::bin::total_bytes(), before);

@@ -84,7 +84,9 @@ impl Traced {
         let mut sessions = Vec::new();
         if session::any_new(Made::Port) {
             for s in session::all() {
-                session::change(&mut sessions, &s, true, s.new_flags(Made::Port));
+                let (flags, tracer) = s.new_tracing(Made::Port);
+                let new = (true, flags, tracer);
+                session::change(&mut sessions, &s, new, events::lives);
             }
         }
         Traced {
@@ -117,8 +119,8 @@ pub fn change(
     }
     let t = &mut core.base.traced;
     if let Some(s) = session {
-        session::change(&mut t.sessions, s, on, flags);
-        return Some(true);
+        let how = (on, flags, tracer);
+        return Some(session::change(&mut t.sessions, s, how, events::lives));
     }
     if on {
         if t.flags != 0 && t.tracer != tracer && t.alive() {
@@ -145,8 +147,8 @@ pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Term)> 
     let t = &mut core.base.traced;
     if let Some(s) = session {
         let found = t.sessions.iter().find(|t| Arc::ptr_eq(&t.session, s));
-        let alive = found.filter(|_| !s.is_over() && events::lives(s.tracer));
-        return Some(alive.map_or((0, NIL), |t| (t.flags, s.tracer)));
+        let alive = found.filter(|t| !s.is_over() && events::lives(t.tracer));
+        return Some(alive.map_or((0, NIL), |t| (t.flags, t.tracer)));
     }
     if t.flags != 0 && !t.alive() {
         (t.flags, t.tracer) = (0, NIL);
@@ -169,7 +171,7 @@ impl Base {
         }
         for t in t.sessions.iter().filter(|t| t.flags & wanted != 0) {
             if !t.session.is_over() {
-                sink().port_event(t.session.tracer, t.flags, self.id, items);
+                sink().port_event(t.tracer, t.flags, self.id, items);
             }
         }
     }

@@ -27,6 +27,8 @@ pub struct Options {
     pub settings: Settings,
     pub max_heap: Option<MaxHeap>,
     pub off_heap_queue: bool,
+    /// `{async_dist, Bool}`
+    pub async_dist: Option<bool>,
     /// Number of the only scheduler that runs it; 0: any may.
     pub scheduler: usize,
     pub system: bool,
@@ -157,6 +159,9 @@ pub unsafe fn spawn(
     }
     if o.off_heap_queue {
         me.flags |= OFF_HEAP_QUEUE;
+    }
+    if o.async_dist.is_some() {
+        me.ext_mut().async_dist = o.async_dist;
     }
     if o.scheduler != 0 {
         crate::sched::bind_until_exit(p, o.scheduler);

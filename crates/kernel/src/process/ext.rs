@@ -558,7 +558,8 @@ pub struct Rare {
     pub saved: Option<Box<super::saved::Saved>>,
     /// What it sent.
     pub tally: Tally,
-    pub async_dist: bool,
+    /// Whether it goes on at once when it has sent to a busy connection; None: as is the default.
+    pub async_dist: Option<bool>,
     /// The call of a native library's function that is to be made next: the process is at it.
     pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
     /// What ties it to other nodes.
@@ -601,7 +602,7 @@ impl Rare {
             sequence: None,
             saved: None,
             tally: Tally::NONE,
-            async_dist: false,
+            async_dist: None,
             scheduled: None,
             remote: None,
             urgent: None,

@@ -34,6 +34,7 @@ pub use ext::Ext;
 use crate::message::blocks;
 use crate::message::mailbox::Mailbox;
 use crate::message::queue::InTransit;
+use crate::options;
 use crate::sync::{AtomicU32, Ordering};
 use purlin_native::cx::Context;
 use purlin_term::Term;
@@ -263,6 +264,11 @@ impl Process {
     pub fn ext(&mut self) -> Option<&mut Ext> {
         // SAFETY: owned by this process; null or from `Box::into_raw`.
         unsafe { self.ext.as_mut() }
+    }
+    /// Whether it goes on at once when it has sent to a busy connection.
+    pub fn is_async_dist(&mut self) -> bool {
+        let own = self.ext().and_then(|e| e.async_dist);
+        own.unwrap_or_else(|| options::try_current().is_some_and(|o| o.flags.dist.async_dist))
     }
     /// What it seldom has, made if need be.
     #[inline]

@@ -1,11 +1,12 @@
-//! Sessions of tracing: each has a tracer of its own, and what it traces is nobody else's business.
+//! Sessions of tracing: what one traces is nobody else's business. Most have a tracer for all that they trace; in one that has
+//! none, each process and port has the tracer that was asked for it.
 //!
 //! What is traced without a session (`erlang:trace/3`) stands apart: with a process, a port or a function there is that, and a
 //! list of what sessions want. A session is over when it is destroyed, or when the last reference that owns it is gone; what is
 //! left of it in a process or a port is taken away when that is looked at next.
 
-use crate::sync::RwLock;
-use purlin_term::Term;
+use crate::sync::{Mutex, RwLock};
+use purlin_term::{NIL, Term};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -15,11 +16,11 @@ pub struct Session {
     pub number: u32,
     /// An atom.
     pub name: Term,
-    /// A local process or port, which may have gone.
-    pub tracer: Term,
+    /// A local process or port, which may have gone; `[]`: none, each tracee has its own.
+    tracer: Term,
     over: AtomicBool,
-    /// Flags that new processes and new ports get.
-    new: [AtomicU32; 2],
+    /// Flags and tracer that new processes and new ports get. No flags: no tracer.
+    new: [Mutex<(u32, Term)>; 2],
 }
 
 /// What is traced in a session, of a process or a port.
@@ -27,6 +28,8 @@ pub struct Session {
 pub struct Tracing {
     pub session: Arc<Session>,
     pub flags: u32,
+    /// That of the session, if it has one.
+    pub tracer: Term,
 }
 
 /// What is made.
@@ -61,7 +64,7 @@ pub fn any_new(kind: Made) -> bool {
 }
 
 impl Session {
-    /// A session begins.
+    /// A session begins. `tracer`: `[]` for none.
     pub fn begin(name: Term, tracer: Term) -> Arc<Session> {
         let mut all = ALL.write();
         let session = Arc::new(Session {
@@ -69,7 +72,7 @@ impl Session {
             name,
             tracer,
             over: AtomicBool::new(false),
-            new: [AtomicU32::new(0), AtomicU32::new(0)],
+            new: [Mutex::new((0, NIL)), Mutex::new((0, NIL))],
         });
         all.push(session.clone());
         session
@@ -79,7 +82,7 @@ impl Session {
         let mut all = ALL.write();
         all.retain(|s| s.number != self.number);
         for (kind, n) in NEW.iter().enumerate() {
-            if self.new[kind].swap(0, Ordering::Relaxed) != 0 {
+            if std::mem::replace(&mut *self.new[kind].lock(), (0, NIL)).0 != 0 {
                 n.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -89,20 +92,27 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
-    /// Flags that what is made of that kind gets.
+    /// The tracer of all that it traces, if it has one.
     #[inline]
-    pub fn new_flags(&self, kind: Made) -> u32 {
-        self.new[kind as usize].load(Ordering::Relaxed)
+    pub fn tracer(&self) -> Option<Term> {
+        (self.tracer != NIL).then_some(self.tracer)
+    }
+    /// Flags and tracer that what is made of that kind gets.
+    #[inline]
+    pub fn new_tracing(&self, kind: Made) -> (u32, Term) {
+        *self.new[kind as usize].lock()
     }
     /// Sets flags for what is made of that kind, or takes them away.
-    pub fn change_new(&self, kind: Made, on: bool, flags: u32) {
+    pub fn change_new(&self, kind: Made, on: bool, flags: u32, tracer: Term) {
         let _all = ALL.write();
         if self.is_over() {
             return;
         }
-        let before = self.new_flags(kind);
+        let mut new = self.new[kind as usize].lock();
+        let before = new.0;
         let now = if on { before | flags } else { before & !flags };
-        self.new[kind as usize].store(now, Ordering::Relaxed);
+        let tracer = if on { tracer } else { new.1 };
+        *new = (now, if now == 0 { NIL } else { tracer });
         match (before, now) {
             (0, n) if n != 0 => NEW[kind as usize].fetch_add(1, Ordering::Relaxed),
             (b, 0) if b != 0 => NEW[kind as usize].fetch_sub(1, Ordering::Relaxed),
@@ -111,11 +121,24 @@ impl Session {
     }
 }
 
-/// Sets flags in a list of what sessions trace, or takes them away; what is over goes.
-pub fn change(list: &mut Vec<Tracing>, session: &Arc<Session>, on: bool, flags: u32) {
+/// Sets flags in a list of what sessions trace, or takes them away; what is over goes. False if another tracer has it, which
+/// `lives` says is there.
+pub fn change(
+    list: &mut Vec<Tracing>,
+    session: &Arc<Session>,
+    (on, flags, tracer): (bool, u32, Term),
+    lives: fn(Term) -> bool,
+) -> bool {
     list.retain(|t| !t.session.is_over());
     match list.iter().position(|t| Arc::ptr_eq(&t.session, session)) {
-        Some(i) if on => list[i].flags |= flags,
+        Some(i) if on => {
+            let t = &mut list[i];
+            if t.tracer != tracer && lives(t.tracer) {
+                return false;
+            }
+            t.flags |= flags;
+            t.tracer = tracer;
+        }
         Some(i) => {
             list[i].flags &= !flags;
             if list[i].flags == 0 {
@@ -125,12 +148,14 @@ pub fn change(list: &mut Vec<Tracing>, session: &Arc<Session>, on: bool, flags: 
         None if on && flags != 0 && !session.is_over() => list.push(Tracing {
             session: session.clone(),
             flags,
+            tracer,
         }),
         None => {}
     }
     if list.is_empty() {
         *list = Vec::new();
     }
+    true
 }
 
 #[cfg(test)]
@@ -147,21 +172,43 @@ mod tests {
         assert!(a.number < b.number && find(am::TRUE, b.number).is_some());
         assert!(find(am::FALSE, b.number).is_none());
         let mut list = Vec::new();
+        let change = |list: &mut _, s: &_, on, flags| {
+            assert!(super::change(list, s, (on, flags, am::NORMAL), |_| true));
+        };
         change(&mut list, &a, true, 3);
         change(&mut list, &b, true, 4);
         change(&mut list, &a, false, 1);
         assert_eq!(list.iter().map(|t| t.flags).collect::<Vec<_>>(), [2, 4]);
         change(&mut list, &b, false, u32::MAX);
         assert_eq!(list.len(), 1);
-        a.change_new(Made::Port, true, 5);
-        assert!(any_new(Made::Port) && a.new_flags(Made::Port) == 5);
+        a.change_new(Made::Port, true, 5, am::NORMAL);
+        assert!(any_new(Made::Port) && a.new_tracing(Made::Port) == (5, am::NORMAL));
         assert!(a.end() && !a.end() && !any_new(Made::Port));
-        a.change_new(Made::Port, true, 5);
+        a.change_new(Made::Port, true, 5, am::NORMAL);
         assert!(!any_new(Made::Port));
         change(&mut list, &b, true, 1);
         assert!(list.len() == 1 && Arc::ptr_eq(&list[0].session, &b));
         b.end();
         change(&mut list, &b, true, 1);
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn one_tracer_each() {
+        let s = Session::begin(am::TRUE, NIL);
+        assert!(s.tracer().is_none());
+        let mut list = Vec::new();
+        assert!(change(&mut list, &s, (true, 1, am::NORMAL), |_| true));
+        assert!(!change(&mut list, &s, (true, 2, am::TRUE), |_| true));
+        assert!(list[0].tracer == am::NORMAL && list[0].flags == 1);
+        // One that has gone doesn't mind.
+        assert!(change(&mut list, &s, (true, 2, am::TRUE), |_| false));
+        assert!(list[0].tracer == am::TRUE && list[0].flags == 3);
+        s.change_new(Made::Process, true, 3, am::NORMAL);
+        s.change_new(Made::Process, false, 1, NIL);
+        assert!(s.new_tracing(Made::Process) == (2, am::NORMAL));
+        s.change_new(Made::Process, false, 2, NIL);
+        assert!(s.new_tracing(Made::Process) == (0, NIL));
+        s.end();
     }
 }

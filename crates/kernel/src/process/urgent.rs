@@ -35,6 +35,20 @@ impl Ext {
         };
         u.refs.remove(k)
     }
+    /// Whether there is anything that has priority.
+    pub fn has_urgent(&mut self) -> bool {
+        let Some(u) = self.rare().and_then(|r| r.urgent.take()) else {
+            return false;
+        };
+        let any = u.refs.iter().any(|k| {
+            self.monitors.contains(k) || self.rare().is_some_and(|r| r.aliases.contains(k))
+        }) || u.links.iter().any(|p| {
+            let link = self.links.get_mut(p);
+            link.is_some_and(|l| l.unlinking == 0)
+        });
+        self.urgent = Some(u);
+        any
+    }
     /// A link has priority, or has it no more.
     pub fn prioritize_link(&mut self, with: Peer, on: bool) {
         if on {
@@ -81,6 +95,7 @@ mod tests {
         e.aliases.insert(kept, false);
         e.prioritize(kept);
         let peer = Peer::of(Term::pid(7));
+        assert!(e.has_urgent());
         e.links.insert(peer, Link { unlinking: 0 });
         e.prioritize_link(peer, true);
         for n in 2..10_000 {

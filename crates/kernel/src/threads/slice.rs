@@ -435,6 +435,8 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         cx.heap.waited = true;
         if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
             cx.collect(0, 0, Also::NONE, Sweep::Rest);
+        } else if live == 0 && gc::settle_pays(&cx.heap) && cx.may_rest() {
+            cx.collect(0, 0, Also::NONE, Sweep::Settle);
         } else if cx.heap.is_swept_in_steps() {
             cx.sweep_on();
         }

@@ -2,7 +2,7 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::{AliasMode, Link, Monitor, Peer, RefKey, Target};
-use crate::process::registry;
+use crate::process::{self, registry};
 use crate::signal::handle::ref_key;
 use crate::signal::send::{self, Destination, push, push_or_free};
 use crate::signal::{Kind, Signal, handle};
@@ -11,7 +11,9 @@ use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
 use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
-use purlin_term::release::{self, EXIT_BY_ALIAS, PRIORITY_MESSAGES};
+use purlin_term::release::{
+    self, EXIT_BY_ALIAS, LINKS_PASS_TRACE_ON, PRIORITY_MESSAGES, REFUSED_LINKS_TOLD,
+};
 use purlin_term::{Alloc, NIL, Term, am, node};
 
 lazy_atoms! {
@@ -31,15 +33,12 @@ fn port_exit_2(cx: &mut Cx, port: Term, reason: Term) -> BifResult {
 fn port_link(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     if crate::port::link(port, me) {
-        let link = crate::process::ext::Link { unlinking: 0 };
-        cx.process()
-            .ext_mut()
-            .links
-            .insert(crate::process::ext::Peer::of(port), link);
+        let link = Link { unlinking: 0 };
+        cx.process().ext_mut().links.insert(Peer::of(port), link);
         crate::trace::tie(cx.process(), crate::trace::Tie::Link, port);
         return Ok(am::TRUE);
     }
-    if cx.process().has(crate::process::TRAP_EXIT) {
+    if cx.process().has(process::TRAP_EXIT) {
         crate::signal::send_with(me, |b| b.tuple(&[am::EXIT_UC, port, am::NOPROC]));
         return Ok(am::TRUE);
     }
@@ -50,7 +49,7 @@ fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
     let me = cx.self_pid();
     crate::port::unlink(port, me);
     if let Some(e) = cx.process().ext() {
-        e.links.remove(&crate::process::ext::Peer::of(port));
+        e.links.remove(&Peer::of(port));
     }
     crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, port);
     Ok(am::TRUE)
@@ -76,12 +75,16 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     if to == me {
         return Ok(am::TRUE);
     }
+    let traced = cx.process().has(process::TRACED);
     let e = cx.process().ext_mut();
     e.prioritize_link(Peer::of(to), urgent);
     match e.links.get_mut(&Peer::of(to)) {
         Some(l) if l.unlinking == 0 => return Ok(am::TRUE),
         Some(l) => l.unlinking = 0,
         None => e.links.insert(Peer::of(to), Link { unlinking: 0 }),
+    }
+    if traced && release::has(LINKS_PASS_TRACE_ON) && process::table().find(to).is_some() {
+        crate::trace::links(cx.process(), to);
     }
     // SAFETY: a fresh signal.
     let sent = unsafe { push_or_free(to, Signal::copy_of(Kind::Link, me)) };
@@ -90,7 +93,10 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
             e.links.remove(&Peer::of(to));
             e.take_urgent_link(Peer::of(to));
         }
-        if cx.process().has(crate::process::TRAP_EXIT) {
+        if cx.process().has(process::TRAP_EXIT) {
+            if release::has(REFUSED_LINKS_TOLD) {
+                crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
+            }
             if urgent {
                 // What has arrived comes first.
                 handle::fetch(cx);

@@ -118,11 +118,12 @@ fn change_all(w: &mut Wanted, list: Term) -> Option<()> {
     it.tail().is_nil().then_some(())
 }
 
-fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
+/// Has a process told from now on, in place of the one before. `by`: without a session, or in one that has no tracer.
+fn set(cx: &mut Cx, by: i64, pid: Term, list: Term) -> BifResult {
     if pid == am::UNDEFINED || list == NIL {
         // One whose process has ended isn't there any more.
-        let before = monitor::wanted(LEGACY);
-        monitor::set(LEGACY, Wanted::default());
+        let before = monitor::wanted(by);
+        monitor::set(by, Wanted::default());
         return Ok(term(cx, before));
     }
     if !pid.is_local_pid() || process::table().find(pid).is_none() || !list.is_list() {
@@ -133,8 +134,8 @@ fn set(cx: &mut Cx, pid: Term, list: Term) -> BifResult {
         ..Wanted::default()
     };
     change_all(&mut w, list).ok_or(Fail::Badarg)?;
-    monitor::wanted(LEGACY);
-    let before = monitor::set(LEGACY, w);
+    monitor::wanted(by);
+    let before = monitor::set(by, w);
     Ok(term(cx, before))
 }
 
@@ -143,15 +144,15 @@ fn system_monitor_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 fn system_monitor_1(cx: &mut Cx, [spec]: [Term; 1]) -> BifResult {
     if spec == am::UNDEFINED {
-        return set(cx, spec, NIL);
+        return set(cx, LEGACY, spec, NIL);
     }
     match spec.as_tuple() {
-        Some(&[pid, list]) => set(cx, pid, list),
+        Some(&[pid, list]) => set(cx, LEGACY, pid, list),
         _ => Err(Fail::Badarg),
     }
 }
 fn system_monitor_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
-    set(cx, pid, list)
+    set(cx, LEGACY, pid, list)
 }
 
 /// The session that a term stands for, which isn't over.
@@ -171,24 +172,30 @@ fn session_system_monitor_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
 /// What the tracer of a session is told of changes by what the list says. Its first argument but one is `session` then.
 fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifResult {
     if which == legacy() {
-        return set(cx, pid, list);
+        return set(cx, LEGACY, pid, list);
     }
     let s = session(which)?;
-    if pid != atom::intern("session") || !s.tracer.is_local_pid() {
-        return Err(Fail::Badarg);
-    }
     let by = s.number.into();
-    let mut w = Wanted {
-        to: s.tracer.raw(),
-        ..monitor::wanted(by)
+    let answer = match s.tracer() {
+        None => set(cx, by, pid, list)?,
+        Some(to) => {
+            if pid != atom::intern("session") || !to.is_local_pid() {
+                return Err(Fail::Badarg);
+            }
+            let mut w = Wanted {
+                to: to.raw(),
+                ..monitor::wanted(by)
+            };
+            change_all(&mut w, list).ok_or(Fail::Badarg)?;
+            monitor::set(by, w);
+            am::OK
+        }
     };
-    change_all(&mut w, list).ok_or(Fail::Badarg)?;
-    monitor::set(by, w);
     // It may have ended meanwhile, and nobody would take this away.
     if s.is_over() {
         monitor::end(s.number);
     }
-    Ok(am::OK)
+    Ok(answer)
 }
 
 /// `{Pid, Options}`, or `undefined`.

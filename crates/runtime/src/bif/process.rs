@@ -239,7 +239,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
                 }
                 p.o.own_thread = true;
             } else if k == a_async_dist() {
-                erl_flag(v)?;
+                p.o.async_dist = Some(erl_flag(v)?);
             } else if request && k == a_reply_tag() {
                 p.reply_tag = v;
             } else if request && k == a_reply() {
@@ -1062,9 +1062,9 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     }
     if flag == a_async_dist() {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
-        let e = cx.process().ext_mut();
-        let old = std::mem::replace(&mut e.async_dist, on);
-        return Ok(if old { am::TRUE } else { am::FALSE });
+        let old = cx.process().is_async_dist();
+        cx.process().ext_mut().async_dist = Some(on);
+        return Ok(Term::bool(old));
     }
     if flag == a_save_calls() {
         let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {

@@ -13,7 +13,10 @@ use purlin_isa::release::Feature;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
 use purlin_term::layout::NEXT;
-use purlin_term::release::{self, DICTIONARY_KEYS, PROCESS_LABELS, SHARED_BINARIES_IN_LIMIT};
+use purlin_term::release::{
+    self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
+    SHARED_BINARIES_IN_LIMIT,
+};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
 use std::sync::atomic::Ordering;
@@ -349,6 +352,8 @@ items! {
             let label = cx.process().ext().and_then(|e| e.dict.get(a_process_label()));
             copy::copy(label.unwrap_or(am::UNDEFINED), to)
         };
+    "async_dist" [] since ASYNC_DIST_TOLD "Whether it goes on at once when it has sent to a busy connection." => |cx, _| bool_term(cx.process().is_async_dist());
+    "priority_messages" [] since PRIORITY_MESSAGES "Whether anything that it has asked for has priority." => |cx, _| bool_term(cx.process().ext().is_some_and(|e| e.has_urgent()));
     "dictionary" [default private] "Its dictionary." => |cx, to| {
             let v: Vec<(Term, Term)> = match cx.process().ext().map(|e| &e.dict) {
                 Some(d) => d.iter().collect(),

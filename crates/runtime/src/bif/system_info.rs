@@ -6,6 +6,8 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions, TimeWarp};
 use crate::signal::share;
 use crate::{bifs, clock, code, lazy_atoms, process, sched};
+use purlin_isa::release::Feature;
+use purlin_term::release::{self, ASYNC_DIST_TOLD, HALT_FLUSH_TIMEOUT, SMALLER_INTEGERS};
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, am, atom, gc, node};
 use std::os::unix::ffi::OsStrExt;
@@ -344,13 +346,20 @@ pub struct Item {
     /// Its name, or several that mean the same.
     pub names: &'static [&'static str],
     pub doc: &'static str,
+    /// The releases that have it, if not all do.
+    since: Option<Feature>,
     get: fn(&mut Cx, &EmulatorOptions) -> Term,
 }
 
 macro_rules! items {
-    ($($($name:literal)|+: $doc:literal => $get:expr;)*) => {
+    ($($($name:literal)|+ $(since $feature:ident)?: $doc:literal => $get:expr;)*) => {
         /// What `system_info/1` tells of itself; a tuple tells more about what is asked, see `tuple_item`.
-        pub static ITEMS: &[Item] = &[$(Item { names: &[$($name),+], doc: $doc, get: $get }),*];
+        pub static ITEMS: &[Item] = &[$({
+            #[allow(unused_mut)]
+            let mut item = Item { names: &[$($name),+], doc: $doc, since: None, get: $get };
+            $(item.since = Some($feature);)?
+            item
+        }),*];
     };
 }
 items! {
@@ -586,6 +595,11 @@ items! {
     "scheduling_statistics" | "total_scheduling_statistics": "Not counted." => |_, _| NIL;
     "reader_groups_map" | "decentralized_counter_groups_map": "No groups of readers." => |_, _| NIL;
     "dist_buf_busy_limit": "Bytes from which a connection is busy." => |_, o| Term::small(o.flags.dist.buffer_busy_limit_bytes.into());
+    "async_dist" since ASYNC_DIST_TOLD: "Whether processes go on at once when they have sent to a busy connection, unless they say." => |_, o| boolean(o.flags.dist.async_dist);
+    "halt_flush_timeout" since HALT_FLUSH_TIMEOUT: "Milliseconds that a halt waits for output." => |_, o| o.flags
+            .halt_flush_timeout_ms
+            .map_or(am::INFINITY, |n| Term::small(n.into()));
+    "max_integer" since SMALLER_INTEGERS: "The largest integer." => |cx, _| purlin_term::arith::max_integer(cx);
     "delayed_node_table_gc": "Seconds that unused nodes are kept." => |_, o| o.flags
             .dist
             .node_table_gc_seconds
@@ -603,7 +617,8 @@ items! {
 }
 
 fn item(name: &str) -> Option<&'static Item> {
-    ITEMS.iter().find(|i| i.names.contains(&name))
+    let item = ITEMS.iter().find(|i| i.names.contains(&name))?;
+    item.since.is_none_or(release::has).then_some(item)
 }
 
 fn boolean_state(on: bool) -> Term {

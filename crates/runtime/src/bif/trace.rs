@@ -123,11 +123,16 @@ fn session_of(cx: &mut Cx, t: Term) -> Result<Arc<Session>, Fail> {
     }
 }
 
-/// Flags and tracer from a list of options; None if it is no such list. A session has a tracer.
+/// The tracer of all that a session traces, if it has one.
+fn own_tracer(which: Which) -> Option<Term> {
+    which.and_then(|s| s.tracer())
+}
+
+/// Flags and tracer from a list of options; None if it is no such list. Who calls is the tracer if there is no other.
 fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,
-        tracer: which.map_or(cx.self_pid(), |s| s.tracer),
+        tracer: own_tracer(which).unwrap_or(cx.self_pid()),
     };
     let mut it = list.list_iter();
     for o in it.by_ref() {
@@ -139,7 +144,7 @@ fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
         };
         if let Some((key, value)) = pair {
             // As in stock, a port may have gone: then nothing is told.
-            if which.is_some()
+            if own_tracer(which).is_some()
                 || key != tracer_()
                 || !(value.is_local_port() || trace::lives(value))
             {
@@ -274,14 +279,14 @@ fn ask(
             let flags = r.flags & flag::OF_PROCESSES;
             match which {
                 None => trace::NEW_PROCESSES.change(on, flags, r.tracer),
-                Some(s) => s.change_new(sessions::Made::Process, on, flags),
+                Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer),
             }
         }
         if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_local_port()) {
             let flags = r.flags & flag::OF_PORTS;
             match which {
                 None => trace::NEW_PORTS.change(on, flags, r.tracer),
-                Some(s) => s.change_new(sessions::Made::Port, on, flags),
+                Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer),
             }
         }
         // Flags that only the other kind has change nothing, and what they'd change isn't counted.
@@ -351,7 +356,8 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
     let mut it = list.list_iter();
     for o in it.by_ref() {
         if let Some(&[key, pid]) = o.as_tuple() {
-            if which.is_some() || key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
+            let chosen = own_tracer(which).is_none();
+            if !chosen || key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
                 return None;
             }
             k.meta = Some(pid);
@@ -363,7 +369,7 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
         match atom::name(o) {
             "global" => k.global = true,
             "local" => k.local = true,
-            "meta" => k.meta = Some(which.map_or(cx.self_pid(), |s| s.tracer)),
+            "meta" => k.meta = Some(own_tracer(which).unwrap_or(cx.self_pid())),
             "call_count" => k.count = true,
             "call_time" => k.time = true,
             "call_memory" if release::has(CALL_MEMORY) => k.memory = true,
@@ -583,6 +589,27 @@ fn is_item(item: Term) -> bool {
     item.is_atom() && (atom::name(item) == "all" || known(atom::name(item)))
 }
 
+/// What is told of calls, by the name of an item; of those that are about counts, `false`.
+fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
+    match name {
+        "traced" => match &w.call {
+            Some((_, true)) => am::LOCAL,
+            Some((_, false)) => global(),
+            None => am::FALSE,
+        },
+        "match_spec" => match &w.call {
+            Some((s, _)) => copy::copy(s.text.term(), cx),
+            None => am::FALSE,
+        },
+        "meta" => w.meta.as_ref().map_or(am::FALSE, |m| m.0),
+        "meta_match_spec" => match &w.meta {
+            Some((_, s)) => copy::copy(s.text.term(), cx),
+            None => am::FALSE,
+        },
+        _ => am::FALSE,
+    }
+}
+
 /// What is wanted of the calls of a function.
 fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     let untraced = w.call.is_none()
@@ -599,20 +626,6 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     let name = Some(atom::name(item));
     let values = ITEMS.map(|i| {
         let v = match i {
-            "traced" => match &w.call {
-                Some((_, true)) => am::LOCAL,
-                Some((_, false)) => global(),
-                None => am::FALSE,
-            },
-            "match_spec" => match &w.call {
-                Some((s, _)) => copy::copy(s.text.term(), cx),
-                None => am::FALSE,
-            },
-            "meta" => w.meta.as_ref().map_or(am::FALSE, |m| m.0),
-            "meta_match_spec" => match &w.meta {
-                Some((_, s)) => copy::copy(s.text.term(), cx),
-                None => am::FALSE,
-            },
             "call_count" => w.count.map_or(am::FALSE, |c| Term::small(c.0 as i64)),
             "call_memory" => match &w.memory {
                 None => am::FALSE,
@@ -626,7 +639,7 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
                     cx.list(&rows)
                 }
             },
-            _ => match &w.time {
+            "call_time" => match &w.time {
                 None => am::FALSE,
                 Some((all, _)) => {
                     let rows: Vec<Term> = all
@@ -643,6 +656,7 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
                     cx.list(&rows)
                 }
             },
+            _ => of_calls(cx, i, w),
         };
         (atom::intern(i), v)
     });
@@ -665,6 +679,39 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
             .unwrap_or(am::FALSE)
     };
     Ok(cx.tuple(&[item, value]))
+}
+
+/// What is wanted of the calls of functions that are loaded from now on: there is nothing counted yet, only what will be.
+fn shown_of_loaded(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
+    if w.nothing() {
+        return Ok(cx.tuple(&[item, am::FALSE]));
+    }
+    if !is_item(item) {
+        return Err(Fail::Badarg);
+    }
+    let value = |cx: &mut Cx, name: &str| match name {
+        "call_count" => Term::bool(w.count.is_some()),
+        "call_time" => Term::bool(w.time.is_some()),
+        "call_memory" => Term::bool(w.memory.is_some()),
+        _ => of_calls(cx, name, w),
+    };
+    let answer = match atom::name(item) {
+        "all" => {
+            // Times and words are not among these, as in stock.
+            let told = ITEMS
+                .iter()
+                .filter(|i| !["call_time", "call_memory"].contains(i));
+            let rows: Vec<Term> = told
+                .map(|i| {
+                    let v = value(cx, i);
+                    cx.tuple(&[atom::intern(i), v])
+                })
+                .collect();
+            cx.list(&rows)
+        }
+        name => value(cx, name),
+    };
+    Ok(cx.tuple(&[item, answer]))
 }
 
 /// A session's name and number, by which it may be called without being owned.
@@ -753,7 +800,7 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
         return Ok(sessions_told(cx, &numbers));
     }
     let new = |kind: sessions::Made, plain: bool| {
-        those(move |w: Which| w.map_or(plain, |s| s.new_flags(kind) != 0))
+        those(move |w: Which| w.map_or(plain, |s| s.new_tracing(kind).0 != 0))
     };
     let numbers = match what.is_atom().then(|| atom::name(what)) {
         Some("any") => those(|_| true),
@@ -774,17 +821,18 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
 /// `erts_internal:trace_session_create(Name, Tracer, Options)`: the pair of a reference that owns a session, and of its name and
 /// number.
 fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
+    let each_its_own = tracer == am::UNDEFINED;
     let tracer = match tracer.as_tuple() {
         // The tracer module that needs no library.
         Some(&[module, state]) if module == erl_tracer() => state,
         Some(&[module, _]) if module.is_atom() => return Err(Fail::Notsup),
         _ => tracer,
     };
-    let good = tracer.is_local_pid() || tracer.is_local_port();
+    let good = each_its_own || tracer.is_local_pid() || tracer.is_local_port();
     if !name.is_atom() || !good || options != NIL {
         return Err(Fail::Badarg);
     }
-    let s = Session::begin(name, tracer);
+    let s = Session::begin(name, if each_its_own { NIL } else { tracer });
     let weak = weak(cx, &s);
     let strong = sessions::reference(cx, s);
     Ok(cx.tuple(&[strong, weak]))
@@ -889,14 +937,14 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
         Some("new" | "new_processes") => {
             let s = match which {
                 None => trace::NEW_PROCESSES.get(),
-                Some(s) => new_of(s, sessions::Made::Process),
+                Some(s) => s.new_tracing(sessions::Made::Process),
             };
             process_info(cx, item, s)
         }
         Some("new_ports") => {
             let s = match which {
                 None => trace::NEW_PORTS.get(),
-                Some(s) => new_of(s, sessions::Made::Port),
+                Some(s) => s.new_tracing(sessions::Made::Port),
             };
             process_info(cx, item, s)
         }
@@ -905,7 +953,7 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
             let list = super::monitor_stats::list(cx, &monitor::wanted(by));
             Ok(cx.tuple(&[what, list]))
         }
-        Some("on_load") => shown(cx, item, &calls::wanted_of_loaded(which)),
+        Some("on_load") => shown_of_loaded(cx, item, &calls::wanted_of_loaded(which)),
         Some(name @ ("send" | "receive")) => {
             if !item.is_atom() || atom::name(item) != "match_spec" {
                 return Err(Fail::Badarg);
@@ -918,14 +966,6 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
             Ok(cx.tuple(&[item, pattern]))
         }
         _ => Err(cx.badarg_cause(am::BADOPT)),
-    }
-}
-
-/// Flags and tracer that a session gives to what is made.
-fn new_of(s: &Session, kind: sessions::Made) -> (u32, Term) {
-    match s.new_flags(kind) {
-        0 => (0, NIL),
-        flags => (flags, s.tracer),
     }
 }
 

@@ -142,7 +142,7 @@ impl Wanted {
             ..Wanted::default()
         };
     }
-    fn nothing(&self) -> bool {
+    pub(crate) fn nothing(&self) -> bool {
         self.call.is_none()
             && self.meta.is_none()
             && self.count.is_none()
@@ -551,14 +551,15 @@ fn flag_named(t: Term) -> Option<u32> {
     Some(*f)
 }
 
-/// Flags and tracer from the list of a `trace` form.
-fn flag_list(t: Term, tracer: &mut Term) -> Option<u32> {
+/// Flags and tracer from the list of a `trace` form; `choice`: whether it may name a tracer.
+fn flag_list(t: Term, tracer: &mut Term, choice: bool) -> Option<u32> {
     let mut flags = 0;
     let mut it = t.list_iter();
     for o in it.by_ref() {
         match o.as_tuple() {
             Some(&[k, v])
-                if k.is_atom()
+                if choice
+                    && k.is_atom()
                     && atom::name(k) == "tracer"
                     && (v.is_local_pid() || v.is_local_port()) =>
             {
@@ -572,14 +573,25 @@ fn flag_list(t: Term, tracer: &mut Term) -> Option<u32> {
 }
 
 /// Takes flags from a process that the caller owns and gives it others, with that tracer; whether this changes anything.
-fn retrace(p: &mut process::Process, which: Which, tracer: Term, off: u32, on: u32) -> bool {
+pub(super) fn retrace(
+    p: &mut process::Process,
+    which: Which,
+    tracer: Term,
+    off: u32,
+    on: u32,
+) -> bool {
     let (flags, before) = state(p, which);
     let now = if tracer == NIL {
         0
     } else {
         (flags & !off) | on
     };
-    super::change(p, which, false, u32::MAX, NIL);
+    // Another tracer would be asked for leave.
+    let gone = match before == tracer {
+        true => flags & !now,
+        false => u32::MAX,
+    };
+    super::change(p, which, false, gone, NIL);
     if now != 0 {
         super::change(p, which, true, now, tracer);
     }
@@ -587,10 +599,14 @@ fn retrace(p: &mut process::Process, which: Which, tracer: Term, off: u32, on: u
 }
 
 impl Effects {
+    /// The tracer of the session for which it runs, if it has one for all.
+    fn own(&self) -> Option<Term> {
+        self.which.as_ref().and_then(|s| s.tracer())
+    }
     /// Flags of the process in the context, and the tracer that it has or gets.
     fn tracer(&self, cx: &mut Cx) -> (u32, Term) {
         let (flags, tracer) = state(cx.process(), self.which.as_ref());
-        (flags, self.which.as_ref().map_or(tracer, |s| s.tracer))
+        (flags, self.own().unwrap_or(tracer))
     }
     /// Does it to the process in the context, or to another that is there.
     fn retrace(
@@ -686,11 +702,10 @@ impl Host for Effects {
                     _ => return None,
                 };
                 let (_, mut tracer) = self.tracer(cx);
-                let before = tracer;
-                let off = flag_list(lists[0], &mut tracer)?;
-                let on = flag_list(lists[1], &mut tracer)?;
-                let other = self.which.is_some() && tracer != before;
-                if other || tracer != NIL && !super::lives(tracer) {
+                let choice = self.own().is_none();
+                let off = flag_list(lists[0], &mut tracer, choice)?;
+                let on = flag_list(lists[1], &mut tracer, choice)?;
+                if tracer != NIL && !super::lives(tracer) {
                     return None;
                 }
                 self.retrace(cx, whom, tracer, off, on).map(Term::bool)
@@ -1025,7 +1040,7 @@ fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Term)> {
     let all = cx.process().ext().map(|e| e.sessions.clone());
     let mut all = all.unwrap_or_default().into_iter();
     let found = all.find(|t| i64::from(t.session.number) == number && !t.session.is_over());
-    Some(found.map_or((0, NIL), |t| (t.flags, t.session.tracer)))
+    Some(found.map_or((0, NIL), |t| (t.flags, t.tracer)))
 }
 
 /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.

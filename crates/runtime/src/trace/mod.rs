@@ -27,6 +27,7 @@ use crate::process::{self, Process, TRACED};
 use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::release::{self, INHERITS_TRACE_ALONE};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -73,11 +74,13 @@ pub(crate) fn number_of(which: Which) -> i64 {
     which.map_or(-1, |s| s.number.into())
 }
 
-/// Changes what a process is traced for; the owner calls this. False if another tracer has it. A session's tracer is its own.
+/// Changes what a process is traced for; the owner calls this. False if another tracer has it.
 pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer: Term) -> bool {
     let e = p.ext_mut();
     if let Some(s) = which {
-        session::change(&mut e.sessions, s, on, flags);
+        if !session::change(&mut e.sessions, s, (on, flags, tracer), lives) {
+            return false;
+        }
     } else if on {
         if e.trace_flags != 0 && e.tracer != tracer && lives(e.tracer) {
             return false;
@@ -117,7 +120,7 @@ pub(crate) fn state(p: &mut Process, which: Which) -> (u32, Term) {
         Some(s) => {
             let mut all = e.sessions.iter();
             let found = all.find(|t| Arc::ptr_eq(&t.session, s));
-            found.map_or((0, NIL), |t| (t.flags, s.tracer))
+            found.map_or((0, NIL), |t| (t.flags, t.tracer))
         }
     }
 }
@@ -143,7 +146,7 @@ pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
     let Some(e) = p.ext() else { return all };
     for t in e.sessions.iter().filter(|t| t.flags & wanted != 0) {
         if !t.session.is_over() {
-            all.push((Some(t.session.clone()), t.flags, t.session.tracer));
+            all.push((Some(t.session.clone()), t.flags, t.tracer));
         }
     }
     if e.trace_flags & wanted != 0 {
@@ -215,6 +218,32 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     }
 }
 
+/// Flags that go from one that is traced with these when it is linked, and that who it is linked with doesn't get.
+fn once_linked(flags: u32) -> u32 {
+    match flags & flag::SET_ON_FIRST_LINK {
+        0 => 0,
+        _ => flag::SET_ON_FIRST_LINK | flag::SET_ON_LINK,
+    }
+}
+
+/// A process that the caller owns, which is traced, is about to ask for a link with another: that is traced as it is from before
+/// the link on, if it says so.
+#[cold]
+pub(crate) fn links(p: &mut Process, with: Term) {
+    for (which, flags, tracer) in who(p, flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) {
+        let off = once_linked(flags);
+        if off != 0 {
+            change(p, which.as_ref(), false, off, NIL);
+        }
+        let task = Box::new(move |cx: Option<&mut Cx>| {
+            if let Some(cx) = cx {
+                calls::retrace(cx.process(), which.as_ref(), tracer, off, flags & !off);
+            }
+        });
+        signal::send::run_in(with, task);
+    }
+}
+
 /// What a process gets that is made: `flags` and `tracer` of all new ones, and those of the process that made it, if it is traced and
 /// says so.
 fn inherit(
@@ -226,16 +255,23 @@ fn inherit(
 ) {
     if let Some(p) = parent {
         let (f, t) = live_state(p, which);
-        let first = flag::SET_ON_FIRST_SPAWN | flag::SET_ON_FIRST_LINK;
+        let mut off = 0;
+        if f & flag::SET_ON_FIRST_SPAWN != 0 {
+            off |= flag::SET_ON_FIRST_SPAWN | flag::SET_ON_SPAWN;
+        }
+        if linked {
+            off |= once_linked(f);
+        }
         if f & (flag::SET_ON_SPAWN | flag::SET_ON_FIRST_SPAWN) != 0
             || linked && f & (flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) != 0
         {
-            flags |= f;
+            if release::has(INHERITS_TRACE_ALONE) {
+                flags = 0;
+            }
+            flags = (flags | f) & !off;
             tracer = t;
-            if f & first != 0 {
-                let gone = first | flag::SET_ON_SPAWN | flag::SET_ON_LINK;
-                flags &= !(gone & !(f & !first));
-                change(p, which, false, first, NIL);
+            if off != 0 {
+                change(p, which, false, off, NIL);
             }
         }
     }
@@ -263,17 +299,18 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     }
     if session::any_new(Made::Process) && !system {
         for s in session::all() {
-            if s.new_flags(Made::Process) != 0 && !sessions.iter().any(|t| Arc::ptr_eq(t, &s)) {
+            let wants = s.new_tracing(Made::Process).0 != 0;
+            if wants && !sessions.iter().any(|t| Arc::ptr_eq(t, &s)) {
                 sessions.push(s);
             }
         }
     }
     for s in &sessions {
         let new = match system {
-            true => 0,
-            false => s.new_flags(Made::Process),
+            true => (0, NIL),
+            false => s.new_tracing(Made::Process),
         };
-        inherit(Some(s), (new, s.tracer), both.as_deref_mut(), child, linked);
+        inherit(Some(s), new, both.as_deref_mut(), child, linked);
     }
     inherit(None, new, both.as_deref_mut(), child, linked);
     let mut f = Fragment::new();

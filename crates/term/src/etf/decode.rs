@@ -86,8 +86,6 @@ pub struct Options<'a> {
     pub atom_cache: &'a [Term],
 }
 
-/// The largest bignum, in bytes.
-const MAX_BIG_BYTES: usize = ((1 << 19) - 1) * 8;
 /// Deflate cannot shrink data more than this.
 const MAX_INFLATION: usize = 1040;
 
@@ -451,7 +449,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
 
     fn integer<A: Alloc + ?Sized>(&mut self, a: &mut A, len: usize) -> Result<Term, DecodeError> {
-        if len > MAX_BIG_BYTES {
+        if len > 8 * crate::arith::max_digits() {
             return self.bad();
         }
         let negative = self.u8()? != 0;

@@ -1,7 +1,7 @@
 //! The collector as others call it: a collection, in whichever mode, and the one of a process that begins to wait.
 
 use super::generational::collect_once;
-use super::sizes::{REST_WORDS, heap_size_for, heap_sizes, room_for};
+use super::sizes::{MOST_YOUNG_WORDS, REST_WORDS, heap_size_for, heap_sizes, room_for};
 use super::stressed;
 use crate::blocks::{MAP_ABOVE_WORDS, is_crowded};
 use crate::counts;
@@ -73,4 +73,38 @@ pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
         0
     };
     moved
+}
+
+/// Whether [`settle`] may pay for a process that begins to wait: the next collection would copy much, and somebody would wait
+/// for it.
+#[inline]
+pub fn settle_pays(heap: &Heap) -> bool {
+    let words = heap.used_words();
+    (words > 2 * MOST_YOUNG_WORDS || stress()) && settle_pays_large(heap, words)
+}
+
+#[inline(never)]
+fn settle_pays_large(heap: &Heap, words: usize) -> bool {
+    match stress() {
+        true => once_in(8, words),
+        false => !heap.window,
+    }
+}
+
+/// Has what a process has built be old as it begins to wait, so that no request waits for that: what is young afterwards is
+/// little. Where the old generation has no room for all of it, the collection is one as any other.
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    let mut moved = 0;
+    if !heap.frags.is_empty() {
+        moved += collect(heap, 0, roots, false);
+    }
+    let words = heap.used_words();
+    let room = (heap.old_hend as usize - heap.old_htop as usize) >> 3;
+    if !heap.window && heap.frags.is_empty() && (heap.old_heap.is_null() || room >= words) {
+        heap.high_water = heap.htop;
+    }
+    moved + collect(heap, 0, roots, false)
 }

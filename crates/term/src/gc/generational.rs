@@ -31,7 +31,10 @@ pub(crate) unsafe fn collect_once(
     let before = heap.all_words();
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
-    let old_free = words_between(heap.old_htop, heap.old_hend);
+    let mut old_free = words_between(heap.old_htop, heap.old_hend);
+    if old_free < mature && !fullsweep && !heap.need_fullsweep && steps::make_room(heap, mature) {
+        old_free = words_between(heap.old_htop, heap.old_hend);
+    }
     // Sweeping a small heap whole costs less than the second block of a generation.
     let small = heap.old_heap.is_null()
         && heap.block_words() <= SMALL_WORDS

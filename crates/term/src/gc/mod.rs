@@ -15,7 +15,7 @@
 //! | young block: what is mature, below the mark | the same, and what is mature | with each collection, to the old block if it is a minor one | when it was copied | "mature word points to younger" |
 //! | words in the process's cell that are its young block | as the young block | with the first collection | stay with the cell | as the young block |
 //! | old block | all of the heap | in a full sweep: copied, or slid where it lies | when it was copied; a block of no words at once | "old word points to young", "old word points out of the heap" |
-//! | free runs in the old block ([`steps`]) | what is dead and was not swept yet | never | when something is promoted there | dead words are left out; "points into an object" for the others |
+//! | free runs in the old block ([`steps`]) | what is dead and was not swept yet | never | when something is promoted there | "points to what a sweep found dead", "points into a free run", "two free runs hold", "no free run of"; what the dead refer to is left out |
 //! | fragments: what natives made when the block was full, and messages that were received | as what is fresh | with the next collection, to the young block | with that | as the young block: nothing old or mature points there |
 //! | the message that is looked at ([`Heap::window`]) | registers, what was made in the window | never | it becomes a fragment, or stays in the queue | "points nowhere known" outside the window, "old word points out of the heap" in it |
 //! | messages in the queue, and signals | nobody | never | when received or flushed | "points nowhere known" |
@@ -60,9 +60,9 @@ pub use crate::off_heap::{off_heap_bytes, release_object, release_off_heap};
 pub use crate::stress::{POISON, below as stress_below, once_in as stress_once};
 pub use crate::stress::{roll as stress_roll, seed as stress_seed, stress, told as stress_told};
 pub use crate::verify::look_after as stress_look;
-pub use driver::{collect, rest, rest_pays, totals};
+pub use driver::{collect, rest, rest_pays, settle, settle_pays, totals};
 pub use generational::{destroy, shrink_to_fit};
 pub(crate) use invariants::fatal;
 pub use sizes::{IN_PLACE_WORDS, LEAVE_AT_MOST_WORDS, STEP_SLOTS, STEPS_ABOVE_WORDS};
 pub use sizes::{heap_size_for, heap_sizes};
-pub use steps::{Runs, step};
+pub use steps::{Runs, step, sweep_soon};

@@ -23,7 +23,7 @@
 use super::compact::Marker;
 use super::regions::Notes;
 use super::sizes::*;
-use crate::blocks::decommit_between;
+use crate::blocks::{decommit_between, extend_block, is_crowded};
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
 use crate::off_heap::release_object;
@@ -88,6 +88,10 @@ impl Runs {
     pub(crate) fn sweeps(&self) -> bool {
         self.sweep.is_some()
     }
+    /// The free runs that may be used: where each starts, and its words.
+    pub(crate) fn free_runs(&self) -> &[(*mut Term, usize)] {
+        &self.free
+    }
     /// Whether the word at address `a` of the old generation is part of what is known to be dead and is no run yet: what it says may
     /// lead nowhere.
     pub(crate) fn is_dead(&self, a: usize) -> bool {
@@ -150,6 +154,41 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
     }
 }
 
+/// Gives the end of the old generation, which is swept in steps, room for `need` words where it lies, so that it need not be
+/// collected at once for them. False where it has grown enough for what lives there, or where the addresses behind it are in use.
+///
+/// # Safety
+/// As for [`super::collect`].
+pub(super) unsafe fn make_room(heap: &mut Heap, need: usize) -> bool {
+    let Some(r) = &heap.runs else { return false };
+    let (old, block) = (heap.old_words(), heap.old_block_words());
+    // While a sweep is on nobody knows what lives: so much as it takes to come to the end of it.
+    let most = match &r.sweep {
+        Some(s) => (s.marker.map.len >> 3) / 4 * 5 + 2 * MOST_YOUNG_WORDS,
+        None => r.lived + spare_words(r.lived, is_crowded()),
+    };
+    let want = old + need + need / 2;
+    want <= most && want > block && grow(heap, want, most)
+}
+
+/// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
+/// words at least.
+unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
+    let block = heap.old_block_words();
+    let mut more = to - block;
+    while more > 0 && block + more >= least {
+        if extend_block(heap.old_heap, block, block + more) {
+            heap.old_hend = heap.old_heap.add(block + more);
+            return true;
+        }
+        more /= 2;
+        if more < block / 32 {
+            break;
+        }
+    }
+    false
+}
+
 /// What a minor collection that promoted `promoted` words is followed by: the beginning of a sweep, or a step of the one that is
 /// under way. Gives the words that were looked at.
 ///
@@ -194,6 +233,13 @@ pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
         for region in regions.iter() {
             s.promoted_regions.hold(region);
         }
+    }
+}
+
+/// Has a sweep begin behind the next minor collection of a process that waited, however many free runs are left.
+pub fn sweep_soon(heap: &mut Heap) {
+    if let Some(r) = &mut heap.runs {
+        r.promoted = usize::MAX / 2;
     }
 }
 
@@ -249,7 +295,7 @@ pub unsafe fn step(heap: &mut Heap) -> usize {
 
 unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
     let slots = match stress() {
-        true => 1 + stress::below(64),
+        true => 1 + stress::below([16, 64, 512][stress::below(3)]),
         false => slots,
     };
     let _doing = crate::fence::doing(&"in a step of a sweep");
@@ -429,6 +475,15 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     runs.promoted = 0;
     runs.lived = live_words;
     runs.lived_bytes = heap.old_off_heap.bytes;
+    // What was lacking to the room that a generation of so many words is given.
+    let (block, room) = (
+        heap.old_block_words(),
+        spare_words(live_words, is_crowded()),
+    );
+    let tail = block - heap.old_words();
+    if tail + runs.free_words < room / 2 {
+        grow(heap, block, block + room - tail - runs.free_words);
+    }
     // Where next to nothing lives it is cheap to have it together.
     if live_words < heap.old_words() / 16 {
         heap.need_fullsweep = true;

@@ -23,7 +23,7 @@ pub(crate) unsafe fn collect(
     let mut moved = 0;
     while below(6) == 0 {
         disturb(heap);
-        moved += match below(4) {
+        moved += match below(often(heap, 4)) {
             0 => shrink_to_fit(heap, roots),
             n => collect_once(heap, 0, roots, n == 1),
         };
@@ -33,7 +33,7 @@ pub(crate) unsafe fn collect(
         look(heap, roots, "between two collections", false);
     }
     disturb(heap);
-    let full = fullsweep || below(4) == 0;
+    let full = fullsweep || below(often(heap, 4)) == 0;
     moved += collect_once(heap, need, roots, full);
     if let Some(spare) = spare(heap) {
         moved += trim(heap, need + heap.stack_reserve + spare, roots);
@@ -41,6 +41,14 @@ pub(crate) unsafe fn collect(
     look(heap, roots, "after a collection", false);
     heap.gc_wanted = below(8) == 0;
     moved
+}
+
+/// A full sweep, one of `n` collections otherwise, ends one in steps: a generation that is swept so is left to it for longer.
+fn often(heap: &Heap, n: usize) -> usize {
+    match &heap.runs {
+        Some(r) if r.sweeps() || r.free_words() > 0 => n * 16,
+        _ => n,
+    }
 }
 
 /// Words to spare after a collection; None: as it comes. The next may look at all of the heap, not only at what is young.

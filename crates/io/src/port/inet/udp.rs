@@ -5,12 +5,12 @@ use super::opts::{self, After, opt};
 use super::sock::{self, Sock, active, protocol, state};
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
 use crate::gather::Gather;
-use crate::lazy_atoms;
 use crate::os::sock as sys;
 use crate::poll;
 use crate::port::{Base, Driver, Reply, open};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
+use crate::{accounts, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::os::fd::RawFd;
 
@@ -270,6 +270,12 @@ impl Udp {
         let to = (!connected).then_some(&to);
         let part = sys::iovec(args.0);
         sys::send_msg_now(self.s.fd()?, &[part], to, &control)?;
+        // The address was written before the data, and all is in one piece.
+        accounts::writes(|w| {
+            w.bytes = args.len() as u64;
+            w.merged = w.bytes;
+            w.calls += 1;
+        });
         Ok(())
     }
 }

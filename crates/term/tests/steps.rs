@@ -1,0 +1,299 @@
+//! Sweeps in steps: what each rule of theirs is for. In stress mode collections do what they like, so that nothing of this can be
+//! arranged: there the random graphs of `gc.rs` and the programs are for it.
+
+use purlin_term::heap::Heap;
+use purlin_term::region::{self, Builder, Region};
+use purlin_term::verify::verify;
+use purlin_term::{Alloc, NIL, Term, copy, gc};
+use std::sync::atomic::Ordering;
+
+const KEPT: usize = 24;
+
+/// Tests that change the collector's settings: one at a time.
+static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
+
+/// A heap with an old generation, whatever its size is, of `KEPT` lists in the roots; each of them lies in one piece.
+fn old_lists(h: &mut Heap) -> Vec<Term> {
+    region::init();
+    gc::STEPS_ABOVE_WORDS.store(0, Ordering::Relaxed);
+    gc::STEP_SLOTS.store(40, Ordering::Relaxed);
+    h.keep_generations();
+    let mut roots: Vec<Term> = (0..KEPT).map(|i| list(h, i)).collect();
+    promote(h, &mut roots);
+    assert!(h.old_words() >= KEPT * 80);
+    roots
+}
+
+fn list(h: &mut Heap, i: usize) -> Term {
+    let v: Vec<Term> = (0..40).map(|k| Term::small((i * 100 + k) as i64)).collect();
+    h.list(&v)
+}
+
+fn is_list(t: Term, i: usize) -> bool {
+    (0..40).try_fold(t, |t, k| {
+        let (x, rest) = t.as_cons()?;
+        (x == Term::small((i * 100 + k) as i64)).then_some(rest)
+    }) == Some(NIL)
+}
+
+/// A minor collection of a process that waited; a sweep begins behind it if one may.
+fn minor(h: &mut Heap, roots: &mut [Term]) {
+    h.waited = true;
+    // SAFETY: the roots are all that is used.
+    unsafe { gc::collect(h, 0, &mut [roots], false) };
+    sound(h, roots);
+}
+
+/// Has all that is young be promoted: what is built lies in fragments first.
+fn promote(h: &mut Heap, roots: &mut [Term]) {
+    for _ in 0..3 {
+        minor(h, roots);
+    }
+}
+
+fn step(h: &mut Heap) {
+    // SAFETY: it is this thread's.
+    unsafe { gc::step(h) };
+}
+
+/// Begins a sweep, which takes more than a step. One that is on finds alive what lived when it began.
+fn begin(h: &mut Heap, roots: &mut [Term]) {
+    finish(h, roots);
+    gc::sweep_soon(h);
+    minor(h, roots);
+    assert!(h.is_swept_in_steps());
+}
+
+fn finish(h: &mut Heap, roots: &[Term]) {
+    while h.is_swept_in_steps() {
+        step(h);
+        sound(h, roots);
+    }
+}
+
+fn sound(h: &Heap, roots: &[Term]) {
+    // SAFETY: the heap's own pointers are right.
+    unsafe { verify(h, &[roots]) }.unwrap_or_else(|e| panic!("{e}"));
+}
+
+fn in_region(t: Term) -> (Term, &'static Region) {
+    let mut b = Builder::counted(copy::size_of(t));
+    let s = copy::copy(t, &mut b);
+    (s, b.finish())
+}
+
+/// Runs of the sweep before are filled while the next one goes on, at any point of it.
+#[test]
+fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    for after in 0..400 {
+        let mut h = Heap::empty();
+        let mut roots = old_lists(&mut h);
+        roots[8..16].fill(NIL);
+        begin(&mut h, &mut roots);
+        finish(&mut h, &roots);
+        let free = h.old_free_words();
+        assert!(free >= 8 * 80, "{free}");
+        begin(&mut h, &mut roots);
+        for _ in 0..after {
+            step(&mut h);
+        }
+        let late = !h.is_swept_in_steps();
+        for (i, root) in roots.iter_mut().enumerate().take(12).skip(8) {
+            *root = list(&mut h, i);
+        }
+        promote(&mut h, &mut roots);
+        finish(&mut h, &roots);
+        // All that is promoted finds room in runs: nothing else may come to lie there, and no run is in the table twice.
+        let all = h.old_words();
+        for _ in 0..4 {
+            roots[20] = list(&mut h, 20);
+            promote(&mut h, &mut roots);
+        }
+        assert!(h.old_free_words() <= all);
+        for (i, &t) in roots.iter().enumerate() {
+            let none = (12..16).contains(&i);
+            assert!(if none { t == NIL } else { is_list(t, i) }, "{after}, {i}");
+        }
+        // SAFETY: nothing of it is used any more.
+        unsafe { gc::destroy(&mut h) };
+        if late {
+            return;
+        }
+    }
+    panic!("the sweep doesn't end");
+}
+
+/// What was held for an old object that died is found again, as a persistent term is, before the sweep is over.
+#[test]
+fn a_region_found_while_a_sweep_is_on_stays_held() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    let l = list(&mut h, 7);
+    let (s, r) = in_region(l);
+    h.off_heap.regions.hold(r);
+    roots[1] = h.tuple(&[s]);
+    promote(&mut h, &mut roots);
+    assert!(h.old_off_heap.regions.covers(s.ptr()));
+    // The young generation holds it no longer, once it was collected.
+    minor(&mut h, &mut roots);
+    assert!(!h.off_heap.regions.covers(s.ptr()));
+    roots[1] = NIL;
+    begin(&mut h, &mut roots);
+    assert!(h.old_off_heap.regions.covers(s.ptr()));
+    roots[2] = s;
+    while h.is_swept_in_steps() {
+        step(&mut h);
+    }
+    sound(&h, &roots);
+    assert!(h.off_heap.regions.covers(s.ptr()) && r.holders.count() == 2);
+    minor(&mut h, &mut roots);
+    assert!(is_list(roots[2], 7));
+    roots[2] = NIL;
+    minor(&mut h, &mut roots);
+    assert_eq!(r.holders.count(), 1);
+    // SAFETY: nothing of it is used any more; ours is the last count.
+    unsafe {
+        gc::destroy(&mut h);
+        r.release();
+    }
+}
+
+/// What was sent and died isn't taken for what comes to lie there.
+#[test]
+fn what_was_sent_is_forgotten_when_it_died() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    let (s, r) = in_region(roots[9]);
+    let was = roots[9];
+    // SAFETY: they are equal.
+    unsafe { h.remember_sent(was, s, r) };
+    minor(&mut h, &mut roots);
+    assert!(h.knows_sent(was));
+    roots[9] = NIL;
+    begin(&mut h, &mut roots);
+    finish(&mut h, &roots);
+    assert!(!h.knows_sent(was));
+    for i in 0..20 {
+        roots[9] = list(&mut h, i);
+        promote(&mut h, &mut roots);
+        assert!(is_list(roots[9], i));
+    }
+    // SAFETY: nothing of it is used any more; ours is the last count.
+    unsafe {
+        gc::destroy(&mut h);
+        r.release();
+    }
+}
+
+/// The stack is looked at as a sweep begins.
+#[test]
+fn what_only_the_stack_holds_lives_through_a_sweep() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    h.stack_reserve = 2;
+    let mut roots = old_lists(&mut h);
+    finish(&mut h, &roots);
+    assert!(h.free_words() > 0);
+    // SAFETY: there is room for it, and nothing of the heap is used at the end.
+    unsafe {
+        h.stop = h.stop.sub(1);
+        *h.stop = std::mem::replace(&mut roots[11], NIL);
+        begin(&mut h, &mut roots);
+        finish(&mut h, &roots);
+        for i in 0..20 {
+            roots[12] = list(&mut h, i);
+            promote(&mut h, &mut roots);
+            assert!(is_list(*h.stop, 11));
+        }
+        gc::destroy(&mut h);
+    }
+}
+
+/// What was built is old once its process waits: no later collection copies it, unless the old generation has no room.
+#[test]
+fn what_was_built_is_old_after_settling() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    region::init();
+    let mut h = Heap::empty();
+    let mut roots: Vec<Term> = (0..KEPT).map(|i| list(&mut h, i)).collect();
+    assert!(!h.frags.is_empty());
+    // SAFETY: the roots are all that is used, and nothing of the heap at the end.
+    unsafe {
+        gc::settle(&mut h, &mut [&mut roots]);
+        sound(&h, &roots);
+        assert!(h.used_words() == 0 && h.old_words() == KEPT * 80);
+        for round in 0..40 {
+            for (i, root) in roots.iter_mut().enumerate() {
+                if i % 3 == round % 3 {
+                    *root = list(&mut h, i);
+                }
+            }
+            gc::collect(&mut h, 4000, &mut [&mut roots], false);
+            gc::settle(&mut h, &mut [&mut roots]);
+            sound(&h, &roots);
+            assert!(roots.iter().enumerate().all(|(i, &t)| is_list(t, i)));
+        }
+        gc::destroy(&mut h);
+    }
+}
+
+/// What a process holds comes to be many times as much, and some of the time its generation grows where it lies.
+#[test]
+fn a_generation_grows_where_it_lies() {
+    if gc::stress() || purlin_term::fence::on() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    region::init();
+    gc::STEPS_ABOVE_WORDS.store(0, Ordering::Relaxed);
+    let mut h = Heap::empty();
+    let (mut roots, mut grown) = (vec![NIL; 40], 0);
+    // SAFETY: the roots are all that is used, and nothing of the heap at the end.
+    unsafe {
+        for (round, root) in (0..40).zip(0..) {
+            gc::collect(&mut h, 60_000, &mut [&mut roots], false);
+            let v: Vec<Term> = (0..30_000).map(|k| Term::small(k + round)).collect();
+            roots[root] = h.list(&v);
+            h.waited = true;
+            let before = (h.old_heap, h.old_block_words());
+            match round {
+                0..6 => gc::settle(&mut h, &mut [&mut roots]),
+                _ => gc::collect(&mut h, 0, &mut [&mut roots], false),
+            };
+            for _ in 0..100 {
+                step(&mut h);
+            }
+            grown += usize::from(h.old_heap == before.0 && h.old_block_words() > before.1);
+        }
+        sound(&h, &roots);
+        assert!(grown > 0 || cfg!(not(target_os = "linux")));
+        for (round, &root) in roots.iter().enumerate() {
+            let (mut t, mut k) = (root, round as i64);
+            while let Some((x, rest)) = t.as_cons() {
+                assert!(x == Term::small(k));
+                (t, k) = (rest, k + 1);
+            }
+            assert_eq!(k, 30_000 + round as i64);
+        }
+        assert!(h.old_words() > 1_800_000);
+        gc::destroy(&mut h);
+    }
+}
