@@ -2,9 +2,9 @@
 %% takes until all has come: the other side is a program that ends when it has got as many bytes.
 -module(pieces).
 -export([names/0, expected/1]).
--export([file_48/0, file_205/0, file_410/0, null_205/0, null_410/0, pipe_205/0, pipe_410/0, socket_205/0, socket_410/0]).
+-export([file_48/0, file_205/0, file_410/0, null_205/0, null_410/0, pipe_205/0, pipe_410/0, socket_205/0, socket_410/0, small_writes/0, small_reads/0]).
 
-names() -> [file_48, file_205, file_410, null_205, null_410, pipe_205, pipe_410, socket_205, socket_410].
+names() -> [file_48, file_205, file_410, null_205, null_410, pipe_205, pipe_410, socket_205, socket_410, small_writes, small_reads].
 
 -define(BYTES, 300000000).
 %% Pages after which a file is written from its beginning again.
@@ -16,7 +16,9 @@ expected(null_410) -> 0;
 expected(pipe_205) -> bytes(205);
 expected(pipe_410) -> bytes(410);
 expected(socket_205) -> bytes(205);
-expected(socket_410) -> bytes(410).
+expected(socket_410) -> bytes(410);
+expected(small_writes) -> 10000000;
+expected(small_reads) -> 10000000.
 
 file_48() -> file(48).
 file_205() -> file(205).
@@ -28,6 +30,11 @@ pipe_410() -> to_pipe(410).
 socket_205() -> to_socket(205).
 socket_410() -> to_socket(410).
 
+%% A hundred thousand times a hundred bytes, of a file that is in memory.
+small_writes() -> in_file(fun(F) -> B = binary:copy(<<"x">>, 100), times(100000, fun() -> ok = file:write(F, B) end), file:position(F, cur) end).
+small_reads() -> in_file(fun(F) -> ok = file:write(F, binary:copy(<<"y">>, 10000000)), {ok, 0} = file:position(F, 0), {ok, read_all(F, 0)} end).
+read_all(F, N) -> case file:read(F, 100) of {ok, B} -> read_all(F, N + byte_size(B)); eof -> N end.
+
 %% Literals of a template are off the heap, and so are these.
 page(Size) -> [binary:copy(<<"x">>, Size) || _ <- lists:seq(1, 1000)].
 pages(Size) -> ?BYTES div (Size * 1000).
@@ -36,8 +43,18 @@ bytes(Size) -> pages(Size) * Size * 1000.
 times(0, _) -> ok;
 times(N, F) -> F(), times(N - 1, F).
 
+name() -> filename:join(os:getenv("TMPDIR", "/tmp"), "purlin_pieces_" ++ os:getpid()).
+
+in_file(Fun) ->
+    Name = name(),
+    {ok, F} = file:open(Name, [raw, read, write, binary]),
+    {ok, Bytes} = Fun(F),
+    ok = file:close(F),
+    ok = file:delete(Name),
+    Bytes.
+
 file(Size) ->
-    Name = filename:join(os:getenv("TMPDIR", "/tmp"), "purlin_pieces_" ++ os:getpid()),
+    Name = name(),
     {ok, F} = file:open(Name, [raw, write, binary]),
     Page = page(Size),
     times(pages(Size) div ?PAGES_OF_FILE, fun() ->

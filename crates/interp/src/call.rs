@@ -696,7 +696,7 @@ unsafe fn native_failed(
             After::Yield
         }
         _ => {
-            let args: SmallVec<[Term; 8]> = cx.x[..n].into();
+            let args: SmallVec<[Term; 8]> = SmallVec::from_slice(&cx.x[..n]);
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
             let (m, f) = other.unwrap_or((export.module, export.function));
             After::Jump(exc::raise(cx, pc, fail, First::Native(m, f, &args)))

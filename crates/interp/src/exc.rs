@@ -5,7 +5,8 @@
 //! that the collector leaves it alone), the first exact, the others return addresses. `Kind` 0: the address tells the
 //! first entry; 1: `First` = {M, F, Args} replaces the function of the first address; 2: `First` is a native and stands
 //! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
-//! the arguments to show in it; 5: as 1, without a place.
+//! the arguments to show in it; 5: as 1, without a place. `Info` is what goes behind the first entry's place: a list, or the module
+//! that formats the error, of which the list is made for who reads the trace.
 
 use super::Exit;
 use super::instr;
@@ -96,6 +97,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         First::Native(m, f, args) => Some((m, f, args.len())),
         _ => None,
     };
+    let raises = native.is_some_and(|(m, f, arity)| raises(m, f, arity));
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -116,7 +118,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             };
             (5, cx.tuple(&[m, f, a]), NIL)
         }
-        First::Native(m, f, args) if raises(m, f, args.len()) => {
+        First::Native(..) if raises => {
             let extra = if cx.exc.error_info {
                 let map = cx.exc.cause;
                 let pair = cx.tuple(&[am::ERROR_INFO, map]);
@@ -138,13 +140,10 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             let error = cx.exc.class == Class::Error;
             let extra = match format_module(m).filter(|_| error && info) {
                 None => NIL,
+                Some(fm) if cx.exc.cause == Term::NON_VALUE => fm,
                 Some(fm) => {
-                    let map = if cx.exc.cause == Term::NON_VALUE {
-                        cx.flatmap(&[am::MODULE], &[fm])
-                    } else {
-                        let cause = cx.exc.cause;
-                        cx.flatmap(&[am::CAUSE, am::MODULE], &[cause, fm])
-                    };
+                    let cause = cx.exc.cause;
+                    let map = cx.flatmap(&[am::CAUSE, am::MODULE], &[cause, fm]);
                     let pair = cx.tuple(&[am::ERROR_INFO, map]);
                     cx.list(&[pair])
                 }
@@ -158,15 +157,12 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         }
     };
     let mut depth = depth();
-    if native.is_some_and(|(m, f, arity)| raises(m, f, arity)) {
+    if raises {
         // The stub that it was applied by is no place to show.
         depth += 1;
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
-    if let First::Native(m, f, args) = first
-        && pc.is_null()
-        && raises(m, f, args.len())
-    {
+    if raises && pc.is_null() {
         // What called it is the first that the stack tells.
         pcs.clear();
     }
@@ -228,12 +224,20 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     if kind == 3 {
         return parts[2];
     }
+    let info = match parts[3] {
+        fm if fm.is_atom() => {
+            let map = cx.flatmap(&[am::MODULE], &[fm]);
+            let pair = cx.tuple(&[am::ERROR_INFO, map]);
+            cx.list(&[pair])
+        }
+        list => list,
+    };
     let mut entries = Vec::new();
     let depth = depth();
     if kind == 2
         && let Some(&[m, f, a]) = parts[2].as_tuple()
     {
-        let e = cx.tuple(&[m, f, a, parts[3]]);
+        let e = cx.tuple(&[m, f, a, info]);
         entries.push(e);
     }
     // A native that was applied raised at the stub of its export, which is no place to show: the first entry is then the
@@ -254,7 +258,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         let first = (i == 0 && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
         let first = first.flatten();
         let extra = match (entries.is_empty(), kind) {
-            (true, 0 | 4) => parts[3],
+            (true, 0 | 4) => info,
             _ => NIL,
         };
         let line = place.as_ref().and_then(|p| p.line.as_ref());
@@ -288,7 +292,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         // SAFETY: exports are never freed.
         if let Some(x) = unsafe { cx.process().initial_call.as_ref() } {
             let arity = Term::small(i64::from(x.arity));
-            let e = cx.tuple(&[x.module, x.function, arity, parts[3]]);
+            let e = cx.tuple(&[x.module, x.function, arity, info]);
             entries.push(e);
         }
     }
