@@ -509,7 +509,10 @@ fn work_waits_and_writes_are_told_with_their_lines() {
     let datagram = cause(part("writes"), "write", "busy:datagram/2");
     let bytes = number(datagram, &["bytes"]);
     assert!((1.7e6..=2.3e6).contains(&bytes), "{datagram}");
-    assert!(number(datagram, &["merged_bytes"]) > bytes * 0.9, "{datagram}");
+    assert!(
+        number(datagram, &["merged_bytes"]) > bytes * 0.9,
+        "{datagram}"
+    );
     assert!(number(datagram, &["calls"]) > 850.0, "{datagram}");
     let most = number(part("processes"), &["most"]);
     assert!(number(part("processes"), &["started"]) > 20.0 && most > 20.0);
