@@ -57,8 +57,8 @@ for s in $suites; do
   case $s in elixir/*) elixir=${elixir:-$(elixir_source)} || exit 1 ;; *) otp=${otp:-$(otp_source)} || exit 1 ;; esac
 done
 if [ -n "${otp:-}" ]; then
-  ls -d /usr/lib/erlang/lib/common_test-* >/dev/null 2>&1 || command -v ct_run >/dev/null 2>&1 || {
-    echo "common_test is missing: apt-get install erlang-common-test" >&2
+  erl -noshell -eval 'halt(length([M || M <- [ct, eunit_autoexport], code:which(M) =:= non_existing]))' || {
+    echo "common_test or eunit is missing: apt-get install erlang-common-test erlang-eunit" >&2
     exit 2
   }
   erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
