@@ -173,7 +173,7 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
         let fail = cx.error2(am::BADMAP, m);
         return exc::raise(cx, pc, fail, exc::First::None);
     }
-    // Most updates are of keys that are there: one copy, however many they are.
+    // Small maps are copied once, however many keys there are.
     let mut set = 0;
     if n > 2 {
         let mut pairs: SmallVec<[(Term, Term); 8]> = SmallVec::new();
@@ -181,7 +181,7 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
             let k = source(cx, e, *list.add(i));
             pairs.push((k, source(cx, e, *list.add(i + 1))));
         }
-        if let Some(t) = map::update_all(&mut cx.heap, m, &pairs) {
+        if let Some(t) = map::put_all(&mut cx.heap, m, &pairs, exact) {
             m = t;
             set = n;
         }

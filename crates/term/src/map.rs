@@ -281,13 +281,33 @@ pub fn update<A: Alloc + ?Sized>(a: &mut A, map: Term, key: Term, value: Term) -
     }
 }
 
-/// `map` with the values of several keys replaced, in their order. None if it is no small map, or a key is missing; then
-/// nothing was made.
-pub fn update_all<A: Alloc + ?Sized>(a: &mut A, map: Term, pairs: &[(Term, Term)]) -> Option<Term> {
+/// `map` with the values of several keys put in, in their order, in one copy. None if it is no small map, or would be none
+/// afterwards, or (`exact`) a key is missing; then nothing was made.
+pub fn put_all<A: Alloc + ?Sized>(
+    a: &mut A,
+    map: Term,
+    pairs: &[(Term, Term)],
+    exact: bool,
+) -> Option<Term> {
     let (ks, vs) = map.as_flatmap()?;
     let mut values: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
+    // All keys, where some are new.
+    let mut keys: Option<SmallVec<[Term; FLATMAP_LIMIT]>> = None;
     for &(k, v) in pairs {
-        values[find_flat(ks, k)?] = v;
+        let all = keys.as_deref().unwrap_or(ks);
+        match find_flat(all, k) {
+            Some(i) => values[i] = v,
+            None if exact || all.len() >= FLATMAP_LIMIT => return None,
+            None => {
+                let i = place_of(all, k);
+                keys.get_or_insert_with(|| SmallVec::from_slice(ks))
+                    .insert(i, k);
+                values.insert(i, v);
+            }
+        }
+    }
+    if let Some(keys) = keys {
+        return Some(a.flatmap(&keys, &values));
     }
     if values[..] == *vs {
         return Some(map);
@@ -295,6 +315,11 @@ pub fn update_all<A: Alloc + ?Sized>(a: &mut A, map: Term, pairs: &[(Term, Term)
     // SAFETY: word 2 of a flat map is its tuple of keys.
     let keys = unsafe { *map.ptr().add(2) };
     Some(a.flatmap_with_keys(keys, &values))
+}
+
+/// Where a key that is not among those of a flat map belongs.
+fn place_of(keys: &[Term], key: Term) -> usize {
+    keys.partition_point(|&k| cmp_keys(k, key) == Ordering::Less)
 }
 
 fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, value: Term) -> Term {
@@ -311,8 +336,11 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
 /// The order in which a flat map holds its keys.
 #[inline]
 pub fn cmp_keys(a: Term, b: Term) -> Ordering {
-    if a.is_atom() && b.is_atom() && release::has(MAP_KEYS_BY_NUMBER) {
-        return atom::cmp_made(a, b);
+    if a.is_atom() && b.is_atom() {
+        return match release::has(MAP_KEYS_BY_NUMBER) {
+            true => atom::cmp_made(a, b),
+            false => atom::cmp(a, b),
+        };
     }
     if let (Some(x), Some(y)) = (whole_bytes(a), whole_bytes(b)) {
         return x.cmp(y);
@@ -335,7 +363,7 @@ fn flat_insert<A: Alloc + ?Sized>(
         leaves.push((key_hash(key), a.cons(key, value)));
         return build_root(a, leaves);
     }
-    let i = ks.partition_point(|&k| cmp_keys(k, key) == Ordering::Less);
+    let i = place_of(ks, key);
     let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(ks);
     let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
     k.insert(i, key);

@@ -15,6 +15,7 @@ main() ->
         {bodies, [catches(fun() -> bodies(id(M), id(K)) end) || M <- maps() ++ [a, [], {}], K <- keys()]},
         {updates, [told(catches(fun() -> updates(id(M), id(V)) end)) || M <- maps() ++ [a], V <- [1, x, [1], 1.0]]},
         {puts, [told(catches(fun() -> puts(id(M), id(V)) end)) || M <- maps() ++ [a], V <- [1, x]]},
+        {news, [told(catches(fun() -> news(id(M), id(V)) end)) || M <- maps() ++ [a | [maps:from_list([{I, I} || I <- lists:seq(10, N)]) || N <- lists:seq(30, 42)]], V <- [1, [x]]]},
         {nothing, [nothing(id(M)) || M <- [#{a => 1, b => 2}, #{a => 1, b => [2], c => 3}]]},
         {binaries, binaries()}, {again, again(id(#{a => 1, b => 2}))}, {loop, loop(20000, #{count => 0, sum => 0, last => none, list => [], a => 1})},
         {many, many(3000, #{n => 0, kept => []}, [])}, {shared, shared(id(#{n => 0, list => lists:seq(1, 300), map => big(50)}), 60)}]],
@@ -78,3 +79,11 @@ shared(P, M, N) -> P ! {self(), M}, X = M#{n := N}, receive {P, Y} -> shared(P, 
 answer() -> receive {From, #{n := N, list := [H | T]} = M} -> From ! {self(), M#{list := T ++ [H], n := N + 1}}, answer(); stop -> ok end.
 
 catches(F) -> try F() catch C:R -> {C, R} end.
+
+%% Several keys, of which some are new, or all: up to what a small map holds, and over that.
+news(M, V) ->
+    N = M#{zz => V, a => V, aa => [V], '' => 1},
+    O = N#{2 => V, {t} => V, <<"new">> => 1, [] => V, 2.5 => V, (1 bsl 70) => V},
+    P = O#{a := 2, {t} := 3, <<"new">> := [V]},
+    {N, O, P, maps:size(P), maps:keys(N) =:= lists:sort(maps:keys(N)) orelse maps:size(N) > 32, P =:= maps:from_list(maps:to_list(P)),
+     catch M#{zz := 1, a := 2}}.
