@@ -197,7 +197,7 @@ pub fn resize(addr: usize, bytes: usize, new: usize) -> Option<usize> {
             if p != libc::MAP_FAILED {
                 return Some(p as usize);
             }
-            release(at, new);
+            // The system may have given the reserved addresses up before it failed, and others may have got them: they are left.
         }
         // SAFETY: the caller made the mapping, and has no pointers into it.
         let p = unsafe { libc::mremap(addr as *mut _, bytes, new, libc::MREMAP_MAYMOVE) };
