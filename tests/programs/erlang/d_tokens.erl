@@ -105,8 +105,13 @@ refers(Node, Peer) ->
     Timer = erlang:start_timer(3600000, Holder, {a, Watched, [There | Watched]}),
     Other = erlang:send_after(3600000, nobody_here, There),
     %% What lies in shared regions is nobody's.
-    Told = case os:getenv("ERL_AFLAGS", "") of "+Fregion 1" -> []; _ -> [3] end,
-    say(timers, {Timers({process, Holder}) =:= Told, Timers({process, self()})}),
+    %% Which terms that are is chance under stress.
+    Told = case {os:getenv("ERL_AFLAGS", ""), os:getenv("PURLIN_GC_STRESS", "")} of
+        {"", ""} -> [[3]];
+        {_, ""} -> [[]];
+        _ -> [[], [3]]
+    end,
+    say(timers, {lists:member(Timers({process, Holder}), Told), Timers({process, self()})}),
     say(cancelled, [is_integer(erlang:cancel_timer(T)) || T <- [Timer, Other]]),
     say(timers, Timers({process, Holder})),
     Table = ets:new(table, [ordered_set]),
