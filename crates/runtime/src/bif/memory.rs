@@ -137,9 +137,13 @@ pub(crate) fn usage() -> Usage {
     let heaps = gc::heap_bytes();
     let (names, table) = atom::bytes();
     let (regions, _) = region::totals();
+    let mapped = match purlin_term::fence::on() {
+        true => heaps + bin::total_bytes(),
+        false => gc::mapped_bytes(),
+    };
     Usage {
-        // Cells, slots, regions and large blocks of heaps are mapped, not allocated.
-        total: allocated() + gc::mapped_bytes() + cells + slots + regions,
+        // Cells, slots, regions and large blocks of heaps are mapped, not allocated; with a fence, all blocks and binaries.
+        total: allocated() + mapped + cells + slots + regions,
         processes: heaps + cells + slots,
         processes_used: heaps + live + slots,
         atom: names + table,
