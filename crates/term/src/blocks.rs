@@ -378,6 +378,7 @@ fn layout(words: usize) -> std::alloc::Layout {
 
 /// A block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
+    counts::add(|c| &c.heap_blocks, 1);
     counts::add(|c| &c.heap_bytes, words * 8);
     if fence::on()
         && let Some(p) = fence::alloc(Kind::Heap, words * 8)
@@ -409,6 +410,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
         return;
     }
+    counts::add(|c| &c.heap_blocks, usize::MAX);
     counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
     if fence::owns(p) {
         return fence::free(p);
@@ -489,19 +491,21 @@ pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     }
 }
 
-/// Gives back the whole pages between two addresses of a mapped block; nothing where it is small.
+/// Gives back the whole pages between two addresses of a mapped block; nothing where it is small: false.
 ///
 /// # Safety
 /// Both are in one block, in which nothing between them is in use.
-pub(crate) unsafe fn decommit_between(a: *mut Term, b: *mut Term) {
+pub(crate) unsafe fn decommit_between(a: *mut Term, b: *mut Term) -> bool {
     let page = sys::page_bytes();
     let (a, b) = (
         (a as usize).next_multiple_of(page),
         b as usize / page * page,
     );
-    if a + (MAP_ABOVE_WORDS * 8) / 8 < b {
+    let worth = a + (MAP_ABOVE_WORDS * 8) / 8 < b;
+    if worth {
         sys::decommit(a, b - a);
     }
+    worth
 }
 
 #[cfg(test)]

@@ -295,7 +295,11 @@ fn sweeps_in_steps_keep_the_structure() {
                     2 => {
                         gc::settle(&mut h, &mut [a, b]);
                     }
-                    3..=30 => {
+                    3 => {
+                        gc::sweep_idle(&mut h, &mut [a, b]);
+                        assert_eq!(h.free_words(), h.stack_reserve);
+                    }
+                    4..=30 => {
                         gc::step(&mut h);
                     }
                     _ => {

@@ -294,3 +294,93 @@ fn a_generation_grows_where_it_lies() {
         gc::destroy(&mut h);
     }
 }
+
+/// Where the old generation has no room, it is collected, and then what was built is promoted all the same.
+#[test]
+fn what_has_no_room_is_old_after_settling_too() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    finish(&mut h, &roots);
+    let room = (h.old_hend as usize - h.old_htop as usize) / 8;
+    let new: Vec<Term> = (0..2000).map(|i| list(&mut h, i)).collect();
+    assert!(new.len() * 80 > room);
+    roots.extend(new);
+    // SAFETY: the roots are all that is used, and nothing of the heap at the end.
+    unsafe {
+        gc::settle(&mut h, &mut [&mut roots]);
+        sound(&h, &roots);
+        assert!(h.used_words() == 0 && h.old_words() >= (KEPT + 2000) * 80);
+        assert!((0..2000).all(|i| is_list(roots[KEPT + i], i)));
+        gc::destroy(&mut h);
+    }
+}
+
+/// A sweep that begins because a process waits for long moves nothing old, and leaves nothing to spare in front of it.
+#[test]
+fn the_sweep_of_who_waits_for_long_moves_nothing() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    finish(&mut h, &roots);
+    roots[10] = list(&mut h, 10);
+    roots[14..].fill(NIL);
+    let was = roots.clone();
+    // SAFETY: the roots are all that is used, and nothing of the heap at the end.
+    unsafe {
+        assert!(gc::is_swept_idle(&h));
+        gc::sweep_idle(&mut h, &mut [&mut roots]);
+        assert!(h.is_swept_in_steps() && !gc::is_sparse(&h));
+        assert!(h.used_words() == 0 && h.free_words() == h.stack_reserve);
+        finish(&mut h, &roots);
+        assert!(gc::is_sparse(&h));
+        let same = |i: usize| i == 10 || roots[i].raw() == was[i].raw();
+        assert!((0..14).all(|i| is_list(roots[i], i) && same(i)));
+        // Cells of the lists lie in turn: what the one that was replaced leaves is no run.
+        assert_eq!(h.old_free_words(), (KEPT - 14) * 80);
+        promote(&mut h, &mut roots);
+        assert!(!gc::is_swept_idle(&Heap::empty()));
+        gc::destroy(&mut h);
+    }
+}
+
+/// The pages of a long run go back to the system a part at a time, and nothing is promoted there before.
+#[test]
+fn a_long_run_is_used_when_all_of_it_was_given_back() {
+    if gc::stress() || purlin_term::fence::on() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    gc::STEP_SLOTS.store(30_000, Ordering::Relaxed);
+    let long: Vec<Term> = (0..1_500_000).map(Term::small).collect();
+    roots[20] = h.list(&long);
+    promote(&mut h, &mut roots);
+    finish(&mut h, &roots);
+    // So much lives that nobody has it moved.
+    roots.push(h.list(&long[..200_000]));
+    promote(&mut h, &mut roots);
+    roots[20] = NIL;
+    begin(&mut h, &mut roots);
+    let mut steps = 0;
+    while h.is_swept_in_steps() {
+        step(&mut h);
+        roots[steps % 20] = list(&mut h, steps % 20);
+        promote(&mut h, &mut roots);
+        steps += 1;
+    }
+    assert!(h.old_free_words() > 2 << 20, "{}", h.old_free_words());
+    finish(&mut h, &roots);
+    for i in (0..20).chain(21..KEPT) {
+        assert!(is_list(roots[i], i), "{i}");
+    }
+    // SAFETY: nothing of it is used any more.
+    unsafe { gc::destroy(&mut h) };
+}

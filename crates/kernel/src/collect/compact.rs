@@ -3,6 +3,10 @@
 //! The owner says as its process begins to wait whether compacting may pay ([`pays`]: a few comparisons). Upkeep
 //! ([`crate::threads::upkeep`]) takes processes that have waited since its last round, and compacts them. What a large heap
 //! held after that is remembered, so that one which is all in use is not copied again and again.
+//!
+//! Nobody waits for that: a large old generation is swept in steps ([`sweep`]), after each of which upkeep looks whether something has
+//! come for the process. It is moved only where little lives. So what a large heap gives back is whole pages of what died, and the rest
+//! of that is filled before the heap grows again.
 
 use super::{Also, Collect, Sweep};
 use crate::cx::Cx;
@@ -116,8 +120,29 @@ pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
     pays(p)
 }
 
-/// Compacts a process that waits: a full sweep into a block of just the words in use. The memory that its blocks took
-/// less, in bytes. It is left as it was found: packed, and the caller's.
+/// Sweeps the large old generation of a process that waits, until something comes for that. True if it was swept to the end and little
+/// lives there, so that it may be moved.
+///
+/// # Safety
+/// As for [`compact`]; the process was entered.
+unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
+    cx.collect(0, 0, Also::NONE, Sweep::Idle);
+    while cx.heap.is_swept_in_steps() {
+        if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
+            return false;
+        }
+        cx.sweep_on();
+    }
+    if gc::is_sparse(&cx.heap) {
+        return true;
+    }
+    let used = sizes(&cx.heap).0;
+    (*p).ext_mut().compacted_words = used;
+    false
+}
+
+/// Compacts a process that waits: a full sweep into a block of just the words in use, or one in steps where the heap is large. The
+/// memory that its blocks took less, in bytes. It is left as it was found: packed, and the caller's.
 ///
 /// # Safety
 /// The caller owns the process, and `cx` runs none.
@@ -132,10 +157,15 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         h.block_words() - inline + h.old_block_words() + h.frag_words
     };
     let before = blocks(cx);
+    let mut moved = true;
     if before > 0 {
         // The process has not asked for it.
         let reds = cx.reds;
-        cx.collect(0, 0, Also::NONE, Sweep::Exact);
+        let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
+        moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
+        if moved {
+            cx.collect(0, 0, Also::NONE, Sweep::Exact);
+        }
         cx.reds = reds;
     }
     let after = blocks(cx);
@@ -153,10 +183,10 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         if left_cell {
             e.dict.settle(cell_words, INLINE_WORDS);
         }
-        if after >= SMALL_WORDS || e.compacted_words != 0 {
+        if moved && (after >= SMALL_WORDS || e.compacted_words != 0) {
             e.compacted_words = after;
         }
-    } else if after >= SMALL_WORDS {
+    } else if moved && after >= SMALL_WORDS {
         me.ext_mut().compacted_words = after;
     }
     before.saturating_sub(after) * 8

@@ -37,6 +37,8 @@ pub enum Sweep {
     Rest,
     /// One of a process that begins to wait and has built much: all of that is old afterwards.
     Settle,
+    /// The beginning of a sweep in steps, of a process that has waited for long: see [`Collect::sweep_on`].
+    Idle,
     /// A full sweep into a block of just the words in use.
     Exact,
 }
@@ -95,11 +97,11 @@ impl Collect for Cx {
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize {
         let told = match sweep {
             Sweep::Due | Sweep::Full => crate::events::gc_begin(self),
-            Sweep::Rest | Sweep::Settle | Sweep::Exact => None,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact => None,
         };
         let fresh = match sweep {
             Sweep::Due | Sweep::Full => self.heap.fresh_words(),
-            Sweep::Rest | Sweep::Settle | Sweep::Exact => 0,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact => 0,
         };
         let x = self.x.as_mut_ptr();
         let regs = std::slice::from_raw_parts_mut(x, live);
@@ -120,6 +122,7 @@ impl Collect for Cx {
             Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
             Sweep::Rest => gc::rest(&mut self.heap, roots),
             Sweep::Settle => gc::settle(&mut self.heap, roots),
+            Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
             Sweep::Exact => gc::shrink_to_fit(&mut self.heap, roots),
         };
         if fresh != 0 {
@@ -129,7 +132,7 @@ impl Collect for Cx {
         if gc::stress() {
             forget_registers(self, live, also);
         }
-        if !matches!(sweep, Sweep::Rest | Sweep::Settle) {
+        if !matches!(sweep, Sweep::Rest | Sweep::Settle | Sweep::Idle) {
             self.reds -= (words / WORDS_PER_REDUCTION) as i64;
             limit_heap(self);
         }

@@ -124,6 +124,11 @@ impl Snapshot {
     pub fn is_queued(self) -> bool {
         self.0 & QUEUED != 0
     }
+    /// Something has come that it did not look at: a signal, or its timeout.
+    #[inline]
+    pub(crate) fn has_news(self) -> bool {
+        self.0 & (SIGNALS | TIMEOUT) != 0
+    }
     /// It runs no Erlang code.
     #[inline]
     pub fn is_suspended(self) -> bool {

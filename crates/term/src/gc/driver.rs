@@ -1,8 +1,8 @@
 //! The collector as others call it: a collection, in whichever mode, and the one of a process that begins to wait.
 
-use super::generational::collect_once;
-use super::sizes::{MOST_YOUNG_WORDS, REST_WORDS, heap_size_for, heap_sizes, room_for};
-use super::stressed;
+use super::generational::{collect_once, trim};
+use super::sizes::{MOST_YOUNG_WORDS, REST_WORDS, heap_size_for, heap_sizes, room_for, young_part};
+use super::{steps, stressed};
 use crate::blocks::{MAP_ABOVE_WORDS, is_crowded};
 use crate::counts;
 use crate::heap::Heap;
@@ -80,7 +80,7 @@ pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
 #[inline]
 pub fn settle_pays(heap: &Heap) -> bool {
     let words = heap.used_words();
-    (words > 2 * MOST_YOUNG_WORDS || stress()) && settle_pays_large(heap, words)
+    (words > MOST_YOUNG_WORDS || stress()) && settle_pays_large(heap, words)
 }
 
 #[inline(never)]
@@ -92,19 +92,41 @@ fn settle_pays_large(heap: &Heap, words: usize) -> bool {
 }
 
 /// Has what a process has built be old as it begins to wait, so that no request waits for that: what is young afterwards is
-/// little. Where the old generation has no room for all of it, the collection is one as any other.
+/// little.
 ///
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let mut moved = 0;
+    heap.waited = true;
     if !heap.frags.is_empty() {
         moved += collect(heap, 0, roots, false);
     }
-    let words = heap.used_words();
-    let room = (heap.old_hend as usize - heap.old_htop as usize) >> 3;
-    if !heap.window && heap.frags.is_empty() && (heap.old_heap.is_null() || room >= words) {
-        heap.high_water = heap.htop;
+    // One that has no room collects the old generation first, and makes some.
+    for _ in 0..2 {
+        let words = heap.used_words();
+        let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
+        if promotes {
+            heap.high_water = heap.htop;
+        }
+        heap.waited = true;
+        moved += collect(heap, 0, roots, false);
+        if promotes || heap.used_words() <= MOST_YOUNG_WORDS {
+            break;
+        }
     }
-    moved + collect(heap, 0, roots, false)
+    heap.waited = true;
+    moved
+}
+
+/// Has the sweep of the old generation of a process begin that has waited for long, and leaves it no more of a young block than it
+/// uses; the next collection gives it one that goes with the old generation. The sweep goes on with [`super::step`].
+///
+/// # Safety
+/// As for [`collect`].
+pub unsafe fn sweep_idle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    steps::sweep_soon(heap);
+    let moved = settle(heap, roots) + trim(heap, heap.stack_reserve, roots);
+    heap.room = room_for(young_part(heap.old_words(), true, false)) as u8;
+    moved
 }

@@ -32,7 +32,8 @@ pub(crate) unsafe fn collect_once(
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
-    if old_free < mature && !fullsweep && !heap.need_fullsweep && steps::make_room(heap, mature) {
+    let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
+    if short && steps::make_room(heap, mature, heap.serves) {
         old_free = words_between(heap.old_htop, heap.old_hend);
     }
     // Sweeping a small heap whole costs less than the second block of a generation.
@@ -189,13 +190,13 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     moved
 }
 
-/// Stress mode: gives the young block, which was just copied, so many free words; it moves for it, even if it has them, or not.
+/// Gives the young block, which was just copied, so many free words. In the stress mode it moves for it even if it has them, or not.
 ///
 /// # Safety
 /// As for [`collect`].
 pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]]) -> usize {
     let size = heap.used_words() + heap.stack_words() + free;
-    if size == heap.block_words() && stress::below(4) != 0 {
+    if size == heap.block_words() && (!stress() || stress::below(4) != 0) {
         return 0;
     }
     pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())

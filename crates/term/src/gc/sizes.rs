@@ -114,13 +114,21 @@ pub static STEPS_ABOVE_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
 
 /// Slots that a step of marking looks at, words of the bitmap in which one looks for runs. It takes a fraction of a
 /// millisecond.
-pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(30_000);
+pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(20_000);
 /// So many for each promoted word, if that is more.
 pub(super) const SLOTS_PER_PROMOTED: usize = 8;
 /// The most.
 pub(super) const MOST_STEP_SLOTS: usize = 200_000;
 /// An object that owns something costs a step as much as so many slots.
 pub(super) const SLOTS_PER_OWNER: usize = 8;
+/// To write a run costs as much as so many slots: its words have left the processor's caches.
+pub(super) const SLOTS_PER_RUN: usize = 4;
+/// Words of runs whose pages the system takes back in the time of a slot.
+pub(super) const GIVEN_WORDS_PER_SLOT: usize = 32;
+/// Longer runs are given back in several steps.
+pub(super) const GIVEN_AT_ONCE_WORDS: usize = 1 << 19;
+/// Where no more live, what lives of a generation is moved together at once: it takes a millisecond or two.
+pub(super) const MOVED_AT_ONCE_WORDS: usize = 1 << 18;
 /// Runs of fewer words are left to the next sweep.
 pub(super) const LEAST_RUN_WORDS: usize = 8;
 /// Objects of more words are not promoted to runs.

@@ -23,6 +23,7 @@
 use super::compact::Marker;
 use super::regions::Notes;
 use super::sizes::*;
+use crate::background_free;
 use crate::blocks::{decommit_between, extend_block, is_crowded};
 use crate::heap::Heap;
 use crate::layout::{self, NEXT};
@@ -35,9 +36,9 @@ use std::sync::atomic::Ordering;
 /// What is known of an old generation that was swept in steps, or is.
 #[derive(Default)]
 pub struct Runs {
-    /// Free runs that were not used yet: where each starts, and its words. Taken from the end, lowest addresses first once a
-    /// sweep is over.
+    /// Free runs, in the order of their addresses: where each starts, and its words. Those before `next` were taken.
     free: Vec<(*mut Term, usize)>,
+    next: usize,
     /// Words in them.
     free_words: usize,
     /// Words promoted since the last sweep ended.
@@ -56,6 +57,15 @@ struct Sweep {
     /// What objects refer to that were promoted since it began.
     promoted_regions: RegionSet,
     live_words: usize,
+    /// A long run, whose pages are given back before it is used.
+    giving: Option<Giving>,
+}
+
+/// A run of so many words, of which so many were given back.
+struct Giving {
+    start: *mut Term,
+    words: usize,
+    given: usize,
 }
 
 enum Phase {
@@ -90,7 +100,7 @@ impl Runs {
     }
     /// The free runs that may be used: where each starts, and its words.
     pub(crate) fn free_runs(&self) -> &[(*mut Term, usize)] {
-        &self.free
+        &self.free[self.next..]
     }
     /// Whether the word at address `a` of the old generation is part of what is known to be dead and is no run yet: what it says may
     /// lead nowhere.
@@ -102,7 +112,8 @@ impl Runs {
     }
     /// A free run of at least `words` words; those before it that have fewer are left to the next sweep.
     pub(super) fn take(&mut self, words: usize) -> Option<(*mut Term, usize)> {
-        while let Some((p, n)) = self.free.pop() {
+        while let Some(&(p, n)) = self.free.get(self.next) {
+            self.next += 1;
             self.free_words -= n;
             if n >= words {
                 return Some((p, n));
@@ -133,10 +144,19 @@ impl Runs {
             }
         }
         write_run(top, left);
-        if again && left >= LEAST_RUN_WORDS {
-            self.free.push((top, left));
+        if again && left >= LEAST_RUN_WORDS && self.next > 0 {
+            self.next -= 1;
+            self.free[self.next] = (top, left);
             self.free_words += left;
         }
+    }
+    fn add(&mut self, start: *mut Term, words: usize) {
+        self.free.push((start, words));
+        self.free_words += words;
+    }
+    fn use_no_more(&mut self) {
+        self.free.clear();
+        (self.next, self.free_words) = (0, 0);
     }
 }
 
@@ -155,13 +175,17 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
 }
 
 /// Gives the end of the old generation, which is swept in steps, room for `need` words where it lies, so that it need not be
-/// collected at once for them. False where it has grown enough for what lives there, or where the addresses behind it are in use.
+/// collected at once for them. False where it has grown enough for what lives there, or where the addresses behind it are in use, and
+/// where it has not been swept so and nobody waits for the process (`serves`).
 ///
 /// # Safety
 /// As for [`super::collect`].
-pub(super) unsafe fn make_room(heap: &mut Heap, need: usize) -> bool {
-    let Some(r) = &heap.runs else { return false };
+pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bool {
     let (old, block) = (heap.old_words(), heap.old_block_words());
+    if heap.runs.is_none() && (!serves || old < STEPS_ABOVE_WORDS.load(Ordering::Relaxed)) {
+        return false;
+    }
+    let r = runs_of(heap, 0);
     // While a sweep is on nobody knows what lives: so much as it takes to come to the end of it.
     let most = match &r.sweep {
         Some(s) => (s.marker.map.len >> 3) / 4 * 5 + 2 * MOST_YOUNG_WORDS,
@@ -169,6 +193,15 @@ pub(super) unsafe fn make_room(heap: &mut Heap, need: usize) -> bool {
     };
     let want = old + need + need / 2;
     want <= most && want > block && grow(heap, want, most)
+}
+
+/// Whether so many words can be promoted; the end of the block gets room for them if it may.
+///
+/// # Safety
+/// As for [`super::collect`].
+pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
+    let room = (heap.old_hend as usize - heap.old_htop as usize) >> 3;
+    heap.old_heap.is_null() || room >= words || make_room(heap, words, true)
 }
 
 /// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
@@ -207,20 +240,15 @@ pub(super) unsafe fn after_minor(
         }
     }
     let tail = heap.old_block_words() - old;
-    let r = heap.runs.get_or_insert_with(|| {
-        Box::new(Runs {
-            lived: old - promoted,
-            ..Runs::default()
-        })
-    });
+    let (bytes, vheap) = (heap.old_off_heap.bytes, heap.old_vheap_bytes);
+    let r = runs_of(heap, promoted);
     r.promoted += promoted;
     if r.sweeps() {
         let slots = (promoted * SLOTS_PER_PROMOTED).clamp(step_slots(), MOST_STEP_SLOTS);
         return step_by(heap, slots);
     }
     let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
-    let bytes = heap.old_off_heap.bytes;
-    let pressed = bytes > heap.old_vheap_bytes / 4 * 3 && bytes > r.lived_bytes / 4 * 5;
+    let pressed = bytes > vheap / 4 * 3 && bytes > r.lived_bytes / 4 * 5;
     if heap.window || !heap.serves || !(used_up || pressed || stress::roll(3)) {
         return 0;
     }
@@ -238,9 +266,20 @@ pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
 
 /// Has a sweep begin behind the next minor collection of a process that waited, however many free runs are left.
 pub fn sweep_soon(heap: &mut Heap) {
-    if let Some(r) = &mut heap.runs {
-        r.promoted = usize::MAX / 2;
+    if heap.old_words() > 0 {
+        runs_of(heap, 0).promoted = usize::MAX / 2;
     }
+}
+
+/// What is known of the old generation, to which `promoted` words were just promoted.
+fn runs_of(heap: &mut Heap, promoted: usize) -> &mut Runs {
+    let lived = heap.old_words() - promoted;
+    heap.runs.get_or_insert_with(|| {
+        Box::new(Runs {
+            lived,
+            ..Runs::default()
+        })
+    })
 }
 
 /// Begins a sweep: every slot that leads into the old generation is looked at.
@@ -274,6 +313,7 @@ unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
         phase: Phase::Mark,
         promoted_regions: RegionSet::default(),
         live_words: 0,
+        giving: None,
     }));
     step_by(heap, step_slots())
 }
@@ -317,12 +357,12 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
             s.phase = match look_at_owners(heap, &s.marker, after, slots / SLOTS_PER_OWNER + 1) {
                 Some(p) => Phase::Owners(p),
                 None => {
-                    runs.free.clear();
-                    runs.free_words = 0;
+                    runs.use_no_more();
                     Phase::Runs(0, None)
                 }
             };
         }
+        Phase::Runs(..) if s.giving.is_some() => give_on(&mut s, &mut runs),
         Phase::Runs(at, dead) => {
             if let Some((at, dead)) = find_runs(&mut s, &mut runs, at, dead, slots) {
                 s.phase = Phase::Runs(at, dead);
@@ -398,22 +438,30 @@ unsafe fn find_runs(
 ) -> Option<(usize, Option<usize>)> {
     let m = &s.marker.map;
     let (words, base) = (m.len >> 3, m.base as *mut Term);
-    let mut close = |from: usize, to: usize| {
-        let n = to - from;
-        write_run(base.add(from), n);
-        if n >= LEAST_RUN_WORDS {
-            runs.free.push((base.add(from), n));
-            runs.free_words += n;
-            if !stress() {
-                decommit_between(base.add(from + 1), base.add(to));
-            }
+    let mut budget = slots;
+    let mut giving = None;
+    let mut close = |from: usize, to: usize, budget: &mut usize| {
+        let (start, n) = (base.add(from), to - from);
+        write_run(start, n);
+        *budget = budget.saturating_sub(SLOTS_PER_RUN);
+        if n < LEAST_RUN_WORDS {
+            return;
+        }
+        if n > GIVEN_AT_ONCE_WORDS || stress::roll(8) {
+            giving = Some(Giving {
+                start,
+                words: n,
+                given: 0,
+            });
+            *budget = 0;
+            return;
+        }
+        runs.add(start, n);
+        if !stress() && decommit_between(start.add(1), start.add(n)) {
+            *budget = budget.saturating_sub(n / GIVEN_WORDS_PER_SLOT);
         }
     };
-    let mut budget = slots;
-    while at * 64 < words {
-        if budget == 0 {
-            return Some((at, dead));
-        }
+    while at * 64 < words && budget > 0 {
         budget -= 1;
         let bits = m.live[at];
         s.live_words += bits.count_ones() as usize;
@@ -428,7 +476,7 @@ unsafe fn find_runs(
                     let n = (rest.trailing_zeros() as usize).min(end - i);
                     i += n;
                     if i < end {
-                        close(from, i);
+                        close(from, i, &mut budget);
                         dead = None;
                     }
                 }
@@ -443,20 +491,42 @@ unsafe fn find_runs(
         }
         at += 1;
     }
-    if let Some(from) = dead {
-        close(from, words);
+    let more = at * 64 < words;
+    if let (false, Some(from)) = (more, dead) {
+        close(from, words, &mut budget);
+        dead = None;
     }
-    None
+    s.giving = giving;
+    (more || s.giving.is_some()).then_some((at, dead))
+}
+
+/// Gives more of a long run back to the system; it may be used when that is done.
+unsafe fn give_on(s: &mut Sweep, runs: &mut Runs) {
+    let Some(g) = &mut s.giving else { return };
+    let n = (g.words - g.given).min(GIVEN_AT_ONCE_WORDS);
+    if !stress() {
+        let from = g.start.add(g.given.max(1));
+        decommit_between(from, g.start.add(g.given + n));
+    }
+    g.given += n;
+    if g.given == g.words {
+        runs.add(g.start, g.words);
+        s.giving = None;
+    }
 }
 
 /// The sweep is over.
 unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     let Sweep {
-        marker,
+        mut marker,
         mut promoted_regions,
         live_words,
         ..
     } = s;
+    let bits = std::mem::take(&mut marker.map.live);
+    if bits.len() * 8 > background_free::ABOVE_BYTES {
+        background_free::run(move || drop(bits));
+    }
     let mut regions = marker.notes.seen;
     regions.append(&mut promoted_regions);
     // What ran since the marking may have found one of the others held, and point into it: only a collection of what is young
@@ -470,8 +540,6 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
         heap.min_vheap_words,
     );
     heap.minor_gcs = 0;
-    // Lowest addresses first.
-    runs.free.reverse();
     runs.promoted = 0;
     runs.lived = live_words;
     runs.lived_bytes = heap.old_off_heap.bytes;
@@ -485,7 +553,26 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
         grow(heap, block, block + room - tail - runs.free_words);
     }
     // Where next to nothing lives it is cheap to have it together.
-    if live_words < heap.old_words() / 16 {
+    if live_words < heap.old_words() / 16 && is_little(heap, live_words) {
         heap.need_fullsweep = true;
     }
+}
+
+/// Whether so few words live in the old generation that it takes no longer to have them together than others may wait.
+fn is_little(heap: &Heap, live_words: usize) -> bool {
+    live_words + heap.old_words() / 64 <= MOVED_AT_ONCE_WORDS
+}
+
+/// Whether the old generation of a process that has waited for long is to be swept in steps, which anybody may interrupt, and
+/// not moved: it is large, and memory isn't short.
+pub fn is_swept_idle(heap: &Heap) -> bool {
+    let old = heap.old_words();
+    let large = old > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) || stress::roll(2);
+    large && old > 0 && !heap.window && !is_crowded()
+}
+
+/// Whether little lives of an old generation that was just swept, so that it may be moved.
+pub fn is_sparse(heap: &Heap) -> bool {
+    let swept = heap.runs.as_ref().filter(|r| !r.sweeps());
+    swept.is_some_and(|r| r.promoted == 0 && is_little(heap, r.lived))
 }
