@@ -70,6 +70,9 @@ prepare() {
   file=$(ls "$otp/lib/$app/test/$1.erl" "$otp/erts/$app/test/$1.erl" 2>/dev/null | head -1)
   [ -n "$file" ] || return 1
   sources=$(dirname "$file")
+  # `-include_lib("APP/src/...")`: an installed application may be without its sources. The headers that it has itself stay those
+  # that are found, because some are generated.
+  mkdir -p "$cache/include/$app" && ln -sfn "$otp/lib/$app/src" "$cache/include/$app/src"
   # Not a directory named as the application: on the code path that would stand for it, with its libraries.
   dir=$cache/suites/$app/test
   # Suites write beside their data, so they get a copy; helpers that they call are compiled with the first of them.
@@ -78,7 +81,7 @@ prepare() {
     cp -r "$sources" "$dir.new"
     # Two of the examples are what suites about nodes run over.
     case $app in kernel) cp "$otp"/lib/kernel/examples/*_dist/src/*_dist.erl "$dir.new" ;; esac
-    include="-I $dir.new -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $otp/lib"
+    include="-I $dir.new -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $cache/include"
     for f in "$dir.new"/*.erl; do
       case $f in *_SUITE.erl) continue ;; esac
       # shellcheck disable=SC2086
@@ -87,7 +90,7 @@ prepare() {
     mv "$dir.new" "$dir"
   fi
   if [ ! -e "$dir/$1.beam" ]; then
-    include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $otp/lib"
+    include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $cache/include"
     # shellcheck disable=SC2086
     (cd "$dir" && erlc -W0 +debug_info $include "$1.erl") >"$cache/compile-$1.log" 2>&1
     # Modules among its data. What is C there is left alone.
