@@ -13,7 +13,7 @@ use super::process::registry;
 use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
 use super::report::{self, Level, Text};
 use super::signal::token::{self, Token};
-use super::signal::{Signal, handle, send};
+use super::signal::{Kind, Signal, handle, send};
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State, most_waiting};
 use super::{events, exports, flags, lazy_atoms, process};
@@ -1163,7 +1163,8 @@ fn spawn_request(
     unsafe {
         send::push_or_free(pid, args);
         if ARGUMENTS_END.load(Ordering::Relaxed) {
-            send::push_or_free(pid, signal_of(None, None, dist_spawn_init()));
+            // No process sends it: it keeps the token that came with the arguments.
+            send::push_or_free(pid, Signal::copy_of(Kind::Message, dist_spawn_init()));
         }
     }
     Ok(())
@@ -1244,7 +1245,7 @@ mod tests {
         let n = table::get(atom::intern(name));
         let id = n.connection();
         let with = flags::of_release(25).default & !without;
-        let up = n.connected(Controller::Process(Term::pid(1)), with, || {});
+        let up = n.connected(Controller::Process(Term::pid(1)), with, 1, || {});
         assert_eq!(up, Some(id));
         (n, id)
     }

@@ -382,8 +382,8 @@ fn create_dist_channel_3(cx: &mut Cx, [name, controller, options]: [Term; 3]) ->
     };
     let flags = arith::to_u64(flags);
     let creation = arith::to_u64(creation).and_then(|c| u32::try_from(c).ok());
-    let fits = is_node_name(name) && name != node::this_name() && creation.is_some();
-    let (true, Some(flags)) = (fits, flags) else {
+    let fits = is_node_name(name) && name != node::this_name();
+    let (true, Some(flags), Some(creation)) = (fits, flags, creation) else {
         return Ok(am::BADARG);
     };
     let me = cx.self_pid();
@@ -404,7 +404,9 @@ fn create_dist_channel_3(cx: &mut Cx, [name, controller, options]: [Term; 3]) ->
     };
     if controller.is_local_port() {
         return Ok(
-            match n.connected(Controller::Port(controller), flags, || tell(controller)) {
+            match n.connected(Controller::Port(controller), flags, creation, || {
+                tell(controller)
+            }) {
                 Some(id) => {
                     let handle = n.handle(id, cx);
                     cx.tuple(&[am::OK, handle])
@@ -423,7 +425,9 @@ fn create_dist_channel_3(cx: &mut Cx, [name, controller, options]: [Term; 3]) ->
             return None;
         }
         mark(cx);
-        let id = n.connected(Controller::Process(controller), flags, || tell(controller));
+        let id = n.connected(Controller::Process(controller), flags, creation, || {
+            tell(controller)
+        });
         if id.is_none()
             && let Some(r) = cx.process().ext_mut().remote.as_mut()
         {
@@ -778,6 +782,14 @@ pub fn controller_of(name: Term) -> Option<Term> {
 /// The number of the connection to a node, or of the last one. None: it isn't known.
 pub fn connection_of(name: Term) -> Option<u32> {
     Some(table::find(name)?.inner().id)
+}
+
+/// Name and creation of the node at the other end of a connection, by the number that stands for it in texts of pids.
+pub fn connected_by_number(number: u64) -> Option<(Term, u32)> {
+    let index = u32::try_from(number).ok().filter(|n| *n < atom::count())?;
+    let n = table::find(Term::atom(index))?;
+    let i = n.inner();
+    (i.state == table::State::Connected).then_some((n.name, i.creation))
 }
 
 /// Ends the connection to a node by force, for trying what follows. False: there is none.

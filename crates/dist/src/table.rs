@@ -88,6 +88,8 @@ pub struct Inner {
     pub id: u32,
     /// What both nodes are capable of.
     pub flags: u64,
+    /// The creation of the node that the last connection led to.
+    pub creation: u32,
     pub controller: Controller,
     /// Which process hands in what comes in, where a process controls the connection.
     pub input_handler: Term,
@@ -200,6 +202,7 @@ pub fn get(name: Term) -> Arc<Node> {
             // Differs from run to run, so that no handle of another life is taken for one of this.
             id: ids::ref_bits() as u32 & 0x3F_FFFF,
             flags: 0,
+            creation: 0,
             controller: Controller::Nobody,
             input_handler: am::UNDEFINED,
             get_size: false,
@@ -437,6 +440,7 @@ impl Node {
         self: &Arc<Node>,
         controller: Controller,
         flags: u64,
+        creation: u32,
         tell: impl FnOnce(),
     ) -> Option<u32> {
         let enter = |n: &mut Inner| {
@@ -445,6 +449,7 @@ impl Node {
                 n.state = State::Connected;
                 n.controller = controller;
                 n.flags = flags;
+                n.creation = creation;
                 n.out.keep(|f| control::is_known(f.code(), flags));
                 n.input_handler = controller.term().unwrap_or(am::UNDEFINED);
             }

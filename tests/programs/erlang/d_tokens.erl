@@ -12,6 +12,8 @@ main() ->
     specs(),
     {ok, Peer, Node} = peer:start(#{name => peer:random_name(), wait_boot => 60000,
         args => ["-pa", filename:dirname(code:which(?MODULE)), "-setcookie", atom_to_list(erlang:get_cookie())]}),
+    %% Who finds its module not there yet asks for it, with its token.
+    {module, ?MODULE} = rpc:call(Node, code, ensure_loaded, [?MODULE]),
     [spawned(Node, Options) || Options <- [[], [link], [monitor], [{reply, error_only}], [nothing_known]]],
     refers(Node, Peer),
     init:stop().

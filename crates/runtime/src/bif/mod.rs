@@ -9,6 +9,7 @@ pub mod erl_tracer;
 pub mod exceptions;
 
 pub mod halt;
+mod identifiers;
 pub mod inspect;
 pub mod limits;
 pub mod links;
@@ -41,6 +42,7 @@ const OWN: &[&[Bif]] = &[
     erl_tracer::BIFS,
     exceptions::BIFS,
     halt::BIFS,
+    identifiers::BIFS,
     inspect::BIFS,
     limits::BIFS,
     sharing::BIFS,

@@ -1,0 +1,68 @@
+//! Natives of module `erlang` that make pids, ports and references from text. The first number in it names the node: 0 is this
+//! one, else it is that of the name's atom, and there must be a connection, which knows the node's creation.
+
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_dist::natives::connected_by_number;
+use purlin_natives::identifiers::numbers;
+use purlin_term::node::{self, Node};
+use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
+use purlin_term::{Alloc, Term};
+
+/// The node of that number, which is not this one; the caller owns one of its count.
+fn elsewhere(number: u64) -> Result<&'static Node, Fail> {
+    let (name, creation) = connected_by_number(number).ok_or(Fail::Badarg)?;
+    Ok(node::intern(name, creation))
+}
+
+fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let Some(&[number, num, serial]) = numbers(l, "<").as_deref() else {
+        return Err(Fail::Badarg);
+    };
+    if number != 0 {
+        if num > u64::from(u32::MAX) || serial > u64::from(u32::MAX) {
+            return Err(Fail::Badarg);
+        }
+        return Ok(cx.external(Subtag::ExtPid, elsewhere(number)?, num | serial << 32));
+    }
+    if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
+        return Err(Fail::Badarg);
+    }
+    Ok(Term::pid(num as u32 | (serial as u32) << PID_NUM_BITS))
+}
+
+fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    match numbers(l, "#Port<").as_deref() {
+        Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
+        Some(&[number, num]) if number != 0 => {
+            Ok(cx.external(Subtag::ExtPort, elsewhere(number)?, num))
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let all = numbers(l, "#Ref<").ok_or(Fail::Badarg)?;
+    // The text has the numbers of the reference in reverse.
+    let (number, nums) = match all.split_first() {
+        Some((&number, rest)) if (1..=5).contains(&rest.len()) => (number, rest),
+        _ => return Err(Fail::Badarg),
+    };
+    let nums: Option<Vec<u32>> = (nums.iter().rev())
+        .map(|&n| u32::try_from(n).ok())
+        .collect();
+    let nums = nums.ok_or(Fail::Badarg)?;
+    if number != 0 {
+        return Ok(cx.external_ref(elsewhere(number)?, &nums));
+    }
+    match nums[..] {
+        // The first has 18 bits.
+        [a, b, c] if a < 1 << 18 => Ok(cx.local_ref([a, b, c])),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+crate::bifs! {
+    Plain "erlang":"list_to_pid"/1 = list_to_pid_1;
+    Plain "erlang":"list_to_port"/1 = list_to_port_1;
+    Plain "erlang":"list_to_ref"/1 = list_to_ref_1;
+}
