@@ -30,9 +30,6 @@ PATH="$HOME/.cargo/bin:$PATH"
 here=$PWD
 . "$here/scripts/sources.sh"
 restarts=${RESTARTS:-15}
-for app in emulator stdlib kernel compiler mnesia elixir; do
-  mkdir -p "$cache/stock/$app" "$cache/purlin/$app" "$cache/measured/$app"
-done
 mkdir -p "$cache/suites"
 all=$(grep -v '^#' tests/otp/suites)
 
@@ -66,19 +63,22 @@ fi
 
 # prepare APP/SUITE: sets dir, where its compiled form and its data are
 prepare() {
+  mkdir -p "$cache/stock/${1%/*}" "$cache/purlin/${1%/*}" "$cache/measured/${1%/*}"
   case $1 in elixir/*) prepare_elixir "${1#*/}"; return ;; esac
   app=${1%/*}
   set -- "${1#*/}"
   file=$(ls "$otp/lib/$app/test/$1.erl" "$otp/erts/$app/test/$1.erl" 2>/dev/null | head -1)
   [ -n "$file" ] || return 1
   sources=$(dirname "$file")
-  dir=$cache/suites/$app
+  # Not a directory named as the application: on the code path that would stand for it, with its libraries.
+  dir=$cache/suites/$app/test
   # Suites write beside their data, so they get a copy; helpers that they call are compiled with the first of them.
   if [ ! -d "$dir" ]; then
+    mkdir -p "$cache/suites/$app"
     cp -r "$sources" "$dir.new"
     # Two of the examples are what suites about nodes run over.
     case $app in kernel) cp "$otp"/lib/kernel/examples/*_dist/src/*_dist.erl "$dir.new" ;; esac
-    include="-I $dir.new -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test"
+    include="-I $dir.new -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $otp/lib"
     for f in "$dir.new"/*.erl; do
       case $f in *_SUITE.erl) continue ;; esac
       # shellcheck disable=SC2086
@@ -87,7 +87,7 @@ prepare() {
     mv "$dir.new" "$dir"
   fi
   if [ ! -e "$dir/$1.beam" ]; then
-    include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test"
+    include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $otp/lib"
     # shellcheck disable=SC2086
     (cd "$dir" && erlc -W0 +debug_info $include "$1.erl") >"$cache/compile-$1.log" 2>&1
     # Modules among its data. What is C there is left alone.

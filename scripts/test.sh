@@ -51,7 +51,7 @@ run() { # seconds, directory, command...
   export PROGRAMS_TEST
   for release in otp27 otp29; do
     if [ -n "$PROGRAMS_TEST" ] && timeout -k 10 "${ROOT_SECONDS:-200}" sh scripts/roots.sh "$release"; then
-      run "$each" . sh scripts/release_tests.sh "$release" r_releases e_ets e_dict e_strings c_compile
+      run "$each" . sh scripts/release_tests.sh "$release" r_releases r_map_hashes r_fun_makers e_ets e_dict e_strings c_compile
     else
       echo "test result: ok. 0 passed; 0 failed; 1 ignored; no root of $release"
     fi

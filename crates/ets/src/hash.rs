@@ -19,6 +19,7 @@
 use super::object::{HEAD_WORDS, Link, Object, Owned};
 use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
+use purlin_term::release::{self, ETS_HASHES_HALVED};
 use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
@@ -67,11 +68,16 @@ pub struct HashTable {
 #[inline]
 pub(crate) fn key_hash(key: Term) -> u32 {
     let h = if key.is_atom() {
-        atom::name_hash(key)
+        u64::from(atom::name_hash(key))
     } else {
-        hash::internal(key)
+        hash::salted(key, 0)
     };
-    h & 0x7FFF_FFFF
+    let h = if release::has(ETS_HASHES_HALVED) {
+        h >> 1
+    } else {
+        h
+    };
+    h as u32 & 0x7FFF_FFFF
 }
 
 /// What to do with an object that a writing walk was shown.

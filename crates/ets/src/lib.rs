@@ -631,6 +631,11 @@ pub fn totals() -> (usize, usize) {
         .fold((0, 0), |(n, b), t| (n + 1, b + 8 * t.size_and_words().1))
 }
 
+/// Objects in all tables.
+pub fn objects() -> usize {
+    all().iter().map(|t| t.size_and_words().0).sum()
+}
+
 /// Whether a table can be given to that process: once this says so of a process that has just been made an owner, the
 /// process will see to its tables when it ends.
 pub(crate) fn may_own(pid: Term) -> bool {

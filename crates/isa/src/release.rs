@@ -89,6 +89,14 @@ pub const PROCESS_LABELS: Feature = since(27);
 pub const SHARED_BINARIES_IN_LIMIT: Feature = since(27);
 /// Keys of small maps that are atoms stand in order of the atoms' numbers, not of their names.
 pub const MAP_KEYS_BY_NUMBER: Feature = since(26);
+/// The hash that trees of maps and tables of keys are built by has 64 bits. Before, 32.
+pub const WIDE_HASHES: Feature = since(26);
+/// Tables of ETS do without the lowest bit of that hash.
+pub const ETS_HASHES_HALVED: Feature = since(29);
+/// Pairs of a large map are listed in the order in which iterators give them. Before, in reverse.
+pub const MAPS_LISTED_FORWARD: Feature = since(29);
+/// Nobody knows which process has made a fun: the first one is told for it.
+pub const FUNS_OF_INIT: Feature = since(27);
 /// Integers have 4,194,240 bits at most, not 33,554,368; `system_info` tells the largest.
 pub const SMALLER_INTEGERS: Feature = since(27);
 /// What a process sends to other nodes need not make it wait: `process_info` and `system_info` tell whether it does.

@@ -66,7 +66,7 @@ fn fun_info_2(cx: &mut Env, [f, item]: [Term; 2]) -> BifResult {
         ("name", _, Some(e)) => e.function,
         ("arity", ..) => Term::small(i64::from(v.arity)),
         ("env", ..) => cx.list(v.env),
-        ("pid", Some(_), _) => v.creator,
+        ("pid", Some(_), _) => v.maker(),
         ("index", Some(e), _) => Term::small(i64::from(e.old_index)),
         ("uniq", Some(e), _) => cx.int(e.old_uniq),
         ("new_index", Some(e), _) => Term::small(i64::from(e.index)),

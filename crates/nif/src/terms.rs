@@ -241,7 +241,7 @@ exported! {
     /// 1: the hash for tables of this runtime, with a salt. 2: `erlang:phash2/1`.
     fn enif_hash(kind: c_int, t: Term, salt: u64) -> u64 {
         match kind {
-            1 => u64::from(hash::internal_salted(t, salt as u32)),
+            1 => hash::salted(t, salt),
             2 => u64::from(hash::phash2(t)) & ((1 << 27) - 1),
             _ => 0,
         }

@@ -26,6 +26,9 @@ use commands::COMMANDS;
 use context::Context;
 use failure::{Failure, USAGE, say};
 
+#[global_allocator]
+static ALLOCATOR: purlin_runtime::Counted = purlin_runtime::Counted;
+
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
     match dispatch(&argv) {

@@ -22,5 +22,6 @@ pub use purlin_kernel::{
     osenv, outside, poll, posix, process, report, sched, signal, threads, timer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
+pub use purlin_term::counts::Counted;
 
 pub use start::start;

@@ -1,5 +1,6 @@
 //! Reference-counted binaries: bytes outside every heap.
 
+use crate::counts;
 use crate::fence::{self, Kind};
 use std::alloc::{Layout, handle_alloc_error, realloc};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
@@ -26,11 +27,21 @@ struct Foreign {
     keeps: usize,
 }
 
-static TOTAL: AtomicUsize = AtomicUsize::new(0);
-
 /// Bytes in all counted binaries of the runtime (`memory(binary)`).
 pub fn total_bytes() -> usize {
-    TOTAL.load(Ordering::Relaxed)
+    counts::sum(|c| &c.binary_bytes)
+}
+
+/// A binary more of so many bytes.
+fn count_made(bytes: usize) {
+    counts::add(|c| &c.binaries, 1);
+    counts::add(|c| &c.binary_bytes, bytes);
+}
+
+/// A binary less of so many bytes.
+fn count_freed(bytes: usize) {
+    counts::add(|c| &c.binaries, usize::MAX);
+    counts::add(|c| &c.binary_bytes, bytes.wrapping_neg());
 }
 
 impl RcBin {
@@ -58,7 +69,7 @@ impl RcBin {
                 capacity,
                 used: AtomicUsize::new(capacity),
             });
-            TOTAL.fetch_add(capacity, Ordering::Relaxed);
+            count_made(capacity);
             Some(p)
         }
     }
@@ -134,8 +145,7 @@ impl RcBin {
             return None;
         }
         (*q).capacity = capacity;
-        TOTAL.fetch_add(capacity, Ordering::Relaxed);
-        TOTAL.fetch_sub(old, Ordering::Relaxed);
+        counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
         Some(q)
     }
     /// As [`RcBin::try_grow`], where it must not lie where it was.
@@ -145,7 +155,7 @@ impl RcBin {
         let q = Self::try_alloc(capacity)?;
         std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
         *(*q).used.get_mut() = *(*p).used.get_mut();
-        TOTAL.fetch_sub(old, Ordering::Relaxed);
+        count_freed(old);
         fence::deallocate(p as *mut u8, Self::layout(old));
         Some(q)
     }
@@ -168,14 +178,14 @@ impl RcBin {
             if Self::is_foreign(p) {
                 return Self::end_foreign(p);
             }
-            TOTAL.fetch_sub((*p).capacity, Ordering::Relaxed);
+            count_freed((*p).capacity);
             fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
         }
     }
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
         let f = (Self::bytes(p) as *const Foreign).read();
-        TOTAL.fetch_sub((*p).capacity, Ordering::Relaxed);
+        count_freed((*p).capacity);
         fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
         (f.end)(f.arg);
     }

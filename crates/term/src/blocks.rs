@@ -378,6 +378,7 @@ fn layout(words: usize) -> std::alloc::Layout {
 
 /// A block of `words` uninitialised words.
 pub fn alloc_block(words: usize) -> *mut Term {
+    counts::add(|c| &c.heap_blocks, 1);
     counts::add(|c| &c.heap_bytes, words * 8);
     if fence::on()
         && let Some(p) = fence::alloc(Kind::Heap, words * 8)
@@ -409,6 +410,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     if p.is_null() {
         return;
     }
+    counts::add(|c| &c.heap_blocks, usize::MAX);
     counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
     if fence::owns(p) {
         return fence::free(p);

@@ -1,6 +1,7 @@
 //! Counts of what happens all the time, in the whole runtime: the threads that do most of it count each for itself, on cache
 //! lines of their own, and who asks adds up.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,8 +11,14 @@ pub struct Counts {
     /// Collections, and words that they reclaimed.
     pub collections: AtomicUsize,
     pub reclaimed_words: AtomicUsize,
-    /// Bytes of the blocks of heaps.
+    /// Blocks of heaps that are in use, those in cells of processes excepted, and their bytes.
+    pub heap_blocks: AtomicUsize,
     pub heap_bytes: AtomicUsize,
+    /// Counted binaries, and bytes there is room for in them.
+    pub binaries: AtomicUsize,
+    pub binary_bytes: AtomicUsize,
+    /// Blocks that Rust code has from the C library.
+    pub blocks: AtomicUsize,
 }
 
 /// Threads that can have a share of their own.
@@ -22,7 +29,11 @@ static ALL: [Counts; SHARES + 1] = [const {
     Counts {
         collections: AtomicUsize::new(0),
         reclaimed_words: AtomicUsize::new(0),
+        heap_blocks: AtomicUsize::new(0),
         heap_bytes: AtomicUsize::new(0),
+        binaries: AtomicUsize::new(0),
+        binary_bytes: AtomicUsize::new(0),
+        blocks: AtomicUsize::new(0),
     }
 }; SHARES + 1];
 
@@ -61,8 +72,38 @@ pub fn add(of: impl Fn(&Counts) -> &AtomicUsize, n: usize) {
     }
 }
 
-/// What has been counted so far.
+/// What has been counted so far. While others count, what one has freed may be seen before what another has made: nothing is
+/// below zero then.
 pub fn sum(of: impl Fn(&Counts) -> &AtomicUsize) -> usize {
     let all = ALL.iter().map(|c| of(c).load(Ordering::Relaxed));
-    all.fold(0, usize::wrapping_add)
+    let n = all.fold(0, usize::wrapping_add);
+    if n > isize::MAX as usize { 0 } else { n }
+}
+
+/// The C library's allocator, with the number of blocks counted that it has handed out.
+pub struct Counted;
+
+// SAFETY: all is the system allocator's, which keeps the contract; counting allocates nothing.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, l: Layout) -> *mut u8 {
+        counted(System.alloc(l))
+    }
+    unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 {
+        counted(System.alloc_zeroed(l))
+    }
+    unsafe fn dealloc(&self, p: *mut u8, l: Layout) {
+        add(|c| &c.blocks, usize::MAX);
+        System.dealloc(p, l);
+    }
+    unsafe fn realloc(&self, p: *mut u8, l: Layout, size: usize) -> *mut u8 {
+        System.realloc(p, l, size)
+    }
+}
+
+#[inline]
+fn counted(p: *mut u8) -> *mut u8 {
+    if !p.is_null() {
+        add(|c| &c.blocks, 1);
+    }
+    p
 }

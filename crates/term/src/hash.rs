@@ -3,22 +3,23 @@
 //! - [`phash2`] is the portable hash of `erlang:phash2/1,2`: the same in every runtime, for ever. Its mixing function
 //!   is Bob Jenkins' of 1996 ("lookup2").
 //! - [`phash`] is the older portable hash of `erlang:phash/2`, a sum of bytes times primes.
-//! - [`internal`] is for tables inside the runtime and for the tree of hash maps, with [`map_key`] giving the further
-//!   hashes that deep levels of a tree ask for. It follows stock's function so that numbers, binaries, and lists and
-//!   tuples of them lie in a hash map in the same order; atoms enter by their index in the atom table, and terms of
-//!   other nodes by node name and creation.
+//! - [`salted`] is for tables inside the runtime and for the tree of hash maps, with [`map_key`] giving the hashes that levels of
+//!   a tree ask for. It follows the release's function so that numbers, binaries, and lists and tuples of them lie in a
+//!   hash map in the same order; atoms enter by their index in the atom table, and terms of other nodes by node name and
+//!   creation. Up to OTP 25 it is [`narrow`], of 32 bits, by the function of [`phash2`]; then [`wide`], of 64, by
+//!   Austin Appleby's MurmurHash3.
 //!
-//! [`internal`] adds small constants to what it mixes, so keys can be made up that it can't tell apart with any salt, such as
-//! `{{S,1,2,3,4,5,6},S}` and `{S,{1,2,3,4,5,6,S}}` of a certain integer `S`: a tree of hash maps would have no end
-//! below them. From the third hash of a key on, which keys that weren't made up hardly ever need, [`map_key`] is
-//! another function ([`apart`]), of what tells terms apart.
+//! Both add or multiply by constants that are known, so keys can be made up that they can't tell apart, with [`narrow`] whatever
+//! the salt, such as `{{S,1,2,3,4,5,6},S}` and `{S,{1,2,3,4,5,6,S}}` of a certain integer `S`: a tree of hash maps would have no
+//! end below them. From the third hash of a key on, which keys that weren't made up hardly ever need, [`map_key`] is another
+//! function ([`apart`]), of what tells terms apart.
 //!
 //! No function recurses; pending terms are kept on a stack.
 
 use crate::atom;
 use crate::compare::{pid_parts, port_parts, ref_parts};
 use crate::layout::{self, Bits, MAP_FLAT};
-use crate::release::{self, SIGNED_ZEROS};
+use crate::release::{self, NATIVE_RECORDS, SIGNED_ZEROS, WIDE_HASHES};
 use crate::word::{Subtag, Term};
 use smallvec::SmallVec;
 
@@ -296,6 +297,9 @@ pub fn phash2(t: Term) -> u32 {
 pub(crate) fn map_key(key: Term, depth: u32) -> u32 {
     if depth == 0 && key.is_immed() {
         let raw = key.raw();
+        if release::has(WIDE_HASHES) {
+            return mix_64(raw) as u32;
+        }
         return mix2(INTERNAL_SALT, raw as u32, (raw >> 32) as u32, GOLDEN);
     }
     map_key_at(key, depth)
@@ -308,22 +312,377 @@ fn map_key_at(key: Term, depth: u32) -> u32 {
     if depth >= APART_FROM {
         return apart(key, depth);
     }
+    if release::has(WIDE_HASHES) {
+        return (wide(key, 0) >> (32 * depth)) as u32;
+    }
     let salt = if depth > 0 {
         mix2(0, depth, 1, k(22))
     } else {
         0
     };
-    internal_salted(key, salt)
+    narrow(key, salt)
 }
 
 /// The hash for tables within this runtime.
 #[inline]
 pub fn internal(t: Term) -> u32 {
-    internal_salted(t, 0)
+    salted(t, 0) as u32
 }
 
-/// [`internal`], made different by `salt`.
-pub fn internal_salted(t: Term, salt: u32) -> u32 {
+/// All bits of [`internal`] that the release has, made different by `salt`.
+#[inline]
+pub fn salted(t: Term, salt: u64) -> u64 {
+    if release::has(WIDE_HASHES) {
+        wide(t, salt)
+    } else {
+        u64::from(narrow(t, salt as u32))
+    }
+}
+
+/// The end of MurmurHash3: each bit of `x` changes about half of them.
+#[inline(always)]
+fn mix_64(mut x: u64) -> u64 {
+    x = (x ^ x >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    x = (x ^ x >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    x ^ x >> 33
+}
+
+/// Words by which [`Wide`] multiplies.
+const FIRST_FACTOR: u64 = 0x87C3_7B91_1142_53D5;
+const SECOND_FACTOR: u64 = 0x4CF5_AD43_2745_937F;
+
+/// What [`wide`] has mixed so far: the two halves of MurmurHash3's state. Words go into one or the other as they come, not always
+/// in turn; how many there were is part of the result.
+struct Wide {
+    first: u64,
+    second: u64,
+    count: u64,
+}
+
+impl Wide {
+    fn scrambled_first(x: u64) -> u64 {
+        let x = x.wrapping_mul(FIRST_FACTOR).rotate_left(31);
+        x.wrapping_mul(SECOND_FACTOR)
+    }
+    fn scrambled_second(x: u64) -> u64 {
+        let x = x.wrapping_mul(SECOND_FACTOR).rotate_left(33);
+        x.wrapping_mul(FIRST_FACTOR)
+    }
+    #[inline]
+    fn first(&mut self, x: u64) {
+        let h = (self.first ^ Self::scrambled_first(x)).rotate_left(27);
+        let h = h.wrapping_add(self.second).wrapping_mul(5);
+        self.first = h.wrapping_add(0x52DC_E729);
+        self.count += 1;
+    }
+    #[inline]
+    fn second(&mut self, x: u64) {
+        let h = (self.second ^ Self::scrambled_second(x)).rotate_left(31);
+        let h = h.wrapping_add(self.first).wrapping_mul(5);
+        self.second = h.wrapping_add(0x3849_5AB5);
+        self.count += 1;
+    }
+    /// Two numbers of 32 bits as one word.
+    #[inline]
+    fn first_pair(&mut self, low: u64, high: u64) {
+        self.first(low | high << 32);
+    }
+    #[inline]
+    fn second_pair(&mut self, low: u64, high: u64) {
+        self.second(low | high << 32);
+    }
+    #[inline]
+    fn immediate(&mut self, raw: u64) {
+        self.first(kind::IMMEDIATE);
+        self.second(raw);
+    }
+    /// A part of a term: at once if it is immediate, else it waits on the stack, and that it does is hashed.
+    #[inline]
+    fn part(&mut self, t: Term, todo: &mut SmallVec<[Todo; 16]>) {
+        if t.is_immed() {
+            self.immediate(t.raw());
+        } else {
+            self.first(kind::PART);
+            todo.push(Todo::Term(t));
+        }
+    }
+    /// All parts but the last, which is given back: it comes next, and doesn't wait.
+    fn parts(
+        &mut self,
+        mut all: impl Iterator<Item = Term>,
+        todo: &mut SmallVec<[Todo; 16]>,
+    ) -> Option<Term> {
+        let mut last = all.next()?;
+        for t in all {
+            self.part(last, todo);
+            last = t;
+        }
+        Some(last)
+    }
+    /// A list up to what comes next, which is given back: its first compound element, the rest behind an immediate one that is
+    /// no byte, or what is no list.
+    fn list(&mut self, mut t: Term, todo: &mut SmallVec<[Todo; 16]>) -> Term {
+        let (mut n, mut packed) = (0, 0);
+        while let Some((x, tail)) = t.as_cons() {
+            let Some(byte) = x.as_small().filter(|v| (0..256).contains(v)) else {
+                break;
+            };
+            packed = packed << 8 | byte as u64;
+            n += 1;
+            if n == 4 {
+                self.first_pair(kind::BYTES | n << 8, packed);
+                (n, packed) = (0, 0);
+            }
+            t = tail;
+        }
+        if n > 0 {
+            self.first_pair(kind::BYTES | n << 8, packed);
+        }
+        let Some((x, tail)) = t.as_cons() else {
+            return t;
+        };
+        if x.is_immed() {
+            self.first_pair(kind::IMMEDIATE, kind::HEAD);
+            self.second(x.raw());
+            if !tail.is_list_ptr() {
+                self.first(kind::TAIL);
+            }
+            return tail;
+        }
+        todo.push(Todo::Term(tail));
+        if !tail.is_list_ptr() {
+            todo.push(Todo::Tail);
+        }
+        self.first(kind::HEAD);
+        x
+    }
+    fn map(&mut self, t: Term, missing: u64, todo: &mut SmallVec<[Todo; 16]>) -> Option<Term> {
+        if let Some((ks, vs)) = t.as_flatmap() {
+            self.first(kind::FLAT_MAP - missing);
+            self.second(ks.len() as u64);
+            return self.parts(ks.iter().zip(vs).flat_map(|(&k, &v)| [v, k]), todo);
+        }
+        // SAFETY: layout of maps; inner nodes come by here as well.
+        let (kind, words) = unsafe {
+            let p = t.ptr();
+            let words = std::slice::from_raw_parts(p.cast_const(), layout::map_words(p));
+            (layout::map_kind((*p).raw()), words)
+        };
+        let children = match kind {
+            layout::MAP_NODE => {
+                self.first(kind::NODE - missing);
+                &words[1..]
+            }
+            root => {
+                let full = root == layout::MAP_HEAD_ARRAY;
+                let kind = if full { kind::FULL_ROOT } else { kind::ROOT };
+                self.first(kind - missing);
+                self.second(words[1].raw());
+                &words[2..]
+            }
+        };
+        for &c in children {
+            match c.as_cons() {
+                Some((key, value)) => {
+                    self.part(value, todo);
+                    self.part(key, todo);
+                }
+                None => todo.push(Todo::Term(c)),
+            }
+        }
+        None
+    }
+    /// A term of a rarer kind.
+    fn other(&mut self, t: Term, missing: u64, todo: &mut SmallVec<[Todo; 16]>) -> Option<Term> {
+        if t.is_map() {
+            return self.map(t, missing, todo);
+        }
+        if let Some(r) = t.as_record() {
+            self.first(kind::RECORD);
+            self.second(r.values.len() as u64 + 1);
+            self.part(Term::small(r.definition.hash().into()), todo);
+            return self.parts(r.ordered().map(|(_, v)| v), todo);
+        }
+        if let Some((negative, digits)) = t.as_big() {
+            let kind = if negative {
+                kind::NEGATIVE
+            } else {
+                kind::POSITIVE
+            };
+            self.first_pair(kind - missing, digits.len() as u64);
+            let mut pairs = digits.chunks_exact(2);
+            for d in &mut pairs {
+                self.first(d[0]);
+                self.second(d[1]);
+            }
+            pairs.remainder().iter().for_each(|&d| self.second(d));
+        } else if let Some(f) = t.as_float() {
+            let (low, high) = own_float_words(f);
+            self.first(kind::FLOAT - missing);
+            self.second_pair(low.into(), high.into());
+        } else if let Some(f) = t.as_fun() {
+            if let Some(e) = f.local() {
+                self.first_pair(kind::LOCAL_FUN - missing, f.env.len() as u64);
+                self.second_pair(e.index.into(), (e.old_uniq as u32).into());
+                self.immediate(e.module.raw());
+                return self.parts(f.env.iter().copied(), todo);
+            }
+            if let Some(e) = f.export() {
+                // Stock has the address of its export here.
+                self.first(kind::EXTERNAL_FUN - missing);
+                self.second(e.module.raw());
+                self.first(e.function.raw());
+                self.second(e.arity.into());
+            }
+        } else if let Some((nums, name, creation)) = ref_parts(t) {
+            // Numbers that are missing count as 0.
+            let n = |i: usize| u64::from(nums.get(i).copied().unwrap_or(0));
+            if t.subtag() == Some(Subtag::ExtRef) {
+                self.first(kind::REF_ELSEWHERE - missing);
+                self.second_pair(n(0), n(1));
+                self.second_pair(n(2), n(3));
+                self.second(n(4));
+                self.node(name, creation);
+            } else {
+                self.first_pair(kind::REF - missing, n(0));
+                self.second_pair(n(1), n(2));
+                if n(3) | n(4) != 0 {
+                    self.first_pair(n(3), n(4));
+                }
+            }
+        } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+            self.first(kind::PID_ELSEWHERE - missing);
+            self.node(name, creation);
+            self.first_pair(num.into(), serial.into());
+        } else if let Some((num, name, creation)) = port_parts(t) {
+            self.first(kind::PORT_ELSEWHERE - missing);
+            self.node(name, creation);
+            self.first(num);
+        }
+        None
+    }
+    /// Another node. Stock has the address of its entry here.
+    fn node(&mut self, name: Term, creation: u32) {
+        self.second(name.raw());
+        self.first(creation.into());
+    }
+    fn bits(&mut self, b: &Bits, kind: u64) {
+        self.first(kind);
+        self.second(b.bit_len as u64);
+        let bytes = match b.as_bytes() {
+            Some(b) => std::borrow::Cow::Borrowed(b),
+            None => std::borrow::Cow::Owned(b.shifted()),
+        };
+        let whole = b.bit_len / 8;
+        let le = |s: &[u8]| {
+            let mut w = [0; 8];
+            w[..s.len()].copy_from_slice(s);
+            u64::from_le_bytes(w)
+        };
+        let mut chunks = bytes[..whole].chunks_exact(16);
+        for c in &mut chunks {
+            self.first(le(&c[..8]));
+            self.second(le(&c[8..]));
+        }
+        // What is left is scrambled, but not mixed.
+        let rest = chunks.remainder();
+        let (low, high) = rest.split_at(rest.len().min(8));
+        if !high.is_empty() {
+            self.second ^= Self::scrambled_second(le(high));
+        }
+        if !low.is_empty() {
+            self.first ^= Self::scrambled_first(le(low));
+        }
+        let left = b.bit_len & 7;
+        if left > 0 {
+            self.first((bytes[whole] >> (8 - left)).into());
+        }
+    }
+    fn finish(self) -> u64 {
+        let (mut a, mut b) = (self.first ^ self.count, self.second ^ self.count);
+        a = a.wrapping_add(b);
+        b = b.wrapping_add(a);
+        (a, b) = (mix_64(a), mix_64(b));
+        a = a.wrapping_add(b);
+        b = b.wrapping_add(a);
+        a ^ b
+    }
+}
+
+/// Stock's numbers for what [`Wide`] mixes. Those behind [`kind::RECORD`] are one less where there are no native records.
+mod kind {
+    pub const IMMEDIATE: u64 = 1;
+    pub const PART: u64 = 2;
+    pub const HEAD: u64 = 3;
+    pub const TAIL: u64 = 4;
+    pub const BYTES: u64 = 5;
+    pub const TUPLE: u64 = 6;
+    pub const RECORD: u64 = 7;
+    pub const FLAT_MAP: u64 = 8;
+    pub const FULL_ROOT: u64 = 9;
+    pub const ROOT: u64 = 10;
+    pub const NODE: u64 = 11;
+    pub const BITS: u64 = 12;
+    pub const LOCAL_FUN: u64 = 13;
+    pub const EXTERNAL_FUN: u64 = 14;
+    pub const NEGATIVE: u64 = 15;
+    pub const POSITIVE: u64 = 16;
+    pub const REF: u64 = 17;
+    pub const REF_ELSEWHERE: u64 = 18;
+    pub const PID_ELSEWHERE: u64 = 19;
+    pub const PORT_ELSEWHERE: u64 = 20;
+    pub const FLOAT: u64 = 21;
+}
+
+/// The hash of 64 bits.
+fn wide(t: Term, salt: u64) -> u64 {
+    if t.is_immed() {
+        return mix_64(t.raw().wrapping_add(salt));
+    }
+    wide_compound(t, salt)
+}
+#[inline(never)]
+fn wide_compound(t: Term, salt: u64) -> u64 {
+    let mut h = Wide {
+        first: salt,
+        second: salt,
+        count: 0,
+    };
+    let missing = u64::from(!release::has(NATIVE_RECORDS));
+    let mut todo: SmallVec<[Todo; 16]> = SmallVec::new();
+    let mut t = t;
+    loop {
+        let at_once = if t.is_list_ptr() {
+            Some(h.list(t, &mut todo))
+        } else if t.is_immed() {
+            h.immediate(t.raw());
+            None
+        } else if let Some(e) = t.as_tuple() {
+            h.first(kind::TUPLE);
+            h.second(e.len() as u64);
+            h.parts(e.iter().copied(), &mut todo)
+        } else if let Some(b) = t.as_bits() {
+            h.bits(&b, kind::BITS - missing);
+            None
+        } else {
+            h.other(t, missing, &mut todo)
+        };
+        if let Some(next) = at_once {
+            t = next;
+            continue;
+        }
+        t = loop {
+            match todo.pop() {
+                None => return h.finish(),
+                Some(Todo::Term(t)) => break t,
+                Some(Todo::Tail) => h.second(kind::TAIL),
+                Some(Todo::Pair | Todo::MapEnd(..)) => {}
+            }
+        };
+    }
+}
+/// The hash of 32 bits.
+pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     let mut hash = salt ^ INTERNAL_SALT;
     if t.is_immed() {
         return mix2(hash, t.raw() as u32, (t.raw() >> 32) as u32, GOLDEN);

@@ -21,6 +21,7 @@
 //! `next` always is word 2: it links the objects of one heap that own something outside it ([`crate::off_heap::OffHeap`]).
 //! Map headers hold, above the subtag: 2 bits of kind, 8 bits of arity, 16 bits of bitmap.
 
+use crate::release::{self, FUNS_OF_INIT};
 use crate::word::{Subtag, Term, header, header_arity, header_subtag};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -422,12 +423,19 @@ pub struct FunView<'a> {
     pub arity: u8,
     /// `fun M:F/A`.
     pub external: bool,
-    /// The pid that made it; nil if external.
+    /// The pid that made it; nil if external. [`FunView::maker`] is what is told.
     pub creator: Term,
     pub env: &'a [Term],
 }
 
 impl<'a> FunView<'a> {
+    /// The process that is told to have made a local fun.
+    pub fn maker(&self) -> Term {
+        match release::has(FUNS_OF_INIT) {
+            true => Term::pid(0),
+            false => self.creator,
+        }
+    }
     /// The entry of a local fun.
     #[inline]
     pub fn local(&self) -> Option<&'a crate::fun::FunEntry> {

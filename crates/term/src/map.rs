@@ -2,7 +2,8 @@
 //!
 //! Flat maps hold their keys in the term order that tells `1` from `1.0` ([`cmp_exact`]); since OTP 26 atoms among them in order
 //! of their numbers. In a tree, each level takes
-//! four bits of the hash, lowest first; every eight levels the key is hashed anew with another salt. A leaf is a cons
+//! four bits of the hash, lowest first; every eight levels another hash of the key comes in (the upper half of the one that there
+//! is since OTP 26, before and below that one with another salt). A leaf is a cons
 //! cell of key and value, placed as high as its hash prefix is unique, so the shape of a tree, and with it the order
 //! of iteration, depends on its keys alone. A tree always has more than [`FLATMAP_LIMIT`] pairs.
 
@@ -11,7 +12,7 @@ use crate::atom;
 use crate::compare::{cmp_exact, eq_exact};
 use crate::hash::map_key;
 use crate::layout::*;
-use crate::release::{self, MAP_KEYS_BY_NUMBER};
+use crate::release::{self, MAP_KEYS_BY_NUMBER, MAPS_LISTED_FORWARD};
 use crate::word::{NIL, Term};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -958,7 +959,7 @@ fn build_coded<A: Alloc + ?Sized>(
 /// `maps:merge/2`: of keys in both, `y`'s value counts. Both must be maps.
 pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     let (nx, ny) = (size(x), size(y));
-    if nx == 0 {
+    if nx == 0 || x == y {
         return y;
     }
     if ny == 0 {
@@ -1073,8 +1074,7 @@ impl Iterator for Iter<'_> {
 
 fn listed<A: Alloc + ?Sized>(a: &mut A, map: Term, f: fn((Term, Term)) -> Term) -> Term {
     let mut v: Vec<Term> = iter(map).map(f).collect();
-    // Lists of a tree's parts are in the reverse of its order of iteration.
-    if map.as_flatmap().is_none() {
+    if map.as_flatmap().is_none() && !release::has(MAPS_LISTED_FORWARD) {
         v.reverse();
     }
     a.list(&v)
@@ -1095,12 +1095,14 @@ pub fn values<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Term {
 pub enum NextKind {
     /// `{K, V, {K2, V2, ... none | [Path | Map]}}`
     Iterator,
-    /// `{K, V}` pairs in front of this list, the last one first; if there are more, `Path` and `Map` in front of those.
+    /// `{K, V}` pairs in front of this list, the last one first; if there are more, `Path` and `Map` in front of those. Since OTP 29
+    /// they are taken from the end of the map on, so that the list comes to be in the order of iteration.
     List(Term),
 }
 
 /// `erts_internal:map_next/3`: at most `max` pairs (at least one) of `map` from `path` on, and how many were taken.
-/// None means `badarg`. A path holds the child to take at each level, four bits each, the root's lowest. In a tree,
+/// None means `badarg`. A path holds the child to take at each level, four bits each, the root's lowest, counted in the direction
+/// in which pairs are taken. In a tree,
 /// the first step (path 0) takes no more than [`FLATMAP_LIMIT`] pairs.
 pub fn next<A: Alloc + ?Sized>(
     a: &mut A,
@@ -1137,6 +1139,11 @@ pub fn next<A: Alloc + ?Sized>(
     if path == Term::small(0) {
         max = max.min(FLATMAP_LIMIT);
     }
+    let backward = matches!(kind, NextKind::List(_)) && release::has(MAPS_LISTED_FORWARD);
+    let child = |children: &[Term], i: usize| match backward {
+        false => children.get(i).copied(),
+        true => children.iter().rev().nth(i).copied(),
+    };
     // For each level: the children, and which one comes next.
     let mut stack: SmallVec<[(&[Term], usize); 8]> = SmallVec::new();
     let mut at = map;
@@ -1147,12 +1154,12 @@ pub fn next<A: Alloc + ?Sized>(
             .map_or(0, |d| d >> (4 * (level % 16))) as usize
             & 15;
         let ch = node(at).1;
-        at = *ch.get(i)?;
+        at = child(ch, i)?;
         stack.push((ch, i));
     }
     let mut pairs: Vec<(Term, Term)> = Vec::with_capacity(max.min(size(map)));
     while let Some((ch, i)) = stack.last_mut() {
-        let Some(&c) = ch.get(*i) else {
+        let Some(c) = child(ch, *i) else {
             stack.pop();
             if let Some(parent) = stack.last_mut() {
                 parent.1 += 1;
@@ -1275,7 +1282,7 @@ mod tests {
     use super::*;
     use crate::frag::Fragment;
 
-    /// Keys that are made up so that [`crate::hash::internal_salted`] can't tell them apart with any salt.
+    /// Keys that are made up so that [`crate::hash::narrow`] can't tell them apart with any salt.
     #[test]
     fn keys_that_collide_in_all_hashes_have_a_tree_that_ends() {
         let mut f = Fragment::new();
@@ -1287,8 +1294,8 @@ mod tests {
         let y = f.tuple(&[n[0], n[1], n[2], n[3], n[4], n[5], s]);
         let y = f.tuple(&[s, y]);
         for salt in [0, 1, 77] {
-            use crate::hash::internal_salted;
-            assert_eq!(internal_salted(x, salt), internal_salted(y, salt));
+            use crate::hash::narrow;
+            assert_eq!(narrow(x, salt), narrow(y, salt));
         }
         let mut pairs: Vec<(Term, Term)> = (0..40).map(|i| (Term::small(i), NIL)).collect();
         pairs.extend([(x, Term::small(1)), (y, Term::small(2))]);

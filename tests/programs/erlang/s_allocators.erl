@@ -13,6 +13,8 @@ main() ->
     io:format("~p~n", [[lists:member(F, Features) || F <- [sys_alloc, mseg_alloc, eheap_alloc]]]),
     [{segments_size, Now, _, Most} | _] = segments_sizes(),
     io:format("~p~n", [{is_integer(Now), Most >= Now}]),
+    io:format("~p~n", [[counted(K) || K <- [ll_alloc, eheap_alloc, ets_alloc, binary_alloc, literal_alloc, fix_alloc]]]),
+    io:format("~p~n", [made(20000)]),
     %% As recon_alloc reads them.
     Instances = erlang:system_info({allocator, mseg_alloc}),
     Sum = lists:sum([begin
@@ -31,6 +33,29 @@ main() ->
                      end || {instance, _, L} <- Instances]),
     %% Behind a fence every block is mapped, by other means.
     io:format("~p ~p~n", [Sum > 0 orelse os:getenv("PURLIN_FENCE") =/= false, length(Big)]).
+
+%% Blocks and their bytes, of one block and of many to a carrier.
+counted(K) ->
+    {Count, Size} = counts(K),
+    Count > 0 andalso Size >= Count.
+
+counts(K) ->
+    lists:foldl(fun({N, S}, {Ns, Ss}) -> {N + Ns, S + Ss} end, {0, 0},
+                [begin
+                     {_, N, _, MostN} = lists:keyfind(count, 1, B),
+                     {_, S, _, MostS} = lists:keyfind(size, 1, B),
+                     true = MostN >= N andalso MostS >= S,
+                     {N, S}
+                 end || {instance, _, L} <- erlang:system_info({allocator, K}), {Pool, P} <- L, Pool =:= mbcs orelse Pool =:= sbcs,
+                        {blocks, Bs} <- P, {_, B} <- Bs]).
+
+%% What is made is counted, and what is freed isn't any more.
+made(N) ->
+    {Before, _} = counts(binary_alloc),
+    Binaries = [binary:copy(<<I:32>>, 30) || I <- lists:seq(1, N)],
+    {With, Bytes} = counts(binary_alloc),
+    true = length(Binaries) =:= N,
+    {With - Before >= N, With - Before < N + N div 2, Bytes >= 120 * N}.
 
 segments_sizes() ->
     [S || {instance, _, L} <- erlang:system_info({allocator_sizes, mseg_alloc}), S <- L].

@@ -99,7 +99,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         Some(&[k, t]) if word(k) == "binary_info" && t.as_bits().is_some() => {
             Ok(binary_info(cx, t))
         }
-        Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(u64::from(hash::internal(t)))),
+        Some(&[k, t]) if word(k) == "internal_hash" => Ok(cx.uint(hash::salted(t, 0))),
         Some(&[k, t]) if word(k) == "atom" => {
             let index = arith::to_u64(t).and_then(|n| u32::try_from(n).ok());
             atom_at(index.filter(|n| *n < atom::limit()).ok_or(Fail::Badarg)?)

@@ -7,13 +7,14 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms, process, signal, timer};
-use purlin_term::{Alloc, NIL, Term, am, atom, bin, blocks, gc, region};
+use purlin_term::{Alloc, NIL, Term, am, atom, bin, blocks, counts, gc, region};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 lazy_atoms! {
     mbcs = "mbcs";
     sbcs = "sbcs";
     blocks_ = "blocks";
+    count_ = "count";
     carriers_size = "carriers_size";
     fix_types = "fix_types";
     proc_ = "proc";
@@ -47,7 +48,21 @@ enum Wanted {
 }
 
 /// The most that was seen of each kind when somebody asked.
-static PEAKS: [AtomicUsize; KINDS.len()] = [const { AtomicUsize::new(0) }; KINDS.len()];
+static PEAKS: [Peaks; KINDS.len()] = [const { Peaks::NONE }; KINDS.len()];
+
+struct Peaks {
+    blocks: AtomicUsize,
+    bytes: AtomicUsize,
+    taken: AtomicUsize,
+}
+
+impl Peaks {
+    const NONE: Peaks = Peaks {
+        blocks: AtomicUsize::new(0),
+        bytes: AtomicUsize::new(0),
+        taken: AtomicUsize::new(0),
+    };
+}
 
 /// What memory is used for, in bytes.
 pub(crate) struct Usage {
@@ -135,18 +150,77 @@ pub(crate) fn usage() -> Usage {
     }
 }
 
-fn kind_bytes(u: &Usage, kind: &str) -> usize {
+/// What is in use of one kind of memory.
+struct InUse {
+    blocks: usize,
+    bytes: usize,
+    /// Bytes that were taken from the system for it, those of free blocks included.
+    taken: usize,
+}
+
+/// Bytes of free blocks that the C library keeps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn kept_by_library() -> usize {
+    // SAFETY: no arguments, a plain structure as result.
+    unsafe { libc::mallinfo2() }.fordblks
+}
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn kept_by_library() -> usize {
+    0
+}
+
+/// Blocks of tables: one for each object, and one for each table.
+fn ets_blocks() -> usize {
+    let (tables, _) = crate::ets::totals();
+    tables + crate::ets::objects()
+}
+
+fn in_use(u: &Usage, kind: &str) -> InUse {
     let (cells, _) = process::table().bytes();
+    let heap_blocks = counts::sum(|c| &c.heap_blocks);
+    let all_of_it = |blocks, bytes| InUse {
+        blocks,
+        bytes,
+        taken: bytes,
+    };
     match kind {
-        "eheap_alloc" => gc::heap_bytes(),
-        "fix_alloc" => cells,
-        "ets_alloc" => u.ets,
-        "binary_alloc" => u.binary,
-        "literal_alloc" => u.regions,
-        "ll_alloc" => u
-            .total
-            .saturating_sub(gc::heap_bytes() + cells + u.ets + u.binary + u.regions),
-        _ => 0,
+        "eheap_alloc" => InUse {
+            blocks: heap_blocks,
+            bytes: gc::heap_bytes(),
+            taken: gc::heap_bytes() + blocks::kept_bytes(),
+        },
+        "fix_alloc" => {
+            let live = process::table().live();
+            InUse {
+                blocks: live,
+                bytes: (live * process::table::CELL_BYTES).min(cells),
+                taken: cells,
+            }
+        }
+        "ets_alloc" => all_of_it(ets_blocks(), u.ets),
+        "binary_alloc" => all_of_it(counts::sum(|c| &c.binaries), u.binary),
+        "literal_alloc" => InUse {
+            blocks: region::totals().1,
+            bytes: u.regions,
+            taken: region::touched_bytes().max(u.regions),
+        },
+        "ll_alloc" => {
+            let others = gc::heap_bytes() + cells + u.ets + u.binary + u.regions;
+            let bytes = u.total.saturating_sub(others);
+            // Large blocks of heaps, regions and cells are mapped, not allocated.
+            let heaps = heap_blocks.saturating_sub(blocks::SEGMENTS.in_use());
+            let others = match purlin_term::fence::on() {
+                // The others have addresses of their own then.
+                true => ets_blocks(),
+                false => heaps + counts::sum(|c| &c.binaries) + ets_blocks(),
+            };
+            InUse {
+                blocks: counts::sum(|c| &c.blocks).saturating_sub(others),
+                bytes,
+                taken: bytes + kept_by_library(),
+            }
+        }
+        _ => all_of_it(0, 0),
     }
 }
 
@@ -211,17 +285,34 @@ enum Detail {
 }
 
 /// The parts of one kind's answer.
-fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, bytes: usize, detail: Detail) -> Term {
+fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, n: &InUse, detail: Detail) -> Term {
     let name = atom::intern(KINDS[i]);
-    let peak = PEAKS[i].fetch_max(bytes, Ordering::Relaxed).max(bytes);
-    let size = three(a, am::SIZE, [bytes, peak, peak]);
-    let in_use = a.list(&[size]);
+    let with_peak = |n: usize, most: &AtomicUsize| {
+        let most = most.fetch_max(n, Ordering::Relaxed).max(n);
+        [n, most, most]
+    };
+    // `erlang:memory/0` takes all that was mapped for cells of processes as theirs, so that is part of the total.
+    let bytes = match detail {
+        Detail::Memory if KINDS[i] == "fix_alloc" => n.taken,
+        _ => n.bytes,
+    };
+    let sizes = with_peak(bytes, &PEAKS[i].bytes);
+    let counts = with_peak(n.blocks, &PEAKS[i].blocks);
+    let taken = with_peak(n.taken, &PEAKS[i].taken);
+    let size = three(a, am::SIZE, sizes);
+    let in_use = match detail {
+        Detail::All => {
+            let count = three(a, count_(), counts);
+            a.list(&[count, size])
+        }
+        Detail::Memory | Detail::Sizes => a.list(&[size]),
+    };
     let entry = a.tuple(&[name, in_use]);
-    let list = if bytes == 0 { NIL } else { a.list(&[entry]) };
+    let list = if n.bytes == 0 { NIL } else { a.list(&[entry]) };
     let mut parts = Vec::new();
     if KINDS[i] == "fix_alloc" {
         let live = process::table().live() * process::table::CELL_BYTES;
-        let n = [bytes, live].map(|n| Term::small(n as i64));
+        let n = [n.taken, live].map(|n| Term::small(n as i64));
         let cells = a.tuple(&[proc_(), n[0], n[1]]);
         let cells = a.list(&[cells]);
         parts.push(a.tuple(&[fix_types(), cells]));
@@ -236,7 +327,7 @@ fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, bytes: usize, detail: Detail) 
         let l = a.list(&[e]);
         parts.push(a.tuple(&[options(), l]));
     }
-    let m = pool(a, list, [bytes, peak, peak]);
+    let m = pool(a, list, taken);
     parts.push(a.tuple(&[mbcs(), m]));
     let s = pool(a, NIL, [0, 0, 0]);
     parts.push(a.tuple(&[sbcs(), s]));
@@ -301,8 +392,7 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
                     a.tuple(&[atom::intern(SEGMENTS), Term::small(0), parts])
                 }
                 Wanted::Kind(i) => {
-                    let bytes = kind_bytes(&u, KINDS[i]);
-                    let parts = answer(a, i, bytes, detail);
+                    let parts = answer(a, i, &in_use(&u, KINDS[i]), detail);
                     a.tuple(&[atom::intern(KINDS[i]), Term::small(0), parts])
                 }
                 Wanted::System if detail != Detail::All => {

@@ -409,7 +409,7 @@ impl Encoder {
                 self.small(e.old_uniq);
                 self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
                 self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
-                self.todo.push(Todo::One(f.creator));
+                self.todo.push(Todo::One(f.maker()));
             }
         } else if let Some((num, serial, name, creation)) = pid_parts(t) {
             self.out.push(tag::NEW_PID);
