@@ -199,6 +199,8 @@ pub struct Item {
     pub queue: bool,
     /// It is about what the messages are: those of other nodes are decoded before.
     pub decoded: bool,
+    /// To tell it takes the process a reduction, as it does on stock.
+    pub works: bool,
     /// The releases that have it, if not all do.
     since: Option<Feature>,
     /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
@@ -210,7 +212,7 @@ macro_rules! items {
         /// All items; those that `process_info/1` tells are in its order.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
-            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, decoded: false, since: None, get: $get };
+            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, decoded: false, works: false, since: None, get: $get };
             $(item.$flag = true;)*
             $(item.since = Some($feature);)?
             item
@@ -222,7 +224,7 @@ items! {
             Some(n) if n != NIL => n,
             _ => NIL,
         };
-    "current_function" [default] "The function that it is in." => |cx, to| {
+    "current_function" [default works] "The function that it is in." => |cx, to| {
             if hibernates(cx) { return {
             let f = atom::intern("hibernate");
             to.tuple(&[am::ERLANG, f, Term::small(3)])
@@ -239,7 +241,7 @@ items! {
             None => am::UNDEFINED,
         }
         };
-    "current_location" [] "The same, with file and line." => |cx, to| {
+    "current_location" [works] "The same, with file and line." => |cx, to| {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2), NIL]);
             }
@@ -252,7 +254,7 @@ items! {
             None => am::UNDEFINED,
         }
         };
-    "current_stacktrace" [] "Its stack, as of an exception." => |cx, to| {
+    "current_stacktrace" [works] "Its stack, as of an exception." => |cx, to| {
             let depth = crate::interp::exc::DEPTH.load(Ordering::Relaxed);
             let v: Vec<Term> = addresses(cx, cx.bif_pc, depth + 2)
                 .into_iter()
@@ -286,12 +288,12 @@ items! {
         })
         };
     "message_queue_len" [default queue] "Messages in its queue." => |cx, _| int(cx.process().queued_messages());
-    "messages" [private queue decoded] "The messages." => |cx, to| {
+    "messages" [private queue decoded works] "The messages." => |cx, to| {
             let p: *const process::Process = cx.process();
             // SAFETY: owned by this thread.
             crate::signal::receive::messages_list(unsafe { &*p }, to)
         };
-    "links" [default] "Those it is linked with." => |cx, to| {
+    "links" [default works] "Those it is linked with." => |cx, to| {
             let v: Vec<Term> = match cx.process().ext() {
                 Some(e) => e
                     .links
@@ -308,7 +310,7 @@ items! {
             }
             to.list(&v)
         };
-    "monitors" [] "Those it watches." => |cx, to| {
+    "monitors" [works] "Those it watches." => |cx, to| {
             let mut v: Vec<(Target, Term)> = Vec::new();
             if let Some(e) = cx.process().ext() {
                 for (_, m) in e.monitors.iter() {
@@ -333,7 +335,7 @@ items! {
             }
             to.list(&out)
         };
-    "monitored_by" [] "Those that watch it." => |cx, to| {
+    "monitored_by" [works] "Those that watch it." => |cx, to| {
             let by = |(r, w): (&RefKey, &Watcher), to: &mut Fragment| match w.by() {
                 NIL => outside().watched_by(r.numbers(), to),
                 pid => Some(pid),
@@ -354,7 +356,7 @@ items! {
         };
     "async_dist" [] since ASYNC_DIST_TOLD "Whether it goes on at once when it has sent to a busy connection." => |cx, _| bool_term(cx.process().is_async_dist());
     "priority_messages" [] since PRIORITY_MESSAGES "Whether anything that it has asked for has priority." => |cx, _| bool_term(cx.process().ext().is_some_and(|e| e.has_urgent()));
-    "dictionary" [default private] "Its dictionary." => |cx, to| {
+    "dictionary" [default private works] "Its dictionary." => |cx, to| {
             let v: Vec<(Term, Term)> = match cx.process().ext().map(|e| &e.dict) {
                 Some(d) => d.iter().collect(),
                 None => Vec::new(),
@@ -392,7 +394,7 @@ items! {
                 Term::pid(parent)
             }
         };
-    "total_heap_size" [default decoded] "Words of all its heap." => |cx, _| {
+    "total_heap_size" [default decoded works] "Words of all its heap." => |cx, _| {
             // Messages in the queue are part of the heap, where they aren't to be kept apart.
             let queued = match cx.process().has(OFF_HEAP_QUEUE) {
                 true => 0,
@@ -402,7 +404,7 @@ items! {
         };
     "heap_size" [default] "Words of the youngest part of the heap." => |cx, _| int(cx.heap.block_words());
     "stack_size" [default] "Words of the stack." => |cx, _| int(cx.heap.stack_words());
-    "memory" [] "Bytes that it takes." => |cx, _| int(memory(cx));
+    "memory" [works] "Bytes that it takes." => |cx, _| int(memory(cx));
     "reductions" [default] "Reductions that it has used." => |cx, _| {
             let n = cx.process().reductions;
             let now = (cx.charged - cx.reds).max(0) as u64;
@@ -429,7 +431,7 @@ items! {
             pairs(to, &items)
         };
     "garbage_collection_info" [] "Sizes of the parts of its heap." => |cx, to| crate::process::heap_info::gc_info(to, &cx.heap);
-    "suspending" [default] "Those it suspends." => |cx, to| {
+    "suspending" [default works] "Those it suspends." => |cx, to| {
             let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
             let v: Vec<Term> = all
                 .iter()
@@ -444,7 +446,7 @@ items! {
                 .collect();
             to.list(&v)
         };
-    "binary" [] "Binaries that it refers to." => |cx, to| binaries(cx, to);
+    "binary" [works] "Binaries that it refers to." => |cx, to| binaries(cx, to);
     "catchlevel" [] "Catches that are open." => |cx, _| {
             let mut n = 0;
             let mut p = cx.heap.stop;
@@ -457,7 +459,7 @@ items! {
             }
             int(n)
         };
-    "backtrace" [private] "Its stack as text." => |cx, to| {
+    "backtrace" [private works] "Its stack as text." => |cx, to| {
             let text = backtrace(cx);
             to.binary(text.as_bytes())
         };
@@ -471,7 +473,7 @@ items! {
             Some(t) => t.term(to),
             None => NIL,
         };
-    "magic_ref" [] "References that hold something of the emulator: none are shown." => |_, _| NIL;
+    "magic_ref" [works] "References that hold something of the emulator: none are shown." => |_, _| NIL;
     "trace" [] "Its trace flags." => |cx, _| Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags)));
 }
 
@@ -711,7 +713,9 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         if let Some(cx) = cx
             && !cx.process().has(process::EXIT_PENDING)
         {
-            return answer(cx, &w);
+            let told = answer(cx, &w);
+            cx.reds -= i64::from(w.items().iter().any(|i| i.works));
+            return told;
         }
         OwnedTerm::copy_of(am::UNDEFINED)
     })
