@@ -20,6 +20,8 @@ typedef struct env env;
 extern term enif_make_list_from_array(env *, const term *, unsigned);
 /* A tuple, whose elements are still to be written where the address is. */
 extern term *purlin_nif_tuple(env *, unsigned, term *);
+/* A tuple of two: most are. */
+extern term purlin_nif_pair(env *, term, term);
 extern int purlin_nif_set_option(env *, int, void *);
 /* Text of a term, in a block that the caller frees; its length goes to the third, how much of it counts as
    filling the width to the fourth. */
@@ -49,8 +51,18 @@ static term make_list(env *e, unsigned n, va_list args)
 term enif_make_tuple(env *e, unsigned n, ...)
 {
     va_list args;
-    term made, *to = purlin_nif_tuple(e, n, &made);
+    term made, *to;
     unsigned i;
+    if (n == 2) {
+        va_list two;
+        term first, second;
+        va_start(two, n);
+        first = va_arg(two, term);
+        second = va_arg(two, term);
+        va_end(two);
+        return purlin_nif_pair(e, first, second);
+    }
+    to = purlin_nif_tuple(e, n, &made);
     va_start(args, n);
     for (i = 0; i < n; i++)
         to[i] = va_arg(args, term);

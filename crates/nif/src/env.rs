@@ -179,6 +179,18 @@ impl ErlNifEnv {
     }
 }
 
+impl ErlNifEnv {
+    /// Fresh words, where terms are made on the heap of a process and it has the room.
+    #[inline(always)]
+    pub fn at_hand(&mut self, words: usize) -> Option<*mut Term> {
+        if !self.frag.is_null() {
+            return None;
+        }
+        // SAFETY: where there is no fragment there is a process.
+        unsafe { (*self.cx).heap.alloc_at_hand(words) }
+    }
+}
+
 impl Alloc for ErlNifEnv {
     #[inline(always)]
     fn alloc(&mut self, words: usize) -> *mut Term {

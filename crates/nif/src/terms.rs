@@ -389,11 +389,26 @@ exported! {
         made.write(Term::boxed_at(p));
         p.add(1)
     }
+    /// A tuple of two.
+    fn purlin_nif_pair(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {
+        let Some(p) = (*env).at_hand(3) else {
+            return pair_apart(env, first, second);
+        };
+        p.write(Term::from_raw(header(Subtag::Tuple, 2)));
+        p.add(1).write(first);
+        p.add(2).write(second);
+        Term::boxed_at(p)
+    }
     fn enif_make_list_from_array(env: *mut ErlNifEnv, items: *const Term, n: c_uint) -> Term {
         (*env).list(slice(items, n as usize))
     }
     fn enif_make_list_cell(env: *mut ErlNifEnv, head: Term, tail: Term) -> Term {
-        (*env).cons(head, tail)
+        let Some(p) = (*env).at_hand(2) else {
+            return cell_apart(env, head, tail);
+        };
+        p.write(head);
+        p.add(1).write(tail);
+        Term::cons_at(p)
     }
     fn enif_make_reverse_list(env: *mut ErlNifEnv, list: Term, to: *mut Term) -> c_int {
         let mut made = NIL;
@@ -452,6 +467,20 @@ exported! {
         length.write(s.len());
         p as *mut c_char
     }
+}
+
+/// The cell where the heap has no room for it. Callers have nothing left to do then, so they keep nothing on the stack.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> Term {
+    (*env).cons(head, tail)
+}
+
+/// The same of a tuple of two.
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn pair_apart(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {
+    (*env).tuple(&[first, second])
 }
 
 /// Atoms that a cache of a connection to another node has places for.

@@ -332,13 +332,9 @@ impl Heap {
 impl Alloc for Heap {
     #[inline]
     fn alloc(&mut self, words: usize) -> *mut Term {
-        if self.free_words() >= words + self.stack_reserve {
-            let p = self.htop;
-            // SAFETY: the words lie inside the block, below the stack.
-            self.htop = unsafe { p.add(words) };
-            p
-        } else {
-            self.alloc_fragment(words)
+        match self.alloc_at_hand(words) {
+            Some(p) => p,
+            None => self.alloc_fragment(words),
         }
     }
     #[inline]
@@ -354,6 +350,17 @@ impl Alloc for Heap {
 }
 
 impl Heap {
+    /// Fresh words of the block, if it has room for them beside what the stack may need.
+    #[inline(always)]
+    pub fn alloc_at_hand(&mut self, words: usize) -> Option<*mut Term> {
+        if self.free_words() < words + self.stack_reserve {
+            return None;
+        }
+        let p = self.htop;
+        // SAFETY: the words lie inside the block, below the stack.
+        self.htop = unsafe { p.add(words) };
+        Some(p)
+    }
     #[cold]
     #[inline(never)]
     fn alloc_fragment(&mut self, words: usize) -> *mut Term {
