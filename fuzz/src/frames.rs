@@ -33,7 +33,7 @@ pub fn run(data: &[u8]) {
     let n = table::get(atom::intern("other@fuzz"));
     let id = n.connection();
     assert_eq!(
-        n.connected(Controller::Process(Term::pid(1)), with, || {}),
+        n.connected(Controller::Process(Term::pid(1)), with, 1, || {}),
         Some(id)
     );
     while let Some((length, more)) = rest.split_first_chunk() {

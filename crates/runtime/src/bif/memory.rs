@@ -48,7 +48,7 @@ enum Wanted {
 }
 
 /// The most that was seen of each kind when somebody asked.
-static PEAKS: [Peaks; KINDS.len()] = [const { Peaks::NONE }; KINDS.len()];
+static PEAKS: [Peaks; KINDS.len()] = [const { Peaks::none() }; KINDS.len()];
 
 struct Peaks {
     blocks: AtomicUsize,
@@ -57,11 +57,13 @@ struct Peaks {
 }
 
 impl Peaks {
-    const NONE: Peaks = Peaks {
-        blocks: AtomicUsize::new(0),
-        bytes: AtomicUsize::new(0),
-        taken: AtomicUsize::new(0),
-    };
+    const fn none() -> Peaks {
+        Peaks {
+            blocks: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
+        }
+    }
 }
 
 /// What memory is used for, in bytes.
