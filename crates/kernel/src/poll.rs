@@ -396,38 +396,6 @@ mod tests {
         forget(id);
     }
 
-    /// A thread waits beside the poll thread, as a scheduler does, and is rung once while descriptors are reported to either.
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn who_waits_beside_is_rung() {
-        let (a, mut b) = UnixStream::pair().expect("a pair");
-        let (t, got) = teller();
-        let id = register(a.as_raw_fd(), t).expect("registered");
-        b.write_all(b"x").expect("written");
-        for _ in 0..100 {
-            let over = Mutex::new(false);
-            std::thread::scope(|threads| {
-                threads.spawn(|| {
-                    loop {
-                        let over = over.lock();
-                        if *over {
-                            return;
-                        }
-                        assert!(take_place());
-                        assert!(!take_place());
-                        drop(over);
-                        tell(wait_beside());
-                    }
-                });
-                want(id, true, false);
-                assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
-                *over.lock() = true;
-                ring();
-            });
-        }
-        forget(id);
-    }
-
     #[test]
     fn one_descriptor_twice_and_files() {
         let (a, mut b) = UnixStream::pair().expect("a pair");
