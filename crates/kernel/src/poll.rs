@@ -1,11 +1,10 @@
-//! Who waits for descriptors, and tells those who asked: a scheduler that has nothing to run, one at a time
-//! (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy. Both wait
-//! in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
-//! process that waits takes one thread to be woken, not two.
+//! The poll thread: one thread that waits for descriptors and tells those who asked. A scheduler that has nothing to run
+//! looks itself ([`look`]), without waiting, before it goes to sleep: what it has just sent may have made something
+//! ready, and who it wakes then needs no other thread to be woken.
 //!
 //! # Protocol
 //! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
-//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
+//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on the poll thread.
 //! So the receiver of reports must know by itself when it is over, which it does under its own lock.
 //!
 //! Reports are made without any lock of this module held. Receivers may call anything here from within one.
@@ -22,10 +21,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 
 mod kernel;
-mod place;
 
 use kernel::Kernel;
-use place::Place;
 
 /// Who is told that a descriptor is ready.
 pub trait Ready: Send + Sync {
@@ -66,7 +63,6 @@ struct Table {
 
 struct Service {
     kernel: Kernel,
-    place: Place,
     table: Mutex<Table>,
 }
 
@@ -77,7 +73,6 @@ fn service() -> io::Result<&'static Service> {
     let s = SERVICE.get_or_init(|| {
         Ok(Service {
             kernel: Kernel::new()?,
-            place: Place::new(),
             table: Mutex::new(Table {
                 entries: HashMap::new(),
                 next: 0,
@@ -227,16 +222,11 @@ fn run(s: &'static Service) {
         let spin = s.table().always > 0;
         msacc::asleep(!spin);
         ready.clear();
-        match s.kernel.wait(&mut events, !spin, &mut ready) {
-            Ok(rung) if rung.0 && s.place.is_rung() => {
-                s.kernel.ring();
-                std::thread::yield_now();
-            }
-            Err(e) if e.kind() != io::ErrorKind::Interrupted => {
-                eprintln!("purlin: polling failed: {e}");
-                std::process::exit(1);
-            }
-            _ => {}
+        if let Err(e) = s.kernel.wait(&mut events, !spin, &mut ready)
+            && e.kind() != io::ErrorKind::Interrupted
+        {
+            eprintln!("purlin: polling failed: {e}");
+            std::process::exit(1);
         }
         msacc::asleep(false);
         let _state = msacc::within(State::CheckIo);
@@ -255,46 +245,18 @@ fn run(s: &'static Service) {
     }
 }
 
-/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is anything to wait for.
-pub(crate) fn take_place() -> bool {
+/// Tells of what is ready now, on this thread. Whether there was anything.
+pub fn look() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
-    kernel::BESIDE && s.place.take()
-}
-
-/// Ends the wait of the scheduler that has the place.
-pub(crate) fn ring() {
-    if let Some(Ok(s)) = SERVICE.get()
-        && s.place.ring()
-    {
-        s.kernel.ring();
-    }
-}
-
-/// What a wait beside the poll thread has found. It is told of by [`tell`], or nobody is.
-#[must_use]
-pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
-
-/// Waits until something is ready, or somebody rings, and leaves the place, which the caller has taken.
-pub(crate) fn wait_beside() -> Found {
-    let mut found = Found(SmallVec::new());
-    if let Some(Ok(s)) = SERVICE.get() {
-        s.kernel.wait_beside(&mut found.0);
-        s.place.leave();
-    }
-    found
-}
-
-/// Tells of what was found, on this thread.
-pub(crate) fn tell(found: Found) {
-    let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
-        return;
-    };
     let _state = msacc::within(State::CheckIo);
-    for (id, what) in found.0 {
+    let mut ready: SmallVec<[kernel::Report; kernel::FEW]> = SmallVec::new();
+    s.kernel.look(&mut ready);
+    for &(id, what) in &ready {
         report(s, id, what);
     }
+    !ready.is_empty()
 }
 
 fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {

@@ -12,18 +12,12 @@ pub use with_epoll::{Events, Kernel};
 /// A registration, and whether it is readable, is writable, and has an error or urgent data.
 pub type Report = (usize, (bool, bool, bool));
 
-/// Reports that [`Kernel::wait_beside`] gives at most.
+/// Reports that [`Kernel::look`] gives at most.
 pub const FEW: usize = 16;
-
-/// Whether others may wait beside the poll thread.
-pub const BESIDE: bool = cfg!(target_os = "linux");
-
-/// The poll thread was told what is for one who waits beside it.
-pub struct Rung(pub bool);
 
 #[cfg(target_os = "linux")]
 mod with_epoll {
-    use super::{FEW, Report, Rung};
+    use super::{FEW, Report};
     use std::io;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -33,9 +27,8 @@ mod with_epoll {
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
     /// What tells of errors and urgent data.
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
-    /// What the descriptors are known by that end a wait of the poll thread, and one beside it.
+    /// What the descriptor that ends a wait is known by.
     const NOTIFY: u64 = u64::MAX;
-    const RING: u64 = u64::MAX - 1;
     /// Reports that one wait gives at most.
     const MANY: usize = 1024;
 
@@ -52,7 +45,6 @@ mod with_epoll {
     pub struct Kernel {
         epoll: OwnedFd,
         notify: OwnedFd,
-        ring: OwnedFd,
     }
 
     fn owned(fd: RawFd) -> io::Result<OwnedFd> {
@@ -67,34 +59,22 @@ mod with_epoll {
     fn report(e: &libc::epoll_event) -> Option<Report> {
         let (key, flags) = (e.u64, e.events);
         let is = |what: u32| flags & what != 0;
-        (key < RING).then_some((key as usize, (is(READ), is(WRITE), is(ERROR))))
-    }
-
-    fn write_to(event: &OwnedFd) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes that are good for the call. Where the count is full the wait ends without.
-        unsafe { libc::write(event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        (key != NOTIFY).then_some((key as usize, (is(READ), is(WRITE), is(ERROR))))
     }
 
     impl Kernel {
         pub fn new() -> io::Result<Kernel> {
             // SAFETY: plain calls.
-            let (epoll, notify, ring) = unsafe {
-                let event = || owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK));
-                let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
-                (epoll, event()?, event()?)
+            let (epoll, notify) = unsafe {
+                (
+                    owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?,
+                    owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?,
+                )
             };
-            let k = Kernel {
-                epoll,
-                notify,
-                ring,
-            };
-            // Is reported until it is read, which only the poll thread does.
+            let k = Kernel { epoll, notify };
+            // Is reported until it is read, which only the one that waits does.
             let events = libc::EPOLLIN as u32;
             k.control(libc::EPOLL_CTL_ADD, k.notify.as_raw_fd(), events, NOTIFY)?;
-            // Each time that it is written to is reported once, and it is never read.
-            let events = events | libc::EPOLLET as u32;
-            k.control(libc::EPOLL_CTL_ADD, k.ring.as_raw_fd(), events, RING)?;
             Ok(k)
         }
         fn control(&self, op: i32, fd: RawFd, events: u32, key: u64) -> io::Result<()> {
@@ -134,14 +114,12 @@ mod with_epoll {
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
             self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
         }
-        /// Ends the wait of the poll thread that is under way, or the next.
+        /// Ends the wait that is under way, or the next.
         pub fn notify(&self) -> io::Result<()> {
-            write_to(&self.notify);
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: eight bytes that are good for the call. Where the count is full the wait ends without.
+            unsafe { libc::write(self.notify.as_raw_fd(), one.as_ptr().cast(), one.len()) };
             Ok(())
-        }
-        /// Ends the wait of one who waits, or comes to wait next: [`Rung`].
-        pub fn ring(&self) {
-            write_to(&self.ring);
         }
         fn reports<'a>(
             &self,
@@ -167,7 +145,7 @@ mod with_epoll {
             events: &mut Events,
             wait: bool,
             to: &mut Vec<Report>,
-        ) -> io::Result<Rung> {
+        ) -> io::Result<()> {
             let got = self.reports(&mut events.0, if wait { -1 } else { 0 })?;
             if got.iter().any(|e| e.u64 == NOTIFY) {
                 let mut count = [0u8; 8];
@@ -175,13 +153,12 @@ mod with_epoll {
                 unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
             }
             to.extend(got.iter().filter_map(report));
-            Ok(Rung(got.iter().any(|e| e.u64 == RING)))
+            Ok(())
         }
-        /// Adds some of what is ready, after waiting for something beside the poll thread, which stays out of it: of those who
-        /// wait the system tells whoever came last.
-        pub fn wait_beside(&self, to: &mut impl Extend<Report>) {
+        /// Adds some of what is ready, without waiting, beside those who wait.
+        pub fn look(&self, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
-            if let Ok(got) = self.reports(&mut events, -1) {
+            if let Ok(got) = self.reports(&mut events, 0) {
                 to.extend(got.iter().filter_map(report));
             }
         }
@@ -190,7 +167,7 @@ mod with_epoll {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
-    use super::{Report, Rung};
+    use super::Report;
     use polling::{Event, Poller};
     use std::io;
     use std::os::fd::{BorrowedFd, RawFd};
@@ -237,7 +214,7 @@ mod other {
             events: &mut Events,
             wait: bool,
             to: &mut Vec<Report>,
-        ) -> io::Result<Rung> {
+        ) -> io::Result<()> {
             events.clear();
             self.0.wait(events, (!wait).then_some(Duration::ZERO))?;
             to.extend(
@@ -245,11 +222,9 @@ mod other {
                     .iter()
                     .map(|e| (e.key, (e.readable, e.writable, e.readable))),
             );
-            Ok(Rung(false))
+            Ok(())
         }
-        /// See [`super::BESIDE`].
-        pub fn ring(&self) {}
-        /// See [`super::BESIDE`].
-        pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
+        /// Adds some of what is ready, without waiting; nothing here, where one thread waits at a time.
+        pub fn look(&self, _: &mut impl Extend<Report>) {}
     }
 }

@@ -16,7 +16,6 @@ mod slot_tests;
 
 use crate::events;
 use crate::msacc;
-use crate::poll;
 use crate::process::state::Priority;
 use crate::process::{Process, table};
 use crate::sync::Mutex;
@@ -130,19 +129,6 @@ impl Hooks for Here {
         crate::waits::rested();
         UPKEEP.unpark();
         events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
-    }
-    type Found = poll::Found;
-    #[inline]
-    fn may_wait_outside(&self) -> bool {
-        poll::take_place()
-    }
-    #[inline]
-    fn wait_outside(&self) -> poll::Found {
-        poll::wait_beside()
-    }
-    #[inline]
-    fn ring(&self) {
-        poll::ring();
     }
 }
 
