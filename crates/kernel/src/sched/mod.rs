@@ -7,6 +7,7 @@
 pub mod multi_scheduling;
 pub mod own;
 pub mod parker;
+mod place;
 pub mod pool;
 pub mod queues;
 #[cfg(test)]
@@ -107,6 +108,24 @@ impl Dirty {
 /// What the run queues ask of the runtime.
 pub(crate) struct Here {
     pub(crate) rests: Vec<Resting>,
+    /// By scheduler: the processor that its thread was last seen on since it began to work, from 1; 0: it rests.
+    places: Vec<AtomicUsize>,
+}
+
+impl Here {
+    fn new() -> Here {
+        Here {
+            rests: (0..MAX_SCHEDULERS).map(|_| Resting::new()).collect(),
+            places: (0..MAX_SCHEDULERS).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+    /// The processors that other schedulers than `i` work on.
+    fn taken(&self, i: usize) -> impl Iterator<Item = usize> {
+        let others = self.places[..count()].iter().enumerate();
+        others
+            .filter(move |&(k, _)| k != i)
+            .filter_map(|(_, p)| p.load(Ordering::Relaxed).checked_sub(1))
+    }
 }
 
 impl Hooks for Here {
@@ -117,6 +136,7 @@ impl Hooks for Here {
     #[inline]
     fn rests(&self, i: usize, idle: usize) {
         self.rests[i].begin();
+        self.places[i].store(0, Ordering::Relaxed);
         events::scheduler_is(i + 1, false, MAX_SCHEDULERS.saturating_sub(idle));
     }
     #[inline]
@@ -130,12 +150,23 @@ impl Hooks for Here {
         UPKEEP.unpark();
         events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
     }
+    fn wakes(&self) {
+        if let Some(me) = current().checked_sub(1) {
+            let at = place::processor().map_or(0, |p| p + 1);
+            self.places[me].store(at, Ordering::Relaxed);
+        }
+    }
+    fn woken(&self, i: usize) {
+        let mut at = place::processor();
+        if at.is_some_and(|p| self.taken(i).any(|t| t == p)) {
+            at = place::leave(self.taken(i)).or(at);
+        }
+        self.places[i].store(at.map_or(0, |p| p + 1), Ordering::Relaxed);
+    }
 }
 
-pub(crate) static QUEUES: LazyLock<RunQueues<Here>> = LazyLock::new(|| {
-    let rests = (0..MAX_SCHEDULERS).map(|_| Resting::new()).collect();
-    RunQueues::new(MAX_SCHEDULERS, Here { rests })
-});
+pub(crate) static QUEUES: LazyLock<RunQueues<Here>> =
+    LazyLock::new(|| RunQueues::new(MAX_SCHEDULERS, Here::new()));
 pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 

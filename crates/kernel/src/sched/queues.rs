@@ -257,12 +257,14 @@ impl Scheduler {
             picks: AtomicUsize::new(0),
         }
     }
+    /// `wakes` is called before the scheduler is woken, if it has to be.
     #[inline]
-    fn wake(&self) {
+    fn wake(&self, wakes: impl FnOnce()) {
         let mut p = self.parked.lock();
         // Whoever has taken the mark away has rung; until the scheduler comes to run that is as good, and costs no call of the
         // system for each process that is queued meanwhile.
         if std::mem::take(&mut *p) {
+            wakes();
             self.unpark.notify_one();
         }
     }
@@ -388,6 +390,10 @@ pub(crate) trait Hooks {
     /// This thread is about to sleep, or has slept.
     fn sleeps(&self, on: bool);
     fn works(&self, i: usize, idle: usize);
+    /// This thread is about to wake a scheduler that sleeps.
+    fn wakes(&self) {}
+    /// This thread is scheduler `i`, and has been woken.
+    fn woken(&self, _i: usize) {}
 }
 
 /// See the module head.
@@ -565,7 +571,7 @@ impl<H: Hooks> RunQueues<H> {
         }
         if !mine {
             if w.idle.load(Ordering::Relaxed) {
-                w.wake();
+                w.wake(|| self.hooks.wakes());
             } else {
                 self.wake_one();
             }
@@ -615,7 +621,7 @@ impl<H: Hooks> RunQueues<H> {
         fence(Ordering::SeqCst);
         if self.idle.load(Ordering::Relaxed) != 0 {
             if !mine && w.idle.load(Ordering::Relaxed) {
-                w.wake();
+                w.wake(|| self.hooks.wakes());
             } else if !w.keeps() {
                 self.wake_one();
             }
@@ -654,7 +660,7 @@ impl<H: Hooks> RunQueues<H> {
     fn wake_one(&self) {
         for w in &self.schedulers[..self.online()] {
             if w.idle.load(Ordering::Relaxed) {
-                w.wake();
+                w.wake(|| self.hooks.wakes());
                 return;
             }
         }
@@ -754,7 +760,7 @@ impl<H: Hooks> RunQueues<H> {
             // As in `put`.
             fence(Ordering::SeqCst);
             if to.idle.load(Ordering::Relaxed) {
-                to.wake();
+                to.wake(|| self.hooks.wakes());
             }
         }
     }
@@ -867,7 +873,9 @@ impl<H: Hooks> RunQueues<H> {
             while *p {
                 p = w.unpark.wait(p);
             }
+            drop(p);
             self.hooks.sleeps(false);
+            self.hooks.woken(i);
             Rest::Woken
         };
         w.idle.store(false, Ordering::Relaxed);
@@ -892,7 +900,7 @@ impl<H: Hooks> RunQueues<H> {
         }
         // Those that came online, and those that have to find the work of the others.
         for w in self.started() {
-            w.wake();
+            w.wake(|| self.hooks.wakes());
         }
         before
     }
