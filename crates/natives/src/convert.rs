@@ -230,22 +230,40 @@ fn binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResult {
     parse_integer(cx, &text, base)
 }
 
+/// Whether text that is no number, or too large a one, is for Erlang's code to judge (`big`): it has more digits than stock's
+/// emulator converts at once, which are as many as are sure to be a small integer.
+fn judged_in_erlang(text: &[u8], base: u32) -> bool {
+    let digits = match text {
+        [b'+' | b'-', digits @ ..] => digits,
+        digits => digits,
+    };
+    let zeros = digits.iter().take_while(|&&c| c == b'0').count();
+    let most = (59.0 / f64::from(base).log2()) as usize;
+    digits.len() - zeros > most
+}
+
 /// What `erlang:list_to_integer` is written on since OTP 26: the number and what follows it, or an atom that says why not.
 fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
-    let Ok(base) = base(b) else {
-        return Ok(am::BADARG);
-    };
+    if l.is_nil() {
+        return Ok(atom::intern("no_integer"));
+    }
     if !l.is_list() {
         return Ok(atom::intern("not_a_list"));
     }
+    let Ok(base) = base(b) else {
+        return Ok(am::BADARG);
+    };
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
     dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
-    match leading_integer(l, base) {
-        Some((text, rest)) => {
-            let n = parse_integer(cx, &text, base)?;
-            Ok(cx.tuple(&[n, rest]))
-        }
-        None => Ok(atom::intern("no_integer")),
+    let Some((text, rest)) = leading_integer(l, base) else {
+        return Ok(atom::intern("no_integer"));
+    };
+    if !rest.is_nil() && judged_in_erlang(&text, base) {
+        return Ok(atom::intern("big"));
+    }
+    match parse_integer(cx, &text, base) {
+        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
+        n => Ok(cx.tuple(&[n?, rest])),
     }
 }
 /// As the one of lists; a binary has to be a number to its end.
@@ -257,6 +275,8 @@ fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResul
     let args = [b, radix];
     dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
     match parse_integer(cx, &text, base) {
+        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
+        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(atom::intern("big")),
         Err(Fail::Badarg) => Ok(am::BADARG),
         other => other,
     }

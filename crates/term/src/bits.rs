@@ -224,9 +224,9 @@ fn f16_to_f64(h: u16) -> f64 {
 }
 
 /// To the nearest half, ties to even; infinite if out of range.
-fn f16_from_f32(f: f32) -> u16 {
-    let sign = (f.to_bits() >> 16 & 0x8000) as u16;
-    let x = f.abs() as f64;
+fn f16_from_f64(f: f64) -> u16 {
+    let sign = (f.to_bits() >> 48 & 0x8000) as u16;
+    let x = f.abs();
     if x >= 65520.0 {
         return sign | 0x7C00;
     }
@@ -268,7 +268,7 @@ pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: boo
     let v = match n {
         16 => {
             // Stock writes infinity where a number is too large for 16 or 32 bits.
-            f16_from_f32(f as f32) as u64
+            f16_from_f64(f) as u64
         }
         32 => (f as f32).to_bits() as u64,
         64 => f.to_bits(),

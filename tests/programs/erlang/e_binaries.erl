@@ -39,6 +39,9 @@ main() ->
     <<NaN:64/bits>> = <<16#7FF8000000000000:64>>,
     io:format("~p~n", [case NaN of <<_:64/float>> -> float; _ -> not_float end]),
     io:format("~p~n", [<<1.0:16/float>>]),
+    %% Rounded once, to even: by way of 32 bits some would be rounded twice.
+    io:format("~w~n", [[<<(id(F)):16/float>> || F <- [1.000488282181322574615478515625, 1.00048828125, 2.9802322387695312e-8, 2.9802322387695316e-8,
+                                                      65519.999, 65520.0, 6.1005353927612305e-5, 5.0e-324, -1.000488282181322574615478515625, -0.0]]]),
     io:format("~p~n", [catch <<(id(1 bsl 70)):8>>]),
     io:format("~w~n", [<<1:1>>]),
     io:format("~p~n", [<<"text", 0>>]).
