@@ -29,18 +29,39 @@ lazy_atoms! {
     clippy::large_enum_variant,
     reason = "one for each call, or behind a reference"
 )]
-enum Pattern {
-    One(memmem::Finder<'static>),
+enum Pattern<'a> {
+    One(memmem::Finder<'a>),
+    /// For so little that to prepare a search costs more than the search.
+    Plain(Cow<'a, [u8]>),
     Many(AhoCorasick),
 }
 
-impl Pattern {
+/// Bytes to be searched below which nothing is prepared.
+const PLAIN_BELOW_BYTES: usize = 64;
+
+impl<'a> Pattern<'a> {
+    /// One word, of which so many bytes will be searched.
+    fn one(word: Cow<'a, [u8]>, hay: usize) -> Pattern<'a> {
+        match word {
+            _ if hay < PLAIN_BELOW_BYTES => Pattern::Plain(word),
+            Cow::Borrowed(w) => Pattern::One(memmem::Finder::new(w)),
+            Cow::Owned(w) => Pattern::One(memmem::Finder::new(&w).into_owned()),
+        }
+    }
+    fn into_owned(self) -> Pattern<'static> {
+        match self {
+            Pattern::One(f) => Pattern::One(f.into_owned()),
+            Pattern::Plain(w) => Pattern::Plain(Cow::Owned(w.into_owned())),
+            Pattern::Many(a) => Pattern::Many(a),
+        }
+    }
     /// The first match in `hay` at or behind `from`: its start and length.
     fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
         match self {
             Pattern::One(f) => f
                 .find(hay.get(from..)?)
                 .map(|i| (from + i, f.needle().len())),
+            Pattern::Plain(w) => memmem::find(hay.get(from..)?, w).map(|i| (from + i, w.len())),
             Pattern::Many(a) => a
                 .find(aho_corasick::Input::new(hay).range(from..))
                 .map(|m| (m.start(), m.end() - m.start())),
@@ -48,25 +69,25 @@ impl Pattern {
     }
     fn tag(&self) -> Term {
         match self {
-            Pattern::One(_) => bm(),
+            Pattern::One(_) | Pattern::Plain(_) => bm(),
             Pattern::Many(_) => ac(),
         }
     }
 }
 
 /// A pattern from a binary or a non-empty list of binaries, none empty. `hay` is how much will be searched.
-fn pattern(t: Term, hay: usize) -> Option<Pattern> {
+fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
     if let Some(b) = t.as_binary() {
-        return (!b.is_empty()).then(|| Pattern::One(memmem::Finder::new(&*b).into_owned()));
+        return (!b.is_empty()).then(|| Pattern::one(b, hay));
     }
     let items = t.list_to_vec()?;
-    let words: Vec<Cow<[u8]>> = items
+    let mut words: Vec<Cow<[u8]>> = items
         .iter()
         .map(|t| t.as_binary().filter(|b| !b.is_empty()))
         .collect::<Option<_>>()?;
-    match &words[..] {
-        [] => None,
-        [w] => Some(Pattern::One(memmem::Finder::new(&**w).into_owned())),
+    match words.len() {
+        0 => None,
+        1 => words.pop().map(|w| Pattern::one(w, hay)),
         _ => AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind((hay < 16 * 1024).then_some(AhoCorasickKind::NoncontiguousNFA))
@@ -77,9 +98,9 @@ fn pattern(t: Term, hay: usize) -> Option<Pattern> {
 }
 
 /// Calls `f` with the pattern that `t` is: compiled before, or compiled now.
-fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern) -> R) -> Result<R, Fail> {
+fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern<'_>) -> R) -> Result<R, Fail> {
     if let Some(&[tag, r]) = t.as_tuple() {
-        let p = native_state::get::<Pattern>(r)
+        let p = native_state::get::<Pattern<'static>>(r)
             .filter(|p| p.tag() == tag)
             .ok_or(Fail::Badarg)?;
         return Ok(f(p));
@@ -88,7 +109,7 @@ fn with_pattern<R>(t: Term, hay: usize, f: impl FnOnce(&Pattern) -> R) -> Result
 }
 
 fn compile_pattern_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
-    let p = pattern(t, usize::MAX).ok_or(Fail::Badarg)?;
+    let p = pattern(t, usize::MAX).ok_or(Fail::Badarg)?.into_owned();
     let tag = p.tag();
     let r = native_state::make(cx, p);
     Ok(cx.tuple(&[tag, r]))
