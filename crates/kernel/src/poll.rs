@@ -1,10 +1,11 @@
-//! The poll thread: one thread that waits for descriptors and tells those who asked. A scheduler that has nothing to run
-//! looks itself ([`look`]), without waiting, before it goes to sleep: what it has just sent may have made something
-//! ready, and who it wakes then needs no other thread to be woken.
+//! Who waits for descriptors, and tells those who asked: a scheduler that has nothing to run, one at a time
+//! (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy. Both wait
+//! in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
+//! process that waits takes one thread to be woken, not two.
 //!
 //! # Protocol
 //! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
-//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on the poll thread.
+//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
 //! So the receiver of reports must know by itself when it is over, which it does under its own lock.
 //!
 //! Reports are made without any lock of this module held. Receivers may call anything here from within one.
@@ -21,8 +22,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 
 mod kernel;
+mod place;
 
-use kernel::Kernel;
+use kernel::{Kernel, Waiter};
+use place::Place;
 
 /// Who is told that a descriptor is ready.
 pub trait Ready: Send + Sync {
@@ -63,6 +66,7 @@ struct Table {
 
 struct Service {
     kernel: Kernel,
+    place: Place,
     table: Mutex<Table>,
 }
 
@@ -73,6 +77,7 @@ fn service() -> io::Result<&'static Service> {
     let s = SERVICE.get_or_init(|| {
         Ok(Service {
             kernel: Kernel::new()?,
+            place: Place::new(),
             table: Mutex::new(Table {
                 entries: HashMap::new(),
                 next: 0,
@@ -245,18 +250,46 @@ fn run(s: &'static Service) {
     }
 }
 
-/// Tells of what is ready now, on this thread. Whether there was anything.
-pub fn look() -> bool {
+/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is anything to wait for.
+pub(crate) fn take_place() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
+    kernel::BESIDE && s.place.take(Waiter::me().number())
+}
+
+/// Ends the wait of the scheduler that has the place.
+pub(crate) fn ring() {
+    if let Some(Ok(s)) = SERVICE.get()
+        && let Some(n) = s.place.waiter()
+    {
+        Waiter::of(n).ring();
+    }
+}
+
+/// What a wait beside the poll thread has found. It is told of by [`tell`], or nobody is.
+#[must_use]
+pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
+
+/// Waits until something is ready, or somebody rings, and leaves the place, which the caller has taken.
+pub(crate) fn wait_beside() -> Found {
+    let mut found = Found(SmallVec::new());
+    if let Some(Ok(s)) = SERVICE.get() {
+        s.kernel.wait_beside(&mut found.0);
+        s.place.leave();
+    }
+    found
+}
+
+/// Tells of what was found, on this thread.
+pub(crate) fn tell(found: Found) {
+    let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
+        return;
+    };
     let _state = msacc::within(State::CheckIo);
-    let mut ready: SmallVec<[kernel::Report; kernel::FEW]> = SmallVec::new();
-    s.kernel.look(&mut ready);
-    for &(id, what) in &ready {
+    for (id, what) in found.0 {
         report(s, id, what);
     }
-    !ready.is_empty()
 }
 
 fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {
@@ -355,6 +388,39 @@ mod tests {
         assert!(got.recv_timeout(SHORT).is_err());
         want_or_error(id, false, false, true);
         assert_eq!(got.recv_timeout(SOON), Ok((false, false)));
+        forget(id);
+    }
+
+    /// A thread waits beside the poll thread, as a scheduler does, and is rung while descriptors are reported to either.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_waits_beside_is_rung() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        for _ in 0..100 {
+            let over = Mutex::new(false);
+            std::thread::scope(|threads| {
+                let waits = threads.spawn(|| {
+                    while !*over.lock() {
+                        assert!(take_place());
+                        assert!(!take_place());
+                        // Who has rung before the place was taken is heard of here.
+                        if *over.lock() {
+                            break;
+                        }
+                        tell(wait_beside());
+                    }
+                    service().expect("is there").place.leave();
+                });
+                want(id, true, false);
+                assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+                *over.lock() = true;
+                ring();
+                waits.join().expect("ends");
+            });
+        }
         forget(id);
     }
 

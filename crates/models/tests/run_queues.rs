@@ -4,6 +4,8 @@
 #[path = "../../kernel/src/sched/parker.rs"]
 #[allow(dead_code)]
 mod parker;
+#[path = "../../kernel/src/poll/place.rs"]
+mod place;
 #[path = "../../kernel/src/sched/pool.rs"]
 #[allow(dead_code)]
 mod pool;
@@ -22,6 +24,7 @@ use purlin_models::{explore, sync};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use parker::Parker;
+use place::Place;
 use pool::Pool;
 use queues::{Comes, Hooks, Rest, RunQueues};
 use state::Priority;
@@ -30,7 +33,60 @@ use sync::{AtomicUsize, Ordering};
 /// Processes from this on end the scheduler that they are bound to: the number of the scheduler from 0 is added.
 const LAST: u32 = 100;
 
-struct Here;
+/// What the system knows of those who wait for descriptors: what is ready is told to any one of them.
+#[derive(Default)]
+struct Set {
+    /// Who waits beside the poll thread is to end its wait, or its next.
+    rung: bool,
+    /// A descriptor is ready, which has process 0 woken.
+    ready: bool,
+    /// The poll thread is to end.
+    over: bool,
+}
+
+/// Where schedulers may wait outside, if they may at all.
+struct Here {
+    outside: bool,
+    place: Place,
+    set: Mutex<Set>,
+    bell: Condvar,
+}
+
+impl Here {
+    fn new(outside: bool) -> Here {
+        Here {
+            outside,
+            place: Place::new(),
+            set: Mutex::default(),
+            bell: Condvar::new(),
+        }
+    }
+    fn tell(&self, what: impl Fn(&mut Set)) {
+        what(&mut self.set.lock().expect("is not poisoned"));
+        self.bell.notify_all();
+    }
+    /// Waits for one event, as the poll thread or `beside` it.
+    fn wait(&self, beside: bool) -> Set {
+        let mut s = self.set.lock().expect("is not poisoned");
+        loop {
+            let mut got = Set::default();
+            // One at a time: what is left comes to the other, or late.
+            if std::mem::take(&mut s.ready) {
+                got.ready = true;
+                return got;
+            }
+            if beside && std::mem::take(&mut s.rung) {
+                got.rung = true;
+                return got;
+            }
+            if s.over && !beside {
+                got.over = true;
+                return got;
+            }
+            s = self.bell.wait(s).expect("is not poisoned");
+        }
+    }
+}
 
 impl Hooks for Here {
     fn bound(&self, cell: u32) -> usize {
@@ -42,6 +98,20 @@ impl Hooks for Here {
     fn rests(&self, _: usize, _: usize) {}
     fn sleeps(&self, _: bool) {}
     fn works(&self, _: usize, _: usize) {}
+    type Found = bool;
+    fn may_wait_outside(&self) -> bool {
+        self.outside && self.place.take(1)
+    }
+    fn wait_outside(&self) -> bool {
+        let got = self.wait(true);
+        self.place.leave();
+        got.ready
+    }
+    fn ring(&self) {
+        if self.place.waiter().is_some() {
+            self.tell(|s| s.rung = true);
+        }
+    }
 }
 
 /// Looks, in vain, at the only process of another scheduler before it is left to that.
@@ -57,8 +127,11 @@ struct World {
 impl World {
     /// Of `schedulers` schedulers, for `all` processes.
     fn new(schedulers: usize, all: usize) -> Arc<World> {
+        World::with(schedulers, all, Here::new(false))
+    }
+    fn with(schedulers: usize, all: usize, here: Here) -> Arc<World> {
         let w = World {
-            q: RunQueues::new(schedulers, Here),
+            q: RunQueues::new(schedulers, here),
             ran: Mutex::new(vec![0; all]),
             changed: Condvar::new(),
         };
@@ -84,6 +157,12 @@ impl World {
             match self.q.rest(i, glanced, rounds > 0) {
                 Rest::Found(c) => break c,
                 Rest::Again => rounds -= 1,
+                Rest::Outside(ready) => {
+                    if ready {
+                        self.q.put(0, Priority::Normal, Comes::Woken, i + 1);
+                    }
+                    rounds = ROUNDS;
+                }
                 Rest::Woken => rounds = ROUNDS,
             }
         };
@@ -128,6 +207,60 @@ impl World {
 fn scheduler(w: &Arc<World>, i: usize) -> thread::JoinHandle<()> {
     let w = w.clone();
     thread::spawn(move || w.work(i))
+}
+
+/// The poll thread, until it is told to end.
+fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
+    let w = w.clone();
+    thread::spawn(move || {
+        let here = &w.q.hooks;
+        loop {
+            let got = here.wait(false);
+            if got.over {
+                return;
+            }
+            if got.ready {
+                w.q.put(0, Priority::Normal, Comes::Woken, 0);
+            }
+        }
+    })
+}
+
+/// A descriptor becomes ready and a process is woken, while schedulers are about to wait for either, one of them beside the poll
+/// thread. Whoever was to be woken hears of it, to whomever the system tells it.
+#[test]
+fn who_waits_outside_is_woken() {
+    for schedulers in 1..3 {
+        explore("who waits outside is woken", Some(2), move || {
+            let w = World::with(schedulers, 2, Here::new(true));
+            let poll = poll(&w);
+            let all = (0..schedulers).map(|i| (i, scheduler(&w, i))).collect();
+            w.q.hooks.tell(|s| s.ready = true);
+            w.q.put(1, Priority::Normal, Comes::Woken, 0);
+            w.busy_until(&[0, 1]);
+            w.end(all);
+            w.q.hooks.tell(|s| s.over = true);
+            poll.join().expect("runs");
+        });
+    }
+}
+
+/// A scheduler that may wait outside is told to take nothing.
+#[test]
+fn who_goes_offline_waits_outside_no_longer() {
+    explore("who goes offline waits outside no longer", Some(2), || {
+        let w = World::with(2, 2, Here::new(true));
+        let poll = poll(&w);
+        let all = (0..2).map(|i| (i, scheduler(&w, i))).collect();
+        w.q.set_online(1, |_| true);
+        w.q.hooks.tell(|s| s.ready = true);
+        w.q.put(1, Priority::Normal, Comes::Woken, 0);
+        w.busy_until(&[0, 1]);
+        w.q.set_online(2, |_| true);
+        w.end(all);
+        w.q.hooks.tell(|s| s.over = true);
+        poll.join().expect("runs");
+    });
 }
 
 /// A thread that runs no processes, such as that of the timers, wakes two while both schedulers may be about to sleep.

@@ -5,15 +5,18 @@
 //! at a time.
 
 #[cfg(not(target_os = "linux"))]
-pub use other::{Events, Kernel};
+pub use other::{Events, Kernel, Waiter};
 #[cfg(target_os = "linux")]
-pub use with_epoll::{Events, Kernel};
+pub use with_epoll::{Events, Kernel, Waiter};
 
 /// A registration, and whether it is readable, is writable, and has an error or urgent data.
 pub type Report = (usize, (bool, bool, bool));
 
-/// Reports that [`Kernel::look`] gives at most.
+/// Reports that [`Kernel::wait_beside`] gives at most.
 pub const FEW: usize = 16;
+
+/// Whether others may wait beside the poll thread.
+pub const BESIDE: bool = cfg!(target_os = "linux");
 
 #[cfg(target_os = "linux")]
 mod with_epoll {
@@ -27,8 +30,10 @@ mod with_epoll {
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
     /// What tells of errors and urgent data.
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
-    /// What the descriptor that ends a wait is known by.
+    /// What the descriptor that ends a wait of the poll thread is known by.
     const NOTIFY: u64 = u64::MAX;
+    /// The signal that ends a wait beside it. It is one that nothing else is done with, and that debuggers pass on without a word.
+    const RING: i32 = libc::SIGURG;
     /// Reports that one wait gives at most.
     const MANY: usize = 1024;
 
@@ -62,6 +67,63 @@ mod with_epoll {
         (key != NOTIFY).then_some((key as usize, (is(READ), is(WRITE), is(ERROR))))
     }
 
+    extern "C" fn rung(_: i32) {}
+
+    /// Has the signal end a call of the system, and nothing else.
+    fn hear() -> io::Result<()> {
+        // SAFETY: zero is a value of these plain bits; the handler does nothing.
+        unsafe {
+            let mut how: libc::sigaction = std::mem::zeroed();
+            how.sa_sigaction = rung as *const () as usize;
+            match libc::sigaction(RING, &how, std::ptr::null_mut()) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+
+    thread_local! {
+        /// The signals that this thread blocks while it waits beside the poll thread: those that it blocks otherwise, but for [`RING`],
+        /// which it blocks from now on whenever it doesn't wait so. Thus one that comes before the wait ends that.
+        static MEANWHILE: libc::sigset_t = {
+            // SAFETY: zero is a value of these plain bits; the calls write the sets that they are told.
+            unsafe {
+                let (mut ring, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+                libc::sigemptyset(&mut ring);
+                libc::sigaddset(&mut ring, RING);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &ring, &mut before);
+                libc::sigdelset(&mut before, RING);
+                before
+            }
+        };
+    }
+
+    /// One who waits beside the poll thread, or is about to.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub struct Waiter(libc::pthread_t);
+
+    impl Waiter {
+        /// This thread, which does not end.
+        pub fn me() -> Waiter {
+            MEANWHILE.with(|_| ());
+            // SAFETY: a plain call.
+            Waiter(unsafe { libc::pthread_self() })
+        }
+        /// Ends its wait, or its next.
+        pub fn ring(self) {
+            // SAFETY: whoever has waited does not end.
+            unsafe { libc::pthread_kill(self.0, RING) };
+        }
+        /// As a number, which is not 0.
+        pub fn number(self) -> usize {
+            self.0 as usize
+        }
+        /// Whose [number](Waiter::number) it is.
+        pub fn of(number: usize) -> Waiter {
+            Waiter(number as libc::pthread_t)
+        }
+    }
+
     impl Kernel {
         pub fn new() -> io::Result<Kernel> {
             // SAFETY: plain calls.
@@ -72,9 +134,10 @@ mod with_epoll {
                 )
             };
             let k = Kernel { epoll, notify };
-            // Is reported until it is read, which only the one that waits does.
+            // Is reported until it is read, which only the poll thread does.
             let events = libc::EPOLLIN as u32;
             k.control(libc::EPOLL_CTL_ADD, k.notify.as_raw_fd(), events, NOTIFY)?;
+            hear()?;
             Ok(k)
         }
         fn control(&self, op: i32, fd: RawFd, events: u32, key: u64) -> io::Result<()> {
@@ -114,7 +177,7 @@ mod with_epoll {
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
             self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
         }
-        /// Ends the wait that is under way, or the next.
+        /// Ends the wait of the poll thread that is under way, or the next.
         pub fn notify(&self) -> io::Result<()> {
             let one = 1u64.to_ne_bytes();
             // SAFETY: eight bytes that are good for the call. Where the count is full the wait ends without.
@@ -125,15 +188,17 @@ mod with_epoll {
             &self,
             events: &'a mut [libc::epoll_event],
             timeout_ms: i32,
+            blocked: Option<&libc::sigset_t>,
         ) -> io::Result<&'a [libc::epoll_event]> {
             let most = events.len() as i32;
-            // SAFETY: room for so many events.
+            // SAFETY: room for so many events; the set is good for the call, or there is none.
             let n = unsafe {
-                libc::epoll_wait(
+                libc::epoll_pwait(
                     self.epoll.as_raw_fd(),
                     events.as_mut_ptr(),
                     most,
                     timeout_ms,
+                    blocked.map_or(std::ptr::null(), std::ptr::from_ref),
                 )
             };
             let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
@@ -146,7 +211,7 @@ mod with_epoll {
             wait: bool,
             to: &mut Vec<Report>,
         ) -> io::Result<()> {
-            let got = self.reports(&mut events.0, if wait { -1 } else { 0 })?;
+            let got = self.reports(&mut events.0, if wait { -1 } else { 0 }, None)?;
             if got.iter().any(|e| e.u64 == NOTIFY) {
                 let mut count = [0u8; 8];
                 // SAFETY: eight bytes that are good for the call, which doesn't block.
@@ -155,10 +220,12 @@ mod with_epoll {
             to.extend(got.iter().filter_map(report));
             Ok(())
         }
-        /// Adds some of what is ready, without waiting, beside those who wait.
-        pub fn look(&self, to: &mut impl Extend<Report>) {
+        /// Adds some of what is ready, after waiting for something beside the poll thread, which stays out of it: of those who
+        /// wait the system tells whoever came last. Ends without where somebody rings this thread's [`Waiter`].
+        pub fn wait_beside(&self, to: &mut impl Extend<Report>) {
             let mut events = [libc::epoll_event { events: 0, u64: 0 }; FEW];
-            if let Ok(got) = self.reports(&mut events, 0) {
+            let got = MEANWHILE.with(|blocked| self.reports(&mut events, -1, Some(blocked)));
+            if let Ok(got) = got {
                 to.extend(got.iter().filter_map(report));
             }
         }
@@ -174,6 +241,26 @@ mod other {
     use std::time::Duration;
 
     pub use polling::Events;
+
+    /// See [`super::BESIDE`]: there is none.
+    pub struct Waiter(usize);
+
+    impl Waiter {
+        /// See [`super::BESIDE`].
+        pub fn me() -> Waiter {
+            Waiter(1)
+        }
+        /// See [`super::BESIDE`].
+        pub fn ring(self) {}
+        /// See [`super::BESIDE`].
+        pub fn number(self) -> usize {
+            self.0
+        }
+        /// See [`super::BESIDE`].
+        pub fn of(number: usize) -> Waiter {
+            Waiter(number)
+        }
+    }
 
     /// See the module head.
     pub struct Kernel(Poller);
@@ -224,7 +311,7 @@ mod other {
             );
             Ok(())
         }
-        /// Adds some of what is ready, without waiting; nothing here, where one thread waits at a time.
-        pub fn look(&self, _: &mut impl Extend<Report>) {}
+        /// See [`super::BESIDE`].
+        pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
     }
 }

@@ -7,7 +7,7 @@
 pub mod multi_scheduling;
 pub mod own;
 pub mod parker;
-mod place;
+pub(crate) mod place;
 pub mod pool;
 pub mod queues;
 #[cfg(test)]
@@ -17,6 +17,7 @@ mod slot_tests;
 
 use crate::events;
 use crate::msacc;
+use crate::poll;
 use crate::process::state::Priority;
 use crate::process::{Process, table};
 use crate::sync::Mutex;
@@ -162,6 +163,19 @@ impl Hooks for Here {
             at = place::leave(self.taken(i)).or(at);
         }
         self.places[i].store(at.map_or(0, |p| p + 1), Ordering::Relaxed);
+    }
+    type Found = poll::Found;
+    #[inline]
+    fn may_wait_outside(&self) -> bool {
+        poll::take_place()
+    }
+    #[inline]
+    fn wait_outside(&self) -> poll::Found {
+        poll::wait_beside()
+    }
+    #[inline]
+    fn ring(&self) {
+        poll::ring();
     }
 }
 

@@ -1,10 +1,14 @@
-//! The processor that the thread of a scheduler runs on.
+//! The processor that the thread of a scheduler runs on, and who gives way to it there.
 //!
 //! Linux puts a thread that is woken onto the processor of the one that wakes it unless it takes another for idle, and in a
 //! virtual machine it may not: a processor that the host has taken away for a moment, as it does with one that sleeps, is
 //! none to it. Two schedulers then share a processor beside one that does nothing, until the system looks for such
 //! imbalances some milliseconds later; whatever the one has taken from the other's queue waits for so long. A scheduler that
 //! finds itself where the one that has woken it runs therefore goes elsewhere at once.
+//!
+//! A thread that does something for the runtime and has time ([`give_way`]) is not waited for by a scheduler that is woken on
+//! its processor: since Linux 6.12 a thread goes before one that has asked for longer turns. Where that isn't known, nothing
+//! changes.
 
 #[cfg(target_os = "linux")]
 mod here {
@@ -15,6 +19,25 @@ mod here {
     pub(in crate::sched) fn processor() -> Option<usize> {
         // SAFETY: the call takes nothing and touches no memory of ours.
         usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+    }
+
+    /// Nanoseconds of the turns that a thread asks for which gives way: the longest there are.
+    const LONG_TURN_NS: u64 = 100_000_000;
+
+    /// Asks for long turns for this thread, before which others go. What else the user has chosen for it stays.
+    pub(crate) fn give_way() {
+        let size = size_of::<libc::sched_attr>() as u32;
+        // SAFETY: the structure is plain bits, for which zero is a value; the first call writes at most the size that it is told,
+        // the second reads it; 0 is this thread.
+        unsafe {
+            let mut how: libc::sched_attr = zeroed();
+            if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut how, size, 0) == 0
+                && how.sched_policy == libc::SCHED_OTHER as u32
+            {
+                how.sched_runtime = LONG_TURN_NS;
+                libc::syscall(libc::SYS_sched_setattr, 0, &raw const how, 0);
+            }
+        }
     }
 
     fn set(mask: &libc::cpu_set_t) -> bool {
@@ -62,13 +85,42 @@ mod here {
     pub(in crate::sched) fn leave(_: impl Iterator<Item = usize>) -> Option<usize> {
         None
     }
+    pub(crate) fn give_way() {}
 }
 
+pub(crate) use here::give_way;
 pub(super) use here::{leave, processor};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    /// Nothing but the length of its turns changes, and that only where the system knows of it.
+    #[test]
+    fn who_gives_way_keeps_its_priority() {
+        fn asked() -> libc::sched_attr {
+            let size = size_of::<libc::sched_attr>() as u32;
+            // SAFETY: as above.
+            unsafe {
+                let mut how: libc::sched_attr = std::mem::zeroed();
+                let r = libc::syscall(libc::SYS_sched_getattr, 0, &raw mut how, size, 0);
+                assert_eq!(r, 0);
+                how
+            }
+        }
+        std::thread::spawn(|| {
+            let before = asked();
+            give_way();
+            let after = asked();
+            assert_eq!(
+                (before.sched_policy, before.sched_nice),
+                (after.sched_policy, after.sched_nice)
+            );
+            assert!(after.sched_runtime >= before.sched_runtime);
+        })
+        .join()
+        .expect("runs");
+    }
 
     fn allowed() -> Vec<bool> {
         // SAFETY: as above.

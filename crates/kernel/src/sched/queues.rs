@@ -26,6 +26,8 @@
 //! * A scheduler sleeps only after it has published that it is idle and then found every queue empty (but for those with one
 //!   process, whose scheduler is awake); whoever queues a process looks at the idle schedulers after that. Two fences order
 //!   this. So no process waits while all schedulers sleep.
+//! * One of those that sleep does so outside, where something else may wake it as well ([`crate::poll`]). It tells of what it
+//!   has found there when it is no longer idle.
 //! * A scheduler that was woken, or found something while others thought it idle, wakes the next one if there is more to
 //!   do: what was meant to wake several may have woken it several times.
 //! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
@@ -218,6 +220,16 @@ impl Queues {
     }
 }
 
+/// Where a scheduler sleeps, or is about to, until somebody takes this away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parked {
+    No,
+    /// At its own bell.
+    Here,
+    /// Where something from outside wakes it too: [`Hooks::wait_outside`].
+    Outside,
+}
+
 /// One scheduler, as others see it. On cache lines of its own.
 #[repr(align(128))]
 struct Scheduler {
@@ -234,9 +246,11 @@ struct Scheduler {
     slot: AtomicU32,
     /// What waits here, and what runs, has come one behind the other from one source.
     in_order: AtomicBool,
-    parked: Mutex<bool>,
+    parked: Mutex<Parked>,
     unpark: Condvar,
     idle: AtomicBool,
+    /// It sleeps outside, or is about to.
+    outside: AtomicBool,
     /// Looks for a process, by this scheduler only.
     picks: AtomicUsize,
 }
@@ -251,21 +265,29 @@ impl Scheduler {
             used: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             in_order: AtomicBool::new(false),
-            parked: Mutex::new(false),
+            parked: Mutex::new(Parked::No),
             unpark: Condvar::new(),
             idle: AtomicBool::new(false),
+            outside: AtomicBool::new(false),
             picks: AtomicUsize::new(0),
         }
     }
-    /// `wakes` is called before the scheduler is woken, if it has to be.
     #[inline]
-    fn wake(&self, wakes: impl FnOnce()) {
+    fn wake(&self, hooks: &impl Hooks) {
         let mut p = self.parked.lock();
         // Whoever has taken the mark away has rung; until the scheduler comes to run that is as good, and costs no call of the
         // system for each process that is queued meanwhile.
-        if std::mem::take(&mut *p) {
-            wakes();
-            self.unpark.notify_one();
+        match std::mem::replace(&mut *p, Parked::No) {
+            Parked::No => {}
+            Parked::Here => {
+                hooks.wakes();
+                self.unpark.notify_one();
+            }
+            Parked::Outside => {
+                hooks.wakes();
+                drop(p);
+                hooks.ring();
+            }
         }
     }
     #[inline]
@@ -394,6 +416,14 @@ pub(crate) trait Hooks {
     fn wakes(&self) {}
     /// This thread is scheduler `i`, and has been woken.
     fn woken(&self, _i: usize) {}
+    /// What a scheduler has found outside.
+    type Found;
+    /// Whether this scheduler is to sleep where something from outside wakes it, too, as one of them may at a time. If so
+    /// [`Hooks::wait_outside`] follows.
+    fn may_wait_outside(&self) -> bool;
+    /// Sleeps there until something has come, or somebody has called [`Hooks::ring`].
+    fn wait_outside(&self) -> Self::Found;
+    fn ring(&self);
 }
 
 /// See the module head.
@@ -413,13 +443,15 @@ pub(crate) struct RunQueues<H> {
 pub(crate) type Glance = Option<usize>;
 
 /// How a scheduler's rest ended.
-pub(crate) enum Rest {
+pub(crate) enum Rest<F> {
     /// It found a process before it slept.
     Found(u32),
     /// It didn't sleep, since somebody has a single process that was not there before, or is another one now.
     Again,
     /// It slept.
     Woken,
+    /// It slept outside, and has found that.
+    Outside(F),
 }
 
 impl<H: Hooks> RunQueues<H> {
@@ -571,7 +603,7 @@ impl<H: Hooks> RunQueues<H> {
         }
         if !mine {
             if w.idle.load(Ordering::Relaxed) {
-                w.wake(|| self.hooks.wakes());
+                w.wake(&self.hooks);
             } else {
                 self.wake_one();
             }
@@ -621,7 +653,7 @@ impl<H: Hooks> RunQueues<H> {
         fence(Ordering::SeqCst);
         if self.idle.load(Ordering::Relaxed) != 0 {
             if !mine && w.idle.load(Ordering::Relaxed) {
-                w.wake(|| self.hooks.wakes());
+                w.wake(&self.hooks);
             } else if !w.keeps() {
                 self.wake_one();
             }
@@ -656,13 +688,21 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
+    /// Wakes a scheduler that has nothing to do: the one that waits outside last, so that it may stay there.
     #[inline]
     fn wake_one(&self) {
+        let mut outside = None;
         for w in &self.schedulers[..self.online()] {
             if w.idle.load(Ordering::Relaxed) {
-                w.wake(|| self.hooks.wakes());
-                return;
+                if !w.outside.load(Ordering::Relaxed) {
+                    w.wake(&self.hooks);
+                    return;
+                }
+                outside = Some(w);
             }
+        }
+        if let Some(w) = outside {
+            w.wake(&self.hooks);
         }
     }
 
@@ -760,7 +800,7 @@ impl<H: Hooks> RunQueues<H> {
             // As in `put`.
             fence(Ordering::SeqCst);
             if to.idle.load(Ordering::Relaxed) {
-                to.wake(|| self.hooks.wakes());
+                to.wake(&self.hooks);
             }
         }
     }
@@ -855,9 +895,9 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Scheduler `i` has found nothing: it sleeps until somebody wakes it, unless something has come meanwhile. `glanced`:
     /// what it saw of the others before. `patient`: it does not sleep while somebody has a single process either.
-    pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest {
+    pub fn rest(&self, i: usize, glanced: Glance, patient: bool) -> Rest<H::Found> {
         let w = &self.schedulers[i];
-        *w.parked.lock() = true;
+        *w.parked.lock() = Parked::Here;
         w.idle.store(true, Ordering::Relaxed);
         let idle = self.idle.fetch_add(1, Ordering::Relaxed) + 1;
         self.hooks.rests(i, idle);
@@ -868,20 +908,38 @@ impl<H: Hooks> RunQueues<H> {
         } else if patient && i < self.online() && self.glance(i).is_some() {
             Rest::Again
         } else {
-            let mut p = w.parked.lock();
-            self.hooks.sleeps(true);
-            while *p {
-                p = w.unpark.wait(p);
-            }
-            drop(p);
-            self.hooks.sleeps(false);
-            self.hooks.woken(i);
-            Rest::Woken
+            self.sleep(i)
         };
         w.idle.store(false, Ordering::Relaxed);
         let idle = self.idle.fetch_sub(1, Ordering::Relaxed) - 1;
         self.hooks.works(i, idle);
         rest
+    }
+
+    /// Scheduler `i` sleeps until its mark is gone, or something has come from outside.
+    fn sleep(&self, i: usize) -> Rest<H::Found> {
+        let w = &self.schedulers[i];
+        let mut p = w.parked.lock();
+        if *p == Parked::Here && i < self.online() && self.hooks.may_wait_outside() {
+            *p = Parked::Outside;
+            w.outside.store(true, Ordering::Relaxed);
+            drop(p);
+            self.hooks.sleeps(true);
+            let found = self.hooks.wait_outside();
+            self.hooks.sleeps(false);
+            w.outside.store(false, Ordering::Relaxed);
+            *w.parked.lock() = Parked::No;
+            self.hooks.woken(i);
+            return Rest::Outside(found);
+        }
+        self.hooks.sleeps(true);
+        while *p != Parked::No {
+            p = w.unpark.wait(p);
+        }
+        drop(p);
+        self.hooks.sleeps(false);
+        self.hooks.woken(i);
+        Rest::Woken
     }
 
     /// Makes `n` schedulers run processes, and `start`s those that don't exist; where that fails there are fewer. The others
@@ -900,7 +958,7 @@ impl<H: Hooks> RunQueues<H> {
         }
         // Those that came online, and those that have to find the work of the others.
         for w in self.started() {
-            w.wake(|| self.hooks.wakes());
+            w.wake(&self.hooks);
         }
         before
     }

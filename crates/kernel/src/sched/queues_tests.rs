@@ -11,6 +11,12 @@ impl Hooks for Alone {
     fn rests(&self, _: usize, _: usize) {}
     fn sleeps(&self, _: bool) {}
     fn works(&self, _: usize, _: usize) {}
+    type Found = ();
+    fn may_wait_outside(&self) -> bool {
+        false
+    }
+    fn wait_outside(&self) {}
+    fn ring(&self) {}
 }
 
 #[test]

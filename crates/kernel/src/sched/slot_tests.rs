@@ -14,6 +14,12 @@ impl Hooks for Here {
     fn rests(&self, _: usize, _: usize) {}
     fn sleeps(&self, _: bool) {}
     fn works(&self, _: usize, _: usize) {}
+    type Found = ();
+    fn may_wait_outside(&self) -> bool {
+        false
+    }
+    fn wait_outside(&self) {}
+    fn ring(&self) {}
 }
 
 fn queues(online: usize) -> RunQueues<Here> {

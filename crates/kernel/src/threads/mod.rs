@@ -98,18 +98,16 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
             if let Some(c) = found {
                 break c;
             }
-            // What it has sent may have come by now.
-            if poll::look()
-                && let Some(c) = q.next(i, glanced)
-            {
-                break c;
-            }
         }
         *used = REDUCTIONS_PER_POLL;
         rested = true;
         match q.rest(i, glanced, rounds > 0) {
             Rest::Found(c) if !STOPPED.load(Ordering::Relaxed) => break c,
             Rest::Again => rounds -= 1,
+            Rest::Outside(found) => {
+                poll::tell(found);
+                rounds = ROUNDS;
+            }
             _ => rounds = ROUNDS,
         }
     };

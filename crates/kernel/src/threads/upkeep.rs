@@ -71,6 +71,7 @@ struct Seen {
 
 fn serve() {
     msacc::begin_thread(msacc::Kind::Aux, 1);
+    sched::place::give_way();
     let mut cx = Cx::boxed(sched::MAX_SCHEDULERS);
     let mut seen = Seen {
         processors: crate::options::current().flags.schedulers.cpus.usable(),

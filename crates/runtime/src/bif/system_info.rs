@@ -625,7 +625,7 @@ fn boolean_state(on: bool) -> Term {
     if on { enabled() } else { disabled() }
 }
 
-/// One poll set, which the poll thread waits on.
+/// One poll set, which the poll thread waits on, and a scheduler that has nothing to run.
 fn check_io(cx: &mut Cx) -> Term {
     let poll = if cfg!(target_os = "linux") {
         "epoll"

@@ -1318,7 +1318,7 @@ impl Driver for Tcp {
                 break;
             }
         }
-        // The poll thread goes on with it.
+        // Whoever waits for descriptors goes on with it.
         self.s.select(base, None, Some(true));
     }
     fn vectored(&self) -> bool {
