@@ -20,7 +20,7 @@ use purlin_term::release::{self, RETURNS_TO_ANY_HANDLER};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What goes first in the stack trace.
 pub enum First<'a> {
@@ -39,12 +39,9 @@ pub enum First<'a> {
     Library(Term, Term, &'a [Term]),
 }
 
-/// Most entries of a stack trace (`backtrace_depth`).
-pub static DEPTH: AtomicUsize = AtomicUsize::new(8);
-
 /// Most entries of a stack trace: where it starts is told even if the flag is 0.
 pub fn depth() -> usize {
-    DEPTH.load(Ordering::Relaxed).max(1)
+    code::stack::DEPTH.load(Ordering::Relaxed).max(1)
 }
 
 /// The module that formats errors of natives of `m`.

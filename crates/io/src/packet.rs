@@ -3,6 +3,7 @@
 //! terms that programs see.
 
 use crate::lazy_atoms;
+use purlin_term::release::{self, BRACKETED_HOSTS};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 lazy_atoms! {
@@ -526,12 +527,22 @@ fn absolute(https: bool, u: &[u8]) -> Uri<'_> {
         Some(i) => u.split_at(i),
         None => (u, &b"/"[..]),
     };
-    let (host, port) = match memchr::memchr(b':', place) {
+    // The colons of an address in brackets are no ends of it.
+    let end = match place {
+        [b'[', ..] if release::has(BRACKETED_HOSTS) => memchr::memchr(b']', place),
+        _ => None,
+    };
+    let colon = match end {
+        Some(i) if place.get(i + 1) == Some(&b':') => Some(i + 1),
+        Some(_) => None,
+        None => memchr::memchr(b':', place),
+    };
+    let (host, port) = match colon {
         Some(i) if place[i + 1..].iter().all(u8::is_ascii_digit) => {
             (&place[..i], digits(&place[i + 1..]))
         }
         Some(i) => (&place[..i], 0),
-        None => (place, 0),
+        None => (&place[..end.map_or(place.len(), |i| i + 1)], 0),
     };
     Uri::Absolute {
         https,

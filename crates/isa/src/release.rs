@@ -50,6 +50,12 @@ const fn between(first: u32, before: u32) -> Feature {
 /// In every release that is known.
 pub const ALWAYS: Feature = since(0);
 
+/// Match specifications may ask for the stack of the process (`current_stacktrace`), and for what guards could before.
+pub const WIDER_MATCH_SPECS: Feature = since(26);
+/// `is_integer/3` in match specifications.
+pub const BOUNDED_INTEGERS: Feature = since(29);
+/// The host of a request may be an address of IPv6 in brackets, as `decode_packet` reads it.
+pub const BRACKETED_HOSTS: Feature = since(27);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
 /// What is to be UTF-8 in a new binary is looked at when the sizes are reckoned, as what is to be UTF-32.

@@ -5,6 +5,7 @@ use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, variable};
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
+use purlin_term::release::{self, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 
 /// One clause of a specification.
@@ -561,10 +562,27 @@ impl Compiler {
             } else {
                 "wrong number of arguments"
             };
+            let end = if a == Action::CurrentStacktrace {
+                ""
+            } else {
+                "."
+            };
             return self.failed(format!(
-                "Special form '{name}' called with {what} in {}.",
+                "Special form '{name}' called with {what} in {}{end}",
                 show(t)
             ));
+        }
+        if let (Action::CurrentStacktrace, &[depth]) = (a, args) {
+            let wrong = match depth.as_small() {
+                None => "non small",
+                Some(n) if n < 0 => "negative integer",
+                Some(_) => "",
+            };
+            if !wrong.is_empty() {
+                return self.failed(format!(
+                    "Special form '{name}' called with {wrong} argument."
+                ));
+            }
         }
         work.push(Work::Emit(Op::Action(a, args.len())));
         self.operands(args, work);
@@ -587,6 +605,9 @@ fn action(name: &str) -> Option<(Action, &'static [usize])> {
         "trace" => (Action::Trace, &[2, 3]),
         "caller" => (Action::Caller, &[0]),
         "caller_line" => (Action::CallerLine, &[0]),
+        "current_stacktrace" if release::has(WIDER_MATCH_SPECS) => {
+            (Action::CurrentStacktrace, &[0, 1])
+        }
         "silent" => (Action::Silent, &[1]),
         _ => return None,
     })

@@ -7,20 +7,20 @@
 use crate::cx::Cx;
 use purlin_term::arith::{self, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact, pid_parts, port_parts, ref_parts};
-use purlin_term::release::{self, NATIVE_RECORDS};
+use purlin_term::release::{self, BOUNDED_INTEGERS, NATIVE_RECORDS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, Term, map, node};
 
 macro_rules! functions {
-    ($($f:ident $name:literal / $n:literal;)*) => {
+    ($($f:ident $name:literal / $n:literal $(in $feature:ident)?;)*) => {
         /// A function of match specifications.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Function { $($f),* }
 
         impl Function {
-            /// The function of that name and number of arguments.
+            /// The function of that name and number of arguments, if the release has it.
             pub fn find(name: &str, arity: usize) -> Option<Function> {
                 match (name, arity) {
-                    $(($name, $n) => Some(Function::$f),)*
+                    $(($name, $n) $(if release::has($feature))? => Some(Function::$f),)*
                     _ => None,
                 }
             }
@@ -84,6 +84,15 @@ functions! {
     Ne "/="/2;
     Not "not"/1;
     Xor "xor"/2;
+    IsBitstring "is_bitstring"/1 in WIDER_MATCH_SPECS;
+    IsBoolean "is_boolean"/1 in WIDER_MATCH_SPECS;
+    IsFunctionOf "is_function"/2 in WIDER_MATCH_SPECS;
+    TupleSize "tuple_size"/1 in WIDER_MATCH_SPECS;
+    Ceil "ceil"/1 in WIDER_MATCH_SPECS;
+    Floor "floor"/1 in WIDER_MATCH_SPECS;
+    Min "min"/2 in WIDER_MATCH_SPECS;
+    Max "max"/2 in WIDER_MATCH_SPECS;
+    IsIntegerWithin "is_integer"/3 in BOUNDED_INTEGERS;
 }
 
 fn part(cx: &mut Cx, of: Term, pos: Term, len: Term) -> Option<Term> {
@@ -201,6 +210,26 @@ impl Function {
             Ne => is(!eq(x, y)),
             Not => x.as_bool().map(|b| Term::bool(!b)),
             Xor => Some(Term::bool(x.as_bool()? != y.as_bool()?)),
+            IsBitstring => is(x.as_bits().is_some()),
+            IsBoolean => is(x.as_bool().is_some()),
+            IsFunctionOf => match y.as_small() {
+                Some(n) if n >= 0 => is(x.as_fun().is_some_and(|f| i64::from(f.arity) == n)),
+                // No fun has so many arguments, but it is a number of arguments.
+                None if y.as_big().is_some_and(|(negative, _)| !negative) => is(false),
+                _ => None,
+            },
+            TupleSize => x.as_tuple().map(|e| Term::small(e.len() as i64)),
+            Ceil => arith::to_integer(cx, x, Rounding::Ceil),
+            Floor => arith::to_integer(cx, x, Rounding::Floor),
+            Min => Some(if cmp(x, y).is_le() { x } else { y }),
+            Max => Some(if cmp(x, y).is_ge() { x } else { y }),
+            IsIntegerWithin => {
+                let high = *a.get(2)?;
+                if !y.is_integer() || !high.is_integer() {
+                    return None;
+                }
+                is(x.is_integer() && cmp(y, x).is_le() && cmp(x, high).is_le())
+            }
         }
     }
 }

@@ -136,6 +136,8 @@ pub enum Action {
     Trace,
     Caller,
     CallerLine,
+    /// The functions that the call returns to, at most as many as its argument says.
+    CurrentStacktrace,
     Silent,
     GetTcw,
     SetTcw,

@@ -12,6 +12,7 @@
 //! 0. Nothing in such a term is trusted, since programs may make one up.
 
 use super::there;
+use crate::code::stack;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{HashTable, Verdict, Visitor};
 use crate::matchspec::compile::pattern_spec;
@@ -742,6 +743,7 @@ impl Host for Trial {
             }
             // In a native there is no caller.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),
+            Action::CurrentStacktrace => return Some(stack::told(cx, args.first().copied())),
             Action::IsSeqTrace => {
                 return Some(Term::bool(token::token(cx.process()).is_some()));
             }

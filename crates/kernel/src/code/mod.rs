@@ -13,6 +13,7 @@ pub mod entry;
 mod load;
 pub mod purge;
 mod purge_count;
+pub mod stack;
 mod versions;
 
 pub use disasm::{disasm_at, disasm_specific};

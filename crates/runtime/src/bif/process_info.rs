@@ -3,6 +3,7 @@
 
 use super::process::{ask_term, priority_atom};
 use crate::code;
+use crate::code::stack::{addresses, location, place};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::outside::outside;
 use crate::process::ext::{MaxHeap, RefKey, Target, Watcher};
@@ -33,39 +34,6 @@ fn bool_term(b: bool) -> Term {
 }
 fn int(n: usize) -> Term {
     Term::small(n as i64)
-}
-
-/// Code addresses from `pc` outwards, at most `depth`.
-fn addresses(cx: &Cx, pc: *const u64, depth: usize) -> Vec<u64> {
-    let mut v = vec![pc as u64];
-    let mut p = cx.heap.stop;
-    while p < cx.heap.hend && v.len() < depth {
-        // SAFETY: words of the stack.
-        let w = unsafe { (*p).raw() };
-        if w & 3 == 0 && w != 0 && v.last() != Some(&w) {
-            v.push(w);
-        }
-        // SAFETY: below `hend`.
-        p = unsafe { p.add(1) };
-    }
-    v
-}
-
-fn place(i: usize, pc: u64) -> Option<code::Place> {
-    code::find((if i == 0 { pc } else { pc - 8 }) as *const u64)
-}
-
-fn location<A: Alloc>(to: &mut A, p: &code::Place) -> Term {
-    let loc = match &p.line {
-        None => NIL,
-        Some((file, line)) => {
-            let s = to.string(file);
-            let f = to.tuple(&[am::FILE, s]);
-            let l = to.tuple(&[am::LINE, Term::small(i64::from(*line))]);
-            to.list(&[f, l])
-        }
-    };
-    to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity)), loc])
 }
 
 pub(crate) fn current(cx: &Cx) -> Option<code::Place> {
@@ -255,7 +223,7 @@ items! {
         }
         };
     "current_stacktrace" [works] "Its stack, as of an exception." => |cx, to| {
-            let depth = crate::interp::exc::DEPTH.load(Ordering::Relaxed);
+            let depth = code::stack::DEPTH.load(Ordering::Relaxed);
             let v: Vec<Term> = addresses(cx, cx.bif_pc, depth + 2)
                 .into_iter()
                 .enumerate()

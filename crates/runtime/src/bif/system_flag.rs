@@ -199,7 +199,7 @@ flags! {
     "debug_flags": "Nothing." => |_, _| Ok(am::TRUE);
     "backtrace_depth": "Most entries of a stack trace." => |_, value| {
             let n = natural(value)?.min(MAX_BACKTRACE) as usize;
-            let before = crate::interp::exc::DEPTH.swap(n, Ordering::Relaxed);
+            let before = crate::code::stack::DEPTH.swap(n, Ordering::Relaxed);
             Ok(Term::small(before as i64))
         };
     "trace_control_word": "Word that match specifications of traces read." => |_, value| {

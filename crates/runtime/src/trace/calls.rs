@@ -99,7 +99,7 @@ impl Spec {
     pub(crate) fn of_messages(t: Term, receive: bool) -> Option<Arc<Spec>> {
         let program = compile(t, Dialect::Trace)?.program;
         let refused = |a: Action| match a {
-            Action::Caller | Action::CallerLine => true,
+            Action::Caller | Action::CallerLine | Action::CurrentStacktrace => true,
             Action::Message | Action::ReturnTrace | Action::ExceptionTrace => false,
             Action::Display | Action::GetTcw | Action::SetTcw => false,
             _ => receive,
@@ -672,6 +672,7 @@ impl Host for Effects {
                 };
                 Some(cx.tuple(&[p.module, p.function, arity, line]))
             }
+            Action::CurrentStacktrace => Some(code::stack::told(cx, args.first().copied())),
             Action::Silent => {
                 if let Some(on) = args.first().and_then(|t| t.as_bool()) {
                     let p = cx.process();

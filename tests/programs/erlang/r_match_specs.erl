@@ -1,0 +1,102 @@
+%% What match specifications know since OTP 26 and 29: functions that guards knew before, and the stack of who calls. Hosts of
+%% requests in brackets, since OTP 27.
+%% @stress @shared @fence
+-module(r_match_specs).
+-export([main/0, called/1]).
+
+main() ->
+    [functions(F, N, Kind) || {F, N} <- functions(), Kind <- [table, trace]],
+    [refused(Body) || Body <- bodies()],
+    [messages(What, Body) || What <- [send, 'receive'], Body <- [{current_stacktrace}, {current_stacktrace, 1}, {ceil, 1.5}]],
+    stacks(),
+    [request(H) || H <- hosts()],
+    ok.
+
+functions() ->
+    [{ceil, 1}, {floor, 1}, {is_bitstring, 1}, {tuple_size, 1}, {is_boolean, 1}, {is_function, 2}, {min, 2}, {max, 2}, {is_integer, 3},
+     {is_record, 1}, {is_record, 2}, {tuple_size, 2}].
+
+values() ->
+    [1, 1.5, -2.5, 2.5, -0.4, 1.0e22, foo, true, "ab", <<1, 2>>, <<1:3>>, {a, b}, {}, [], #{a => 1}, fun lists:map/2, 1 bsl 70].
+
+functions(F, N, Kind) ->
+    io:format("~p/~p ~p: ~p~n", [F, N, Kind, [value(F, N, Kind, V) || V <- values()]]).
+
+value(F, N, Kind, V) ->
+    Call = list_to_tuple([F | lists:sublist(['$1', 2, 5], N)]),
+    tried(fun() -> case Kind of
+        table -> erlang:match_spec_test({V}, [{{'$1'}, [], [Call]}], table);
+        trace -> erlang:match_spec_test([V], [{['$1'], [], [{message, Call}]}], trace)
+    end end).
+
+tried(F) ->
+    try F() of
+        {ok, Result, _, _} -> {Result};
+        {error, Texts} -> Texts;
+        Other -> Other
+    catch _:Reason -> Reason end.
+
+bodies() ->
+    [{current_stacktrace, 1, 2}, {current_stacktrace, -1}, {current_stacktrace, 1 bsl 70}, {current_stacktrace, '$1'}, {current_stacktrace, []},
+     {is_function, fun lists:map/2, -1}, {is_function, 1, -1}, {is_function, fun lists:map/2, 1 bsl 70}, {is_function, fun lists:map/2, a},
+     {is_function, fun lists:map/2, 258}, {is_integer, 1 bsl 70, 0, 1 bsl 71}, {is_integer, 1, 0, a}, {is_integer, a, 0.0, 5},
+     {is_integer, a, 9, 5}, {is_integer, 5, 5, 5}, {is_integer, 6, 5, 5}, {max, 1, 1.0}, {min, 1, 1.0}, {max, 1.0, 1}, {min, 1.0, 1}].
+
+refused(Body) ->
+    io:format("~p: ~p~n", [Body, [
+        tried(fun() -> erlang:match_spec_test([1, 2], [{'_', [], [{message, Body}]}], trace) end),
+        tried(fun() -> erlang:match_spec_test([1, 2], [{'_', [Body], []}], trace) end),
+        tried(fun() -> erlang:match_spec_test({1, 2}, [{'_', [], [Body]}], table) end)]]).
+
+messages(What, Body) ->
+    io:format("~p ~p ~p~n", [What, Body, tried(fun() -> erlang:trace_pattern(What, [{'_', [], [{message, Body}]}], []) end)]),
+    erlang:trace_pattern(What, true, []).
+
+%% Stacks of a call that is traced, and of a trial.
+stacks() ->
+    Me = self(),
+    {Pid, Ref} = spawn_monitor(fun() -> receive go -> calls() end, Me ! done end),
+    erlang:trace(Pid, true, [call]),
+    Pid ! go,
+    drain(Ref),
+    io:format("~p~n", [in(erlang:match_spec_test([1], [{'_', [], [{message, {current_stacktrace}}]}], trace))]),
+    io:format("~p~n", [1 + deep(5, fun() -> in(erlang:match_spec_test([1], [{'_', [], [{message, {current_stacktrace, 2}}]}], trace)) end)]).
+
+calls() ->
+    [begin
+         T = tried(fun() -> erlang:trace_pattern({?MODULE, called, 1}, [{'_', [], [{message, S}]}], [local]) end),
+         io:format("~p ~p~n", [S, T]),
+         _ = {1, outer(3)},
+         _ = {1, deep(20000, fun() -> called(S) end)}
+     end || S <- [{current_stacktrace}, {current_stacktrace, 0}, {current_stacktrace, 1}, {current_stacktrace, 2}, {current_stacktrace, 9999}]].
+
+outer(0) -> called(1) + 0;
+outer(N) -> 1 + odd(N - 1).
+odd(0) -> called(2) + 0;
+odd(N) -> 1 + outer(N - 1).
+
+deep(0, F) -> io:format("~p~n", [F()]), 0;
+deep(N, F) -> 1 + deep(N - 1, F).
+
+called(X) -> X.
+
+drain(Ref) ->
+    receive
+        {trace, _, call, {_, called, _}, Stack} -> io:format("~p~n", [in({ok, Stack, [], []})]), drain(Ref);
+        {trace, _, call, Call} -> io:format("~p~n", [Call]), drain(Ref);
+        {'DOWN', Ref, _, _, Why} when is_atom(Why) -> io:format("~p~n", [Why]);
+        {'DOWN', Ref, _, _, {Why, _}} -> io:format("~p~n", [Why]);
+        done -> drain(Ref)
+    end.
+
+%% Entries of this module, with their lines.
+in({ok, Stack, _, _}) when is_list(Stack) -> [{F, N, proplists:get_value(line, L)} || {?MODULE, F, N, L} <- Stack, F =/= main, F =/= stacks];
+in(Other) -> Other.
+
+hosts() ->
+    ["http://[::1]/", "http://[::1]:80/a", "http://[::1", "http://[::1]x/y", "http://[::1]:/y", "https://[2001:db8::1]", "https://[2001:db8::1]:99",
+     "http://a:b:80/x", "http://[]:1/", "http://[a]b:1/", "http://a]:1/", "http://[::1]:1x/", "http://:1/", "http://[/]:1/", "http://x[::1]:1/",
+     "HTTP://[::1]:8/", "http://[::1]:-5/q", "http://[", "http://]", "http://[]"].
+
+request(Host) ->
+    io:format("~s ~p~n", [Host, tried(fun() -> erlang:decode_packet(http_bin, iolist_to_binary(["GET ", Host, " HTTP/1.1\r\n"]), []) end)]).
