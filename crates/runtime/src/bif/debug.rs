@@ -108,7 +108,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
 }
 
-/// What a process does just now; `undefined` if there is none.
+/// The present state of a process; `undefined` if there is none.
 fn process_status(pid: Term) -> Term {
     let Some(p) = crate::process::table().find(pid) else {
         return am::UNDEFINED;
@@ -237,7 +237,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             let before = multi_scheduling::blocked();
             multi_scheduling::block(true);
-            // Who blocks has the turn already.
+            // The process that blocks has the turn already.
             let turn = match before {
                 true => None,
                 false => multi_scheduling::turn(|_| {}),

@@ -232,7 +232,7 @@ fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
 }
 
 struct MonitorOptions {
-    /// What it ends with has priority.
+    /// The message at the end has priority.
     urgent: bool,
     alias: AliasMode,
     tag: Option<Box<OwnedTerm>>,

@@ -1,4 +1,4 @@
-//! What memory is used for: what `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
+//! The uses of memory: the figures that `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
 //!
 //! Stock's allocators are told of as far as they are kinds of memory here: heaps of processes, binaries, tables,
 //! literals (regions), and everything else under `ll_alloc`. What native code has allocated is asked of the C library.
@@ -66,7 +66,7 @@ impl Peaks {
     }
 }
 
-/// What memory is used for, in bytes.
+/// The uses of memory, in bytes.
 pub(crate) struct Usage {
     pub total: usize,
     /// Heaps and control blocks of processes.
@@ -85,7 +85,7 @@ impl Usage {
     pub fn system(&self) -> usize {
         self.total.saturating_sub(self.processes)
     }
-    /// What `erlang:memory/0` tells, in its order.
+    /// The items of `erlang:memory/0`, in its order.
     pub fn named(&self) -> [(&'static str, usize); 9] {
         [
             ("total", self.total),
@@ -131,7 +131,7 @@ fn allocated() -> usize {
         + code_bytes()
 }
 
-/// What memory is used for now.
+/// The present uses of memory.
 pub(crate) fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
     // Processes come to be between the two looks at the table.
@@ -156,7 +156,7 @@ pub(crate) fn usage() -> Usage {
     }
 }
 
-/// What is in use of one kind of memory.
+/// The part of one kind of memory that is in use.
 struct InUse {
     blocks: usize,
     bytes: usize,

@@ -125,7 +125,7 @@ impl Cause {
         Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
     }
 
-    /// What would make it cost less. None: nothing that is known here.
+    /// Advice that would make it cost less. None: none is known here.
     fn advice(&self, total: u64) -> Option<&'static str> {
         let s = &self.sums;
         // What is hardly anything of the whole, or the system's own, is not worth a change.

@@ -7,7 +7,7 @@
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What has a place in a table.
+/// An entry: anything that has a place in a table.
 pub(crate) trait Hashed {
     /// Hash of its key: where its places begin.
     fn hash(&self) -> u32;
@@ -88,7 +88,7 @@ impl<E: Hashed + 'static> SlotTable<E> {
             Some(i) => spare.swap_remove(i),
             None => new_slots(size),
         };
-        // Who sees that this move has begun sees the array that the last one made the table.
+        // A reader that sees that this move has begun sees the array that the last one made the table.
         self.moves.fetch_add(1, Ordering::Release);
         for s in new.iter() {
             s.store(std::ptr::null_mut(), Ordering::Release);
