@@ -40,7 +40,7 @@ lazy_atoms! {
     connection_closed = "connection_closed";
 }
 
-/// What a connection goes over.
+/// The carrier of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Controller {
     Nobody,
@@ -86,7 +86,7 @@ pub struct Inner {
     pub state: State,
     /// Number of the connection.
     pub id: u32,
-    /// What both nodes are capable of.
+    /// The capabilities that both nodes have.
     pub flags: u64,
     /// The creation of the node that the last connection led to.
     pub creation: u32,
