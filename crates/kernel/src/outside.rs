@@ -22,7 +22,7 @@ pub trait Outside: Sync {
     }
     /// A process that something outside watches by that reference has ended.
     fn watched_down(&self, _reference: Term, _pid: Term) {}
-    /// What watches by that reference, as those who ask the watched process are told.
+    /// The watcher with that reference, as those who ask the watched process are told.
     fn watched_by(&self, _reference: [u32; 3], _to: &mut dyn Alloc) -> Option<Term> {
         None
     }

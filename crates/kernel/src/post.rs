@@ -22,7 +22,7 @@ pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
     }
 }
 
-/// What became of a signal.
+/// The outcome of sending a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// There is no such process; the signal is still the caller's.

@@ -40,7 +40,7 @@ fn table() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock()
 }
 
-/// What a thread knows of its own time.
+/// The record of a thread's own time.
 #[derive(Clone, Copy)]
 struct Mine {
     /// When it was looked at last.
@@ -69,7 +69,7 @@ thread_local! {
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Mine {
-    /// What belongs to an earlier time is forgotten.
+    /// Samples of an earlier time are forgotten.
     fn get() -> Mine {
         let m = MINE.get();
         let started = STARTED.load(Ordering::Relaxed);
@@ -117,7 +117,7 @@ pub fn stop() {
     *t = None;
 }
 
-/// What was seen since [`start`].
+/// The samples since [`start`].
 pub struct Samples {
     /// Stacks, the innermost frame first, and samples.
     pub stacks: Vec<(Vec<Frame>, u64)>,

@@ -39,7 +39,7 @@ fn at(number: u8) -> Coverage {
     known.unwrap_or_else(|| try_current().map_or(Coverage::None, |o| o.flags.jit.coverage))
 }
 
-/// What a version of a module counts.
+/// The counters of a version of a module.
 pub struct Counters {
     pub mode: Coverage,
     /// One for each function, or for each place that has a line; code refers to them by address.

@@ -368,7 +368,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
     v.current = Some(m);
 }
 
-/// What lies at an address.
+/// The function or stub at an address.
 pub struct Place {
     pub module: Term,
     pub function: Term,

@@ -54,7 +54,7 @@ pub struct Mailbox {
     pub(crate) markers: Option<Box<Markers>>,
 }
 
-/// What became of a message of another node that was to be decoded.
+/// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
     /// There is more to do; so many reductions were used.
     More(usize),
@@ -137,7 +137,7 @@ impl Mailbox {
             end if end.is_null() => first,
             end => end,
         };
-        // Who is at one before it comes to it.
+        // Whether a reader that stands at `place` will still come to the new message.
         let before = |place: *mut *mut Link| {
             let mut p = first;
             while p != at {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 static THRESHOLD: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 /// In the stress mode whatever is sent or stored may be copied or shared, however large it is.
 const VARIES: usize = 0;
-/// What [`THRESHOLD`] is to be.
+/// The setting of [`THRESHOLD`].
 static ASKED: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 
 /// Words from which on a part of a term is shared, as was asked for. `usize::MAX`: never.

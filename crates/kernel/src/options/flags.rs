@@ -38,7 +38,7 @@ enum Pass {
     Main,
 }
 
-/// What flags write to.
+/// The options that flags write to.
 pub(super) struct Parsed {
     pub flags: EmulatorFlags,
     pub boot_module: String,

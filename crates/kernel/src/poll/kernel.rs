@@ -60,7 +60,7 @@ mod with_epoll {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// What an event says of a registration.
+    /// The state of a registration that an event tells.
     fn report(e: &libc::epoll_event) -> Option<Report> {
         let (key, flags) = (e.u64, e.events);
         let is = |what: u32| flags & what != 0;
@@ -118,7 +118,7 @@ mod with_epoll {
         pub fn number(self) -> usize {
             self.0 as usize
         }
-        /// Whose [number](Waiter::number) it is.
+        /// The waiter that has this [number](Waiter::number).
         pub fn of(number: usize) -> Waiter {
             Waiter(number as libc::pthread_t)
         }

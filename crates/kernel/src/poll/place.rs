@@ -28,7 +28,7 @@ impl Place {
     pub fn leave(&self) {
         self.0.store(0, Ordering::Release);
     }
-    /// Who is to be rung, if anybody is there.
+    /// The number of the waiter that is to be rung, if one is there.
     pub fn waiter(&self) -> Option<usize> {
         Some(self.0.load(Ordering::Acquire)).filter(|&n| n != 0)
     }

@@ -1,4 +1,4 @@
-//! What a process seldom has. Everything here belongs to the owner of the process.
+//! The parts that a process seldom has. Everything here belongs to the owner of the process.
 
 use super::dense::Dense;
 use super::dict::Dict;
@@ -93,7 +93,7 @@ impl<T> Drop for Far<T> {
 
 const FEW: usize = 16;
 
-/// What was in a [`Set`].
+/// The former content of a [`Set`].
 pub(crate) type Drained<K, V> = SmallVec<[(K, V); 1]>;
 
 pub use crate::hashing::{Hashing, Mix};
@@ -280,7 +280,7 @@ pub struct Link {
     pub unlinking: u32,
 }
 
-/// What a monitor watches.
+/// The target of a monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A local process or port.
@@ -303,7 +303,7 @@ pub struct Monitor {
     more: *mut More,
 }
 
-/// What most monitors don't have.
+/// The parts that most monitors don't have.
 struct More {
     /// `{tag, T}`
     tag: Option<Box<OwnedTerm>>,
@@ -376,7 +376,7 @@ impl Monitor {
         // SAFETY: null or a box that belongs to this monitor.
         unsafe { more.as_ref() }
     }
-    /// What it watches.
+    /// Its target.
     pub fn target(&self) -> Target {
         let object = match self.what & KIND {
             0 => Term::pid(self.what & DATA),
@@ -506,7 +506,7 @@ pub struct Timed {
     pub since: i64,
 }
 
-/// What hardly any process has.
+/// The parts that hardly any process has.
 pub struct Rare {
     pub regs: Vec<Term>,
     /// Aliases that are not monitors; true: ends with the first message.
@@ -525,16 +525,16 @@ pub struct Rare {
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
     pub suspended: Vec<(Term, u32)>,
-    /// Whom it has suspended, how many times, and whether they have heard of it.
+    /// The processes that it has suspended, how many times, and whether they have heard of it.
     pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
     /// `Pid` of the process that the trace messages of this one go to; nil for none.
     pub tracer: Term,
     pub trace_flags: u32,
-    /// What sessions trace it for.
+    /// The flags and tracers of the sessions that trace it.
     pub sessions: Vec<super::session::Tracing>,
-    /// Who has been told that its queue of messages is long, and not yet that it isn't any more: numbers of sessions, and -1 for
+    /// The monitors that have been told that its queue of messages is long, and not yet that it isn't any more: numbers of sessions, and -1 for
     /// `system_monitor` without one.
     pub long_queue_told: Vec<i64>,
     /// The functions whose time, or memory, is being measured, for those who measure.
@@ -610,7 +610,7 @@ impl Rare {
     }
 }
 
-/// What a process without a [`Rare`] reads.
+/// The values that a process without a [`Rare`] reads.
 struct Nothing(Rare);
 // SAFETY: it holds no closures and no boxes, and is never written to.
 unsafe impl Sync for Nothing {}

@@ -1,4 +1,4 @@
-//! What has priority: aliases, monitors and links whose messages go before all others (OTP 28).
+//! Priority messages: the aliases, monitors and links whose messages go before all others (OTP 28).
 //!
 //! Few processes have any. What is kept of an alias, monitor or link that is gone is found when there is much of it.
 

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-/// What threads of each kind do.
+/// The work of threads of each kind.
 pub(crate) struct Threads {
     pub(crate) scheduler: fn(usize),
     pub(crate) own: fn(u32, &own::Thread),
@@ -106,7 +106,7 @@ impl Dirty {
     }
 }
 
-/// What the run queues ask of the runtime.
+/// The services that the run queues ask of the runtime.
 pub(crate) struct Here {
     pub(crate) rests: Vec<Resting>,
     /// By scheduler: the processor that its thread was last seen on since it began to work, from 1; 0: it rests.
@@ -184,7 +184,7 @@ pub(crate) static QUEUES: LazyLock<RunQueues<Here>> =
 pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 
-/// What happens all the time is counted by each scheduler for itself, on cache lines of its own.
+/// Frequent events are counted by each scheduler for itself, on cache lines of its own.
 #[repr(align(128))]
 struct Counts {
     reductions: AtomicU64,

@@ -65,7 +65,7 @@ mod here {
                 return None;
             }
             let at = processor();
-            // Who may run everywhere may run on those too that are added later.
+            // A process of the system that may run on all processors may run on those too that are added later.
             let online = libc::sysconf(libc::_SC_NPROCESSORS_ONLN);
             if i64::from(libc::CPU_COUNT(&may)) == online {
                 (0..bits).for_each(|p| libc::CPU_SET(p, &mut may));

@@ -12,12 +12,12 @@
 //! processes of its kind it waits for one turn of each.
 //!
 //! # The next one
-//! What a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
+//! A process that a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
 //! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
 //! queue for everybody. Only its scheduler fills it; it and others empty it.
 //!
 //! # One behind the other
-//! What a connection to another node wakes goes to one scheduler ([`RunQueues::put_in_order`]), and while it is little it stays there: what
+//! Processes that a connection to another node wakes go to one scheduler ([`RunQueues::put_in_order`]), and while they are few they stay there: what
 //! it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but programs come to rely on
 //! it. Whatever else comes to that queue ends it, and so does a long collection ([`RunQueues::let_others`]).
 //!
@@ -94,7 +94,7 @@ pub(crate) enum Comes {
 pub(super) struct Queues {
     levels: [VecDeque<u32>; LEVELS],
     woken_in_a_row: u32,
-    /// What processes of low priority have waited: see [`NORMAL_PER_LOW`].
+    /// The wait of processes of low priority: see [`NORMAL_PER_LOW`].
     low_credit: usize,
     /// What was taken last, of normal priority, had used up a time slice before.
     used: bool,
@@ -403,7 +403,7 @@ fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [u
     })
 }
 
-/// What the queues ask of the runtime.
+/// The services that the queues ask of the runtime.
 pub(crate) trait Hooks {
     /// The number, from 1, of the only scheduler that a process may run on; 0: any.
     fn bound(&self, cell: u32) -> usize;
@@ -416,7 +416,7 @@ pub(crate) trait Hooks {
     fn wakes(&self) {}
     /// This thread is scheduler `i`, and has been woken.
     fn woken(&self, _i: usize) {}
-    /// What a scheduler has found outside.
+    /// The finds of a scheduler outside.
     type Found;
     /// Whether this scheduler is to sleep where something from outside wakes it, too, as one of them may at a time. If so
     /// [`Hooks::wait_outside`] follows.

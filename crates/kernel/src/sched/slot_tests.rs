@@ -29,7 +29,7 @@ fn queues(online: usize) -> RunQueues<Here> {
     q
 }
 
-/// What the first scheduler takes.
+/// The process that the first scheduler takes.
 fn taken(q: &RunQueues<Here>) -> Vec<u32> {
     std::iter::from_fn(|| q.next(0, None)).collect()
 }
@@ -132,7 +132,7 @@ fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
     q.put_in_order(cell, Priority::Normal, Comes::Woken, 1, me)
 }
 
-/// What the second scheduler takes, which has looked for long enough.
+/// The process that the second scheduler takes, which has looked for long enough.
 fn stolen(q: &RunQueues<Here>) -> Option<u32> {
     let glance = q.glance(1);
     q.next(1, glance)

@@ -51,7 +51,7 @@ pub fn has_current(cx: &mut Cx) -> bool {
     }
 }
 
-/// What there is to look at.
+/// The message to look at, if there is one.
 #[derive(Debug)]
 pub enum Current {
     Message(Term),

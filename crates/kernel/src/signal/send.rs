@@ -57,7 +57,7 @@ pub fn link_exit(from: Term, to: Term, reason: Term) {
     exit_of(Kind::LinkExit, from, to, reason);
 }
 
-/// Who traps an exit signal loses the token of sequential tracing that it may have: it comes from one without.
+/// A process that traps an exit signal loses the token of sequential tracing that it may have: the signal comes without one.
 #[inline]
 fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
     // SAFETY: a fresh signal.
@@ -312,7 +312,7 @@ fn watched(cx: &mut Cx, to: Term, msg: Term) {
     }
 }
 
-/// What `To ! Message` does.
+/// The work of `To ! Message`.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
     let destination = destination(to);
     if let Destination::Remote(_) = destination {

@@ -64,7 +64,7 @@ fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     }
 }
 
-/// What a shared term needs until it has been handed on.
+/// The holds that a shared term needs until it has been handed on.
 #[derive(Default)]
 pub struct Held {
     frag: Option<Fragment>,

@@ -31,7 +31,7 @@ lazy_atoms! {
     spawn_reply = "spawn_reply";
 }
 
-/// What the process knows of sequences, for changing it.
+/// The sequential tracing state of the process, for changing it.
 pub fn sequence(p: &mut Process) -> &mut Sequence {
     p.ext_mut().sequence.get_or_insert_default()
 }

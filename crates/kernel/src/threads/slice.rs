@@ -203,7 +203,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
     }
 }
 
-/// What is told of a time slice.
+/// The events of a time slice.
 struct Watched {
     traced: bool,
     pid: Term,

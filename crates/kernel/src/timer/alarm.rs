@@ -53,7 +53,7 @@ impl Due {
             self.0.store(deadline, Ordering::SeqCst);
         }
     }
-    /// What was due is done; `next` is when there is more.
+    /// The due work is done; `next` is when there is more.
     pub fn set(&self, next: Option<u64>) {
         self.0.store(next.unwrap_or(NEVER), Ordering::SeqCst);
     }
