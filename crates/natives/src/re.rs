@@ -743,7 +743,7 @@ type Groups = SmallVec<[Option<(usize, usize)>; 8]>;
 
 /// What PCRE2 works with in a match: match data and context.
 struct Bench {
-    /// Whose match data this is.
+    /// The compiled pattern that the match data was made for.
     code: Arc<Code>,
     data: *mut sys::pcre2_match_data_8,
     ctx: *mut sys::pcre2_match_context_8,
