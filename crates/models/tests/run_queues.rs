@@ -36,7 +36,7 @@ const LAST: u32 = 100;
 /// What the system knows of those who wait for descriptors: what is ready is told to any one of them.
 #[derive(Default)]
 struct Set {
-    /// Who waits beside the poll thread is to end its wait, or its next.
+    /// The scheduler that waits beside the poll thread is to end its wait, or its next.
     rung: bool,
     /// A descriptor is ready, which has process 0 woken.
     ready: bool,
