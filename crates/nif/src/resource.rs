@@ -216,7 +216,7 @@ unsafe fn open(
 /// The head of a resource.
 #[repr(C, align(16))]
 struct Head {
-    /// Who counts, and knows it by its value.
+    /// The magic reference that counts it, and has it as its value.
     magic: *const MagicRef,
     size: usize,
     kind: Arc<ResourceType>,

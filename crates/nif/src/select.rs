@@ -61,7 +61,7 @@ pub fn count() -> usize {
     selected().as_ref().map_or(0, HashMap::len)
 }
 
-/// Who is told by the poll thread of what a descriptor is ready for.
+/// The receiver of the poll thread's news about one descriptor.
 struct Teller(c_int);
 
 impl Ready for Teller {

@@ -83,7 +83,7 @@ static PORTS: RwLock<Option<HashMap<u32, Arc<CPort>>>> = RwLock::new(None);
 /// Which port has selected a descriptor.
 static OWNERS: Mutex<Option<HashMap<c_int, u32>>> = Mutex::new(None);
 
-/// Who watches which process, by the numbers of references.
+/// The monitors of drivers by the numbers of their references: the port, and the process that it watches.
 static WATCHES: Mutex<Option<HashMap<[u32; 3], (u32, Term)>>> = Mutex::new(None);
 
 thread_local! {
@@ -455,7 +455,7 @@ impl CPort {
         self.forget(num);
         None
     }
-    /// Whom it watches by that reference, and watches no longer.
+    /// Ends the monitor with that reference. The result is the process that was watched.
     fn forget(&self, num: [u32; 3]) -> Option<Term> {
         let mine = {
             let mut s = self.state();
@@ -474,7 +474,7 @@ impl CPort {
         unsafe { send::push_or_free(pid, Signal::tuple_of(Kind::Demonitor, &[r.term(), NIL])) };
         true
     }
-    /// Whom it watches by that reference.
+    /// The process that it watches by that reference.
     pub fn watched(&self, num: [u32; 3]) -> Option<Term> {
         let all = WATCHES.lock();
         let (by, pid) = *all.as_ref()?.get(&num)?;
