@@ -102,7 +102,7 @@ pub(crate) trait Visitor {
     fn object(&mut self, o: &Object) -> Verdict;
     /// Asked between buckets: whether to go on.
     fn go_on(&mut self) -> bool;
-    /// Of which objects a [`HashTable::scan`] shows it.
+    /// The objects that a [`HashTable::scan`] shows it.
     fn which(&self) -> Which {
         Which::Live
     }

@@ -53,7 +53,7 @@ pub enum Kind {
     OrderedSet,
 }
 
-/// Who may use a table, beside its owner.
+/// The protection of a table: the processes that may use it beside its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protection {
@@ -95,7 +95,7 @@ pub struct Options {
     pub decentralized_counters: bool,
 }
 
-/// Who gets the table when its owner ends.
+/// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
     pub data: OwnedTerm,
