@@ -52,7 +52,7 @@ struct Waiting {
     message: OwnedTerm,
 }
 
-/// Who waits for input, and for signals.
+/// The processes that wait for input, and for signals.
 #[derive(Default)]
 struct Waiters {
     /// The registration of standard input.

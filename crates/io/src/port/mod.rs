@@ -757,7 +757,7 @@ pub fn trace_event(port: Term, event: &[u8]) -> bool {
     sent
 }
 
-/// Who is in the midst of a list that is sent in parts, by the process's word, and to which port.
+/// The processes in the midst of a list that is sent in parts, by the process's word; and the port that each sends to.
 static IN_PARTS: Mutex<BTreeMap<u64, Term>> = Mutex::new(BTreeMap::new());
 /// How many they are, so that other processes end without looking.
 static SENDERS: AtomicUsize = AtomicUsize::new(0);

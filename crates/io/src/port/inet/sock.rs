@@ -1,4 +1,4 @@
-//! What all sockets have: descriptor, state, settings, statistics, and the messages about them.
+//! The common part of all sockets: descriptor, state, settings, statistics, and the messages about them.
 
 use super::addr::Addr;
 use super::{BAD_SEQUENCE, EINVAL, Error};
@@ -136,7 +136,7 @@ pub struct Sock {
     pub received: Stats,
     pub sent: Stats,
     next_async: u16,
-    /// Who wants to know when everything is sent.
+    /// The processes that want to know when everything is sent.
     pub subscribers: Vec<Term>,
 }
 

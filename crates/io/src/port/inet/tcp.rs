@@ -6,7 +6,7 @@
 //! were asked for. Nothing is read that nobody waits for.
 //!
 //! # Output
-//! What can't be sent at once is queued. Who sends more while the queue is above its high mark waits for the answer
+//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the answer
 //! until it has fallen below the low mark; others wait before that, because the port is busy.
 //!
 //! # Closing
@@ -166,9 +166,9 @@ pub(crate) struct Tcp {
     /// Whether the headers of an HTTP message are under way.
     in_headers: bool,
     queue: IoVec,
-    /// Who gets the answer to what is being sent.
+    /// The process that gets the answer to the request that is being sent.
     sender: Option<Term>,
-    /// Who waits for the queue to fall.
+    /// The process that waits for the queue to fall.
     waiting_sender: Option<Term>,
     send_timer: Option<(u16, TimerId)>,
     send_timers: u16,
@@ -933,7 +933,7 @@ impl Tcp {
         }
         true
     }
-    /// Who sends waits no longer.
+    /// Ends the wait of the sender: its time is up.
     fn time_out_sender(&mut self, base: &mut Base) {
         if let Some(by) = base.transit.take() {
             self.sender = Some(by);
