@@ -59,7 +59,7 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
         for i in a..b {
             let e = *p.add(i);
             if keep.contains(&e) {
-                // Who reads the object tells what was kept from what lies beside it by this.
+                // A reader of the object tells the parts that were kept from the object's own words by this.
                 if !is_counted_ptr(e.ptr()) {
                     crate::gc::fatal("an object refers to a region that nobody counts");
                 }

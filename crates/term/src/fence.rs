@@ -775,7 +775,7 @@ fn native_trace(to: &mut [usize]) {
     unsafe { _Unwind_Backtrace(frame, &mut f) };
 }
 
-/// Who touches the address: what can be found out. `registers` and the stack at `sp` may lead to code.
+/// Reports the code that touches the address, as far as it can be found out. `registers` and the stack at `sp` may lead to it.
 fn user(out: &mut Out, registers: &[usize], sp: usize) {
     let mut name = [0u8; 64];
     // SAFETY: the buffer is as large as is said.

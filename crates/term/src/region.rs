@@ -36,7 +36,7 @@ const FENCED: usize = COUNTED / 4 * 3;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
-    /// Who holds it.
+    /// The count of its holders.
     pub holders: RefCount,
     /// First word.
     pub base: *mut Term,

@@ -111,7 +111,7 @@ struct Frame {
     base: usize,
 }
 
-/// Who holds the bytes that are decoded.
+/// The holder of the bytes that are decoded.
 enum Keeper {
     Caller,
     Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),

@@ -49,7 +49,7 @@ pub(crate) unsafe fn collect_once(
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
-    // Who asks for it is to see that memory was given back.
+    // A caller that asks for a full sweep is to see that memory was given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
     // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
