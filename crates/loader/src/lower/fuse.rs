@@ -52,7 +52,7 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::TestHeap, &[Arg::W(2), live]), (Op::PutList, p)) => {
             join(Op::TestHeapPutList, &[live], p)
         }
-        // Of what is matched without a label, it is known that it is a bit string.
+        // A value that is matched without a label is known to be a bit string.
         ((Op::BsContext, &[NONE, c, live]), (Op::BsGetPosition, &[s, p, _]))
             if s == c && p != c && is_register(p) =>
         {
