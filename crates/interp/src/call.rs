@@ -1,4 +1,13 @@
 //! Calls of all kinds: local, external, natives, funs, apply; and what happens where a call cannot be made.
+//!
+//! # How a call is made
+//! * Arguments stand in x0 and up. `*e`, the first slot of the caller's frame, gets the address to return to. A tail call has dropped the
+//!   frame before (`frame + 1` words: the Y registers and that slot), so `*e` is what its caller wrote there.
+//! * A call counts one reduction. Where none is left the process leaves before the first instruction of the function that is called, with
+//!   its arguments live; the environment of a fun counts among them.
+//! * A call of code that is there collects nothing, save for the slot of a return address where natives are traced. Natives make
+//!   fragments, and the op collects behind them with x0 live.
+//! * An op that fails to find what it calls leaves stack and registers as they were until it knows what follows.
 
 use super::exc::{self, First};
 use super::operands::{C, Label, Reg, Src, X, Y, source};
@@ -22,12 +31,14 @@ lazy_atoms! {
     pending_purge_lambda = "pending_purge_lambda";
 }
 
+/// Where a call by the export goes. Acquire: code that another thread has just loaded is seen whole.
 #[inline(always)]
 fn address(export: &Export) -> *const u64 {
     export.address.load(Ordering::Acquire)
 }
 
 /// The time slice ends before the instruction at `pc`.
+/// `live` X registers hold terms there: the process may be collected before it goes on.
 #[cold]
 #[inline(never)]
 unsafe fn yield_at(
@@ -113,10 +124,12 @@ fn call_of(e: &Export) -> saved::Call {
 /// What is called where fun `f` is.
 unsafe fn call_of_fun(f: Term) -> Option<saved::Call> {
     let p = f.ptr();
+    // Layout of a fun: see `purlin_term::layout`. A fun by name has its export in word 1.
     let by_name = (*p.add(3)).raw() >> 16 & 1 != 0;
     by_name.then(|| call_of(&*((*p.add(1)).raw() as *const Export)))
 }
 
+/// The end of an op that calls code of the same module.
 macro_rules! call_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let to: *const u64 = $to;
@@ -130,6 +143,7 @@ macro_rules! call_to {
 
 pub(super) use call_to;
 
+/// The same, by an export: who counts calls is told its name.
 macro_rules! call_ext_to {
     ($cx:ident, $export:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let export: &'static Export = $export;
@@ -141,6 +155,7 @@ macro_rules! call_ext_to {
     }};
 }
 
+/// The same, of fun `$f`, whose code starts at `$to`.
 macro_rules! call_fun_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $f:expr, $n:expr) => {{
         let reds = $reds - 1;
@@ -152,6 +167,8 @@ macro_rules! call_fun_to {
     }};
 }
 
+/// Handlers of calls. Those with `<S>` put their operand into x0 before; an op that saves registers would be slower, so none of the
+/// bodies calls a function that is not inlined, save as the last thing.
 macro_rules! call_ops {
     ($($name:ident = $op:ident $(<$s:ident>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
         pub unsafe fn $name $(<$s: Src>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
@@ -261,6 +278,7 @@ unsafe fn call_closure(
     (e as *mut u64).write(op.next() as u64);
     call_fun_to!(cx, to, e, hp, reds, f, n)
 }
+/// See [`call_closure`].
 #[inline(never)]
 unsafe fn call_closure2(
     cx: *mut Cx,
@@ -288,6 +306,7 @@ unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
     }
     let p = f.ptr();
     // Arguments, words of the environment, whether it is a function by name.
+    // One comparison for all three; no environment, so no register is written.
     if (*p.add(3)).raw() & 0x1_FFFF != n as u64 {
         return std::ptr::null();
     }
@@ -310,6 +329,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     }
     let p = f.ptr();
     let m = (*p.add(3)).raw();
+    // The arity, in the low byte.
     if m & 0xFF != n as u64 {
         return std::ptr::null();
     }
@@ -317,6 +337,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
         return address(&*((*p.add(1)).raw() as *const Export));
     }
     let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
+    // Null while a purge of the module is under way, or when the module has gone.
     let to = (*entry).address.load(Ordering::Acquire);
     if !to.is_null() {
         put_environment(cx, f, n);
@@ -335,6 +356,7 @@ unsafe fn put_environment(cx: *mut Cx, f: Term, n: usize) {
     }
 }
 
+/// The first `n` X registers as a list. Making it moves nothing.
 pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     let v: Vec<Term> = cx.x[..n].to_vec();
     cx.list(&v)
@@ -393,6 +415,7 @@ unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
         p if p == code::stubs().apply.as_ptr() => 3,
         _ => return None,
     };
+    // The stub was jumped to, and has made no frame: the first slot has the caller's return address.
     let back = (*cx.heap.stop).raw() as *const u64;
     code::find(back.wrapping_sub(1))?;
     let apply = code::called(am::ERLANG, am::APPLY, arity);
@@ -493,6 +516,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
 }
 
 /// Goes on at `next`, or leaves with what the context says.
+/// Stack, heap and reductions are taken from the context, where whoever chose `next` has left them.
 unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
     if next.is_null() {
         return (*cx).interp.exit;
@@ -508,6 +532,7 @@ unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
 }
 
 /// `+` or `-` failed in a body; what to raise stands in the context.
+/// The heap's pointers are in the context, where the general case of the op has stored them.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn arith_failed(
@@ -658,6 +683,7 @@ unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
     saved::goes_on(cx, (!noted).then(|| call_of(export)));
 }
 
+/// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
 #[inline(never)]
 unsafe fn native_failed(
     cx: &mut Cx,
@@ -668,6 +694,7 @@ unsafe fn native_failed(
 ) -> After {
     match fail {
         Fail::Trap => {
+            // Arguments of the continuation: roots from here on, since the collection below may move them.
             let argc = cx.trap.argc;
             for i in 0..argc {
                 cx.x[i] = cx.trap.args[i];
@@ -677,6 +704,7 @@ unsafe fn native_failed(
         }
         Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
+            // The same instruction runs again, on this thread or another: its call was told already.
             super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
@@ -696,6 +724,7 @@ unsafe fn native_failed(
             After::Yield
         }
         _ => {
+            // Raising writes x1 to x3, and the trace shows the arguments.
             let args: SmallVec<[Term; 8]> = SmallVec::from_slice(&cx.x[..n]);
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
             let (m, f) = other.unwrap_or((export.module, export.function));
@@ -731,6 +760,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
         false => instr::CallBifOnly::at(pc).next(),
     };
     if !framed {
+        // A function without a frame has no slot for the return address: one is made, for which there may be no room.
         let live = instr::CallBifOnly::at(pc).arity();
         if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
             super::collect(cx, 1 + live, live);
@@ -741,6 +771,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
     Some(After::Jump(to))
 }
 
+/// x0 = native. May collect with x0 live, raise, trap, leave for later or for a dirty thread.
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBif::at(pc);
     if let Some(to) = detour(pc) {
@@ -760,12 +791,15 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// The time slice ends before the instruction at `pc`, to which a native has returned.
 unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = pc;
+    // The value, in x0.
     cx.interp.live = 1;
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
 /// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    // Three cases: a native of a dirty pool that begins here and goes on there if it has to; one that is sent to its pool; and the
+    // call on the thread of the pool, after which the process goes back to a scheduler in any case.
     let op = instr::CallDirty::at(pc);
     let n = op.arity();
     if !cx.dirty && op.pool() == dirty::IO_LATER as usize {
@@ -801,12 +835,15 @@ unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
+/// The end of an op that returns: takes the address out of the slot, and clears it (see the invariants of the crate).
 unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     let e = cx.heap.stop as *mut u64;
     let to = e.read();
     e.write(0);
     to as *const u64
 }
+/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which drops the
+/// frame.
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifLast::at(pc);
     let after = match last_detour(cx, pc, true) {
@@ -830,6 +867,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
     }
 }
+/// As [`call_bif_last`], without a frame: where the native traps a slot is made for the return address.
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifOnly::at(pc);
     let after = match last_detour(cx, pc, false) {
@@ -914,11 +952,14 @@ bif_ops! {
     bif3 = Bif3(a, b, c);
 }
 
+/// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
+/// collects after the result is written, with that as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Arith::at(pc);
     let (a, b) = (op.a().value(cx), op.b().value(cx));
     let n = op.operation();
     let small = a.is_small() && b.is_small();
+    // Of no meaning unless both are small.
     let (x, y) = (a.small_value(), b.small_value());
     let quick = match n {
         5 if small => Some(Term::small(x & y)),
@@ -977,6 +1018,7 @@ fn callee(m: Term, f: Term, n: usize) -> *const u64 {
     if !m.is_atom() || !f.is_atom() {
         return std::ptr::null();
     }
+    // Made if there is none: it leads to the error handler then.
     let e = code::export(m, f, n as u32);
     e.address.load(Ordering::Acquire)
 }
@@ -1000,6 +1042,7 @@ unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
     }
 }
 
+/// Module and function stand behind the arguments, in x[n] and x[n + 1].
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Apply::at(pc);
     let n = op.arity();
@@ -1021,9 +1064,11 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let args = args_list(cx, n);
         return bad_apply(cx, pc, m, f, args);
     }
+    // Only now is it known that there is a call: what failed before has left the slot as it was.
     (cx.heap.stop as *mut u64).write(op.next() as u64);
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
+/// As [`apply`], as the last thing that the function does.
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::ApplyLast::at(pc);
     let n = op.arity();
@@ -1114,6 +1159,7 @@ unsafe fn raise_here(
         Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),
     }
 }
+/// Counts a call of `to`; null if the time slice has ended with it. `live` registers hold its arguments.
 unsafe fn count_call(
     cx: &mut Cx,
     to: *const u64,
@@ -1157,6 +1203,7 @@ unsafe fn i_apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::IApplyLast::at(pc);
     apply_list(cx, pc, op.frame() + 1, Tail::Framed(op.next()))
 }
+/// Without a frame, as the function `erlang:apply/3` itself runs it.
 pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let next = instr::IApply::at(pc).next();
     apply_list(cx, pc, 0, Tail::Frameless(next))
@@ -1199,6 +1246,7 @@ unsafe fn i_apply_fun_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_fun_list(cx, pc, 0)
 }
+/// Calls fun x0 with the arguments in list x1; `drop` words of the stack go if it can be called.
 unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (f, args) = (cx.x[0], cx.x[1]);
     let Some(n) = spread(cx, args, MOST_APPLIED_FUN) else {
@@ -1251,6 +1299,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     to
 }
 
+/// What the first function of a process returns to.
 unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     cx.interp.reason = am::NORMAL;
     cx.interp.crashed = false;
@@ -1258,6 +1307,7 @@ unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
+/// Has no `live`, so it never collects: where the heap is full `alloc` gives a fragment.
 unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::MakeFun::at(pc);
     let (entry, n, list) = (op.entry(), op.count(), op.environment());
@@ -1272,6 +1322,7 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
         p.add(FUN_WORDS + i)
             .write(source(cx, cx.heap.stop, *list.add(i)));
     }
+    // The count is given back when the fun dies, which the off-heap list tells the collector.
     (*entry).retain();
     cx.heap.off_heap.link(p);
     op.dst().put(cx, Term::boxed_at(p));
@@ -1292,6 +1343,7 @@ pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, r
     (*cx).heap.stop = e;
     (*cx).reds = reds - 1;
     (*cx).bif_pc = pc;
+    // `f` may be gone after this.
     let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
     if t == Term::NON_VALUE || (*cx).heap.gc_wanted || (*cx).reds <= 0 {
         return plain_nif_ended(cx, pc, t);
