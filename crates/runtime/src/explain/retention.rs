@@ -116,8 +116,8 @@ fn frame(place: Option<&crate::code::Place>) -> String {
     }
 }
 
-/// The binaries and regions that the process in the context holds. It is between two of its time slices, or at a receive or in a native, where its
-/// registers are not known and count as empty.
+/// The binaries and regions that the process in the context holds. It is between two of its time slices, or at a receive or in a
+/// native, where its registers are not known and count as empty.
 fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut roots: Vec<Term> = Vec::new();
     let mut said: Vec<String> = Vec::new();

@@ -1,7 +1,7 @@
 //! The trace of a function: so many calls, for so long, and then it is off.
 //!
-//! The one that asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has asked for
-//! what was seen for [`PATIENCE`].
+//! The one that asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has
+//! asked for what was seen for [`PATIENCE`].
 
 use super::Query;
 use super::lease::{self, Thing};

@@ -955,7 +955,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     Some(passed)
 }
 
-/// The tracers that are told of a call: of calls of traced processes, and of calls of all processes.
+/// Those that are told of a call: the session, the wish for calls of traced processes, and the tracer of calls of all.
 type Told = (
     Option<Arc<Session>>,
     Option<(Arc<Spec>, bool)>,
