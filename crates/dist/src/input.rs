@@ -495,7 +495,7 @@ fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
 }
 
-/// The reason and token that an exit signal or the like came with.
+/// The reason that an exit signal or the like came with.
 enum Reason {
     Here(OwnedTerm),
     /// A long one, which the process that it is for decodes.
