@@ -56,13 +56,13 @@ pub const CALL_MEMORY: Feature = since(26);
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);
-/// A tracer that asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is; before, only of
-/// the caller.
+/// A tracer that asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is;
+/// before, only of the caller.
 pub const RETURNS_TO_ANY_HANDLER: Feature = since(27);
 /// A process that inherits what another is traced for has that alone, and not what all new processes are traced for.
 pub const INHERITS_TRACE_ALONE: Feature = since(27);
-/// A process that links with another passes on its trace flags, if they are to be set on links. Before, only links that are made with a
-/// process do that.
+/// A process that links with another passes on its trace flags, if they are to be set on links. Before, only links that are made
+/// with a process do that.
 pub const LINKS_PASS_TRACE_ON: Feature = since(27);
 /// The end of a link that was asked for with a process that has gone is told to tracers.
 pub const REFUSED_LINKS_TOLD: Feature = since(28);
