@@ -1,8 +1,8 @@
 //! Work that a scheduler does between two processes: what must not be done where it turned out to be due, since a process was
 //! being collected there, or a lock held.
 //!
-//! Work that is due on a scheduler is done there, as soon as the process that it runs has had its time slice. Work that is due on any
-//! other thread is done by a thread that does nothing else, and counts as a scheduler.
+//! Work that is due on a scheduler is done there, as soon as the process that it runs has had its time slice. Work that is due on
+//! any other thread is done by a thread that does nothing else, and counts as a scheduler.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};

@@ -1,6 +1,6 @@
-//! Waiting for descriptors, and telling those who asked. Two kinds of threads wait: a scheduler that has nothing to run, one at a time
-//! (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy. Both wait
-//! in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
+//! Waiting for descriptors, and telling those who asked. Two kinds of threads wait: a scheduler that has nothing to run, one at a
+//! time (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy.
+//! Both wait in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
 //! process that waits takes one thread to be woken, not two.
 //!
 //! # Protocol
@@ -360,7 +360,8 @@ mod tests {
         forget(id);
     }
 
-    /// A receiver that waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time meanwhile.
+    /// A receiver that waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time
+    /// meanwhile.
     #[test]
     #[cfg(target_os = "linux")]
     fn errors_alone_are_waited_for() {

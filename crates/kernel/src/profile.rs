@@ -69,7 +69,7 @@ thread_local! {
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Mine {
-    /// Samples of an earlier time are forgotten.
+    /// The record of this thread; samples of an earlier profile are forgotten.
     fn get() -> Mine {
         let m = MINE.get();
         let started = STARTED.load(Ordering::Relaxed);

@@ -534,8 +534,8 @@ pub struct Rare {
     pub trace_flags: u32,
     /// The flags and tracers of the sessions that trace it.
     pub sessions: Vec<super::session::Tracing>,
-    /// The monitors that have been told that its queue of messages is long, and not yet that it isn't any more: numbers of sessions, and -1 for
-    /// `system_monitor` without one.
+    /// The monitors that have been told that its queue of messages is long, and not yet that it isn't any more: numbers of
+    /// sessions, and -1 for `system_monitor` without one.
     pub long_queue_told: Vec<i64>,
     /// The functions whose time, or memory, is being measured, for those who measure.
     pub call_time: Vec<Timed>,

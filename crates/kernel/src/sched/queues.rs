@@ -12,14 +12,15 @@
 //! processes of its kind it waits for one turn of each.
 //!
 //! # The next one
-//! A process that a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
-//! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
+//! A process that a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two
+//! processes that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
 //! queue for everybody. Only its scheduler fills it; it and others empty it.
 //!
 //! # One behind the other
-//! Processes that a connection to another node wakes go to one scheduler ([`RunQueues::put_in_order`]), and while they are few they stay there: what
-//! it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but programs come to rely on
-//! it. Whatever else comes to that queue ends it, and so does a long collection ([`RunQueues::let_others`]).
+//! Processes that a connection to another node wakes go to one scheduler ([`RunQueues::put_in_order`]), and while they are few
+//! they stay there: what it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but
+//! programs come to rely on it. Whatever else comes to that queue ends it, and so does a long collection
+//! ([`RunQueues::let_others`]).
 //!
 //! # Invariants
 //! * What was put is in one queue, or in the hands of one scheduler that is about to queue or to run it.
