@@ -22,7 +22,7 @@ pub const X_REGS: usize = 1024;
 /// Most arguments of a native, and of a trap.
 pub const MAX_ARGS: usize = 255;
 
-/// What a native returns.
+/// The result of a native.
 pub type BifResult = Result<Term, Fail>;
 
 /// Why a native gave no value. Details wait in the context.
@@ -137,7 +137,7 @@ pub struct State {
     pub reason: Term,
     /// The process ended by an error or throw that nobody caught, which is to be reported.
     pub crashed: bool,
-    /// What a slow op that gives no next instruction returns.
+    /// The exit of a slow op that gives no next instruction.
     pub exit: Exit,
     /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
     pub build: (*mut u8, usize, usize),
@@ -188,7 +188,7 @@ pub struct Context<P> {
     pub heap: Heap,
     /// Reductions left in this time slice; may go below zero.
     pub reds: i64,
-    /// What was left when the process was last charged for what it used.
+    /// The reductions that were left when the process was last charged.
     pub charged: i64,
     /// What is left of the time slice of a process that saves its calls, beside `reds`.
     pub kept_reds: i64,
