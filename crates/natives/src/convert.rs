@@ -354,7 +354,7 @@ fn binary_to_float_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     Ok(cx.float(f.ok_or(Fail::Badarg)?))
 }
 
-/// What may come next in text that is to start with a float.
+/// The characters that may come next in text that is to start with a float.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Sign,

@@ -10,7 +10,7 @@
 /// A text of PCRE and the offset that it is given with.
 pub(crate) type Fault = (&'static str, usize);
 
-/// What was asked for by option.
+/// The options that were asked for.
 #[derive(Clone, Copy, Default)]
 pub struct How {
     pub utf: bool,
@@ -857,7 +857,7 @@ impl Reader<'_> {
             self.write_to(i + 1, b"\\-");
         }
     }
-    /// What follows a character: perhaps a range, to another.
+    /// The part behind a character: perhaps a range, to another.
     fn range(&mut self) -> Result<(), Fault> {
         let i = self.i;
         if self.at(i) != Some(b'-') || self.at(i + 1).is_none_or(|c| c == b']') {
@@ -1000,7 +1000,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What begins with `(?`; `c` follows.
+    /// A group that begins with `(?`; `c` follows.
     fn special(&mut self, c: Option<u8>) -> Result<(), Fault> {
         let i = self.i;
         let Some(c) = c else {
