@@ -33,7 +33,7 @@ impl Drop for Part {
 pub struct IoQueue {
     parts: VecDeque<Part>,
     size: usize,
-    /// What `enif_ioq_peek` gave an address of.
+    /// The vectors that `enif_ioq_peek` gave addresses of.
     vector: Vec<libc::iovec>,
     /// It is that of the queue as it is: who asks twice gets the same, and may use either.
     shown: bool,

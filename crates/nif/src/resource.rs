@@ -66,7 +66,7 @@ impl State {
 }
 
 impl ResourceType {
-    /// What is called, and the library that it is in: nothing, if that one is gone.
+    /// The callback, and the library that it is in: nothing, if that one is gone.
     fn callbacks(&self) -> (TypeInit, Option<Arc<Library>>) {
         let s = self.state.read();
         if !s.has_callbacks() {

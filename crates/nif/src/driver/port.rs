@@ -51,11 +51,11 @@ pub struct CPort {
     state: Mutex<State>,
 }
 
-/// What the driver has asked for.
+/// The part of a port that its driver sets.
 pub struct State {
     pub queue: Queue,
     pub control_flags: c_int,
-    /// What `get_port_flags` says.
+    /// The flags that `get_port_flags` tells.
     pub port_flags: c_int,
     pub os_pid: Option<i32>,
     pub msgq_limits: (usize, usize),
@@ -64,7 +64,7 @@ pub struct State {
     timers: u32,
     selected: Vec<Selected>,
     monitors: Vec<[u32; 3]>,
-    /// What `driver_pdl_create` has made.
+    /// The lock that `driver_pdl_create` has made.
     pub lock: Option<Shared>,
 }
 
@@ -566,7 +566,7 @@ fn disown(fd: c_int, number: u32) {
     }
 }
 
-/// What stands in the place of a driver written in Rust.
+/// A driver in C, in the form of a driver written in Rust.
 struct CDriver(Arc<CPort>);
 
 impl CDriver {
