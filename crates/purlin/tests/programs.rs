@@ -79,7 +79,7 @@ impl Mode {
     }
 }
 
-/// What a run left.
+/// The outcome of a run.
 #[derive(PartialEq, Eq)]
 struct Outcome {
     status: String,

@@ -143,7 +143,7 @@ fn is_own(program: &Path) -> bool {
     own.is_some() && own == real(program.to_path_buf())
 }
 
-/// What the program has copied and shared, in one run more that is not measured.
+/// The program's copies and shares, in one run more that is not measured.
 fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     let file = Answer::new().map_err(|e| {
         Failure::new(

@@ -165,7 +165,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     Ok((options, words))
 }
 
-/// What the emulator with that process number answers.
+/// The answer of the emulator with that process number.
 pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
     let none = |text: String| Failure::new(NO_ANSWER, format!("purlin: {text}"));
     let mut refused = None;

@@ -108,7 +108,7 @@ enum Kind {
     Escript,
 }
 
-/// What runs a program: words for `erl`, for the script `elixir`, or for `escript`.
+/// The runner of a program: words for `erl`, for the script `elixir`, or for `escript`.
 pub enum Program {
     Erl(Vec<OsString>),
     Elixir(Vec<OsString>),
