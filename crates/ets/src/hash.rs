@@ -80,14 +80,14 @@ pub(crate) fn key_hash(key: Term) -> u32 {
     h as u32 & 0x7FFF_FFFF
 }
 
-/// What to do with an object that a writing walk was shown.
+/// The action on an object that a writing walk was shown.
 pub(crate) enum Verdict {
     Keep,
     Delete,
     Replace(Owned),
 }
 
-/// What came of changing an object.
+/// The outcome of changing an object.
 pub enum Change {
     /// It was changed in place, or is fine as it is.
     None,
