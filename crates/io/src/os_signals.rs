@@ -47,7 +47,7 @@ pub fn named(name: &str) -> Option<i32> {
     NAMED.iter().find(known).map(|n| n.2)
 }
 
-/// What Ctrl-C does.
+/// The effect of Ctrl-C.
 static BREAK: OnceLock<fn()> = OnceLock::new();
 
 /// The functions that hear of a terminal's window and of going on, in the order in which they were added.

@@ -418,7 +418,7 @@ fn close_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     done(cx, r)
 }
 
-/// What stock's janitor process calls for a file whose owner has ended.
+/// The native that stock's janitor process calls for a file whose owner has ended.
 fn delayed_close_1(_: &mut Cx, [f]: [Term; 1]) -> BifResult {
     let f = file(f)?;
     if f.state.load(Ordering::Acquire) == CLOSED {

@@ -143,7 +143,7 @@ fn signalled(sig: i32) {
     send(told);
 }
 
-/// What a reference leads to.
+/// The terminal that a reference leads to.
 struct Tty {
     output: RawFd,
     state: Mutex<Modal>,

@@ -52,14 +52,14 @@ pub struct Base {
     pub(super) closing: bool,
     /// The owner is told when it has closed.
     pub(super) send_closed: bool,
-    /// What a driver has decided; dealt with when the driver has returned.
+    /// The decision of a driver; dealt with when the driver has returned.
     pub(super) ended: Option<End>,
     busy: bool,
     /// The process that is in the middle of a list which is written in parts.
     pub transit: Option<Term>,
     /// The connection to another node that goes over it.
     pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
-    /// What answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
+    /// The references that answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
     references: RefCell<Vec<(Term, Box<[u8]>)>>,
     /// The processes that wait for the port to be no longer busy.
     waiting: Vec<Term>,

@@ -97,7 +97,7 @@ pub(crate) const BAD_PORT: Error = Error::Name("exbadport");
 pub(crate) const BAD_SEQUENCE: Error = Error::Name("exbadseq");
 pub const EINVAL: Error = Error::Errno(libc::EINVAL);
 
-/// What a request gives: the bytes behind the first of its answer.
+/// The result of a request: the bytes behind the first of its answer.
 pub(crate) type Answer = Result<Vec<u8>, Error>;
 
 /// The bytes that `port_control` returns.

@@ -97,7 +97,7 @@ pub struct Sock {
     /// The descriptor was handed in, and is not closed.
     prebound: bool,
     poll: Option<poll::Id>,
-    /// What the poll thread is to tell.
+    /// The events that the poll thread is to tell.
     reads: bool,
     writes: bool,
     /// Others use the descriptor for now: the poll thread leaves it alone. What was selected is kept.
@@ -128,9 +128,9 @@ pub struct Sock {
     /// Bits of [`control`].
     pub control_wanted: u8,
 
-    /// What datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
+    /// The address that datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
     pub remote: Option<Box<Addr>>,
-    /// What is told in place of the real addresses.
+    /// The addresses that are told in place of the real ones.
     pub fake_name: Option<Box<Addr>>,
     pub fake_peer: Option<Box<Addr>>,
     pub received: Stats,

@@ -6,8 +6,8 @@
 //! were asked for. Nothing is read that nobody waits for.
 //!
 //! # Output
-//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the answer
-//! until it has fallen below the low mark; others wait before that, because the port is busy.
+//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the
+//! answer until it has fallen below the low mark; others wait before that, because the port is busy.
 //!
 //! # Closing
 //! A connection that the other side has closed is told to whoever waits, or asks next. The descriptor of a passive
@@ -60,7 +60,7 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// What a timer is about; the number is that of the request.
+/// The purpose of a timer; the number is that of the request.
 mod timers {
     pub(crate) const CONNECT: u32 = 0;
     pub(crate) const ACCEPT: u32 = 1;
@@ -78,7 +78,7 @@ struct Op {
     timer: Option<TimerId>,
 }
 
-/// What is read and not delivered.
+/// The bytes that were read and not delivered.
 #[derive(Default)]
 struct Input {
     buf: Vec<u8>,
@@ -134,7 +134,7 @@ impl Input {
     }
 }
 
-/// What the front of the buffer is.
+/// The kind of the front of the buffer.
 enum Front {
     Packet(usize),
     /// So many bytes are missing.
@@ -598,7 +598,7 @@ impl Tcp {
     fn grow(&mut self, n: usize) {
         self.input.size = self.input.size.max(n);
     }
-    /// What the front of the buffer is; an error if it is no packet.
+    /// The kind of the front of the buffer; an error if it is no packet.
     fn front(&mut self) -> Result<Front, ()> {
         let have = self.input.data().len();
         let kind = self.s.packet_kind();
