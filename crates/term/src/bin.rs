@@ -19,7 +19,7 @@ pub struct RcBin {
 /// [`RcBin::used`] of a block that stands for bytes elsewhere.
 const FOREIGN: usize = usize::MAX;
 
-/// What such a block holds.
+/// The content of such a block.
 struct Foreign {
     end: unsafe fn(*mut u8),
     arg: *mut u8,

@@ -48,7 +48,7 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -144,7 +144,7 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 /// Blocks made of each kind: behind the fence, and not.
 static MADE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static MISSED: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
-/// What fills the bytes that a block leaves over.
+/// The byte that fills the rest behind a block.
 const FILLED: u8 = 0xFE;
 
 /// Whether there is a fence.
@@ -252,7 +252,7 @@ pub fn runs(pid: u64) {
     PROCESS.set(pid as u32);
 }
 
-/// What goes on until the result goes, for the report.
+/// Names the work that goes on until the result is dropped, for the report.
 #[must_use]
 pub(crate) struct Doing(Option<&'static &'static str>);
 

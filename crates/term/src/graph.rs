@@ -30,7 +30,7 @@ struct Area {
     twice: Vec<u64>,
 }
 
-/// What is known of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
+/// The measures of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
 pub struct Graph<'a, const SHARE: bool> {
     heap: Option<&'a Heap>,
     /// Sorted.

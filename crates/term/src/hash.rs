@@ -181,7 +181,7 @@ enum Todo {
     MapEnd(u32, u32),
     /// Close a pair of a map.
     Pair,
-    /// What follows is the tail of a list.
+    /// The next term is the tail of a list.
     Tail,
 }
 

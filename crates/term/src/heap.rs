@@ -90,7 +90,7 @@ pub struct Heap {
     /// that time may become old before: a collection promotes only what lay below the high-water mark when the window was
     /// opened, and sets the mark to the start of the young block.
     pub window: bool,
-    /// What is known of a large old generation that is swept in steps.
+    /// The state of a large old generation that is swept in steps.
     pub runs: Option<Box<Runs>>,
     /// The process has waited since its last collection; and did so before that one. One that waits answers others, who wait for
     /// its collections: they are kept short, where for one that computes they are kept few.

@@ -130,7 +130,7 @@ impl Region {
         self.large.load(Ordering::Relaxed) == p as usize
     }
 
-    /// What [`Self::is_large`] tells from now on. One term is remembered: the last.
+    /// Has [`Self::is_large`] tell so of the term from now on. One term is remembered: the last.
     pub(crate) fn set_large(&self, p: *const Term) {
         self.large.store(p as usize, Ordering::Relaxed);
     }
@@ -425,7 +425,7 @@ impl Builder {
         }
         r
     }
-    /// What is not used of the last chunk goes, and nobody writes to the rest.
+    /// The unused part of the last chunk goes, and nobody writes to the rest.
     #[cold]
     fn seal(&self) {
         let r = &self.region;

@@ -1,6 +1,6 @@
 //! The heap verifier: walks a process heap and says what is wrong with it.
 //!
-//! What is checked of each kind of memory is in the table at the head of [`crate::gc`].
+//! The table at the head of [`crate::gc`] says what is checked of each kind of memory.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;

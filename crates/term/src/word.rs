@@ -56,7 +56,7 @@ pub const PID_DATA_BITS: u32 = 28;
 /// Bits of a pid's data that are its number; the rest is its serial.
 pub const PID_NUM_BITS: u32 = 15;
 
-/// What a boxed object is: the subtag of its header.
+/// The kind of a boxed object: the subtag of its header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Subtag {
@@ -317,7 +317,7 @@ impl Term {
             None
         }
     }
-    /// What kind of object this boxed term is; None for conses and immediates.
+    /// The kind of object that this boxed term points at; None for conses and immediates.
     #[inline(always)]
     pub fn subtag(self) -> Option<Subtag> {
         self.boxed_header().map(header_subtag)

@@ -33,7 +33,7 @@ pub enum DecodeError {
     NoFuns,
 }
 
-/// What decoding asks of the running system.
+/// The services that decoding asks of the running system.
 pub trait Hooks {
     /// The export for `fun m:f/arity`; None where the caller has no exports, or with `only_existing` where there is
     /// none yet.

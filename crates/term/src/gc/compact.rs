@@ -396,8 +396,8 @@ pub(crate) unsafe fn collect(
     }
     m.mark_area(heap.heap, heap.used_words());
     m.finish();
-    // Free runs and a sweep in steps speak of places that are about to change. Regions that the sweep held are held by `seen` by now,
-    // if anything alive refers to them.
+    // Free runs and a sweep in steps speak of places that are about to change. Regions that the sweep held are held by `seen` by
+    // now, if anything alive refers to them.
     steps::forget(heap);
     let (mut map, regions) = (m.map, m.notes.seen);
     heap.old_off_heap.regions.keep_only(regions);

@@ -24,8 +24,8 @@
 //! ```
 //!
 //! Invariants:
-//! * An object is copied before anything is written over it but the mark: word 0 of a boxed object, both words of a cell. Word 2, the
-//!   link of the off-heap list, stays readable until the lists were swept.
+//! * An object is copied before anything is written over it but the mark: word 0 of a boxed object, both words of a cell. Word 2,
+//!   the link of the off-heap list, stays readable until the lists were swept.
 //! * `old_top` and `top` only grow, and what lies below them is whole objects.
 
 use super::invariants::{fatal, words_between};
@@ -156,7 +156,8 @@ pub(super) unsafe fn pass(
         }
     }
     let into_runs = m.leave_runs();
-    // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind it.
+    // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
+    // it.
     if m.top > stop || m.old_top > heap.old_hend {
         fatal("a collection ran out of room");
     }

@@ -10,8 +10,8 @@
 //!
 //! # How large
 //! The target of a copy has room for the case that everything lives. What lives is known after the copy, so a second one follows it
-//! where the first size was wrong. Two flags keep that seldom: a block that was left nearly full is larger the next time (`grow_next`),
-//! and one that was left nearly empty is made smaller only if that happens twice in a row (`shrink_next`).
+//! where the first size was wrong. Two flags keep that seldom: a block that was left nearly full is larger the next time
+//! (`grow_next`), and one that was left nearly empty is made smaller only if that happens twice in a row (`shrink_next`).
 
 use super::compact::{self, Room};
 use super::copy::{Kind, pass};
@@ -451,7 +451,7 @@ unsafe fn leave_regions(
     pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
 }
 
-/// What a full sweep has left is counted, in both generations: where it was collected in place, most is in the old one.
+/// Counts what a full sweep has left, in both generations: where it was collected in place, most is in the old one.
 unsafe fn after_full(heap: &mut Heap) {
     let (young, old) = (&heap.off_heap, &heap.old_off_heap);
     heap.region_bytes_kept = young.regions.bytes() + old.regions.bytes();

@@ -55,7 +55,7 @@ impl<'a> Notes<'a> {
         &mut self.seen_old
     }
 
-    /// What is noted from now on was met in the old block, or in the young one. A region is noted anew for each.
+    /// Says that regions noted from now on are met in the old block, or in the young one. A region is noted anew for each.
     #[inline(always)]
     pub(super) fn look_through(&mut self, old: bool) {
         (self.in_old, self.last) = (old, (0, 0));
@@ -80,7 +80,8 @@ impl<'a> Notes<'a> {
             }
             self.last = (r.base as usize, r.words * 8);
             self.last_index = usize::MAX;
-            // The latest regions are searched first. Beyond the bound a region is noted, but none of its terms: it can't be left then.
+            // The latest regions are searched first. Beyond the bound a region is noted, but none of its terms: it can't be left
+            // then.
             if let Some(l) = self.list.as_mut() {
                 self.last_index = match l.iter().rposition(|s| std::ptr::eq(s.region, r)) {
                     Some(i) => i,

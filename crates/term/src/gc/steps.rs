@@ -49,7 +49,7 @@ use crate::stress::{self, poison, stress};
 use crate::word::{Subtag, Term, header, header_subtag};
 use std::sync::atomic::Ordering;
 
-/// What is known of an old generation that was swept in steps, or is.
+/// The state of an old generation that was swept in steps, or is.
 #[derive(Default)]
 pub struct Runs {
     /// Free runs, in the order of their addresses: where each starts, and its words. Those before `next` were taken.
@@ -70,7 +70,7 @@ pub struct Runs {
 struct Sweep {
     marker: Marker<'static>,
     phase: Phase,
-    /// What objects refer to that were promoted since it began.
+    /// The regions that objects refer to which were promoted since it began.
     promoted_regions: RegionSet,
     live_words: usize,
     /// A long run, whose pages are given back before it is used.
@@ -244,7 +244,7 @@ unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
     false
 }
 
-/// What a minor collection that promoted `promoted` words is followed by: the beginning of a sweep, or a step of the one that is
+/// The work behind a minor collection that promoted `promoted` words: the beginning of a sweep, or a step of the one that is
 /// under way. Gives the words that were looked at.
 ///
 /// # Safety
@@ -297,7 +297,7 @@ pub fn sweep_soon(heap: &mut Heap) {
     }
 }
 
-/// What is known of the old generation, to which `promoted` words were just promoted.
+/// The state of the old generation, to which `promoted` words were just promoted.
 fn runs_of(heap: &mut Heap, promoted: usize) -> &mut Runs {
     let lived = heap.old_words() - promoted;
     heap.runs.get_or_insert_with(|| {
