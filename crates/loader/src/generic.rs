@@ -156,7 +156,7 @@ impl GenericCode {
     }
 }
 
-/// What is known of a label.
+/// The state of a label.
 mod seen {
     pub(crate) const USED: u8 = 1;
     /// Used as the target of a call.

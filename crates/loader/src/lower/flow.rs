@@ -11,7 +11,7 @@ use crate::generic::{Function, GenericCode, Instr, Operand};
 use purlin_isa::genops::{self as g, Kind};
 use std::collections::HashMap;
 
-/// What the check found out.
+/// The findings of the check.
 #[derive(Default)]
 pub(super) struct Flow {
     /// Not every Y register is written before it is looked at: frames have to be cleared when they are made.

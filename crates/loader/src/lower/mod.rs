@@ -32,7 +32,7 @@ pub struct Callee {
     pub guard: u64,
 }
 
-/// What lowering asks of the runtime. Words are term words.
+/// The services that lowering asks of the runtime. Words are term words.
 pub trait Env {
     /// The atom with that number in the file.
     fn atom(&mut self, number: u32) -> u64;
@@ -101,7 +101,7 @@ pub struct CountedLine {
     pub function: u32,
     /// Item of the line table.
     pub item: u32,
-    /// What the compiler calls it.
+    /// The compiler's name for it.
     pub id: u32,
 }
 
