@@ -2,9 +2,9 @@
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
 //!
 //! # A match
-//! `bs_start_match` and its like put a context in a register, and the ops that follow read from its position on and move it. A context
-//! belongs to the function that matches: it is written to in place, and nothing of a program ever sees it as a term. A test that fails
-//! jumps to its label with the position as it was, so that the next clause reads the same bits.
+//! `bs_start_match` and its like put a context in a register, and the ops that follow read from its position on and move it. A
+//! context belongs to the function that matches: it is written to in place, and nothing of a program ever sees it as a term. A
+//! test that fails jumps to its label with the position as it was, so that the next clause reads the same bits.
 //!
 //! The address of the bytes in a context is good until the next collection, which makes it anew. So a handler takes it from the
 //! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
@@ -139,7 +139,8 @@ handlers! {
         }
         let off = pos & 7;
         // Eight bytes are read at once if they all belong to the binary.
-        // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold them all.
+        // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold
+        // them all.
         if op.flags() != 0 || end - (pos - off) < 64 {
             return get_small::<C1, D>(cx, pc, e, hp, reds);
         }
@@ -763,8 +764,8 @@ fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64)
     true
 }
 
-/// The commands of one `bs_match`, one after the other. The context gets its new position at the end: where a command fails it keeps the
-/// old one. `live` stands in the commands that make terms, as the registers that are live before them.
+/// The commands of one `bs_match`, one after the other. The context gets its new position at the end: where a command fails it
+/// keeps the old one. `live` stands in the commands that make terms, as the registers that are live before them.
 unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
     let (n, list) = (op.count(), op.commands());

@@ -110,7 +110,7 @@ unsafe fn append_quick(
 /// Most bytes that are appended at once without being counted as time.
 const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;
 
-/// What the first segment is with the others appended in place; no value where that can't be done.
+/// The term of the first segment with the others appended in place; no value where that can't be done.
 #[inline(never)]
 unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Term {
     let bin = source(cx, e, *list.add(3));
@@ -351,10 +351,9 @@ unsafe fn create_failed(
     exc::raise(cx, pc, fail, exc::First::Construct(cause))
 }
 
-/// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
-/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character; since
-/// OTP 27 what UTF-8 is made of, too.
-/// `list`: `n` words, five per segment.
+/// The failure that is told where several segments can't be: sizes come before values. A binary that is taken whole must be one
+/// when the sizes are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character;
+/// since OTP 27 what UTF-8 is made of, too. `list`: `n` words, five per segment.
 unsafe fn first_failure(
     cx: *mut Cx,
     e: *mut Term,

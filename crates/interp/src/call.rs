@@ -1,10 +1,10 @@
 //! Calls of all kinds: local, external, natives, funs, apply; and what happens where a call cannot be made.
 //!
 //! # How a call is made
-//! * Arguments stand in x0 and up. `*e`, the first slot of the caller's frame, gets the address to return to. A tail call has dropped the
-//!   frame before (`frame + 1` words: the Y registers and that slot), so `*e` is what its caller wrote there.
-//! * A call counts one reduction. Where none is left the process leaves before the first instruction of the function that is called, with
-//!   its arguments live; the environment of a fun counts among them.
+//! * Arguments stand in x0 and up. `*e`, the first slot of the caller's frame, gets the address to return to. A tail call has
+//!   dropped the frame before (`frame + 1` words: the Y registers and that slot), so `*e` is what its caller wrote there.
+//! * A call counts one reduction. Where none is left the process leaves before the first instruction of the function that is
+//!   called, with its arguments live; the environment of a fun counts among them.
 //! * A call of code that is there collects nothing, save for the slot of a return address where natives are traced. Natives make
 //!   fragments, and the op collects behind them with x0 live.
 //! * An op that fails to find what it calls leaves stack and registers as they were until it knows what follows.
@@ -121,7 +121,7 @@ fn call_of(e: &Export) -> saved::Call {
     saved::Call::Function(e.module, e.function, e.arity as usize)
 }
 
-/// What is called where fun `f` is.
+/// The function behind fun `f`, if it is one by name.
 unsafe fn call_of_fun(f: Term) -> Option<saved::Call> {
     let p = f.ptr();
     // Layout of a fun: see `purlin_term::layout`. A fun by name has its export in word 1.
@@ -452,7 +452,7 @@ unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *c
     exc::raise(cx, pc, fail, first)
 }
 
-/// What follows a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
+/// The next instruction of a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
 /// something else is called in its place.
 unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize) -> *const u64 {
     if let Some(v) = f.as_fun() {
@@ -524,7 +524,7 @@ unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
     go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
-/// What operand `name` of the instruction at `pc` is.
+/// The form of operand `name` of the instruction at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
     let (row, variant) = ops::lookup(*(pc as *const u16))?;
     let at = row.operands.iter().position(|o| o.name == name)?;
@@ -640,7 +640,7 @@ const _: () = {
     }
 };
 
-/// What follows a native.
+/// The way on behind a native.
 enum After {
     /// Its value is in x0.
     Value,
@@ -842,8 +842,8 @@ unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     e.write(0);
     to as *const u64
 }
-/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which drops the
-/// frame.
+/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which
+/// drops the frame.
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifLast::at(pc);
     let after = match last_detour(cx, pc, true) {
@@ -1192,7 +1192,7 @@ fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
     }
     it.tail().is_nil().then_some(n)
 }
-/// What is wrong with arguments that could not be spread.
+/// The failure for arguments that could not be spread.
 fn not_spread(cx: &mut Cx, list: Term, most: usize) -> Fail {
     match list.list_iter().take(most + 1).count() > most {
         true => Fail::SystemLimit,
@@ -1365,7 +1365,8 @@ unsafe fn plain_nif_ended(cx: *mut Cx, pc: *const u64, t: Term) -> Exit {
     leave(cx, next)
 }
 
-/// What is told of a function of a library. The function itself may be gone after the call: what a call had asked for ends with it.
+/// The names of a function of a library, as traces tell them. The function itself may be gone after the call: what a call had
+/// asked for ends with it.
 struct Called {
     module: Term,
     function: Term,

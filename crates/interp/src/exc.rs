@@ -28,7 +28,7 @@ use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What goes first in the stack trace.
+/// The first entry of a stack trace.
 pub enum First<'a> {
     /// The place of the instruction.
     None,
@@ -182,7 +182,8 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     {
         pcs.push(back as u64);
     }
-    // Return addresses lie in the first slot of each frame. A walk over all slots finds them by their tag; slots that hold none are 0.
+    // Return addresses lie in the first slot of each frame. A walk over all slots finds them by their tag; slots that hold none
+    // are 0.
     let mut p = cx.heap.stop;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();

@@ -1,7 +1,8 @@
 //! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
 //!
 //! Operands and effects of each op are in its row (`purlin_isa::ops`). The code here relies on these:
-//! * An op that may need a collection asks for its room first (`room!`), and writes nothing before: after the collection it runs anew.
+//! * An op that may need a collection asks for its room first (`room!`), and writes nothing before: after the collection it runs
+//!   anew.
 //! * An op without `room!` that makes a term has been promised the words by an `allocate_heap` or `test_heap` before it.
 //! * `e` points at the slot of the return address, Y register n lies n + 1 words above it. `hp` is the next free word.
 //! * Sources are read before destinations are written: they may be the same register.
@@ -94,8 +95,8 @@ pub(super) unsafe fn make_room(
     go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
-/// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and registers
-/// go in one word: a seventh argument would lie in memory, and the handler would need a frame.
+/// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and
+/// registers go in one word: a seventh argument would lie in memory, and the handler would need a frame.
 macro_rules! room {
     ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;

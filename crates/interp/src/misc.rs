@@ -1,7 +1,7 @@
 //! Handlers of exceptions, messages and float conversions.
 //!
-//! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is live:
-//! these ops leave with `live` 0, and the process may be collected there.
+//! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is
+//! live: these ops leave with `live` 0, and the process may be collected there.
 
 use super::operands::{C, Dst, X};
 use super::{Exit, collect_after, exc, go, instr, slow_op};
@@ -278,8 +278,8 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
         ),
     }
 }
-/// Fetches signals if need be, so links, exits and the like take effect here. The next message is looked at where it lies, or nothing is
-/// there.
+/// Fetches signals if need be, so links, exits and the like take effect here. The next message is looked at where it lies, or
+/// nothing is there.
 unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::LoopRec::at(pc);
     cx.bif_pc = pc;
@@ -367,8 +367,8 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::WaitTimeout;
     std::ptr::null()
 }
-/// The four ops of a marker: the place in the mailbox is remembered before a reference is made, bound to it, used by the receive that
-/// waits for an answer with that reference, and cleared. Here: see `crate::signal::receive`.
+/// The four ops of a marker: the place in the mailbox is remembered before a reference is made, bound to it, used by the receive
+/// that waits for an answer with that reference, and cleared. Here: see `crate::signal::receive`.
 unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerReserve::at(pc);
     let t = receive::marker_reserve(cx);

@@ -1,4 +1,4 @@
-//! What operands of instructions are read as. Layout: see `purlin_isa::ops`; which instruction has which: `instr`.
+//! The types that operands of instructions are read as. Layout: see `purlin_isa::ops`; which instruction has which: `instr`.
 
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -20,7 +20,7 @@ pub trait Src {
 }
 /// A register that is written.
 pub trait Dst: Src {
-    /// What is added to its unit where registers are told apart at run time.
+    /// The mark in its unit where registers are told apart at run time.
     const MARK: u16;
     unsafe fn set(cx: *mut Cx, e: *mut Term, p: *const u16, t: Term);
 }
@@ -150,7 +150,7 @@ impl Source {
     pub unsafe fn get(self, cx: *mut Cx, e: *mut Term) -> Term {
         source(cx, e, self.0)
     }
-    /// What it holds where the stack is the one that the context tells.
+    /// The term that it holds, where the stack is the one that the context tells.
     ///
     /// # Safety
     /// As for [`Reg::get`].
