@@ -145,7 +145,7 @@ fn process_text(pid: Term) -> String {
                     let Some(v) = process_info::item(cx, &mut f, item) else {
                         continue;
                     };
-                    // What there is nothing of is not shown.
+                    // Lines about nothing are not shown.
                     if !v.is_nil() {
                         let v = match v.as_tuple() {
                             Some(&[m, f, a]) if item != "messages" => {

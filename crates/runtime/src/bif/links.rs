@@ -98,7 +98,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
                 crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
             }
             if urgent {
-                // What has arrived comes first.
+                // Signals that have arrived come first.
                 handle::fetch(cx);
                 handle::link_refused(cx, to, am::NOPROC, true);
                 return Ok(am::TRUE);

@@ -235,7 +235,7 @@ fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term
     a.tuple(&[key, n[0], n[1], n[2]])
 }
 
-/// What the mapped blocks of heaps come to, as stock tells of its allocator of segments: one instance, which keeps freed
+/// Figures of the mapped blocks of heaps, as stock tells of its allocator of segments: one instance, which keeps freed
 /// blocks for a while.
 fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
     let s = &blocks::SEGMENTS;
@@ -480,8 +480,8 @@ fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::small(2))
 }
 
-/// What `instrument` asks of an allocator on a scheduler: how many answers will come. Memory here is not taken from carriers, nor
-/// tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
+/// The question of `instrument` to an allocator on a scheduler: how many answers will come. Memory here is not taken from
+/// carriers, nor tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
 fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
     let Some(&[kind, scheduler, _, _, reference]) = request.as_tuple() else {
         return Err(Fail::Badarg);

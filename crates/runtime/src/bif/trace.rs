@@ -589,7 +589,7 @@ fn is_item(item: Term) -> bool {
     item.is_atom() && (atom::name(item) == "all" || known(atom::name(item)))
 }
 
-/// What is told of calls, by the name of an item; of those that are about counts, `false`.
+/// The answer about calls, by the name of an item; `false` for items that are about counts.
 fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
     match name {
         "traced" => match &w.call {

@@ -126,7 +126,7 @@ const SRC_SIZE_WRONG: usize = 72usize.wrapping_neg();
 /// Bytes that count as a reduction.
 const REDUCTION_BYTES: usize = 1024;
 
-/// What a parameter's value is to programs.
+/// The form of a parameter's value to programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,

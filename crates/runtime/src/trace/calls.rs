@@ -114,7 +114,7 @@ impl Spec {
     }
 }
 
-/// What is wanted of the calls of a function.
+/// The wishes for the calls of a function.
 #[derive(Default, Clone)]
 pub struct Wanted {
     /// Calls by processes that are traced for calls: from within the module too (`true`) or not.
@@ -800,7 +800,7 @@ fn reading(cx: &mut Cx, what: Measure) -> i64 {
 /// A collection has left `after` of `before` words.
 pub(crate) fn collected(p: &mut process::Process, before: i64, after: i64) {
     if let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) {
-        // What was made before stays counted.
+        // Words made before stay counted.
         e.words_made += before - after;
     }
 }

@@ -44,8 +44,8 @@ impl<E: Hashed + 'static> SlotTable<E> {
         // SAFETY: arrays of slots are never freed.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
-    /// What `look` makes of the first entry of `hash` for which it makes something. `look` may be asked of entries that have
-    /// left the table, and of some more than once. What is in the table all the time is found.
+    /// The result of `look` on the first entry of `hash` for which it has one. `look` may be asked of entries that have
+    /// left the table, and of some more than once. An entry that is in the table all the time is found.
     pub(crate) fn find<R>(
         &self,
         hash: u32,
@@ -117,7 +117,7 @@ fn insert<E: Hashed>(slots: &Slots<E>, e: &'static E) {
     }
 }
 
-/// What `look` makes of an entry among those at the places of `hash`.
+/// The result of `look` on an entry among those at the places of `hash`.
 fn probe<E: 'static, R>(
     slots: &Slots<E>,
     hash: u32,
