@@ -310,7 +310,7 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
     forget_lost(n, id, with);
     let Err(bad) = r else {
         let n = n.inner();
-        // What it caused to be answered is too much.
+        // The answers that it caused are too many.
         return n.id != id || !n.too_much;
     };
     let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
@@ -760,7 +760,7 @@ fn deliver(
     token: Option<Term>,
     payload: Payload<'_>,
 ) -> Result<(), Bad> {
-    // What is no token is none.
+    // A term that is no token counts as none.
     let token = token.and_then(Token::of_term);
     let urgent = alias.as_ref().is_some_and(|a| a.1);
     let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
@@ -963,7 +963,7 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     Ok(())
 }
 
-/// What a process of this node watches has ended.
+/// The target of a monitor of this node has ended.
 fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
     let watches_it = watched.is_atom() || is_of(watched, n);
     if !watches_it || !by.is_pid() {

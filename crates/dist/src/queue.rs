@@ -90,7 +90,7 @@ impl Output {
         Some(p)
     }
     fn next_packet(&mut self, with: u64) -> Option<Packet> {
-        // What comes from whoever is in the midst of a long message waits for the end of that.
+        // Frames of a sender in the midst of a long message wait for the end of that.
         let free = self.queue.front().is_some_and(|f| {
             self.fragments.is_empty()
                 || (f.sender != 0 && self.fragments.iter().all(|g| g.sender != f.sender))

@@ -381,7 +381,7 @@ fn link_exit(connection: u32, from: Term, to: &RemotePid, why: &mut Why, token: 
     }
 }
 
-/// What goes with the exit signal of a process that ends and has a token of sequential tracing.
+/// The token that goes with the exit signal of a process that ends and has one of sequential tracing.
 fn ending(p: &mut Process, me: Term, to: &RemotePid, reason: Term) -> Option<OwnedTerm> {
     if !p.has(process::SEQUENTIAL) {
         return None;
@@ -759,7 +759,7 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     }
 }
 
-/// What was watched over a connection that is lost has ended, as far as one knows.
+/// The targets of monitors over a lost connection have ended, as far as one knows.
 fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
     let me = cx.self_pid();
     let Some(e) = cx.process().ext() else { return };
