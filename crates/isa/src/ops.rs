@@ -593,7 +593,7 @@ macro_rules! all_ops {
 }
 for_each_specific_op!(all_ops);
 
-// What the code that reads and writes instructions relies on.
+// The relations that the code which reads and writes instructions relies on.
 const _: () = {
     // A variant number fits a unit.
     assert!(VARIANTS <= u16::MAX as usize);
