@@ -6,7 +6,7 @@ use crate::remote::{Remote, Watched};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
-/// What there is beside processes. The methods do as if there was nothing.
+/// The world beside processes: ports, nodes, tables. The methods do as if there was nothing.
 pub trait Outside: Sync {
     /// A message to a port. Nobody is told where there is no such port. Waits while the port is busy.
     fn port_send(&self, _cx: &mut Cx, _port: Term, _msg: Term) -> Result<(), Fail> {
@@ -50,7 +50,7 @@ pub fn set_outside(what: &'static dyn Outside) {
     let _ = OUTSIDE.set(what);
 }
 
-/// What there is beside processes.
+/// The installed world beside processes.
 pub fn outside() -> &'static dyn Outside {
     OUTSIDE.get().copied().unwrap_or(&Nothing)
 }

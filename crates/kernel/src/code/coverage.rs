@@ -20,10 +20,10 @@ const MODES: [Coverage; 5] = [
 /// Nobody has set a mode: that of the command line counts.
 const UNSET: u8 = u8::MAX;
 
-/// What modules that are loaded from now on count.
+/// The counting mode of modules that are loaded from now on.
 static MODE: AtomicU8 = AtomicU8::new(UNSET);
 
-/// What modules that are loaded from now on count.
+/// The counting mode of modules that are loaded from now on.
 pub fn mode() -> Coverage {
     at(MODE.load(Ordering::Relaxed))
 }

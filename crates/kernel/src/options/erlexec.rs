@@ -33,7 +33,7 @@ impl Rules {
     }
 }
 
-/// What stands for a `-S` of the command line, to tell it from one in a variable or file.
+/// Stands for a `-S` of the command line, to tell it from one in a variable or file.
 const CALL_WITH_REST: &str = "++S";
 
 /// The request of a command line of `erl`.

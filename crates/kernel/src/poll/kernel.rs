@@ -28,9 +28,9 @@ mod with_epoll {
         (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR)
             as u32;
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
-    /// What tells of errors and urgent data.
+    /// The events of errors and urgent data.
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
-    /// What the descriptor that ends a wait of the poll thread is known by.
+    /// The number by which the descriptor that ends a wait of the poll thread is known.
     const NOTIFY: u64 = u64::MAX;
     /// The signal that ends a wait beside it. It is one that nothing else is done with, and that debuggers pass on without a word.
     const RING: i32 = libc::SIGURG;

@@ -309,7 +309,7 @@ struct More {
     tag: Option<Box<OwnedTerm>>,
     /// Index of the atom that it is monitored by, or [`NO_NAME`].
     name: u32,
-    /// What is on another node.
+    /// The target, if it is on another node.
     watched: Option<Box<Watched>>,
 }
 
@@ -365,7 +365,7 @@ impl Monitor {
         m.set_alias(alias);
         m
     }
-    /// What it watches on another node.
+    /// Its target on another node.
     #[inline]
     pub fn watched(&self) -> Option<&Watched> {
         self.more()?.watched.as_deref()
@@ -499,10 +499,10 @@ pub struct Ext {
 /// A function whose time, or memory, is being measured.
 #[derive(Clone, Copy)]
 pub struct Timed {
-    /// What is measured, and for whom, as those who measure number it.
+    /// The measured quantity and its session, as those who measure number them.
     pub number: i64,
     pub entry: usize,
-    /// What the measure showed when it began; 0: the process doesn't run.
+    /// The reading of the measure when it began; 0: the process doesn't run.
     pub since: i64,
 }
 
@@ -552,19 +552,19 @@ pub struct Rare {
     pub deferred: Vec<(Priority, Task)>,
     /// Others can't have it collect for now, for trying what waits for that; and what they asked.
     pub collections_held: Option<Vec<(Priority, Task)>>,
-    /// What it knows of sequential tracing.
+    /// Its state of sequential tracing.
     pub sequence: Option<Box<Sequence>>,
     /// Its last calls, if it saves them.
     pub saved: Option<Box<super::saved::Saved>>,
-    /// What it sent.
+    /// Its counts of sent words.
     pub tally: Tally,
     /// Whether it goes on at once when it has sent to a busy connection; None: as is the default.
     pub async_dist: Option<bool>,
     /// The call of a native library's function that is to be made next: the process is at it.
     pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
-    /// What ties it to other nodes.
+    /// Its ties to other nodes.
     pub remote: Option<Box<Remote>>,
-    /// What has priority.
+    /// Its aliases, monitors and links with priority.
     pub urgent: Option<Box<super::urgent::Urgent>>,
 }
 
@@ -634,7 +634,7 @@ impl std::ops::DerefMut for Ext {
 const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {
-    /// What is seldom even here, if there is any.
+    /// The parts that are seldom even here, if there are any.
     #[inline]
     pub fn rare(&mut self) -> Option<&mut Rare> {
         self.rare.as_deref_mut()

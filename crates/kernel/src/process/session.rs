@@ -32,7 +32,7 @@ pub struct Tracing {
     pub tracer: Term,
 }
 
-/// What is made.
+/// The kind of thing that is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Made {
     Process,

@@ -332,7 +332,7 @@ pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;
     [&*DIRTY_CPU, &*DIRTY_IO].map(|p| {
         let busy = p.busy.load(Ordering::Relaxed);
-        // What is under way counts as far as it has come.
+        // A slice under way counts as far as it has come.
         let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));
         (busy, p.worked.load(Ordering::Relaxed) + under_way)
     })
@@ -477,7 +477,7 @@ pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     (r, home)
 }
 
-/// What this thread runs will take long: see [`in_order`].
+/// The process that this thread runs will take long: see [`in_order`].
 #[inline]
 pub fn let_others() {
     QUEUES.let_others(current());

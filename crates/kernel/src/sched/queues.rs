@@ -68,7 +68,7 @@ const WOKEN_IN_A_ROW: u32 = 16;
 const NORMAL_PER_LOW: usize = 8;
 /// Slices of a long turn.
 pub(crate) const TURN_SLICES: u16 = 16;
-/// What one slice is in [`Queues::owed`], which shares are counted in.
+/// One slice in the unit of [`Queues::owed`], in which shares are counted.
 const OWED_SLICE: isize = 256;
 
 /// Processes that wait one behind the other, in the queue of one scheduler, while others sleep: see [`RunQueues::put_in_order`].
@@ -97,13 +97,13 @@ pub(super) struct Queues {
     woken_in_a_row: u32,
     /// The wait of processes of low priority: see [`NORMAL_PER_LOW`].
     low_credit: usize,
-    /// What was taken last, of normal priority, had used up a time slice before.
+    /// The process that was taken last, of normal priority, had used up a time slice before.
     used: bool,
     /// The long turn of the first of those that owe isn't over.
     turn_goes_on: bool,
-    /// What is owed to those that have had one slice in their last turn; below zero where they have had more than that.
+    /// The debt to those that have had one slice in their last turn; below zero where they have had more than that.
     owed: isize,
-    /// What was taken last from either of the two was one of these.
+    /// The process that was taken last from either of the two was one of these.
     spent: bool,
     pub(super) len: usize,
 }
@@ -239,13 +239,13 @@ struct Scheduler {
     len: AtomicUsize,
     /// Processes in it that are of high priority or above.
     urgent: AtomicUsize,
-    /// What it took from its queue last was one of these.
+    /// The process that it took from its queue last was one of these.
     hogged: AtomicBool,
-    /// What it took last came from among those that had used up a time slice.
+    /// The process that it took last came from among those that had used up a time slice.
     used: AtomicBool,
     /// The process that goes next, of normal priority, plus one; 0: none.
     slot: AtomicU32,
-    /// What waits here, and what runs, has come one behind the other from one source.
+    /// The processes that wait here, and the one that runs, have come one behind the other from one source.
     in_order: AtomicBool,
     parked: Mutex<Parked>,
     unpark: Condvar,
@@ -440,7 +440,7 @@ pub(crate) struct RunQueues<H> {
     pub hooks: H,
 }
 
-/// What a scheduler sees of another from which it might take its only process: how often that has taken one itself.
+/// A look at another scheduler from which this one might take the only process: how often that has taken one itself.
 pub(crate) type Glance = Option<usize>;
 
 /// How a scheduler's rest ended.
@@ -673,7 +673,7 @@ impl<H: Hooks> RunQueues<H> {
         free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
     }
 
-    /// What scheduler `me`, from 1, runs will take long: what waits behind it is for all to take.
+    /// The process that scheduler `me`, from 1, runs will take long: those that wait behind it are for all to take.
     pub(crate) fn let_others(&self, me: usize) {
         let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
             return;
@@ -806,7 +806,7 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// What scheduler `i` sees of the first scheduler that has a single process.
+    /// A look of scheduler `i` at the first scheduler that has a single process.
     #[inline]
     pub(crate) fn glance(&self, i: usize) -> Glance {
         let n = self.count();
@@ -878,7 +878,7 @@ impl<H: Hooks> RunQueues<H> {
                 }
                 v.set_len(&q);
             }
-            // What goes next there only where nothing else is.
+            // The process that goes next there, only where nothing else is.
             if got.is_empty() {
                 got.extend(v.empty_slot().map(|c| (c, WOKEN)));
             }

@@ -115,12 +115,12 @@ fn what_goes_next_is_stolen_and_handed_over() {
     let glance = q.glance(1);
     assert_eq!(q.next(1, glance), Some(1));
     assert_eq!(q.lengths(), [0, 0]);
-    // What is bound to its scheduler stays there.
+    // A process that is bound to its scheduler stays there.
     q.put(100, Priority::Normal, Comes::Woken, 1);
     let glance = q.glance(1);
     assert_eq!(q.next(1, glance), None);
     assert_eq!(q.next(0, None), Some(100));
-    // What a scheduler leaves that goes offline the others find.
+    // The others find the processes that a scheduler leaves as it goes offline.
     q.put(2, Priority::Normal, Comes::Woken, 2);
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);

@@ -263,7 +263,7 @@ pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
 /// The signal of a message that is small and needs nothing special, as most are.
 #[inline]
 fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
-    // What is shared from a few words on, or traced by its sender, takes the long way.
+    // A message that is shared from a few words on, or whose sender is traced, takes the long way.
     if !super::share::copies(FLAT_WORDS) || events::by_sender() {
         return None;
     }

@@ -127,7 +127,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let term = if any {
         let mut next = stand_ins.into_iter();
         let around = copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
-        // What is around the large parts goes to a region too, where a copy would lose what it shares.
+        // The words around the large parts go to a region too, where a copy would lose what they share.
         let tree = copy::size_of(around);
         match Graph::<true>::of(around, Some(h), usize::MAX) {
             Some(g) if tree > g.words() + LOST_WORDS => {
@@ -215,7 +215,7 @@ fn small(n: u64) -> Term {
     Term::small(n.min(i64::MAX as u64 >> 5) as i64)
 }
 
-/// What stands in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
+/// The term in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
 /// If it is not large: the words that a copy of it takes.
 pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, usize), usize> {
     let threshold = threshold();
@@ -268,7 +268,7 @@ pub fn is_large(words: usize) -> bool {
     words >= threshold()
 }
 
-/// What stands for `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
+/// Copies of `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
 pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
     let mut b = Builder::counted(words);
     // Whole: what lies in a region already may lie in one that nobody counts, and readers take what the object was given in
@@ -287,7 +287,7 @@ fn destroy(f: Fragment) {
     unsafe { f.destroy() };
 }
 
-/// What stands for a part in a region, if it is large. `known`: it is.
+/// The term in a region for a part, if it is large. `known`: it is.
 fn part(
     h: &mut Heap,
     held: &mut RegionSet,

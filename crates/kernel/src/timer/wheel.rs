@@ -253,7 +253,7 @@ mod tests {
                     }
                     _ => {
                         let span = 1u64 << r.below(37);
-                        // What is overdue when it starts shares a tick with what is due next.
+                        // A timer that is overdue when it starts shares a tick with those due next.
                         let first = now + 1;
                         now += 1 + r.below(span);
                         let mut fired = vec![];
