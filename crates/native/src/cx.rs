@@ -190,7 +190,7 @@ pub struct Context<P> {
     pub reds: i64,
     /// The reductions that were left when the process was last charged.
     pub charged: i64,
-    /// What is left of the time slice of a process that saves its calls, beside `reds`.
+    /// The rest of the time slice of a process that saves its calls, beside `reds`.
     pub kept_reds: i64,
     pub exc: Exc,
     pub trap: Trap,
