@@ -56,7 +56,7 @@ struct Reference {
     at: usize,
 }
 
-/// What a part of a pattern says about an alternative: that it matches a character, or that it may match none whatever
+/// The finding of a part of a pattern about an alternative: that it matches a character, or that it may match none whatever
 /// follows it (a call of what hasn't been read), or nothing.
 type Says = Option<bool>;
 
@@ -1120,7 +1120,7 @@ impl Reader<'_> {
         match self.at(from) {
             // An assertion follows.
             Some(b'?') => {
-                // What asserts may come behind a callout.
+                // An assertion may come behind a callout.
                 let digits = self.skip(from + 2, |c| c.is_ascii_digit());
                 let mut asks = from;
                 if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {
