@@ -103,7 +103,7 @@ impl ErlNifEnv {
         self.temporary.push(t);
     }
 
-    /// What the function of a library came to that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
+    /// The outcome of a function of a library that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
     /// environment is empty again.
     #[cold]
     #[inline(never)]

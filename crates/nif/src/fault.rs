@@ -66,7 +66,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
         tell(SIGNALS[place].1, (*info).si_addr() as usize);
     }
     if sent {
-        // What was there before may wait for such an instruction.
+        // The handler that was there before may wait for such an instruction.
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
         return;

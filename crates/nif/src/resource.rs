@@ -566,7 +566,7 @@ exported! {
     fn enif_make_resource(env: *mut ErlNifEnv, data: *mut c_void) -> Term {
         let env = &mut *env;
         let t = reference(data, env);
-        // What hangs on the heap without being on it presses for a collection as bytes of binaries do.
+        // Memory that hangs on the heap without being on it presses for a collection as bytes of binaries do.
         env.off_heap().bytes += (*head_of(data)).size;
         env.off_heap_grew();
         t

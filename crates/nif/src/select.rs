@@ -26,7 +26,7 @@ const CANCEL: c_int = 8;
 const CUSTOM: c_int = 16;
 const ERROR: c_int = 32;
 
-// What is answered.
+// The answers.
 const STOP_CALLED: c_int = 1;
 const INVALID_EVENT: c_int = 4;
 const FAILED: c_int = 8;

@@ -132,7 +132,7 @@ pub fn start(
 ) -> Result<Box<dyn Driver>, open::Error> {
     let p = CPort::new(code, std::ptr::null_mut());
     p.enter(base);
-    // What it delivers before it has started is a list.
+    // Input that it delivers before it has started is a list.
     let (binary, lines) = (std::mem::take(&mut base.binary), base.lines.take());
     // There are no zeros in it.
     let line = CString::new(command).unwrap_or_default();
@@ -621,7 +621,7 @@ impl Driver for CDriver {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
         let e = self.0.code.entry;
-        // What was selected again since the report was made waits for the next.
+        // A descriptor that was selected again since the report was made waits for the next.
         let again = poll::wants(id);
         for (is, write) in [(readable, false), (writable, true)] {
             let Some((fd, r, w)) = self.waiting(id) else {
