@@ -46,7 +46,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         }
         rest = &rest[used..];
     }
-    // What is wrong with the file is said before anything runs.
+    // An error in the file is told before anything runs.
     let how = program("bench", rest)?;
     let words = match rest {
         [first, rest @ ..] if first == "--" => rest,

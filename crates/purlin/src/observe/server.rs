@@ -105,7 +105,7 @@ impl Server {
         }
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
-        // What is under way is written; new pages aren't worth waiting for.
+        // Answers under way are written; new pages aren't worth waiting for.
         let mut left = FAREWELL;
         while self.connections.load(Ordering::Relaxed) > 0 && !left.is_zero() {
             let step = Duration::from_millis(50);
