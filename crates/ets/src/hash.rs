@@ -969,7 +969,7 @@ impl HashTable {
             b.push(None);
         }
         self.active.store(active + 1, Ordering::Relaxed);
-        // What was marked goes now: the end of the fixation looks for it here only.
+        // Marked objects go now: the end of the fixation looks for them here only.
         let s = self.stripe(from);
         self.purge(&mut b[from >> self.shift], s);
         let m = mask(active + 1);

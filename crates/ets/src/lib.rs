@@ -237,7 +237,7 @@ impl Table {
             Store::Hash(h) => (self.base_words() + h.bucket_words(), h.size()),
             Store::Tree(t) => (self.base_words(), t.size()),
         };
-        // What the heir is to get is kept like an object.
+        // The data for the heir are kept like an object.
         let heir = match &*self.admin() {
             Some(h) if !h.data.term().is_immed() => h.data.words() + object::HEAD_WORDS,
             _ => 0,
