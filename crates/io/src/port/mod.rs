@@ -623,7 +623,7 @@ pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool 
         r => return r == Ok(Outcome::Done),
     }
     match by(data, no_suspend) {
-        // What would be sent in parts goes as one.
+        // A list that would be sent in parts goes as one.
         Ok(Outcome::Long) => match iolist::to_vec(data) {
             Ok(bytes) => {
                 let mut f = Fragment::new();

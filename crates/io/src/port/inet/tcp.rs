@@ -913,7 +913,7 @@ impl Tcp {
         if self.queue.bytes > 0 && !behind {
             self.s.select(base, None, Some(true));
         }
-        // What comes first is answered at once, however much it is.
+        // The first packet is answered at once, however long it is.
         let full = self.queue.bytes >= self.o.high.max(0) as usize;
         if !full || (last && !behind) {
             return false;
@@ -1266,7 +1266,7 @@ impl Driver for Tcp {
         self.queue.bytes
     }
     fn flush(&mut self, base: &mut Base) {
-        // What nobody is going to send would keep the port forever.
+        // Bytes that nobody is going to send would keep the port forever.
         if !self.s.writes() || self.o.linger_zero || self.sending_file.is_some() {
             self.clear_output(base);
         }
