@@ -99,7 +99,7 @@ impl RcBin {
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
         (*p).used.load(Ordering::Relaxed) == FOREIGN
     }
-    /// What a block that stands for bytes elsewhere was made with; None for any other.
+    /// The function, and its argument, to end a block that stands for bytes elsewhere; None for any other.
     ///
     /// # Safety
     /// `p` is alive.

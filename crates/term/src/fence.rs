@@ -73,7 +73,7 @@ const KINDS: [(&str, usize); 8] = [
     ("region", 13),
 ];
 
-/// What is known of a block: in the entry of its first page. Entries of other pages are 0, as nothing is used twice.
+/// The record of a block, in the entry of its first page. Entries of other pages are 0, as nothing is used twice.
 #[repr(C)]
 struct Run {
     /// Bytes, [`Kind`] (from bit 48), and state (from bit 56).
@@ -82,7 +82,7 @@ struct Run {
     by: AtomicU64,
     /// Where it was freed: a `&Location`.
     site: AtomicUsize,
-    /// What was going on then: a `&&str`.
+    /// The work that was going on then: a `&&str`.
     doing: AtomicUsize,
 }
 
@@ -483,7 +483,7 @@ pub(crate) fn region_freed(chunk: usize) {
     LIVE.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// What a range knows of an address: the block that it is in or behind.
+/// The finding about an address in a range: the block that it is in or behind.
 struct Found {
     run: &'static Run,
     start: usize,
@@ -879,7 +879,7 @@ fn registers(context: *mut libc::c_void) -> (Vec<usize>, usize, Option<bool>) {
 }
 
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
-/// What was done about them before: that finds overflows of native stacks.
+/// The handlers that were there before: they find overflows of native stacks.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 fn watch() {

@@ -36,7 +36,7 @@ pub struct Graph<'a, const SHARE: bool> {
     /// Sorted.
     areas: Vec<Area>,
     last: usize,
-    /// What is in no area: whether it was met twice.
+    /// Objects in no area: whether each was met twice.
     others: HashMap<usize, bool>,
     /// Terms of the heap that lie in regions too.
     known: HashMap<u64, Term>,

@@ -225,7 +225,7 @@ impl Heap {
             + ((self.old_htop as usize - self.old_heap as usize) >> 3)
             + self.frag_words
     }
-    /// What stands in a region for the term `t` of this heap, if it was sent not long ago.
+    /// The copy in a region of the term `t` of this heap, if it was sent not long ago.
     pub fn sent_as(&mut self, t: Term) -> Option<Term> {
         let s = self.sent.as_mut()?;
         let e = s.entries.iter_mut().find(|e| e.term == t)?;
@@ -277,7 +277,7 @@ impl Heap {
             message,
         });
     }
-    /// What is remembered from now on belongs to another message.
+    /// Terms that are remembered from now on belong to another message.
     pub fn next_message(&mut self) {
         if let Some(s) = self.sent.as_mut() {
             s.message += 1;

@@ -322,7 +322,7 @@ impl Term {
     pub fn subtag(self) -> Option<Subtag> {
         self.boxed_header().map(header_subtag)
     }
-    /// What type tests can be told from, but for those that look into the object: below [`TYPE_CLASSES`].
+    /// A number that answers all type tests, but for those that look into the object: below [`TYPE_CLASSES`].
     #[inline(always)]
     pub fn type_class(self) -> usize {
         match self.boxed_header() {
@@ -485,7 +485,7 @@ pub struct ListIter {
 }
 
 impl ListIter {
-    /// What follows the elements yielded so far; after the end, nil for a proper list.
+    /// The rest behind the elements yielded so far; after the end, nil for a proper list.
     #[inline]
     pub fn tail(&self) -> Term {
         self.at

@@ -195,7 +195,7 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
     }
 }
 
-/// What `external_size` tells: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
+/// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
 pub fn external_size(t: Term, opts: Options) -> usize {
     encode_parts(t, opts, 0).size
 }

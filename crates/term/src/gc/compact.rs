@@ -406,7 +406,7 @@ pub(crate) unsafe fn collect(
     let words = map.count();
     let block = heap.old_block_words();
     let want = match room {
-        // What is promoted next has room at once, and the generation need not be swept for it.
+        // Terms that are promoted next have room at once, and the generation need not be swept for them.
         Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
             words + words / 8
         }

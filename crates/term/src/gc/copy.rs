@@ -363,7 +363,7 @@ impl<'a> Mover<'a> {
     /// Room for the copy of what lies at `a`.
     #[inline(always)]
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
-        // What lies below the high-water mark has survived a collection already.
+        // Objects below the high-water mark have survived a collection already.
         if a.wrapping_sub(self.young) < self.promote_len {
             let q = self.old_top;
             if (self.old_end as usize) - (q as usize) < n * 8 {
@@ -378,7 +378,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// What is promoted goes to free runs first.
+    /// Has promoted objects go to free runs first.
     fn use_runs(&mut self, from: &'a mut Runs) {
         let end = self.old_end;
         self.runs = Some(Filling {
@@ -439,7 +439,7 @@ impl<'a> Mover<'a> {
             let mut any = tail != begun;
             while let Some((i, mut p)) = self.next_in_runs() {
                 any = true;
-                // What is scanned may end this run and take the next.
+                // The scan may end this run and take the next.
                 while p < self.end_in_run(i) {
                     p = self.scan_at(p);
                 }
@@ -547,7 +547,7 @@ impl<'a> Mover<'a> {
 
     /// Forwards what the copies from `p` on refer to, up to the last one that there is by then. Gives the place to go on.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
-        // What is small lies in the caches: fetching ahead would only cost.
+        // A small heap lies in the caches: fetching ahead would only cost.
         if self.young_len + self.old_len < FETCHED_BYTES {
             while p < self.top {
                 p = self.scan_at(p);

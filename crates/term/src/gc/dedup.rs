@@ -1,6 +1,6 @@
 //! Equal objects of a small heap become one, where a process that waits is compacted.
 //!
-//! What processes are started with holds the same things several times: the pid of the parent in `$ancestors` and in
+//! The arguments that processes are started with hold the same things several times: the pid of the parent in `$ancestors` and in
 //! `$callers`, the reference to answer with that was copied twice out of one message. Terms don't change, so one of each
 //! will do; of a million tasks that sleep this takes fifty bytes each.
 //!

@@ -43,7 +43,7 @@ pub(crate) unsafe fn collect_once(
     // Words that are not for natives count as used, in whatever follows.
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
-    // What fragments own goes with the heap from here on, so that one sweep of the lists finds all of it.
+    // Objects of fragments are on the heap's list from here on, so that one sweep of the lists finds all of them.
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
@@ -231,7 +231,7 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
-    // What fragments own is released with the lists.
+    // Belongings of fragments are released with the lists.
     absorb_fragment_lists(heap);
     heap.sent = None;
     release_off_heap(&mut heap.off_heap);
@@ -348,7 +348,7 @@ unsafe fn copy_young(
             &mut Vec::new(),
         );
     } else if heap.serves && part == MOST_YOUNG_WORDS && size / 2 > want + part {
-        // What survives takes its time to be copied: no more is to come together in front of a large old generation.
+        // Survivors take their time to be copied: no more are to come together in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
@@ -410,7 +410,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let size = heap.block_words();
     heap.grow_next = false;
     let shrink = want < size / 4 && size > min && room == 0;
-    // What a process makes now and then would find a small heap each time, and have it grow step by step, with a
+    // Terms that a process makes now and then would find a small heap each time, and have it grow step by step, with a
     // collection for each. A large one costs too much memory to wait.
     let later = !heap.shrink_next && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;

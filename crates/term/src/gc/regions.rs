@@ -217,7 +217,7 @@ unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
                 }
                 let p = t.ptr();
                 let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
-                // What leads to a region that stays, or to another heap's, isn't copied: the copy refers to it.
+                // A pointer into a region that stays is left: the copy refers to that region.
                 if !inside(&some[at]) {
                     let i = some.partition_point(|l| l.area.0 <= p as usize);
                     if i == 0 || !inside(&some[i - 1]) {

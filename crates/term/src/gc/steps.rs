@@ -158,7 +158,7 @@ impl Runs {
             let m = &mut s.marker.map;
             let at = (start as usize).wrapping_sub(m.base);
             if at < m.len && used > 0 {
-                // What was promoted there lives, whatever the marking has found of the dead before it.
+                // Promoted objects live, whatever the marking has found of the dead before them.
                 m.set_live(at >> 3, used);
             }
         }
@@ -439,7 +439,7 @@ unsafe fn look_at_owners(
             return None;
         }
         let at = (p as usize).wrapping_sub(m.map.base);
-        // What was promoted since lies behind the bitmap, and lives.
+        // Objects promoted since lie behind the bitmap, and live.
         if at >= m.map.len || m.map.is_live(at >> 3) {
             last = p;
             continue;
@@ -562,7 +562,7 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     if bits.len() * 8 > background_free::ABOVE_BYTES {
         background_free::run(move || drop(bits));
     }
-    // What marked objects refer to, and what promoted ones do: the old generation holds just these from now on.
+    // Regions of marked objects, and of promoted ones: the old generation holds just these from now on.
     let mut regions = marker.notes.seen;
     regions.append(&mut promoted_regions);
     // What ran since the marking may have found one of the others held, and point into it: only a collection of what is young
@@ -580,7 +580,7 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     runs.promoted = 0;
     runs.lived = live_words;
     runs.lived_bytes = heap.old_off_heap.bytes;
-    // What was lacking to the room that a generation of so many words is given.
+    // The room of a generation of so many words, if the sweep has left it much less.
     let (block, room) = (
         heap.old_block_words(),
         spare_words(live_words, is_crowded()),
