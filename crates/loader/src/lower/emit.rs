@@ -100,7 +100,7 @@ impl Emitter {
         self.labels[label] = self.here();
         self.barrier();
     }
-    /// What comes next is not to become a part of what is there.
+    /// The next instruction is not to become a part of the one before it.
     pub fn barrier(&mut self) {
         self.last = None;
         self.prior = None;

@@ -12,7 +12,7 @@ fn is_register(a: Arg) -> bool {
     matches!(a, Arg::X(_) | Arg::Y(_))
 }
 
-/// What `a` and then `b` do, if there is one op for it.
+/// The op that does `a` and then `b`, if there is one.
 pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
     let join = |op: Op, x: &[Arg], y: &[Arg]| Some((op, [x, y].concat()));
     match (a, b) {
@@ -104,7 +104,7 @@ fn is_small(w: u64) -> bool {
 /// An op with its operands.
 type Part = (Op, Vec<Arg>);
 
-/// What `a` is before its last part, and that part: so that the last move of several can go with `next`, a call.
+/// Splits `a` into all but its last part, and that part: so that the last move of several can go with `next`, a call.
 pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Part, Part)> {
     called_with_move(next)?;
     let (op, at) = match a {
