@@ -78,7 +78,7 @@ pub(crate) unsafe fn op_bs_create_bin(
     }
     let n = end as usize - bytes as usize;
     let words = n.div_ceil(8);
-    // What is left of the last word is zero, as in any heap binary.
+    // The rest of the last word is zero, as in any heap binary.
     end.write_bytes(0, words * 8 - n);
     (hp as *mut u64).write(header(Subtag::HeapBin, 1 + words));
     (hp.add(1) as *mut u64).write(n as u64);
@@ -517,7 +517,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         pos += b;
     }
-    // What is copied costs time.
+    // Copying costs time.
     cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
     op.dst().put(cx, term);
     collect_for(cx, op.heap(), op.live(), op.dst().also());
@@ -724,7 +724,7 @@ unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsUtfSize::at(pc);
     let kind = op.encoding();
     let v = op.value().value(cx);
-    // What is no character fails where it is put, after all sizes.
+    // A value that is no character fails where it is put, after all sizes.
     let n = match bits::code_point(v) {
         Some(c) if kind == 8 => utf8_bits(c),
         Some(c) => utf16_bits(c),

@@ -628,7 +628,7 @@ slow_op! {
     nif_apart => nif;
 }
 
-// What the ops that call natives have in common.
+// The common part of the ops that call natives.
 const _: () = {
     let export = Op::CallBif.row().unit("export");
     let native = Op::CallBif.row().unit("native");
@@ -1032,7 +1032,7 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
 
 /// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
 unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
-    // What a process begins with is called by `apply/3` in any case.
+    // The first function of a process is called by `apply/3` in any case.
     let begins = pc == code::stubs().apply.as_ptr()
         && (cx.heap.stop >= cx.heap.hend
             || (*cx.heap.stop).raw() == code::stubs().exit.as_ptr() as u64);
@@ -1093,7 +1093,7 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
-/// What a call of `m:f` with `n` arguments comes to: calls of `erlang:apply/3` are made on the spot, so that whoever
+/// The function that a call of `m:f` with `n` arguments leads to: calls of `erlang:apply/3` are made on the spot, so that whoever
 /// asked for them is seen in the stack trace of what fails.
 fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, usize) {
     while m == am::ERLANG && f == am::APPLY && n == 3 && cx.x[0].is_atom() && cx.x[1].is_atom() {
@@ -1221,7 +1221,7 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *c
             }
             return bad_apply(cx, pc, m, f, args);
         };
-        // What `erlang:apply/3` is to call is called at once, by this instruction.
+        // The function that `erlang:apply/3` is to call is called at once, by this instruction.
         if m != am::ERLANG || f != am::APPLY || n != 3 {
             break (m, f, n, args);
         }
@@ -1299,7 +1299,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     to
 }
 
-/// What the first function of a process returns to.
+/// The instruction that the first function of a process returns to.
 unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     cx.interp.reason = am::NORMAL;
     cx.interp.crashed = false;

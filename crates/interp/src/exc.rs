@@ -174,7 +174,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     if raises && pc.is_null() {
-        // What called it is the first that the stack tells.
+        // Its caller is the first that the stack tells.
         pcs.clear();
     }
     if let First::Call(back) = first
@@ -475,7 +475,7 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx.exc.class = class;
             // The class may have been changed by the program: the trace says it to those who raise again.
             let trace = match raw_parts(trace) {
-                // What a function without a fitting clause tells of its place is lost, as in stock.
+                // The place of a function without a fitting clause is lost, as in stock.
                 Some((p, _)) if p[0] != class.atom() || p[1] == Term::small(1) => {
                     let kind = match p[1].small_value() {
                         1 => Term::small(5),

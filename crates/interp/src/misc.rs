@@ -193,7 +193,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
             let w = instr::IsTupleOfArity::<X>::at(test).header();
             receive::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
         }
-        // What begins as the tuple does is compared by the test.
+        // A message that begins as the tuple does is compared by the test.
         IS_EQ_EXACT
             if ends_here
                 && instr::IsEqExact::<X, C>::at(test)

@@ -110,7 +110,7 @@ impl<A> Reg<A> {
     }
 }
 impl<A: Src> Reg<A> {
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// The operand is of an instruction that runs in `cx` with its stack at `e`.
@@ -142,7 +142,7 @@ impl<A: Dst> Reg<A> {
 #[derive(Clone, Copy)]
 pub struct Source(pub u64);
 impl Source {
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -197,7 +197,7 @@ impl Dest {
     pub unsafe fn put(self, cx: &mut Cx, t: Term) {
         set_dst(cx, cx.heap.stop, self.0, t)
     }
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// As for [`Reg::get`]; something has been written to it.
