@@ -62,6 +62,7 @@ handlers! {
         context::<C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
     }
     op_bs_context_position = BsContextPosition<C1: Dst, P: Dst>(cx, pc, e, hp, reds, op) {
+        // A register that a loop comes back with holds the context; the first round finds the bit string, and `context` replaces it.
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
             return context::<C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
@@ -137,6 +138,7 @@ handlers! {
         if end - pos < n {
             go!(cx, op.fail().to(), e, hp, reds)
         }
+        // The bits before the position in its first byte are shifted out at the top.
         let off = pos & 7;
         // Eight bytes are read at once if they all belong to the binary.
         // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold
@@ -179,6 +181,7 @@ handlers! {
         let c = Ctx::of(op.context().get(cx, e));
         let pos = c.pos();
         let (v, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
+        // Anything but a whole character at a byte, of which enough bytes are left: looked at closely, or no match.
         if n == 0 {
             return get_any_utf(cx, pc, e, hp, reds);
         }
@@ -239,6 +242,7 @@ unsafe fn get_small<C1: Src, D: Dst>(
         tail_bits(p, off, n)
     };
     let mut v = bits >> (64 - n);
+    // The loader gives this op whole bytes only where they are little-endian.
     if little(flags) {
         v = v.swap_bytes() >> (64 - n);
     }
@@ -303,6 +307,7 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
         && !heap.gc_wanted
         && let Some((original, base, pos, end)) = place(t)
     {
+        // Without save slots: code that needs some uses `bs_start_match`.
         write_context(hp, original, base, pos, end, 0);
         op.register().set(cx, e, Term::boxed_at(hp));
         return again(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
@@ -352,6 +357,7 @@ unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> 
 /// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
 #[inline(never)]
 unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
+    // At most eight, since `n` is at most 56 and `off` at most 7.
     let bytes = (off + n).div_ceil(8);
     let mut v = 0u64;
     for i in 0..bytes.min(8) {
@@ -391,6 +397,7 @@ impl Ctx {
         let off = pos & 7;
         let mut v = u32::from(*p);
         if off != 0 {
+            // Within a byte it takes the next one as well, which the eight bits reach into.
             v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
         }
         Term::small(i64::from(v))
@@ -495,6 +502,7 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     let original = *t.ptr().add(4);
     // A sub-binary's original is no sub-binary, so one step is enough.
     let base = original.as_bits().map_or(b.base, |o| o.base);
+    // Positions count from the first bit of the original.
     let pos = (b.base as usize - base as usize) * 8 + b.bit_offset as usize;
     Some((original, base, pos, pos + b.bit_len))
 }
@@ -645,6 +653,7 @@ unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut at = 0;
     while at < n {
         let k = (n - at).min(64);
+        // Both begin at any bit, so they are compared as numbers.
         if bits::read_bits(c.base(), c.pos() + at, k) != bits::read_bits(s, at, k) {
             return op.fail().to();
         }
@@ -730,6 +739,7 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let t = op.context().value(cx);
     if t.is_match_context() {
         let c = Ctx::of(t);
+        // Slot 0 has the position at which the match began.
         let start = if c.slots() > 0 {
             c.slot(0).read() as usize
         } else {
@@ -770,6 +780,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
     let (n, list) = (op.count(), op.commands());
     let word = |k: usize| *list.add(k);
+    // Context and stack are taken anew after a collection, which moves the context.
     let mut c = Ctx::of(op.context().value(cx));
     let mut e = cx.heap.stop;
     // A loop may make terms here, and do nothing else that collects. Behind the commands nobody says what is live.

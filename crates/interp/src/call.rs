@@ -71,6 +71,7 @@ pub(super) unsafe fn used_up(
     reds: i64,
     live: usize,
 ) -> Exit {
+    // `goes_on` notes the call, if the process saves its calls, and gives it the rest of the time slice in that case.
     (*cx).reds = reds;
     if saved::goes_on(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)
@@ -370,6 +371,7 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
     cx.heap.htop = hp;
     cx.heap.stop = e;
     cx.reds = reds;
+    // Only here does it matter which of the four ops it was: arity, fun, and the words of the stack that a tail call drops.
     let (n, f, drop) = match Op::of(*(pc as *const u16)) {
         Some(Op::CallFun) => {
             let n = instr::CallFun::at(pc).arity();
@@ -400,6 +402,7 @@ unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
         _ => None,
     }
 }
+/// Writes the return address of the call at `pc`, unless it is a tail call: then the caller's stands there.
 unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
     if let Some(back) = return_of(pc) {
         (cx.heap.stop as *mut u64).write(back as u64);
@@ -457,6 +460,7 @@ unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *c
 unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize) -> *const u64 {
     if let Some(v) = f.as_fun() {
         let args = args_list(cx, n);
+        // A fun of another arity: the arguments are part of the error.
         if v.arity as usize != n {
             let pair = cx.tuple(&[f, args]);
             let fail = cx.error2(am::BADARITY, pair);
@@ -473,6 +477,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 push_return(cx, pc);
                 return count_call(cx, to, call_of_fun(f), live_of(f, n));
             }
+            // Read before and after the address: if both agree, the address belongs to that state of the purge.
             if code::purge::under_way(entry.module) == before {
                 break before;
             }
@@ -491,6 +496,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                     p.ext_mut().suspended.push((me, 1));
                     p.state.suspend();
                 }
+                // The call is made by `erts_code_purger:pending_purge_lambda/3`, once the process runs again.
                 cx.x[0] = module;
                 cx.x[1] = f;
                 cx.x[2] = args;
@@ -659,13 +665,16 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
     let op = instr::CallBif::at(pc);
     let (export, f) = (op.export(), op.native());
     cx.bif_pc = pc;
+    // The call itself; the native may count more for its work.
     cx.reds -= 1;
+    // The native is called all the same. The next call of code ends the time slice.
     if cx.reds <= 0 {
         bif_used_up(cx, pc, export);
     }
     let args = cx.x.as_ptr();
     match f(cx.env_ptr(), args) {
         Ok(t) => {
+            // The arguments are dead now; fragments that the native made become a part of the heap.
             cx.x[0] = t;
             collect_after(cx, 1, Also::NONE);
             After::Value
@@ -715,6 +724,7 @@ unsafe fn native_failed(
             };
             After::Jump(std::ptr::null())
         }
+        // The process has ended within the native: its reason stands in the context.
         Fail::Exited => {
             cx.interp.exit = Exit::Exited;
             After::Jump(std::ptr::null())
@@ -774,6 +784,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
 /// x0 = native. May collect with x0 live, raise, trap, leave for later or for a dirty thread.
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBif::at(pc);
+    // A traced native is called through the stub of its export, where the breakpoint is.
     if let Some(to) = detour(pc) {
         (cx.heap.stop as *mut u64).write(op.next() as u64);
         return to;
@@ -852,6 +863,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     match after {
         After::Value => {
+            // Now that the native has returned the frame can go.
             cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
             do_return(cx)
         }
@@ -917,6 +929,7 @@ unsafe fn bif_failed(
     exc::raise(cx, pc, fail, first)
 }
 
+/// A guard BIF without arguments: `dst` gets its value. It has no label, and makes nothing that asks for a collection.
 unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Bif0::at(pc);
     let args = cx.x.as_ptr();
@@ -929,6 +942,8 @@ unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
+/// BIFs in guards and bodies. Arguments are copied out of the registers, so that `dst` may be one of these. May collect with
+/// `live` and the result; where one fails it goes to the label, and raises if there is none.
 macro_rules! bif_ops {
     ($($name:ident = $op:ident($($a:ident),*);)*) => {$(
         unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -966,8 +981,10 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
         6 if small => Some(Term::small(x | y)),
         7 if small => Some(Term::small(x ^ y)),
         2 if small => x.checked_mul(y).and_then(Term::try_small),
+        // The least small integer by -1 is no small integer.
         3 if small && y != 0 => Term::try_small(x / y),
         4 if small && y != 0 => Some(Term::small(x % y)),
+        // A longer shift, or one to the left, is left to the general case.
         9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
         _ => None,
     };
@@ -1056,6 +1073,7 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
+    // `erlang:error/1` and its like raise at this instruction, not at their own stub.
     if let Some(next) = raise_here(cx, pc, (m, f, n), Tail::No) {
         return next;
     }
@@ -1147,6 +1165,7 @@ unsafe fn raise_here(
         }
     }
     let (_, native) = crate::code::native(m, f, n as u32)?;
+    // Raising writes x1 to x3, and the trace shows the arguments.
     let args: SmallVec<[Term; 8]> = cx.x[..n].into();
     // `erlang:apply/3` as a function is the runtime's own code: whoever called it is meant.
     let (pc, at) = match crate::code::module_at(pc) {
@@ -1181,6 +1200,8 @@ const MOST_APPLIED_FUN: usize = MOST_APPLIED - 1;
 
 /// Spreads a list over the registers: how many; `None` if it is no proper list or longer than `most`.
 fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
+    // Registers are written although the list may turn out to be improper. The register that held it may be among them, so
+    // callers have it in hand.
     let mut it = list.list_iter();
     let mut n = 0;
     for t in it.by_ref() {
@@ -1228,6 +1249,7 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *c
     };
     if n > crate::cx::MAX_ARGS && m.is_atom() && f.is_atom() {
         cx.heap.stop = cx.heap.stop.add(drop);
+        // No function has so many arguments, so it isn't there.
         return undefined(cx, std::ptr::null(), m, f, args);
     }
     if let Some(next) = raise_here(cx, pc, (m, f, n), tail) {
@@ -1259,6 +1281,7 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
     if to.is_null() {
         return no_fun_pc(cx, pc, f, n, drop);
     }
+    // The fun is `erlang:apply/2` itself: another stub tells traces that it was applied.
     if to == code::stubs().apply_fun.as_ptr() {
         to = code::stubs().reapply_fun.as_ptr();
     }
@@ -1287,6 +1310,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     let module = super::call::error_handler_of(cx);
     let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
     let to = target.address.load(Ordering::Acquire);
+    // There is no error handler, or it is the module that lacks the function: calling it would never end.
     if to == target.stub.as_ptr() as *mut u64 || module == m {
         let args = args.list_to_vec().unwrap_or_default();
         let fail = cx.error(am::UNDEF);
@@ -1313,6 +1337,7 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (entry, n, list) = (op.entry(), op.count(), op.environment());
     let p = cx.heap.alloc(FUN_WORDS + n);
     let w = p as *mut u64;
+    // Word 2, the link of the off-heap list, is written by `link`.
     w.write(header(Subtag::Fun, FUN_WORDS - 1 + n));
     w.add(1).write(entry as u64);
     w.add(3).write(u64::from((*entry).arity) | (n as u64) << 8);
@@ -1333,9 +1358,11 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// value that nothing is to be done about, costs little more than the call.
 pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let f = instr::Nif::at(pc).slot().get();
+    // No library has filled the slot: the Erlang code of the function follows.
     if f.is_null() {
         go!(cx, instr::Nif::at(pc).next(), e, hp, reds)
     }
+    // All other functions, and threads of dirty pools, take the long way.
     if !(*f).plain || (*cx).dirty {
         return nif_apart(cx, pc, e, hp, reds);
     }
@@ -1405,6 +1432,7 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;
+        // The function found the heap full, and will be called again: see `make_room_for_calls`.
         if cx.heap.frag_words != 0 {
             make_room_for_calls(cx);
         }
@@ -1414,6 +1442,7 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         let Some(s) = cx.process().ext_mut().scheduled.as_mut() else {
             return exc::raise(cx, pc, Fail::Badarg, First::None);
         };
+        // From here on the registers hold them, and the collection below leads them on.
         let args = std::mem::take(&mut s.args);
         let to = s.code.as_ptr();
         cx.x[..args.len()].copy_from_slice(&args);

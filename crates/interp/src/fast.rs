@@ -42,6 +42,7 @@ op!(op_move = Move<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e, hp, reds)
 });
 op!(op_swap = Swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, op) {
+    // Both are read before either is written.
     let a = op.a().get(cx, e);
     let b = op.b().get(cx, e);
     op.a().set(cx, e, b);
@@ -65,6 +66,7 @@ op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
 /// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
 #[inline(always)]
 unsafe fn fetch_next(hd: Term, tl: Term) {
+    // The next cell is read for it, as the program will do in any case.
     if hd.is_boxed() && tl.is_list_ptr() {
         prefetch((*tl.ptr()).ptr());
     }
@@ -89,6 +91,7 @@ pub(super) unsafe fn make_room(
     collect(cx, what as u32 as usize, (what >> 32) as usize);
     if crate::code::breakpoint::is_breakpoint(pc) {
         // The instruction at the entry of a traced function, whose call has been told already.
+        // The operands are still those of the op that the breakpoint has replaced.
         let h = super::HANDLERS[crate::code::breakpoint::breakpoints().original(pc) as usize];
         return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     }
@@ -324,6 +327,7 @@ op!(op_get_tuple_element = GetTupleElement<S: Src, D: Dst>(cx, pc, e, hp, reds, 
 });
 op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, op) {
     let t = bytes(op.src().get(cx, e).ptr(), op.offset());
+    // Both are read before `dst` is written: it may be the tuple's own register.
     let (a, b) = (*t, *t.add(1));
     op.dst().set(cx, e, a);
     op.dst2().set(cx, e, b);
@@ -345,6 +349,7 @@ op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
 op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     let list = op.elements();
+    // Room for header and elements was reserved before.
     (hp as *mut u64).write(header(Subtag::Tuple, n));
     for i in 0..n {
         hp.add(1 + i).write(source(cx, e, *list.add(i)));
@@ -547,6 +552,7 @@ fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
 
 // Type tests.
 
+/// Tests of types that need no look beyond the word and the header.
 macro_rules! test_op {
     ($($name:ident = $op:ident |$t:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -591,6 +597,7 @@ op!(op_is_binary = IsBinary<A: Src>(cx, pc, e, hp, reds, op) {
     go!(cx, op.fail().to(), e, hp, reds)
 });
 
+/// Comparisons with a word of the instruction: an immediate, or the header of a tuple, which holds its arity.
 macro_rules! immed_op {
     ($($name:ident = $op:ident . $word:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -620,6 +627,7 @@ op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
 op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
     let f = op.fun().get(cx, e);
     let n = op.arity().get(cx, e);
+    // Word 3 of a fun has the arity in its low byte. A negative arity is a large number here, and is no arity.
     if f.is_fun() && n.is_small() && (*f.ptr().add(3)).raw() & 0xFF == n.small_value() as u64 {
         go!(cx, op.next(), e, hp, reds)
     }
@@ -674,6 +682,7 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
     let list = op.arms();
+    // The values need not be immediates: each takes a comparison.
     for i in (0..n).step_by(2) {
         if same(t, Term::from_raw(*list.add(i))) {
             go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
@@ -697,6 +706,7 @@ op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     go!(cx, op.fail().to(), e, hp, reds)
 });
 op!(op_type_switch = TypeSwitch<A: Src>(cx, pc, e, hp, reds, op) {
+    // Every class of terms has a label, so there is no bound to check.
     let class = op.src().get(cx, e).type_class();
     let list = op.classes();
     go!(cx, pc.offset(*list.add(class) as isize), e, hp, reds)
@@ -770,6 +780,7 @@ macro_rules! add_op {
                     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
                 }
             }
+            // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
             return $general_call::<A, B, D>(cx, pc, e, hp, reds);
         });
         #[inline(never)]
@@ -945,11 +956,13 @@ op!(op_fmove = FMove(cx, pc, e, hp, reds, op) {
 });
 op!(op_fstore = FStore(cx, pc, e, hp, reds, op) {
     let v = (&(*cx).fr)[op.src()];
+    // Two words that a `test_heap` before has reserved.
     (hp as *mut u64).write(header(Subtag::Float, 1));
     (hp.add(1) as *mut u64).write(v.to_bits());
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, op.next(), e, hp.add(2), reds)
 });
+/// Operations on float registers. They make no term; `fstore` does.
 macro_rules! float_op {
     ($($name:ident = $op:ident |$a:ident$(, $b:ident)?| $r:expr;)*) => {$(
         op!($name = $op(cx, pc, e, hp, reds, op) {

@@ -33,6 +33,7 @@ pub(crate) unsafe fn op_count_run(
     reds: i64,
 ) -> Exit {
     let op = instr::CountRun::at(pc);
+    // Nothing is ordered by the count: it is read when coverage is asked for.
     op.counter().fetch_add(1, Ordering::Relaxed);
     go!(cx, op.next(), e, hp, reds)
 }
@@ -162,6 +163,7 @@ const _: () = {
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let rec = instr::LoopRec::at(pc);
+    // The instruction behind `loop_rec`, which looks at the message.
     let test = rec.next();
     let number = *(test as *const u16);
     // The test must read the register that `loop_rec` writes, and its label must lead to a `loop_rec_end` that comes back here.
@@ -178,6 +180,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
     };
     let p = (*cx).proc;
     let (found, reds) = match number {
+        // The predicates below let every message pass that the test would; the test itself runs again on the one that is found.
         IS_EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
             receive::walk(p, reds, |t| t == immed)
@@ -242,6 +245,7 @@ const SEND_REDUCTIONS: i64 = 4;
 /// x0 is the receiver, x1 the message; the value is in x0. May collect with x0 live; with x0 and x1 where it is to run again.
 unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (to, msg) = (cx.x[0], cx.x[1]);
+    // Counted before, so that a sender which gives way to its receiver may be charged more.
     cx.reds -= SEND_REDUCTIONS;
     cx.bif_pc = pc;
     match deliver(cx, to, msg) {
@@ -255,6 +259,7 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
             for i in 0..cx.trap.argc {
                 cx.x[i] = cx.trap.args[i];
             }
+            // The continuation is called, so its frame returns to behind the op.
             (cx.heap.stop as *mut u64).write(instr::Send::at(pc).next() as u64);
             (*cx.trap.target)
                 .address
@@ -301,6 +306,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::loop_rec_end(cx);
     let to = instr::LoopRecEnd::at(pc).to().to();
+    // A message that is gone past counts as a call.
     cx.reds -= 1;
     if cx.reds > 0 {
         return to;
