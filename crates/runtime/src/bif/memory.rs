@@ -1,7 +1,7 @@
 //! The uses of memory: the figures that `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
 //!
 //! Stock's allocators are told of as far as they are kinds of memory here: heaps of processes, binaries, tables,
-//! literals (regions), and everything else under `ll_alloc`. What native code has allocated is asked of the C library.
+//! literals (regions), and everything else under `ll_alloc`. The C library is asked for the memory that native code has allocated.
 //! The functions of `erlang` and `erts_internal` that put the answers together expect one message from each thread
 //! that has allocators of its own; here one message comes, with everything.
 

@@ -5,7 +5,7 @@
 //!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
 //! ```
 //! Each process counts what is its own, as a task among its signals, while the others run. Tables and timers are looked through
-//! afterwards. What has not been counted then is in messages, regions and the like, or was under way: it is told as
+//! afterwards. References not counted by then are in messages, regions and the like, or was under way: it is told as
 //! `{system, elsewhere}`.
 
 use crate::cx::{BifResult, Cx, Fail};

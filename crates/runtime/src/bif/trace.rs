@@ -128,7 +128,7 @@ fn own_tracer(which: Which) -> Option<Term> {
     which.and_then(|s| s.tracer())
 }
 
-/// Flags and tracer from a list of options; None if it is no such list. Who calls is the tracer if there is no other.
+/// Flags and tracer from a list of options; None if it is no such list. The caller is the tracer if there is no other.
 fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,

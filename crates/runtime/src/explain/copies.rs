@@ -42,7 +42,7 @@ pub(super) struct Cause {
     captured: Option<Captured>,
 }
 
-/// Causes of some kinds. What was copied comes first; what was only shared costs little.
+/// Causes of some kinds. Copies come first; mere sharing costs little.
 pub(super) fn causes_of(is_it: fn(Kind) -> bool) -> Vec<Cause> {
     let entries = accounts::snapshot().into_iter();
     causes(entries.filter(|e| is_it(e.kind)).collect())

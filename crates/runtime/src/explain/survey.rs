@@ -1,6 +1,6 @@
 //! A survey of processes, each asked about itself: memory, messages, binaries.
 //!
-//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. Who asks waits for
+//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. The asker waits for
 //! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes all that
 //! have names are asked, and of the others every second, third and so on, which stands for as many in the sums.
 

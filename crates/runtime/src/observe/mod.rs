@@ -7,7 +7,7 @@
 //! * Lists are sorted, filtered and cut here: an answer is bounded, whatever runs, and so is what it takes to make it.
 //! * Nothing is on when nobody asks: what a view turns on (samples, the trace of a function) goes off by itself soon after the
 //!   last request for it. See [`lease`].
-//! * The program is not changed. What is done in its processes is done between two of their time slices, and is bounded.
+//! * The program is not changed. Work in its processes is done between two of their time slices, and is bounded.
 
 mod calls;
 mod flame;

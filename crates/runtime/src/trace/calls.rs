@@ -1,7 +1,7 @@
 //! Tracing of calls: breakpoints in functions.
 //!
 //! A breakpoint takes the place of the number of the instruction at a function's entry (its operands stay), or, for
-//! calls from other modules only, stands in a word of its own that the export leads to. What stood there is kept here.
+//! calls from other modules only, stands in a word of its own that the export leads to. The former word is kept here.
 //! Breakpoints are set and cleared while other threads run the code: the number is one aligned 16-bit store, and
 //! whoever comes by a breakpoint that has just been cleared finds what it stood for all the same, since entries stay.
 //!
@@ -252,7 +252,7 @@ pub(crate) fn outdated(code: std::ops::Range<usize>) {
     t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
         *b.wanted.lock() = All::default();
-        // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
+        // SAFETY: the entry of a function of a module that isn't gone yet. A process that comes by now finds the former word.
         unsafe { patch(b.entry, b.original) };
     }
 }
