@@ -774,7 +774,8 @@ fn deliver(
     Ok(())
 }
 
-/// The signal of a message. What is long, or no term, is left to the receiver: it does no harm before it is looked at.
+/// The signal of a message. Decoding a long one, or one that is no term, is left to the receiver: it does no harm before it is
+/// looked at.
 fn signal_with(
     n: &Arc<Node>,
     id: u32,

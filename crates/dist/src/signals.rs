@@ -1,6 +1,6 @@
 //! Signals across nodes: the sender's side, and the ties of a process to other nodes.
 //!
-//! All here runs in the process whose ties it is about. What another node asks of a process is handed to it as a task.
+//! All here runs in the process whose ties it is about. A request of another node to a process is handed to it as a task.
 
 use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
