@@ -1,7 +1,7 @@
 //! The differences between releases of OTP, in one place: a row for each difference, which says in which releases it is so.
 //!
-//! Nobody else asks for a release by its number. What is in a file (opcodes, chunks) isn't here: files are told apart by what
-//! is in them, and modules of every release run under every other.
+//! Nobody else asks for a release by its number. Differences within files (opcodes, chunks) aren't here: files are told apart by
+//! what is in them, and modules of every release run under every other.
 
 use std::ops::RangeInclusive;
 
