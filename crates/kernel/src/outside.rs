@@ -1,4 +1,4 @@
-//! Where processes meet what is not a process: ports, tables, files, nodes, dumps. What is below knows of them what is
+//! The door between processes and all else: ports, tables, files, nodes, dumps. The code below knows of them what is
 //! written here, and no more.
 
 use crate::cx::{Cx, Fail};

@@ -1,4 +1,4 @@
-//! A signal is put into the queue of a process, which is woken. What is sent, and to whom, is up to [`crate::signal`].
+//! A signal is put into the queue of a process, which is woken. [`crate::signal`] decides what is sent, and to whom.
 
 use crate::events;
 use crate::message::{Kind, Signal};

@@ -2,7 +2,7 @@
 //!
 //! A thread adds up the time for which processes run. Each [`TICK_NANOSECONDS`] of it are a sample, which is taken of whatever
 //! runs a random number of reductions later: a process that only runs shortly, and then waits, is met in what it does as any
-//! other is, and not where it waits. What has run for a tick without a break (a native that takes long) is the sample itself.
+//! other is, and not where it waits. Code that has run for a tick without a break (a native that takes long) is the sample itself.
 //!
 //! # Invariants
 //! * While nobody wants to know, this costs two looks at a flag in a time slice.

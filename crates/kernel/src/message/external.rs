@@ -1,6 +1,6 @@
 //! Messages of other nodes that nobody has looked at.
 //!
-//! They wait in the mailbox as the bytes in which they came. Who receives decodes them, for as long as its turn lasts at a time,
+//! They wait in the mailbox as the bytes in which they came. The receiver decodes them, for as long as its turn lasts at a time,
 //! so nobody else pays for that, and a message that is never looked at costs nothing. One that is no term is dropped
 //! when it is looked at, and its connection ends.
 //!

@@ -60,7 +60,7 @@ pub(crate) enum Decoded {
     More(usize),
     /// It is a term; as above.
     Whole(usize),
-    /// It was no term, and isn't in the queue any more. Who has decoded it is to hear of that.
+    /// It was no term, and isn't in the queue any more. The process that has decoded it is to hear of that.
     Dropped(Option<Box<dyn Undecoded>>),
 }
 

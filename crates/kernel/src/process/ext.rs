@@ -484,8 +484,8 @@ pub struct MaxHeap {
     pub include_shared_binaries: bool,
 }
 
-/// See the module head. What is seldom even here is in [`Rare`], whose fields read as those of this structure; writing to
-/// one makes the block.
+/// See the module head. The parts that are seldom even here are in [`Rare`], whose fields read as those of this structure;
+/// writing to one makes the block.
 #[derive(Default)]
 pub struct Ext {
     pub dict: Dict,

@@ -2,7 +2,7 @@
 //!
 //! # The cell
 //! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, then the first words of its heap and
-//! stack. What most processes never have hangs off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
+//! stack. The parts that most processes never have hang off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
 //! pointers are packed (a base and 32-bit offsets in words) while the process waits, and expanded into `Cx::heap`
 //! while it runs.
 //!

@@ -1,5 +1,5 @@
 //! Scheduling: which process runs where and when. Each scheduler has a run queue of its own, and steals from others when it is
-//! empty; beside them are pools of threads for natives that block or compute long. What the threads do is in [`crate::threads`].
+//! empty; beside them are pools of threads for natives that block or compute long. The work of the threads is in [`crate::threads`].
 //!
 //! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; here they meet clocks
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
@@ -468,7 +468,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     }
 }
 
-/// Runs `f`. What it wakes comes one behind the other, and behind what an earlier call woke that gave the number `home`
+/// Runs `f`. Processes that it wakes come one behind the other, and behind what an earlier call woke that gave the number `home`
 /// (0: there was none). The number for the next call.
 pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_ORDER.replace(Some(home));

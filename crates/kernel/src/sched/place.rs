@@ -24,7 +24,7 @@ mod here {
     /// Nanoseconds of the turns that a thread asks for which gives way: the longest there are.
     const LONG_TURN_NS: u64 = 100_000_000;
 
-    /// Asks for long turns for this thread, before which others go. What else the user has chosen for it stays.
+    /// Asks for long turns for this thread, before which others go. All else that the user has chosen for it stays.
     pub(crate) fn give_way() {
         let size = size_of::<libc::sched_attr>() as u32;
         // SAFETY: the structure is plain bits, for which zero is a value; the first call writes at most the size that it is told,

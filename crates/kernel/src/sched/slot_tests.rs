@@ -177,7 +177,7 @@ fn others_take_of_what_comes_in_order() {
     assert_eq!(q.next(0, None), Some(1));
     q.put(1, Priority::Normal, Comes::Spent, 1);
     assert_eq!(stolen(&q), Some(2));
-    // and where the scheduler has gone offline. What is bound to one goes there.
+    // and where the scheduler has gone offline. A process that is bound to one goes there.
     let q = queues(2);
     assert_eq!(q.put_in_order(1, Priority::Normal, Comes::Woken, 2, 2), 2);
     assert_eq!(q.put_in_order(100, Priority::Normal, Comes::Woken, 2, 0), 2);

@@ -31,7 +31,8 @@ pub fn fetch(cx: &mut Cx) -> bool {
         return false;
     }
     // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
-    // another process, has left. So a task that looks at registers finds none. Who hibernates knows its own, and waits with them.
+    // another process, has left. So a task that looks at registers finds none. A process that hibernates knows its own, and waits
+    // with them.
     let live = std::mem::take(&mut cx.interp.live);
     let new = fetch_all(cx);
     cx.interp.live = live;

@@ -19,7 +19,7 @@ use purlin_term::region::is_shared;
 use purlin_term::{Term, am};
 
 /// Reductions that a message costs its sender beyond what it costs anyway where the receiver has got behind: it then has its
-/// turn before much more is sent, while what waits still lies in the processor's caches. Who sends loses nothing by it where
+/// turn before much more is sent, while what waits still lies in the processor's caches. The sender loses nothing by it where
 /// nobody else has anything to do.
 const GIVE_WAY: usize = 100;
 /// Signals taken at once from which on a process counts as one that has got behind.

@@ -228,7 +228,7 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
     let h = &mut cx.heap;
     let mut tally = Tally::default();
     let s = if is_region_ptr(t.ptr()) {
-        // A small part of a large region, or a literal. What is too large to be copied again is referred to.
+        // A small part of a large region, or a literal. A part that is too large to be copied again is referred to.
         match Graph::<false>::of(t, None, PART_AT_MOST_WORDS) {
             Some(g) => {
                 let n = g.words();
@@ -314,7 +314,7 @@ fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
-/// Copies `t` to a region, of which `held` gets a count. What is reached more than once in it still is.
+/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part.
 fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
     let (s, r) = graph::to_region(t, h);
     let n = r.words;

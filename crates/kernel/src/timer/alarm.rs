@@ -1,6 +1,6 @@
 //! The protocol between the thread that sleeps until the next deadline and those who start timers.
 //!
-//! A place that holds timers says by a [`Due`] when there is something to do there next. Who starts a timer lowers that,
+//! A place that holds timers says by a [`Due`] when there is something to do there next. A thread that starts a timer lowers that,
 //! then looks at the alarm and rings if the thread would sleep too long; the thread says that it is awake, then looks at
 //! the places. Two fences see to it that one of them sees the other.
 
