@@ -79,7 +79,7 @@ impl Traits {
 }
 
 /// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
-/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. What is special about it stands behind, as
+/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. Its special properties stand behind, as
 /// [`Traits`] names it: `Plain "lists":"member"/2 = member_2 [long];`
 #[macro_export]
 macro_rules! bifs {

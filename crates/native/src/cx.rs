@@ -5,7 +5,7 @@
 //! * It makes terms through the context, which is an [`Alloc`]: nothing moves while it runs, so it may hold any number of
 //!   terms. The runtime collects after it returned, if it must.
 //! * It returns a term, or a [`Fail`] made by one of the methods here.
-//! * It keeps no `Term` beyond its return. What must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
+//! * It keeps no `Term` beyond its return. A term that must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
 //!   the value of a magic reference.
 //! * Work proportional to user data is counted with [`Context::bump`]; a native that finds [`Context::out_of_reds`] on long work
 //!   packs its state and returns [`Context::trap`] to a continuation (a row of module `purlin`, not callable by name).

@@ -231,7 +231,7 @@ pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
     native(m, f, arity).is_some() || own_code(m, f, arity).is_some()
 }
 
-/// Makes an export undefined again, for unloading. What is built in stays.
+/// Makes an export undefined again, for unloading. A native that is built in stays.
 #[inline]
 pub fn reset_export(e: &Export) {
     if is_builtin(e.module, e.function, e.arity) {

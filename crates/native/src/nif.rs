@@ -1,7 +1,7 @@
 //! Functions of native libraries, as code knows them that calls them.
 //!
 //! The code of a module has a slot for each function that a library may replace. Loading the library fills the slots; they
-//! stay as they are until the module is purged. What stands in a slot lives as long as the code that has the slot.
+//! stay as they are until the module is purged. The function in a slot lives as long as the code that has the slot.
 
 use crate::cx::Env;
 use purlin_term::Term;
