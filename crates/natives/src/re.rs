@@ -858,7 +858,7 @@ fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
 
 /// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character of the first
 /// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
-/// that one. What lies before is seen whole.
+/// that one. The text before is seen whole.
 fn exec_within(
     code: &Arc<Code>,
     bytes: &[u8],

@@ -189,7 +189,7 @@ struct Reader<'a> {
     endless: Option<usize>,
 }
 
-/// Reads a pattern. What isn't UTF-8 where it must be is left to PCRE2.
+/// Reads a pattern. Bytes that aren't UTF-8 where they must be are left to PCRE2.
 pub fn read(pattern: &[u8], how: How) -> Result<Read, Fault> {
     let (r, recursed) = pass(pattern, how, None)?;
     match recursed > r.captures {
