@@ -2,9 +2,9 @@
 //!
 //! # Locks
 //! C code is called with the port's lock held, as all drivers are, and in the turn of its driver unless its ports are locked one
-//! by one ([`Code::turn`]). What it may ask for from any thread, or of a port that is not the one it was called for, is in
-//! [`State`], which has a lock of its own: nothing is called under that. What needs the port itself is done at once by who is
-//! in it, and else by whoever finds its lock free, or later ([`CPort::ask`]): nobody waits for a port inside of another.
+//! by one ([`Code::turn`]). Its requests from any thread, or to a port that is not the one it was called for, are in
+//! [`State`], which has a lock of its own: nothing is called under that. A request that needs the port itself is done at once by
+//! the thread that is in it, else by one that finds its lock free, or later ([`CPort::ask`]): nobody waits for a port inside of another.
 
 use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};
