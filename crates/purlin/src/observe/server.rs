@@ -9,7 +9,7 @@
 //! | `POST /api/trace-begin?…`, `POST /api/trace-end` | the same, for what changes something |
 //! | `GET /api/end` | comes when the emulator has ended, or after a while |
 //!
-//! All but the first two need the key. What is wrong is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
+//! All but the first two need the key. An error is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
 //! ended.
 
 use std::io::{self, Read};
