@@ -7,7 +7,7 @@
 //! joined are stock's, and so is the order in which tables are walked.
 //!
 //! # Locking
-//! An operation on a key holds the lock of its stripe. What holds several takes them in ascending order. A walk over
+//! An operation on a key holds the lock of its stripe. An operation that holds several takes them in ascending order. A walk over
 //! a table of few stripes holds them all for one batch; over one of many, one at a time.
 //! A table that was deleted has no buckets: whoever comes late finds none ([`Gone`]).
 //!

@@ -1,4 +1,4 @@
-//! Module `ets`: tables and single objects. What walks over tables is in `select.rs`, what tells about them in
+//! Module `ets`: tables and single objects. Walks over tables are in `select.rs`, what tells about them in
 //! `info.rs`.
 //!
 //! A bad table is told by the cause `error_info` carries (see [`crate::NotFound`]); what is wrong with other
