@@ -17,7 +17,7 @@
 //! closed to everybody, and only writes; then gone from the table.
 //!
 //! # Busy
-//! A driver whose queue has passed its high mark says that its port is busy. Who sends to it then waits, and is woken
+//! A driver whose queue has passed its high mark says that its port is busy. A sender then waits, and is woken
 //! when the queue has fallen below the low mark.
 
 mod base;

@@ -685,7 +685,7 @@ impl State {
         process::table().is_alive(pid)
     }
 
-    /// A process has ended. What is to be closed for it.
+    /// A process has ended. The result is the descriptor to be closed for it.
     pub fn down(&mut self, sock: &Arc<Sock>, pid: Term) -> Option<RawFd> {
         if self.closer == Some(pid) || self.owner == Some(pid) {
             let closes = self.closer == Some(pid) || self.is_open();

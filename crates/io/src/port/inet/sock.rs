@@ -100,7 +100,7 @@ pub struct Sock {
     /// The events that the poll thread is to tell.
     reads: bool,
     writes: bool,
-    /// Others use the descriptor for now: the poll thread leaves it alone. What was selected is kept.
+    /// Others use the descriptor for now: the poll thread leaves it alone. The selection is kept.
     pub ignored: bool,
     pub state: u32,
     pub domain: i32,
