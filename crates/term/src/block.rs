@@ -2,7 +2,7 @@
 //!
 //! A block is filled by [`fill`], so every pointer in it points into it, save for the elements of its first object that
 //! were to be kept: those point into counted regions. It can then be copied anywhere by moving words and shifting
-//! pointers ([`copy_out`]), without following the term. What its objects own outside is on the off-heap list that the
+//! pointers ([`copy_out`]), without following the term. Objects that own something outside are on the off-heap list that the
 //! filler gave.
 
 use crate::alloc::Alloc;

@@ -51,7 +51,7 @@ thread_local! {
     static AT_ONCE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`. What it frees on this thread is given back and not kept: for heaps of processes that don't run.
+/// Runs `f`. Blocks that it frees on this thread are given back and not kept: for heaps of processes that don't run.
 pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     let before = AT_ONCE.replace(true);
     let result = f();

@@ -85,7 +85,7 @@ pub struct Heap {
     /// How often terms of this heap were moved, or words of it freed, by whatever collects, compacts or gives a block another
     /// size. While it stays the same, an address in this heap means the same.
     pub collections: u32,
-    /// The process looks at a message where that lies, in a block which is not this heap's. What is made meanwhile may point
+    /// The process looks at a message where that lies, in a block which is not this heap's. A term that is made meanwhile may point
     /// into it, and the block becomes a fragment of this heap, which moves, when the message is received. So no object of
     /// that time may become old before: a collection promotes only what lay below the high-water mark when the window was
     /// opened, and sets the mark to the start of the young block.

@@ -1367,7 +1367,7 @@ mod tests {
         unsafe { f.destroy() };
     }
 
-    /// What a program gets to see of a tree is whole maps: a look-up in an inner node would read beyond its end.
+    /// A program sees whole maps of a tree only: a look-up in an inner node would read beyond its end.
     #[test]
     fn children_are_trees_with_a_size() {
         let mut f = Fragment::new();

@@ -305,7 +305,7 @@ impl Builder {
     pub fn new(words: usize) -> Builder {
         Self::in_half(words, 0)
     }
-    /// Room for `words` words in a region that is freed with its last holder. What is not used is given back.
+    /// Room for `words` words in a region that is freed with its last holder. The unused part is given back.
     pub fn counted(words: usize) -> Builder {
         Self::in_half(words, 1)
     }

@@ -281,7 +281,7 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usiz
     words
 }
 
-/// A region refers to regions only, and holds those of them that are counted. What owns something is on its list.
+/// A region refers to regions only, and holds those of them that are counted. An object that owns something is on its list.
 ///
 /// # Safety
 /// The region is alive.

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! # The contract of a term in hand
-//! A `Term` is a plain word, `Copy`, without a lifetime. What it points at stays where it is until one of the
+//! A `Term` is a plain word, `Copy`, without a lifetime. The object that it points at stays where it is until one of the
 //! `unsafe` functions that move or free terms runs (a collection, the release of a fragment or region). Safe code
 //! may read through any `Term` that it was given during the native call in which it was given. It must not keep a
 //! `Term` beyond that call: what has to live longer is copied into a buffer of its own
