@@ -1354,8 +1354,8 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
-/// Where a native library may take over: runs its function, or the Erlang code if there is none. What schedulers call, and what gives a
-/// value that nothing is to be done about, costs little more than the call.
+/// Where a native library may take over: runs its function, or the Erlang code if there is none. A function that schedulers call,
+/// and that gives a value that nothing is to be done about, costs little more than the call.
 pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let f = instr::Nif::at(pc).slot().get();
     // No library has filled the slot: the Erlang code of the function follows.
@@ -1428,7 +1428,8 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     nif_ended(cx, pc, &called, t)
 }
 
-/// A function of a library has given `t`, or none. What follows, or null: the time slice or the process has ended.
+/// A function of a library has given `t`, or none. The result is the next instruction, or null: the time slice or the process has
+/// ended.
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;

@@ -693,7 +693,8 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
 op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
-    // Below the first it wraps round to a large number. Of what is no small integer the number means nothing, and isn't used.
+    // Below the first it wraps round to a large number. For a term that is no small integer the number means nothing, and isn't
+    // used.
     let i = (t.small_value() as u64).wrapping_sub(op.first() as u64);
     if t.is_small() && i < n as u64 {
         let to = *op.table().add(i as usize) as isize;

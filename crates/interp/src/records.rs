@@ -1,4 +1,4 @@
-//! Native records: tests, fields, and records made and changed. What they are: `purlin_term::record`.
+//! Native records: tests, fields, and records made and changed. Their layout: `purlin_term::record`.
 
 use super::operands::{set_source, source};
 use super::{collect_after, exc, instr, slow_op};
