@@ -34,6 +34,7 @@
 //! * **Mark** follows pointers from the slots of the beginning, and sets the bits of what it meets ([`Marker`]).
 //! * **Owners** goes through the off-heap list, and takes off what has no bit. Only then may the words of the dead be overwritten.
 //! * **Runs** goes through the bitmap, and writes a free run over each stretch without a bit.
+//!
 //! The process runs between any two steps. So each step leaves a generation that can be walked, collected and verified.
 
 use super::compact::Marker;
