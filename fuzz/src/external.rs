@@ -6,7 +6,7 @@ use purlin_term::etf::{self, decode::Options};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Alloc, NIL, compare, hash};
 
-/// What decodes encodes again to something that decodes to the same.
+/// A term that was decoded is encoded to bytes that decode to the same.
 pub fn run(data: &[u8]) {
     let mut w = World::new();
     let options = Options {

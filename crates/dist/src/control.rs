@@ -180,7 +180,7 @@ pub fn frame_before(op: u8, args: &[Arg], payload: &Payload, cached: bool, sende
     let mut f = frame(op, args, None, cached, sender);
     f.payload = true;
     for p in &payload.parts {
-        // What lies behind a part that is not copied must not come before it.
+        // Bytes behind a part that is not copied must not come before it.
         if f.binaries.is_empty() && p.len() < SHARED_BYTES {
             f.bytes.extend_from_slice(p.as_bytes());
         } else {

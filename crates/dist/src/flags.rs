@@ -1,4 +1,4 @@
-//! What nodes say in the handshake that they are capable of. Names and values are those of the chapter "Distribution
+//! The capabilities that nodes declare in the handshake. Names and values are those of the chapter "Distribution
 //! Protocol" of the ERTS user's guide.
 
 use purlin_term::release::{self, Feature, NODES_OF_25_LEAST};
@@ -35,7 +35,7 @@ pub const ALIAS: u64 = 1 << 35;
 pub const ALTACT_SIG: u64 = 1 << 37;
 pub const NATIVE_RECORDS: u64 = 1 << 38;
 
-/// What a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
+/// The flags that a node needs so that it is told of monitors at all. Of one that lacks any of it only the connection is watched.
 pub const MONITORS: u64 = DIST_MONITOR | DIST_MONITOR_NAME;
 
 const MANDATORY_25: u64 = EXTENDED_REFERENCES
@@ -50,7 +50,7 @@ const MANDATORY_25: u64 = EXTENDED_REFERENCES
     | BIT_BINARIES
     | HANDSHAKE_23;
 
-/// What is taken for granted of a node while the connection to it is set up.
+/// The flags that are taken for granted of a node while the connection to it is set up.
 pub const HOPED_FOR: u64 = DIST_MONITOR | DIST_MONITOR_NAME | SPAWN | ALIAS | UNLINK_ID;
 
 /// The flags that a node of some release has.

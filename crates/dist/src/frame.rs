@@ -37,7 +37,7 @@ pub struct Frame {
     pub binaries: Vec<(usize, IoSlice)>,
     /// Atoms that it refers to.
     pub atoms: Vec<Term>,
-    /// Whose messages keep their order; 0: nobody's.
+    /// The sender, whose messages keep their order; 0: no order has to be kept.
     pub sender: u64,
 }
 
@@ -150,7 +150,7 @@ fn cut(from: &mut IoVec, mut n: usize) -> Packet {
     to
 }
 
-/// What is left of a message that goes in fragments.
+/// The rest of a message that goes in fragments.
 pub struct Fragments {
     bytes: IoVec,
     sequence: u64,

@@ -1,4 +1,4 @@
-//! What comes in: frames to control messages, and those to what they ask for.
+//! The receiving side: frames become control messages, and those the signals that they ask for.
 //!
 //! All of it is hostile. A frame that is no good ends the connection, which is logged, as stock does. A frame is dealt with
 //! under the lock of the node's input, so what one connection brings keeps its order. Whoever hands it in may hold the lock of a
@@ -44,7 +44,7 @@ const MOST_SEQUENCES: usize = 100_000;
 /// Bytes that a fragment is reckoned to take beyond its own.
 const SEQUENCE_BYTES: usize = 256;
 
-/// What a connection has brought so far.
+/// The bytes that a connection has brought so far.
 #[derive(Default)]
 pub struct Input {
     /// The connection that it is of.
@@ -75,7 +75,7 @@ struct Sequence {
 // SAFETY: the terms in it are atoms.
 unsafe impl Send for Sequence {}
 
-/// What is wrong with a frame.
+/// The error of a frame.
 enum Bad {
     /// Of another protocol.
     Version,
@@ -106,7 +106,7 @@ impl Bytes<'_> {
     }
 }
 
-/// What stands behind a control message.
+/// The part behind a control message.
 struct Payload<'a> {
     bytes: Bytes<'a>,
     /// Where it begins.
@@ -271,7 +271,7 @@ pub struct Wanted {
     pub monitor: bool,
 }
 
-/// What the options of a process say that another node asks for; None: they are no good.
+/// The parsed options of a process that another node asks for; None: they are no good.
 static OPTIONS: OnceLock<fn(Term) -> Option<Wanted>> = OnceLock::new();
 
 /// Says how options of new processes are read.
@@ -310,7 +310,7 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
     forget_lost(n, id, with);
     let Err(bad) = r else {
         let n = n.inner();
-        // What it caused to be answered is too much.
+        // The answers that it caused are too many.
         return n.id != id || !n.too_much;
     };
     let tell = |text: &str| report::send(Level::Error, NIL, NIL, Text::Plain(text));
@@ -495,7 +495,7 @@ fn is_ref(t: Term) -> bool {
     t.as_ref_view().is_some()
 }
 
-/// What an exit signal or the like came with.
+/// The reason that an exit signal or the like came with.
 enum Reason {
     Here(OwnedTerm),
     /// A long one, which the process that it is for decodes.
@@ -760,7 +760,7 @@ fn deliver(
     token: Option<Term>,
     payload: Payload<'_>,
 ) -> Result<(), Bad> {
-    // What is no token is none.
+    // A term that is no token counts as none.
     let token = token.and_then(Token::of_term);
     let urgent = alias.as_ref().is_some_and(|a| a.1);
     let s = signal_with(n, id, alias.map(|a| a.0), token, payload)?;
@@ -774,7 +774,8 @@ fn deliver(
     Ok(())
 }
 
-/// The signal of a message. What is long, or no term, is left to the receiver: it does no harm before it is looked at.
+/// The signal of a message. Decoding a long one, or one that is no term, is left to the receiver: it does no harm before it is
+/// looked at.
 fn signal_with(
     n: &Arc<Node>,
     id: u32,
@@ -870,7 +871,7 @@ fn unlink(n: &Arc<Node>, id: u32, from: Term, to: Term, number: Option<u64>) -> 
     Ok(())
 }
 
-/// What ties the process to other nodes, if anything does.
+/// The ties of the process to other nodes, if it has any.
 fn ties(cx: &mut Cx) -> Option<&mut process::remote::Remote> {
     cx.process().ext()?.rare()?.remote.as_deref_mut()
 }
@@ -963,7 +964,7 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
     Ok(())
 }
 
-/// What a process of this node watches has ended.
+/// The target of a monitor of this node has ended.
 fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
     let watches_it = watched.is_atom() || is_of(watched, n);
     if !watches_it || !by.is_pid() {
@@ -1211,7 +1212,7 @@ fn spawn_reply(
         if let Some(cx) = cx {
             return signals::spawned(cx, key, (name, id), result.term(), token.as_ref());
         }
-        // Who asked for it has ended.
+        // The process that asked for it has ended.
         let Some(key) = RemotePid::of(result.term()) else {
             return;
         };

@@ -5,7 +5,7 @@
 //!   process <── ties ── input.rs <── frame.rs <────────────── port, or controlling process
 //! ```
 //! Names, cookies, the handshake and ticks are Erlang code of the installation (`net_kernel`, `dist_util`, `inet_tcp_dist`).
-//! What is here begins where that calls `erlang:setnode/3`. `docs/nodes.md` says why it is as it is.
+//! The code here begins where that calls `erlang:setnode/3`. `docs/nodes.md` says why it is as it is.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod control;

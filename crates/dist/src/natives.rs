@@ -601,7 +601,7 @@ fn dflag_unicode_io_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     Ok(Term::bool(can))
 }
 
-/// What the options of `spawn_request` and `spawn_opt` say that is for this node.
+/// The options of `spawn_request` and `spawn_opt` that are for this node.
 struct Asked {
     tag: Term,
     on_success: bool,

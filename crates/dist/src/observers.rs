@@ -1,4 +1,4 @@
-//! Who wants to know of nodes that come and go: `process_flag(monitor_nodes, _)`, beneath `net_kernel:monitor_nodes/1,2`.
+//! The observers of nodes that come and go: `process_flag(monitor_nodes, _)`, beneath `net_kernel:monitor_nodes/1,2`.
 
 use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};
@@ -85,7 +85,7 @@ fn option(key: Term, value: Term) -> Option<u32> {
     }
 }
 
-/// Who wants to know, for each time that it asked `{Pid, Options}`, the last one first.
+/// The observers: `{Pid, Options}` for each time that one asked, the last one first.
 pub fn list(cx: &mut Cx) -> Term {
     let all = OBSERVERS.lock().clone();
     let mut l = NIL;

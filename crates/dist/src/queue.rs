@@ -1,4 +1,4 @@
-//! What waits to go out on one connection, and who waits for it to become less.
+//! The queue of one connection: frames that wait to go out, and processes that wait for it to become shorter.
 
 use super::flags;
 use super::frame::{AtomCache, FRAGMENT_BYTES, Fragments, Frame};
@@ -22,7 +22,7 @@ pub struct Output {
     cache: AtomCache,
     /// Number of the sequence of fragments that was begun last.
     sequence: u64,
-    /// Who waits for there to be less, in the order in which they came, and the same as a set.
+    /// The processes that wait for the queue to become shorter, in the order in which they came; and the same as a set.
     waiting: Vec<Term>,
     among: HashSet<u32, Hashing>,
     /// The process that controls the connection wants to be told when there is something.
@@ -67,7 +67,7 @@ impl Output {
             self.waiting.push(pid);
         }
     }
-    /// Who waits, if less than half of `limit` bytes do.
+    /// Wakes the waiting processes, if no more than half of `limit` bytes are queued.
     fn wake(&mut self, limit: usize) {
         if !self.waiting.is_empty() && self.bytes <= limit / 2 {
             self.wake_all();
@@ -90,7 +90,7 @@ impl Output {
         Some(p)
     }
     fn next_packet(&mut self, with: u64) -> Option<Packet> {
-        // What comes from whoever is in the midst of a long message waits for the end of that.
+        // Frames of a sender in the midst of a long message wait for the end of that.
         let free = self.queue.front().is_some_and(|f| {
             self.fragments.is_empty()
                 || (f.sender != 0 && self.fragments.iter().all(|g| g.sender != f.sender))

@@ -1,6 +1,6 @@
-//! What processes do across nodes: the sender's side, and what a process does with its ties.
+//! Signals across nodes: the sender's side, and the ties of a process to other nodes.
 //!
-//! All here runs in the process whose ties it is about. What another node asks of a process is handed to it as a task.
+//! All here runs in the process whose ties it is about. A request of another node to a process is handed to it as a task.
 
 use super::control::{Arg, Payload, altact, frame, frame_before, op};
 use super::cx::{BifResult, Cx, Fail};
@@ -65,7 +65,7 @@ fn remote(cx: &mut Cx) -> &mut Remote {
     cx.process().ext_mut().remote.get_or_insert_default()
 }
 
-/// What ties the process to other nodes, if anything does.
+/// The ties of the process to other nodes, if it has any.
 fn known(cx: &mut Cx) -> Option<&mut Remote> {
     cx.process().ext()?.rare()?.remote.as_deref_mut()
 }
@@ -98,7 +98,7 @@ pub struct How {
     pub urgent: bool,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     Done,
@@ -381,7 +381,7 @@ fn link_exit(connection: u32, from: Term, to: &RemotePid, why: &mut Why, token: 
     }
 }
 
-/// What goes with the exit signal of a process that ends and has a token of sequential tracing.
+/// The token that goes with the exit signal of a process that ends and has one of sequential tracing.
 fn ending(p: &mut Process, me: Term, to: &RemotePid, reason: Term) -> Option<OwnedTerm> {
     if !p.has(process::SEQUENTIAL) {
         return None;
@@ -515,7 +515,7 @@ pub fn watch_node(cx: &mut Cx, name: Term, on: bool, connect: bool) -> Option<()
     Some(())
 }
 
-/// What `spawn_request` and `spawn_opt` ask of another node.
+/// The request of `spawn_request` and `spawn_opt` to another node.
 pub struct Request {
     pub key: RefKey,
     pub reference: Term,
@@ -621,7 +621,7 @@ pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
     }
 }
 
-/// What another node says of a process that was asked for: its pid, or why there is none; `token` came with that.
+/// The answer of another node about a process that was asked for: its pid, or why there is none; `token` came with that.
 pub fn spawned(
     cx: &mut Cx,
     k: RefKey,
@@ -759,7 +759,7 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     }
 }
 
-/// What was watched over a connection that is lost has ended, as far as one knows.
+/// The targets of monitors over a lost connection have ended, as far as one knows.
 fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
     let me = cx.self_pid();
     let Some(e) = cx.process().ext() else { return };
@@ -787,7 +787,7 @@ pub fn ended(p: &mut Process, me: Term, mut ties: Remote, reason: Term) {
     };
     table::together(|| {
         for (to, l) in ties.links.drain() {
-            // Who has unlinked, and whose request may be under way still, sends nothing more.
+            // A process that has unlinked sends nothing more; its request may be under way still.
             if l.unlinking == 0 {
                 let token = ending(p, me, &to, reason);
                 link_exit(l.connection, me, &to, why, token);

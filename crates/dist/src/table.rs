@@ -40,7 +40,7 @@ lazy_atoms! {
     connection_closed = "connection_closed";
 }
 
-/// What a connection goes over.
+/// The carrier of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Controller {
     Nobody,
@@ -71,7 +71,7 @@ pub struct Node {
     /// The reference in its handles.
     handle: RefKey,
     inner: Mutex<Inner>,
-    /// What has come in and isn't complete, and what the other side has told.
+    /// The input that isn't complete, and the knowledge that the other side has told.
     pub input: Mutex<Input>,
     /// Where those run that it has woken: see [`purlin_kernel::sched::in_order`].
     pub home: AtomicUsize,
@@ -86,7 +86,7 @@ pub struct Inner {
     pub state: State,
     /// Number of the connection.
     pub id: u32,
-    /// What both nodes are capable of.
+    /// The capabilities that both nodes have.
     pub flags: u64,
     /// The creation of the node that the last connection led to.
     pub creation: u32,
@@ -312,7 +312,7 @@ impl Node {
         n.begin();
         n.id
     }
-    /// What can be sent on. Begins a connection if there is none, and `connect` says so, and this node has a name; None if
+    /// A connection that can be sent on. Begins one if there is none, and `connect` says so, and this node has a name; None if
     /// there is none then either.
     pub fn ready(&self, connect: bool) -> Option<Ready> {
         let mut n = self.inner();

@@ -1,4 +1,4 @@
-//! Who has fixed which table, and since when.
+//! Fixations: which process has fixed which table, and since when.
 //!
 //! A fixation belongs to a process, and ends with it. The store itself only counts.
 
@@ -66,7 +66,7 @@ impl Table {
                     .entry(who.raw())
                     .or_default()
                     .push(me);
-                // Who deletes it meanwhile may not have found this.
+                // A process that deletes it meanwhile may not have found this fixation.
                 if !self.is_alive() {
                     forget_in(who, self);
                 }
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// Who has fixed it how often, and since when.
+    /// The processes that have fixed it, how often each, and since when.
     pub(crate) fn fixations(&self) -> (Vec<(Term, usize)>, (i64, i64)) {
         let f = self.fixation.lock();
         (f.by.clone(), f.since)

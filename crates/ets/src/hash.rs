@@ -7,7 +7,7 @@
 //! joined are stock's, and so is the order in which tables are walked.
 //!
 //! # Locking
-//! An operation on a key holds the lock of its stripe. What holds several takes them in ascending order. A walk over
+//! An operation on a key holds the lock of its stripe. An operation that holds several takes them in ascending order. A walk over
 //! a table of few stripes holds them all for one batch; over one of many, one at a time.
 //! A table that was deleted has no buckets: whoever comes late finds none ([`Gone`]).
 //!
@@ -80,14 +80,14 @@ pub(crate) fn key_hash(key: Term) -> u32 {
     h as u32 & 0x7FFF_FFFF
 }
 
-/// What to do with an object that a writing walk was shown.
+/// The action on an object that a writing walk was shown.
 pub(crate) enum Verdict {
     Keep,
     Delete,
     Replace(Owned),
 }
 
-/// What came of changing an object.
+/// The outcome of changing an object.
 pub enum Change {
     /// It was changed in place, or is fine as it is.
     None,
@@ -102,7 +102,7 @@ pub(crate) trait Visitor {
     fn object(&mut self, o: &Object) -> Verdict;
     /// Asked between buckets: whether to go on.
     fn go_on(&mut self) -> bool;
-    /// Of which objects a [`HashTable::scan`] shows it.
+    /// The objects that a [`HashTable::scan`] shows it.
     fn which(&self) -> Which {
         Which::Live
     }
@@ -969,7 +969,7 @@ impl HashTable {
             b.push(None);
         }
         self.active.store(active + 1, Ordering::Relaxed);
-        // What was marked goes now: the end of the fixation looks for it here only.
+        // Marked objects go now: the end of the fixation looks for them here only.
         let s = self.stripe(from);
         self.purge(&mut b[from >> self.shift], s);
         let m = mask(active + 1);

@@ -53,7 +53,7 @@ pub enum Kind {
     OrderedSet,
 }
 
-/// Who may use a table, beside its owner.
+/// The protection of a table: the processes that may use it beside its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protection {
@@ -63,7 +63,7 @@ pub enum Protection {
     Public,
 }
 
-/// What an operation does with a table.
+/// The access of an operation to a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Want {
     /// Asks about it: everybody may.
@@ -82,7 +82,7 @@ pub enum WriteConcurrency {
     Locks(u32),
 }
 
-/// What a table was made with.
+/// The options that a table was made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub kind: Kind,
@@ -95,7 +95,7 @@ pub struct Options {
     pub decentralized_counters: bool,
 }
 
-/// Who gets the table when its owner ends.
+/// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
     pub data: OwnedTerm,
@@ -128,7 +128,7 @@ pub struct Table {
 // SAFETY: the terms in it are immediates, and the heir's data, which is in a fragment of its own.
 unsafe impl Send for Heir {}
 
-/// What a tid refers to.
+/// The value that a tid refers to.
 struct TableRef(Arc<Table>);
 
 /// Tables by some key, in shards so that those who make tables don't meet. Every process that ends looks for its own in two
@@ -191,7 +191,7 @@ impl Table {
         // SAFETY: alive, since the table holds a count of it.
         Some(unsafe { to.magic_ref(m) })
     }
-    /// What programs know it by: its name if it has one, else its tid.
+    /// The term that programs know it by: its name if it has one, else its tid.
     fn id<A: Alloc + ?Sized>(&self, to: &mut A) -> Option<Term> {
         if self.options.named {
             Some(self.name())
@@ -237,7 +237,7 @@ impl Table {
             Store::Hash(h) => (self.base_words() + h.bucket_words(), h.size()),
             Store::Tree(t) => (self.base_words(), t.size()),
         };
-        // What the heir is to get is kept like an object.
+        // The data for the heir are kept like an object.
         let heir = match &*self.admin() {
             Some(h) if !h.data.term().is_immed() => h.data.words() + object::HEAD_WORDS,
             _ => 0,
@@ -465,7 +465,7 @@ fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
     Some(t)
 }
 
-/// What is left of deleted objects.
+/// The remains of deleted objects.
 enum Garbage {
     #[expect(dead_code, reason = "kept to be dropped")]
     Chains(Vec<Vec<Link>>),
@@ -569,7 +569,7 @@ pub fn all() -> Vec<Arc<Table>> {
     v
 }
 
-/// What `f` makes of the first object under a key, as it lies in the table.
+/// The result of `f` on the first object under a key, as it lies in the table.
 pub fn look<R>(t: &Table, key: Term, f: impl FnOnce(Term) -> R) -> Option<R> {
     match &t.store {
         Store::Hash(h) => h.with_key(key, |mut m| m.next().map(|o| f(o.tuple()))),
@@ -619,7 +619,7 @@ pub fn each(t: &Table, most: usize, f: &mut dyn FnMut(Term)) -> bool {
     }
 }
 
-/// What programs know a table by, as a term on some heap.
+/// The term that programs know a table by, on some heap.
 pub fn id<A: Alloc + ?Sized>(t: &Table, to: &mut A) -> Option<Term> {
     t.id(to)
 }

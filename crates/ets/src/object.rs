@@ -49,7 +49,7 @@ enum Form {
     Shared,
 }
 
-/// What an object has outside its block, by its form.
+/// The memory that an object has outside its block, by its form.
 union Outside {
     /// The first of the objects in the block that own something.
     first: *mut Term,

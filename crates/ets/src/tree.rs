@@ -70,7 +70,7 @@ unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
 
-/// What is left of a table that was emptied: to be dropped at leisure.
+/// The nodes of a table that was emptied: to be dropped at leisure.
 pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
 
 /// See the module head.

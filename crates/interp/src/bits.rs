@@ -1,5 +1,13 @@
 //! Handlers that match bit strings. A match context refers to the original binary (never a sub-binary), so that its
 //! position counts from the first bit of the original's bytes. Layout: `purlin_term::layout`.
+//!
+//! # A match
+//! `bs_start_match` and its like put a context in a register, and the ops that follow read from its position on and move it. A
+//! context belongs to the function that matches: it is written to in place, and nothing of a program ever sees it as a term. A
+//! test that fails jumps to its label with the position as it was, so that the next clause reads the same bits.
+//!
+//! The address of the bytes in a context is good until the next collection, which makes it anew. So a handler takes it from the
+//! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
 
 use super::operands::{Dst, Reg, Src, set_source};
 use super::{Exit, collect_after, exc, go, instr, outlined, slow_op};
@@ -27,6 +35,7 @@ slow_op! {
     op_bs_restore => restore;
 }
 
+/// Handlers of the frequent cases: they end in a jump to the next, and leave what is rare to a handler of the same operands.
 macro_rules! handlers {
     ($($name:ident = $op:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
         pub unsafe fn $name $(<$($g: $b),*>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
@@ -53,6 +62,7 @@ handlers! {
         context::<C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
     }
     op_bs_context_position = BsContextPosition<C1: Dst, P: Dst>(cx, pc, e, hp, reds, op) {
+        // A register that a loop comes back with holds the context; the first round finds the bit string, and `context` replaces it.
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
             return context::<C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
@@ -67,6 +77,7 @@ handlers! {
         }
         let c = Ctx::of(t);
         let pos = c.pos();
+        // The position never lies behind the end, so the difference is the bits that are left.
         if c.end() - pos < 8 {
             go!(cx, op.fail().to(), e, hp, reds)
         }
@@ -103,6 +114,7 @@ handlers! {
         }
         let c = Ctx::of(t);
         let pos = c.pos();
+        // Before the test: where it fails the other clauses go on from that position, too.
         op.position().set(cx, e, Term::small(pos as i64));
         if c.end() - pos < 8 {
             go!(cx, op.fail().to(), e, hp, reds)
@@ -126,8 +138,11 @@ handlers! {
         if end - pos < n {
             go!(cx, op.fail().to(), e, hp, reds)
         }
+        // The bits before the position in its first byte are shifted out at the top.
         let off = pos & 7;
         // Eight bytes are read at once if they all belong to the binary.
+        // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold
+        // them all.
         if op.flags() != 0 || end - (pos - off) < 64 {
             return get_small::<C1, D>(cx, pc, e, hp, reds);
         }
@@ -166,6 +181,7 @@ handlers! {
         let c = Ctx::of(op.context().get(cx, e));
         let pos = c.pos();
         let (v, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
+        // Anything but a whole character at a byte, of which enough bytes are left: looked at closely, or no match.
         if n == 0 {
             return get_any_utf(cx, pc, e, hp, reds);
         }
@@ -192,6 +208,7 @@ handlers! {
         let c = Ctx::of(op.context().get(cx, e));
         let pos = op.position().get(cx, e);
         let pos = pos.small_value() as usize;
+        // Code that was made by hand may name any position.
         if pos <= c.end() {
             c.set_pos(pos);
         }
@@ -225,6 +242,7 @@ unsafe fn get_small<C1: Src, D: Dst>(
         tail_bits(p, off, n)
     };
     let mut v = bits >> (64 - n);
+    // The loader gives this op whole bytes only where they are little-endian.
     if little(flags) {
         v = v.swap_bytes() >> (64 - n);
     }
@@ -283,11 +301,13 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
 ) -> Exit {
     let op = I::of(pc);
     let (t, heap) = (op.register().get(cx, e), &(*cx).heap);
+    // Five words are mostly at hand; then nothing needs to be stored in the context of the process.
     let room = (e as usize - hp as usize) / 8 >= MATCH_CONTEXT_WORDS + heap.stack_reserve;
     if room
         && !heap.gc_wanted
         && let Some((original, base, pos, end)) = place(t)
     {
+        // Without save slots: code that needs some uses `bs_start_match`.
         write_context(hp, original, base, pos, end, 0);
         op.register().set(cx, e, Term::boxed_at(hp));
         return again(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
@@ -300,6 +320,7 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
         return (*cx).interp.exit;
     }
     let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    // The register holds a context now, or one that a collection has moved: the instruction takes its quick way.
     if next == pc {
         return again(cx, pc, e, hp, reds);
     }
@@ -315,6 +336,7 @@ unsafe fn again(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: 
     }
     go!(cx, pc, e, hp, reds)
 }
+/// The slow part of [`context`]: in a fragment, if the heap is full, and with a collection behind it.
 unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = I::of(pc);
     let e = cx.heap.stop;
@@ -335,6 +357,7 @@ unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> 
 /// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
 #[inline(never)]
 unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
+    // At most eight, since `n` is at most 56 and `off` at most 7.
     let bytes = (off + n).div_ceil(8);
     let mut v = 0u64;
     for i in 0..bytes.min(8) {
@@ -350,6 +373,7 @@ impl Ctx {
     fn of(t: Term) -> Ctx {
         Ctx(t.ptr())
     }
+    /// The methods read the words that `purlin_term::layout` draws.
     unsafe fn original(&self) -> Term {
         *self.0.add(1)
     }
@@ -373,6 +397,7 @@ impl Ctx {
         let off = pos & 7;
         let mut v = u32::from(*p);
         if off != 0 {
+            // Within a byte it takes the next one as well, which the eight bits reach into.
             v = (v << 8 | u32::from(*p.add(1))) >> (8 - off) & 0xFF;
         }
         Term::small(i64::from(v))
@@ -444,6 +469,7 @@ unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots
     write_context(p, original, base, pos, end, slots);
     Term::boxed_at(p)
 }
+/// Save slots begin with the position of the start: `context_to_binary` reads the first.
 #[inline(always)]
 unsafe fn write_context(
     p: *mut Term,
@@ -474,7 +500,9 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
         return Some((t, b.base, 0, b.bit_len));
     }
     let original = *t.ptr().add(4);
+    // A sub-binary's original is no sub-binary, so one step is enough.
     let base = original.as_bits().map_or(b.base, |o| o.base);
+    // Positions count from the first bit of the original.
     let pos = (b.base as usize - base as usize) * 8 + b.bit_offset as usize;
     Some((original, base, pos, pos + b.bit_len))
 }
@@ -483,6 +511,7 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
 unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
     if t.is_match_context() {
         let c = Ctx::of(t);
+        // A context of an earlier match with fewer slots: another one takes over where it stands.
         if c.slots() < slots {
             return Some(new_context(cx, c.original(), c.pos(), c.end(), slots));
         }
@@ -529,6 +558,7 @@ unsafe fn got(cx: &mut Cx, op: instr::BsGetInteger, c: Ctx, n: usize, t: Term) -
     op.next()
 }
 
+/// An integer of any size, which may be a bignum. May collect with `live` and the result.
 unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -544,6 +574,7 @@ unsafe fn get_integer(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(_) => op.fail().to(),
     }
 }
+/// A float of 16, 32 or 64 bits; what is not finite doesn't match. May collect likewise.
 unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -587,6 +618,7 @@ unsafe fn part_bits(c: &Ctx, size: Term, unit: usize) -> Option<usize> {
     }
     size_bits(size, unit).filter(|&n| n <= c.left())
 }
+/// A part of the bit string, or all that is left. May collect likewise.
 unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -597,6 +629,7 @@ unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let t = extract(cx, c.original(), c.pos(), n);
     got(cx, op, c, n, t)
 }
+/// As [`get_binary`], and makes nothing.
 unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsSkipBits::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -609,6 +642,7 @@ unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => op.fail().to(),
     }
 }
+/// Bits of the module against bits of the string, at most 64 at a time. The position moves only if all are equal.
 unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatchString::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -619,6 +653,7 @@ unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let mut at = 0;
     while at < n {
         let k = (n - at).min(64);
+        // Both begin at any bit, so they are compared as numbers.
         if bits::read_bits(c.base(), c.pos() + at, k) != bits::read_bits(s, at, k) {
             return op.fail().to();
         }
@@ -661,6 +696,7 @@ unsafe fn skip_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
         None => op.fail().to(),
     }
 }
+/// All that is left. The context stays where it is. May collect with `live` and the result.
 unsafe fn get_tail(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetTail::at(pc);
     let c = Ctx::of(op.context().value(cx));
@@ -673,6 +709,7 @@ unsafe fn save(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsSave::at(pc);
     let c = Ctx::of(op.context().value(cx));
     let n = op.slot();
+    // The number of slots is the code's own word: a damaged file must not lead out of the context.
     if n < c.slots() {
         c.slot(n).write(c.pos() as u64);
     }
@@ -702,6 +739,7 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let t = op.context().value(cx);
     if t.is_match_context() {
         let c = Ctx::of(t);
+        // Slot 0 has the position at which the match began.
         let start = if c.slots() > 0 {
             c.slot(0).read() as usize
         } else {
@@ -736,10 +774,13 @@ fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64)
     true
 }
 
+/// The commands of one `bs_match`, one after the other. The context gets its new position at the end: where a command fails it
+/// keeps the old one. `live` stands in the commands that make terms, as the registers that are live before them.
 unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsMatch::at(pc);
     let (n, list) = (op.count(), op.commands());
     let word = |k: usize| *list.add(k);
+    // Context and stack are taken anew after a collection, which moves the context.
     let mut c = Ctx::of(op.context().value(cx));
     let mut e = cx.heap.stop;
     // A loop may make terms here, and do nothing else that collects. Behind the commands nobody says what is live.
@@ -780,6 +821,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 let signed = flags & SIGNED != 0;
                 match bits::get_integer(&mut cx.heap, c.base(), pos, size, signed, little(flags)) {
                     Ok(t) => set_source(cx, e, d, t),
+                    // Too large for any integer.
                     Err(_) => return op.fail().to(),
                 }
                 pos += size;

@@ -1,5 +1,19 @@
 //! Handlers that build bit strings: `bs_create_bin`, and the sequences of ops of OTP 24 and before, whose place to
 //! write stands in `interp.build` between the ops of one sequence.
+//!
+//! # A segment of `bs_create_bin`
+//! ```text
+//! word 0  kind ([`seg`])
+//! word 1  unit
+//! word 2  flags; in the upper half the number of the segment in the program, for the error
+//! word 3  the value, as an operand of form S; of a string the address of its bytes
+//! word 4  the size, likewise; of a string the number of its bytes
+//! ```
+//! A segment that others are appended to comes first, and has the binary as its value.
+//!
+//! Sizes are reckoned before anything is made: an op that fails has changed nothing. The bytes are written without a collection
+//! between, since addresses of heap binaries don't last beyond one. An op that may collect does so at its end, with its result as
+//! one root more.
 
 use super::bits::little;
 use super::operands::{Label, source};
@@ -48,12 +62,14 @@ pub(crate) unsafe fn op_bs_create_bin(
     let list = op.segments();
     let heap = &(*cx).heap;
     let room = (e as usize - hp as usize) >> 3;
+    // The words that the op promises to those behind it must be there after the binary was made, since this path doesn't collect.
     if room < op.heap() + QUICK_WORDS + heap.stack_reserve || heap.gc_wanted {
         return create_any(cx, pc, e, hp, reds);
     }
     if matches!(*list, seg::APPEND | seg::PRIVATE_APPEND) {
         return append_quick(cx, pc, e, hp, reds);
     }
+    // Written behind a header that isn't there yet: if it fails nothing has happened, since `hp` hasn't moved.
     let bytes = hp.add(HEAP_BIN_HEAD_WORDS) as *mut u8;
     let most = heap_bin_limit().min(HEAP_BIN_LIMIT);
     let end = write_segments(cx, e, list, op.count(), bytes, bytes.add(most));
@@ -62,7 +78,7 @@ pub(crate) unsafe fn op_bs_create_bin(
     }
     let n = end as usize - bytes as usize;
     let words = n.div_ceil(8);
-    // What is left of the last word is zero, as in any heap binary.
+    // The rest of the last word is zero, as in any heap binary.
     end.write_bytes(0, words * 8 - n);
     (hp as *mut u64).write(header(Subtag::HeapBin, 1 + words));
     (hp.add(1) as *mut u64).write(n as u64);
@@ -80,6 +96,7 @@ unsafe fn append_quick(
     reds: i64,
 ) -> Exit {
     let op = instr::BsCreateBin::at(pc);
+    // `grow_by` makes a sub-binary on the heap.
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     let t = appended(cx, e, op.segments(), op.count());
@@ -93,7 +110,7 @@ unsafe fn append_quick(
 /// Most bytes that are appended at once without being counted as time.
 const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;
 
-/// What the first segment is with the others appended in place; no value where that can't be done.
+/// The term of the first segment with the others appended in place; no value where that can't be done.
 #[inline(never)]
 unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Term {
     let bin = source(cx, e, *list.add(3));
@@ -112,6 +129,7 @@ unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Ter
     if end.is_null() || n == 0 || heap.off_heap.bytes + n > heap.vheap_bytes {
         return Term::NON_VALUE;
     }
+    // Only now does the binary own the bytes. Without this call they are free room of its block still.
     bits::grow_by(heap, bin, room, n, *list == seg::PRIVATE_APPEND)
 }
 
@@ -161,6 +179,7 @@ unsafe fn write_segments(
                     return NONE;
                 }
                 let v = (v.small_value() as u64) << (64 - bits);
+                // Eight bytes are written in any case; what is too much lies within the slack, and the next segment overwrites it.
                 (to as *mut [u8; 8]).write(v.to_be_bytes());
                 to = to.add((bits >> 3) as usize);
             }
@@ -230,6 +249,7 @@ enum Bad {
     Limit(Term),
 }
 
+/// The bits of a size and its unit.
 fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
     match size.as_small() {
         Some(n) if n >= 0 => (n as usize)
@@ -292,6 +312,7 @@ fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad>
     }
 }
 
+/// The name of a kind in the error.
 fn kind_name(kind: u64) -> &'static str {
     match kind {
         seg::INTEGER => "integer",
@@ -303,6 +324,8 @@ fn kind_name(kind: u64) -> &'static str {
     }
 }
 
+/// Segment `number` can't be: goes to the label if there is one, as in a guard; else raises with a cause for the trace. Nothing was
+/// changed before that, save room that nobody sees.
 unsafe fn create_failed(
     cx: &mut Cx,
     pc: *const u64,
@@ -328,10 +351,9 @@ unsafe fn create_failed(
     exc::raise(cx, pc, fail, exc::First::Construct(cause))
 }
 
-/// What is told of several that can't be: sizes come before values. A binary that is taken whole must be one when the sizes
-/// are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character; since
-/// OTP 27 what UTF-8 is made of, too.
-/// `list`: `n` words, five per segment.
+/// The failure that is told where several segments can't be: sizes come before values. A binary that is taken whole must be one
+/// when the sizes are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character;
+/// since OTP 27 what UTF-8 is made of, too. `list`: `n` words, five per segment.
 unsafe fn first_failure(
     cx: *mut Cx,
     e: *mut Term,
@@ -379,6 +401,7 @@ unsafe fn first_failure(
     None
 }
 
+/// The general case of [`op_bs_create_bin`]: sizes, then room, then the bytes. May collect at its end, with `live` and the result.
 unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsCreateBin::at(pc);
     let to = op.fail();
@@ -432,6 +455,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (term, dst, mut pos) = if appends {
         let bin = source(cx, e, *list.add(3));
         let unit = *list.add(1) as usize;
+        // Making room may move the bytes of the binary, which is counted as time below.
         let made = if *list == seg::APPEND {
             bits::append(&mut cx.heap, bin, total, unit)
         } else {
@@ -493,7 +517,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
         pos += b;
     }
-    // What is copied costs time.
+    // Copying costs time.
     cx.reds -= (total / COPIED_BITS_PER_REDUCTION) as i64;
     op.dst().put(cx, term);
     collect_for(cx, op.heap(), op.live(), op.dst().also());
@@ -550,12 +574,14 @@ unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Te
 
 // The ops of OTP 24 and before.
 
+/// To the label if there is one, else raises `error:value`.
 unsafe fn failed(cx: &mut Cx, pc: *const u64, label: Label, value: Term) -> *const u64 {
     match label.given() {
         Some(to) => to,
         None => exc::error(cx, pc, value),
     }
 }
+/// The older ops tell no cause.
 fn value_of(bad: Bad) -> Term {
     match bad {
         Bad::Limit(_) => am::SYSTEM_LIMIT,
@@ -563,6 +589,7 @@ fn value_of(bad: Bad) -> Term {
     }
 }
 
+/// Begins a binary of so many bits. The ops that put may not collect: `interp.build` has its address.
 unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsInit::at(pc);
     let to = op.fail();
@@ -588,6 +615,7 @@ unsafe fn init(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.build = (base, 0, n);
     op.next()
 }
+/// Begins behind the bytes of a binary. These don't lie on the heap, so the address lasts beyond the collection.
 unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsAppend::at(pc);
     let to = op.fail();
@@ -610,6 +638,7 @@ unsafe fn append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(_) => failed(cx, pc, to, am::BADARG),
     }
 }
+/// The same of a binary that nothing else refers to: its own term grows. Doesn't collect.
 unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPrivateAppend::at(pc);
     let to = op.fail();
@@ -631,6 +660,7 @@ unsafe fn private_append(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(_) => failed(cx, pc, to, am::BADARG),
     }
 }
+/// Writes a value where the last op has stopped. More than the size that the sequence began with is an error of the program.
 unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
     // The operands of the ops that put are the same.
     let op = instr::BsPutInteger::at(pc);
@@ -657,6 +687,7 @@ unsafe fn put_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn put_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     put(cx, pc, seg::BINARY)
 }
+/// Bytes that are part of the module.
 unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPutString::at(pc);
     let (n, s) = (op.count() * 8, op.bytes());
@@ -668,6 +699,7 @@ unsafe fn put_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.build.1 = pos + n;
     op.next()
 }
+/// As [`put`], of a character.
 unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsPutUtf::at(pc);
     let to = op.fail();
@@ -687,11 +719,12 @@ unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
         _ => failed(cx, pc, to, am::BADARG),
     }
 }
+/// The bytes that a character takes, as a part of the sum that the sequence begins with.
 unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsUtfSize::at(pc);
     let kind = op.encoding();
     let v = op.value().value(cx);
-    // What is no character fails where it is put, after all sizes.
+    // A value that is no character fails where it is put, after all sizes.
     let n = match bits::code_point(v) {
         Some(c) if kind == 8 => utf8_bits(c),
         Some(c) => utf16_bits(c),
@@ -700,6 +733,7 @@ unsafe fn utf_size(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.dst().put(cx, Term::small(n as i64 / 8));
     op.next()
 }
+/// A step of that sum: `a` and `b` units. A sum of that size is no bignum, so this needs no collection.
 unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsAdd::at(pc);
     let to = op.fail();
@@ -716,6 +750,7 @@ unsafe fn add(cx: &mut Cx, pc: *const u64) -> *const u64 {
         Err(b) => failed(cx, pc, to, value_of(b)),
     }
 }
+/// x0 bytes of room, or 1,024 for what is no sensible number. The result is in x0, which is live.
 unsafe fn init_writable(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let n = arith::to_u64(cx.x[0])
         .filter(|&n| n < 1 << 40)

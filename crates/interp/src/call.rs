@@ -1,4 +1,13 @@
 //! Calls of all kinds: local, external, natives, funs, apply; and what happens where a call cannot be made.
+//!
+//! # How a call is made
+//! * Arguments stand in x0 and up. `*e`, the first slot of the caller's frame, gets the address to return to. A tail call has
+//!   dropped the frame before (`frame + 1` words: the Y registers and that slot), so `*e` is what its caller wrote there.
+//! * A call counts one reduction. Where none is left the process leaves before the first instruction of the function that is
+//!   called, with its arguments live; the environment of a fun counts among them.
+//! * A call of code that is there collects nothing, save for the slot of a return address where natives are traced. Natives make
+//!   fragments, and the op collects behind them with x0 live.
+//! * An op that fails to find what it calls leaves stack and registers as they were until it knows what follows.
 
 use super::exc::{self, First};
 use super::operands::{C, Label, Reg, Src, X, Y, source};
@@ -22,12 +31,14 @@ lazy_atoms! {
     pending_purge_lambda = "pending_purge_lambda";
 }
 
+/// Where a call by the export goes. Acquire: code that another thread has just loaded is seen whole.
 #[inline(always)]
 fn address(export: &Export) -> *const u64 {
     export.address.load(Ordering::Acquire)
 }
 
 /// The time slice ends before the instruction at `pc`.
+/// `live` X registers hold terms there: the process may be collected before it goes on.
 #[cold]
 #[inline(never)]
 unsafe fn yield_at(
@@ -60,6 +71,7 @@ pub(super) unsafe fn used_up(
     reds: i64,
     live: usize,
 ) -> Exit {
+    // `goes_on` notes the call, if the process saves its calls, and gives it the rest of the time slice in that case.
     (*cx).reds = reds;
     if saved::goes_on(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)
@@ -110,13 +122,15 @@ fn call_of(e: &Export) -> saved::Call {
     saved::Call::Function(e.module, e.function, e.arity as usize)
 }
 
-/// What is called where fun `f` is.
+/// The function behind fun `f`, if it is one by name.
 unsafe fn call_of_fun(f: Term) -> Option<saved::Call> {
     let p = f.ptr();
+    // Layout of a fun: see `purlin_term::layout`. A fun by name has its export in word 1.
     let by_name = (*p.add(3)).raw() >> 16 & 1 != 0;
     by_name.then(|| call_of(&*((*p.add(1)).raw() as *const Export)))
 }
 
+/// The end of an op that calls code of the same module.
 macro_rules! call_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let to: *const u64 = $to;
@@ -130,6 +144,7 @@ macro_rules! call_to {
 
 pub(super) use call_to;
 
+/// The same, by an export: who counts calls is told its name.
 macro_rules! call_ext_to {
     ($cx:ident, $export:expr, $e:expr, $hp:ident, $reds:ident, $live:expr) => {{
         let export: &'static Export = $export;
@@ -141,6 +156,7 @@ macro_rules! call_ext_to {
     }};
 }
 
+/// The same, of fun `$f`, whose code starts at `$to`.
 macro_rules! call_fun_to {
     ($cx:ident, $to:expr, $e:expr, $hp:ident, $reds:ident, $f:expr, $n:expr) => {{
         let reds = $reds - 1;
@@ -152,6 +168,8 @@ macro_rules! call_fun_to {
     }};
 }
 
+/// Handlers of calls. Those with `<S>` put their operand into x0 before; an op that saves registers would be slower, so none of the
+/// bodies calls a function that is not inlined, save as the last thing.
 macro_rules! call_ops {
     ($($name:ident = $op:ident $(<$s:ident>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
         pub unsafe fn $name $(<$s: Src>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
@@ -261,6 +279,7 @@ unsafe fn call_closure(
     (e as *mut u64).write(op.next() as u64);
     call_fun_to!(cx, to, e, hp, reds, f, n)
 }
+/// See [`call_closure`].
 #[inline(never)]
 unsafe fn call_closure2(
     cx: *mut Cx,
@@ -288,6 +307,7 @@ unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
     }
     let p = f.ptr();
     // Arguments, words of the environment, whether it is a function by name.
+    // One comparison for all three; no environment, so no register is written.
     if (*p.add(3)).raw() & 0x1_FFFF != n as u64 {
         return std::ptr::null();
     }
@@ -310,6 +330,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     }
     let p = f.ptr();
     let m = (*p.add(3)).raw();
+    // The arity, in the low byte.
     if m & 0xFF != n as u64 {
         return std::ptr::null();
     }
@@ -317,6 +338,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
         return address(&*((*p.add(1)).raw() as *const Export));
     }
     let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
+    // Null while a purge of the module is under way, or when the module has gone.
     let to = (*entry).address.load(Ordering::Acquire);
     if !to.is_null() {
         put_environment(cx, f, n);
@@ -335,6 +357,7 @@ unsafe fn put_environment(cx: *mut Cx, f: Term, n: usize) {
     }
 }
 
+/// The first `n` X registers as a list. Making it moves nothing.
 pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     let v: Vec<Term> = cx.x[..n].to_vec();
     cx.list(&v)
@@ -348,6 +371,7 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
     cx.heap.htop = hp;
     cx.heap.stop = e;
     cx.reds = reds;
+    // Only here does it matter which of the four ops it was: arity, fun, and the words of the stack that a tail call drops.
     let (n, f, drop) = match Op::of(*(pc as *const u16)) {
         Some(Op::CallFun) => {
             let n = instr::CallFun::at(pc).arity();
@@ -378,6 +402,7 @@ unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
         _ => None,
     }
 }
+/// Writes the return address of the call at `pc`, unless it is a tail call: then the caller's stands there.
 unsafe fn push_return(cx: &mut Cx, pc: *const u64) {
     if let Some(back) = return_of(pc) {
         (cx.heap.stop as *mut u64).write(back as u64);
@@ -393,6 +418,7 @@ unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
         p if p == code::stubs().apply.as_ptr() => 3,
         _ => return None,
     };
+    // The stub was jumped to, and has made no frame: the first slot has the caller's return address.
     let back = (*cx.heap.stop).raw() as *const u64;
     code::find(back.wrapping_sub(1))?;
     let apply = code::called(am::ERLANG, am::APPLY, arity);
@@ -429,11 +455,12 @@ unsafe fn raise_no_fun(cx: &mut Cx, pc: *const u64, fail: crate::cx::Fail) -> *c
     exc::raise(cx, pc, fail, first)
 }
 
-/// What follows a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
+/// The next instruction of a call of `f`, which is no fun of arity `n` that leads anywhere. `drop` words of the stack go if
 /// something else is called in its place.
 unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize) -> *const u64 {
     if let Some(v) = f.as_fun() {
         let args = args_list(cx, n);
+        // A fun of another arity: the arguments are part of the error.
         if v.arity as usize != n {
             let pair = cx.tuple(&[f, args]);
             let fail = cx.error2(am::BADARITY, pair);
@@ -450,6 +477,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 push_return(cx, pc);
                 return count_call(cx, to, call_of_fun(f), live_of(f, n));
             }
+            // Read before and after the address: if both agree, the address belongs to that state of the purge.
             if code::purge::under_way(entry.module) == before {
                 break before;
             }
@@ -468,6 +496,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                     p.ext_mut().suspended.push((me, 1));
                     p.state.suspend();
                 }
+                // The call is made by `erts_code_purger:pending_purge_lambda/3`, once the process runs again.
                 cx.x[0] = module;
                 cx.x[1] = f;
                 cx.x[2] = args;
@@ -493,6 +522,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
 }
 
 /// Goes on at `next`, or leaves with what the context says.
+/// Stack, heap and reductions are taken from the context, where whoever chose `next` has left them.
 unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
     if next.is_null() {
         return (*cx).interp.exit;
@@ -500,7 +530,7 @@ unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
     go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
-/// What operand `name` of the instruction at `pc` is.
+/// The form of operand `name` of the instruction at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
     let (row, variant) = ops::lookup(*(pc as *const u16))?;
     let at = row.operands.iter().position(|o| o.name == name)?;
@@ -508,6 +538,7 @@ unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
 }
 
 /// `+` or `-` failed in a body; what to raise stands in the context.
+/// The heap's pointers are in the context, where the general case of the op has stored them.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn arith_failed(
@@ -603,7 +634,7 @@ slow_op! {
     nif_apart => nif;
 }
 
-// What the ops that call natives have in common.
+// The common part of the ops that call natives.
 const _: () = {
     let export = Op::CallBif.row().unit("export");
     let native = Op::CallBif.row().unit("native");
@@ -615,7 +646,7 @@ const _: () = {
     }
 };
 
-/// What follows a native.
+/// The way on behind a native.
 enum After {
     /// Its value is in x0.
     Value,
@@ -634,13 +665,16 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
     let op = instr::CallBif::at(pc);
     let (export, f) = (op.export(), op.native());
     cx.bif_pc = pc;
+    // The call itself; the native may count more for its work.
     cx.reds -= 1;
+    // The native is called all the same. The next call of code ends the time slice.
     if cx.reds <= 0 {
         bif_used_up(cx, pc, export);
     }
     let args = cx.x.as_ptr();
     match f(cx.env_ptr(), args) {
         Ok(t) => {
+            // The arguments are dead now; fragments that the native made become a part of the heap.
             cx.x[0] = t;
             collect_after(cx, 1, Also::NONE);
             After::Value
@@ -658,6 +692,7 @@ unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
     saved::goes_on(cx, (!noted).then(|| call_of(export)));
 }
 
+/// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
 #[inline(never)]
 unsafe fn native_failed(
     cx: &mut Cx,
@@ -668,6 +703,7 @@ unsafe fn native_failed(
 ) -> After {
     match fail {
         Fail::Trap => {
+            // Arguments of the continuation: roots from here on, since the collection below may move them.
             let argc = cx.trap.argc;
             for i in 0..argc {
                 cx.x[i] = cx.trap.args[i];
@@ -677,6 +713,7 @@ unsafe fn native_failed(
         }
         Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
+            // The same instruction runs again, on this thread or another: its call was told already.
             super::traced::again(cx, pc);
             cx.interp.pc = pc;
             cx.interp.live = n;
@@ -687,6 +724,7 @@ unsafe fn native_failed(
             };
             After::Jump(std::ptr::null())
         }
+        // The process has ended within the native: its reason stands in the context.
         Fail::Exited => {
             cx.interp.exit = Exit::Exited;
             After::Jump(std::ptr::null())
@@ -696,6 +734,7 @@ unsafe fn native_failed(
             After::Yield
         }
         _ => {
+            // Raising writes x1 to x3, and the trace shows the arguments.
             let args: SmallVec<[Term; 8]> = SmallVec::from_slice(&cx.x[..n]);
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
             let (m, f) = other.unwrap_or((export.module, export.function));
@@ -731,6 +770,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
         false => instr::CallBifOnly::at(pc).next(),
     };
     if !framed {
+        // A function without a frame has no slot for the return address: one is made, for which there may be no room.
         let live = instr::CallBifOnly::at(pc).arity();
         if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
             super::collect(cx, 1 + live, live);
@@ -741,8 +781,10 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
     Some(After::Jump(to))
 }
 
+/// x0 = native. May collect with x0 live, raise, trap, leave for later or for a dirty thread.
 unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBif::at(pc);
+    // A traced native is called through the stub of its export, where the breakpoint is.
     if let Some(to) = detour(pc) {
         (cx.heap.stop as *mut u64).write(op.next() as u64);
         return to;
@@ -760,12 +802,15 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// The time slice ends before the instruction at `pc`, to which a native has returned.
 unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = pc;
+    // The value, in x0.
     cx.interp.live = 1;
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
 /// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
 unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    // Three cases: a native of a dirty pool that begins here and goes on there if it has to; one that is sent to its pool; and the
+    // call on the thread of the pool, after which the process goes back to a scheduler in any case.
     let op = instr::CallDirty::at(pc);
     let n = op.arity();
     if !cx.dirty && op.pool() == dirty::IO_LATER as usize {
@@ -801,12 +846,15 @@ unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
+/// The end of an op that returns: takes the address out of the slot, and clears it (see the invariants of the crate).
 unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     let e = cx.heap.stop as *mut u64;
     let to = e.read();
     e.write(0);
     to as *const u64
 }
+/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which
+/// drops the frame.
 unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifLast::at(pc);
     let after = match last_detour(cx, pc, true) {
@@ -815,6 +863,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     match after {
         After::Value => {
+            // Now that the native has returned the frame can go.
             cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
             do_return(cx)
         }
@@ -830,6 +879,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
     }
 }
+/// As [`call_bif_last`], without a frame: where the native traps a slot is made for the return address.
 unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::CallBifOnly::at(pc);
     let after = match last_detour(cx, pc, false) {
@@ -879,6 +929,7 @@ unsafe fn bif_failed(
     exc::raise(cx, pc, fail, first)
 }
 
+/// A guard BIF without arguments: `dst` gets its value. It has no label, and makes nothing that asks for a collection.
 unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Bif0::at(pc);
     let args = cx.x.as_ptr();
@@ -891,6 +942,8 @@ unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
 }
 
+/// BIFs in guards and bodies. Arguments are copied out of the registers, so that `dst` may be one of these. May collect with
+/// `live` and the result; where one fails it goes to the label, and raises if there is none.
 macro_rules! bif_ops {
     ($($name:ident = $op:ident($($a:ident),*);)*) => {$(
         unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -914,19 +967,24 @@ bif_ops! {
     bif3 = Bif3(a, b, c);
 }
 
+/// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
+/// collects after the result is written, with that as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Arith::at(pc);
     let (a, b) = (op.a().value(cx), op.b().value(cx));
     let n = op.operation();
     let small = a.is_small() && b.is_small();
+    // Of no meaning unless both are small.
     let (x, y) = (a.small_value(), b.small_value());
     let quick = match n {
         5 if small => Some(Term::small(x & y)),
         6 if small => Some(Term::small(x | y)),
         7 if small => Some(Term::small(x ^ y)),
         2 if small => x.checked_mul(y).and_then(Term::try_small),
+        // The least small integer by -1 is no small integer.
         3 if small && y != 0 => Term::try_small(x / y),
         4 if small && y != 0 => Some(Term::small(x % y)),
+        // A longer shift, or one to the left, is left to the general case.
         9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
         _ => None,
     };
@@ -977,6 +1035,7 @@ fn callee(m: Term, f: Term, n: usize) -> *const u64 {
     if !m.is_atom() || !f.is_atom() {
         return std::ptr::null();
     }
+    // Made if there is none: it leads to the error handler then.
     let e = code::export(m, f, n as u32);
     e.address.load(Ordering::Acquire)
 }
@@ -990,7 +1049,7 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
 
 /// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
 unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
-    // What a process begins with is called by `apply/3` in any case.
+    // The first function of a process is called by `apply/3` in any case.
     let begins = pc == code::stubs().apply.as_ptr()
         && (cx.heap.stop >= cx.heap.hend
             || (*cx.heap.stop).raw() == code::stubs().exit.as_ptr() as u64);
@@ -1000,6 +1059,7 @@ unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
     }
 }
 
+/// Module and function stand behind the arguments, in x[n] and x[n + 1].
 unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Apply::at(pc);
     let n = op.arity();
@@ -1013,6 +1073,7 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
+    // `erlang:error/1` and its like raise at this instruction, not at their own stub.
     if let Some(next) = raise_here(cx, pc, (m, f, n), Tail::No) {
         return next;
     }
@@ -1021,9 +1082,11 @@ unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let args = args_list(cx, n);
         return bad_apply(cx, pc, m, f, args);
     }
+    // Only now is it known that there is a call: what failed before has left the slot as it was.
     (cx.heap.stop as *mut u64).write(op.next() as u64);
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
+/// As [`apply`], as the last thing that the function does.
 unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::ApplyLast::at(pc);
     let n = op.arity();
@@ -1048,7 +1111,7 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
     count_call(cx, to, Some(saved::Call::Function(m, f, n)), n)
 }
-/// What a call of `m:f` with `n` arguments comes to: calls of `erlang:apply/3` are made on the spot, so that whoever
+/// The function that a call of `m:f` with `n` arguments leads to: calls of `erlang:apply/3` are made on the spot, so that whoever
 /// asked for them is seen in the stack trace of what fails.
 fn unfold(cx: &mut Cx, mut m: Term, mut f: Term, mut n: usize) -> (Term, Term, usize) {
     while m == am::ERLANG && f == am::APPLY && n == 3 && cx.x[0].is_atom() && cx.x[1].is_atom() {
@@ -1102,6 +1165,7 @@ unsafe fn raise_here(
         }
     }
     let (_, native) = crate::code::native(m, f, n as u32)?;
+    // Raising writes x1 to x3, and the trace shows the arguments.
     let args: SmallVec<[Term; 8]> = cx.x[..n].into();
     // `erlang:apply/3` as a function is the runtime's own code: whoever called it is meant.
     let (pc, at) = match crate::code::module_at(pc) {
@@ -1114,6 +1178,7 @@ unsafe fn raise_here(
         Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),
     }
 }
+/// Counts a call of `to`; null if the time slice has ended with it. `live` registers hold its arguments.
 unsafe fn count_call(
     cx: &mut Cx,
     to: *const u64,
@@ -1135,6 +1200,8 @@ const MOST_APPLIED_FUN: usize = MOST_APPLIED - 1;
 
 /// Spreads a list over the registers: how many; `None` if it is no proper list or longer than `most`.
 fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
+    // Registers are written although the list may turn out to be improper. The register that held it may be among them, so
+    // callers have it in hand.
     let mut it = list.list_iter();
     let mut n = 0;
     for t in it.by_ref() {
@@ -1146,7 +1213,7 @@ fn spread(cx: &mut Cx, list: Term, most: usize) -> Option<usize> {
     }
     it.tail().is_nil().then_some(n)
 }
-/// What is wrong with arguments that could not be spread.
+/// The failure for arguments that could not be spread.
 fn not_spread(cx: &mut Cx, list: Term, most: usize) -> Fail {
     match list.list_iter().take(most + 1).count() > most {
         true => Fail::SystemLimit,
@@ -1157,6 +1224,7 @@ unsafe fn i_apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::IApplyLast::at(pc);
     apply_list(cx, pc, op.frame() + 1, Tail::Framed(op.next()))
 }
+/// Without a frame, as the function `erlang:apply/3` itself runs it.
 pub(super) unsafe fn i_apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let next = instr::IApply::at(pc).next();
     apply_list(cx, pc, 0, Tail::Frameless(next))
@@ -1174,13 +1242,14 @@ unsafe fn apply_list(cx: &mut Cx, pc: *const u64, drop: usize, tail: Tail) -> *c
             }
             return bad_apply(cx, pc, m, f, args);
         };
-        // What `erlang:apply/3` is to call is called at once, by this instruction.
+        // The function that `erlang:apply/3` is to call is called at once, by this instruction.
         if m != am::ERLANG || f != am::APPLY || n != 3 {
             break (m, f, n, args);
         }
     };
     if n > crate::cx::MAX_ARGS && m.is_atom() && f.is_atom() {
         cx.heap.stop = cx.heap.stop.add(drop);
+        // No function has so many arguments, so it isn't there.
         return undefined(cx, std::ptr::null(), m, f, args);
     }
     if let Some(next) = raise_here(cx, pc, (m, f, n), tail) {
@@ -1199,6 +1268,7 @@ unsafe fn i_apply_fun_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn i_apply_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     apply_fun_list(cx, pc, 0)
 }
+/// Calls fun x0 with the arguments in list x1; `drop` words of the stack go if it can be called.
 unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64 {
     let (f, args) = (cx.x[0], cx.x[1]);
     let Some(n) = spread(cx, args, MOST_APPLIED_FUN) else {
@@ -1211,6 +1281,7 @@ unsafe fn apply_fun_list(cx: &mut Cx, pc: *const u64, drop: usize) -> *const u64
     if to.is_null() {
         return no_fun_pc(cx, pc, f, n, drop);
     }
+    // The fun is `erlang:apply/2` itself: another stub tells traces that it was applied.
     if to == code::stubs().apply_fun.as_ptr() {
         to = code::stubs().reapply_fun.as_ptr();
     }
@@ -1239,6 +1310,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     let module = super::call::error_handler_of(cx);
     let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
     let to = target.address.load(Ordering::Acquire);
+    // There is no error handler, or it is the module that lacks the function: calling it would never end.
     if to == target.stub.as_ptr() as *mut u64 || module == m {
         let args = args.list_to_vec().unwrap_or_default();
         let fail = cx.error(am::UNDEF);
@@ -1251,6 +1323,7 @@ unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
     to
 }
 
+/// The instruction that the first function of a process returns to.
 unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     cx.interp.reason = am::NORMAL;
     cx.interp.crashed = false;
@@ -1258,11 +1331,13 @@ unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     std::ptr::null()
 }
 
+/// Has no `live`, so it never collects: where the heap is full `alloc` gives a fragment.
 unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::MakeFun::at(pc);
     let (entry, n, list) = (op.entry(), op.count(), op.environment());
     let p = cx.heap.alloc(FUN_WORDS + n);
     let w = p as *mut u64;
+    // Word 2, the link of the off-heap list, is written by `link`.
     w.write(header(Subtag::Fun, FUN_WORDS - 1 + n));
     w.add(1).write(entry as u64);
     w.add(3).write(u64::from((*entry).arity) | (n as u64) << 8);
@@ -1272,19 +1347,22 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
         p.add(FUN_WORDS + i)
             .write(source(cx, cx.heap.stop, *list.add(i)));
     }
+    // The count is given back when the fun dies, which the off-heap list tells the collector.
     (*entry).retain();
     cx.heap.off_heap.link(p);
     op.dst().put(cx, Term::boxed_at(p));
     op.next()
 }
 
-/// Where a native library may take over: runs its function, or the Erlang code if there is none. What schedulers call, and what gives a
-/// value that nothing is to be done about, costs little more than the call.
+/// Where a native library may take over: runs its function, or the Erlang code if there is none. A function that schedulers call,
+/// and that gives a value that nothing is to be done about, costs little more than the call.
 pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let f = instr::Nif::at(pc).slot().get();
+    // No library has filled the slot: the Erlang code of the function follows.
     if f.is_null() {
         go!(cx, instr::Nif::at(pc).next(), e, hp, reds)
     }
+    // All other functions, and threads of dirty pools, take the long way.
     if !(*f).plain || (*cx).dirty {
         return nif_apart(cx, pc, e, hp, reds);
     }
@@ -1292,6 +1370,7 @@ pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, r
     (*cx).heap.stop = e;
     (*cx).reds = reds - 1;
     (*cx).bif_pc = pc;
+    // `f` may be gone after this.
     let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
     if t == Term::NON_VALUE || (*cx).heap.gc_wanted || (*cx).reds <= 0 {
         return plain_nif_ended(cx, pc, t);
@@ -1313,7 +1392,8 @@ unsafe fn plain_nif_ended(cx: *mut Cx, pc: *const u64, t: Term) -> Exit {
     leave(cx, next)
 }
 
-/// What is told of a function of a library. The function itself may be gone after the call: what a call had asked for ends with it.
+/// The names of a function of a library, as traces tell them. The function itself may be gone after the call: what a call had
+/// asked for ends with it.
 struct Called {
     module: Term,
     function: Term,
@@ -1348,10 +1428,12 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
     nif_ended(cx, pc, &called, t)
 }
 
-/// A function of a library has given `t`, or none. What follows, or null: the time slice or the process has ended.
+/// A function of a library has given `t`, or none. The result is the next instruction, or null: the time slice or the process has
+/// ended.
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;
+        // The function found the heap full, and will be called again: see `make_room_for_calls`.
         if cx.heap.frag_words != 0 {
             make_room_for_calls(cx);
         }
@@ -1361,6 +1443,7 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         let Some(s) = cx.process().ext_mut().scheduled.as_mut() else {
             return exc::raise(cx, pc, Fail::Badarg, First::None);
         };
+        // From here on the registers hold them, and the collection below leads them on.
         let args = std::mem::take(&mut s.args);
         let to = s.code.as_ptr();
         cx.x[..args.len()].copy_from_slice(&args);

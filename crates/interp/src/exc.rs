@@ -7,6 +7,12 @@
 //! in front; 3: `First` is the whole trace, which a program gave; 4: the address tells the first entry, and `First` are
 //! the arguments to show in it; 5: as 1, without a place. `Info` is what goes behind the first entry's place: a list, or the module
 //! that formats the error, of which the list is made for who reads the trace.
+//!
+//! Raising collects nothing: the terms of a trace are made in fragments where the heap is full, and registers stay as they are
+//! until the exception is put there. [`throw`] finds the innermost catch mark by walking the stack from its top. It cuts the stack
+//! down to that frame, leaves the exception in x1 to x3 and a mark in x0, and gives the handler's address. Frames of traced and of
+//! measured calls on the way are told that their call ends. Without a handler the process ends, and its reason stands in the
+//! context.
 
 use super::Exit;
 use super::instr;
@@ -22,7 +28,7 @@ use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::Ordering;
 
-/// What goes first in the stack trace.
+/// The first entry of a stack trace.
 pub enum First<'a> {
     /// The place of the instruction.
     None,
@@ -55,7 +61,9 @@ fn format_module(m: Term) -> Option<Term> {
 /// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
 #[inline(never)]
 pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
+    // First whatever `fail` is becomes the exception in the context: class, value, and a trace if the program gave one.
     match fail {
+        // It stands in the context already.
         Fail::Raised => {}
         Fail::Exited => {
             #[cfg(debug_assertions)]
@@ -76,6 +84,7 @@ pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *c
             let _ = cx.error(value);
         }
     }
+    // `erlang:raise/3` and its like bring a trace, which is told as it is.
     let trace = if cx.exc.trace != Term::NON_VALUE {
         let given = cx.exc.trace;
         let block = address_block(cx, &[0]);
@@ -94,6 +103,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         First::Native(m, f, args) => Some((m, f, args.len())),
         _ => None,
     };
+    // `error/1`, `exit/1`, `throw/1` and their like: the trace shows their caller, not them.
     let raises = native.is_some_and(|(m, f, arity)| raises(m, f, arity));
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
@@ -108,6 +118,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             let a = cx.list(args);
             (1, cx.tuple(&[m, f, a]), NIL)
         }
+        // Arguments are shown for errors only, as stock does it.
         First::Library(m, f, args) => {
             let a = match cx.exc.class {
                 Class::Error => cx.list(args),
@@ -160,7 +171,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
     if raises && pc.is_null() {
-        // What called it is the first that the stack tells.
+        // Its caller is the first that the stack tells.
         pcs.clear();
     }
     if let First::Call(back) = first
@@ -168,6 +179,8 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     {
         pcs.push(back as u64);
     }
+    // Return addresses lie in the first slot of each frame. A walk over all slots finds them by their tag; slots that hold none
+    // are 0.
     let mut p = cx.heap.stop;
     while p < cx.heap.hend && pcs.len() < depth {
         let w = (*p).raw();
@@ -185,6 +198,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     cx.tuple(&[class, Term::small(kind), head, extra, block])
 }
 
+/// A bignum whose digits are code addresses. A purge of the code leaves them dangling: they are looked up, never followed.
 unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
     let block = cx.heap.alloc(1 + pcs.len());
     (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
@@ -206,6 +220,7 @@ pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
 }
 
 /// Parts of a raw trace.
+/// None of what a program put in its place. A program can make a tuple that looks like one, and sees its own lie then.
 fn raw_parts(t: Term) -> Option<(&'static [Term], &'static [u64])> {
     let e = t.as_tuple().filter(|e| e.len() == 5)?;
     let (_, pcs) = e[4].as_big()?;
@@ -221,6 +236,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     if kind == 3 {
         return parts[2];
     }
+    // A module was noted for the list, which costs nothing unless somebody reads the trace.
     let info = match parts[3] {
         fm if fm.is_atom() => {
             let map = cx.flatmap(&[am::MODULE], &[fm]);
@@ -329,6 +345,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         trace = cx.tuple(&[am::ERROR, Term::small(3), st, NIL, block]);
     }
     let mut p = cx.heap.stop;
+    // The first slot of the frame that `p` is in: where the stack is cut if a mark is found.
     let mut frame = p;
     // Where the frame that is searched goes on, if anybody is to be told when it does.
     let mut back: Option<u64> = None;
@@ -344,6 +361,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                 p = p.add(TIME_WORDS);
                 continue;
             }
+            // The words behind the mark are the tracing's own, and no Y registers.
             if let Some(words) = traced {
                 let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
                 if told[3] == Term::small(kind::RETURN_TO) {
@@ -371,7 +389,9 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                 }
             }
             cx.heap.stop = frame;
+            // No call is under way from that frame any more.
             (frame as *mut u64).write(0);
+            // `catch_end` tells by this that an exception led to it.
             cx.x[0] = Term::NON_VALUE;
             cx.x[1] = cx.exc.class.atom();
             cx.x[2] = cx.exc.value;
@@ -380,6 +400,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         }
         p = p.add(1);
     }
+    // Nobody catches it: class and trace become a part of the reason, as they are for those linked with the process.
     let value = cx.exc.value;
     cx.interp.crashed = cx.exc.class != Class::Exit;
     cx.interp.reason = match cx.exc.class {
@@ -406,6 +427,7 @@ pub unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u64 {
 
 // The ops. All take (context, instruction) and give the next instruction.
 
+/// Ops that raise `{Tag, Value}` at their own place.
 macro_rules! tagged {
     ($($name:ident = $op:ident, $tag:expr;)*) => {$(
         pub(super) unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -424,6 +446,7 @@ tagged! {
 pub(super) unsafe fn if_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     error(cx, pc, am::IF_CLAUSE)
 }
+/// The class that an atom names.
 fn class_of(t: Term) -> Option<Class> {
     [Class::Error, Class::Exit, Class::Throw]
         .into_iter()
@@ -440,6 +463,7 @@ pub(super) unsafe fn raise_again(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.exc.class = class;
     throw(cx, trace)
 }
+/// Class, reason and trace in x0 to x2. Another class than the three is no failure: the op answers `badarg`.
 pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
     match class_of(cx.x[0]) {
         Some(class) => {
@@ -448,7 +472,7 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cx.exc.class = class;
             // The class may have been changed by the program: the trace says it to those who raise again.
             let trace = match raw_parts(trace) {
-                // What a function without a fitting clause tells of its place is lost, as in stock.
+                // The place of a function without a fitting clause is lost, as in stock.
                 Some((p, _)) if p[0] != class.atom() || p[1] == Term::small(1) => {
                     let kind = match p[1].small_value() {
                         1 => Term::small(5),
@@ -466,6 +490,7 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
     }
 }
+/// The raw trace in x0 becomes a list. May collect with x0 live.
 pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.x[0] = build_trace(cx, cx.x[0]);
     super::collect_after(cx, 1, Also::NONE);

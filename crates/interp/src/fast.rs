@@ -1,4 +1,11 @@
 //! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
+//!
+//! Operands and effects of each op are in its row (`purlin_isa::ops`). The code here relies on these:
+//! * An op that may need a collection asks for its room first (`room!`), and writes nothing before: after the collection it runs
+//!   anew.
+//! * An op without `room!` that makes a term has been promised the words by an `allocate_heap` or `test_heap` before it.
+//! * `e` points at the slot of the return address, Y register n lies n + 1 words above it. `hp` is the next free word.
+//! * Sources are read before destinations are written: they may be the same register.
 
 use super::call::{call_to, used_up};
 use super::operands::{Dst, Src, set_source, source};
@@ -24,6 +31,7 @@ macro_rules! op {
     };
 }
 
+/// The word `n` bytes behind `p`: offsets of elements are in bytes, with the header counted, so that nothing is left to reckon.
 #[inline(always)]
 unsafe fn bytes(p: *mut Term, n: usize) -> *mut Term {
     (p as *mut u8).add(n) as *mut Term
@@ -34,6 +42,7 @@ op!(op_move = Move<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e, hp, reds)
 });
 op!(op_swap = Swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, op) {
+    // Both are read before either is written.
     let a = op.a().get(cx, e);
     let b = op.b().get(cx, e);
     op.a().set(cx, e, b);
@@ -45,6 +54,7 @@ op!(op_init_y = InitY<D: Dst>(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e, hp, reds)
 });
 op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
+    // The list is behind the instruction, so the next one is behind the list.
     let n = op.count();
     let list = op.ys();
     for i in 0..n {
@@ -56,6 +66,7 @@ op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
 /// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
 #[inline(always)]
 unsafe fn fetch_next(hd: Term, tl: Term) {
+    // The next cell is read for it, as the program will do in any case.
     if hd.is_boxed() && tl.is_list_ptr() {
         prefetch((*tl.ptr()).ptr());
     }
@@ -80,12 +91,15 @@ pub(super) unsafe fn make_room(
     collect(cx, what as u32 as usize, (what >> 32) as usize);
     if crate::code::breakpoint::is_breakpoint(pc) {
         // The instruction at the entry of a traced function, whose call has been told already.
+        // The operands are still those of the op that the breakpoint has replaced.
         let h = super::HANDLERS[crate::code::breakpoint::breakpoints().original(pc) as usize];
         return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     }
     go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
+/// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and
+/// registers go in one word: a seventh argument would lie in memory, and the handler would need a frame.
 macro_rules! room {
     ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $need:expr, $live:expr) => {
         let need: usize = $need;
@@ -100,6 +114,7 @@ op!(op_allocate = Allocate(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
     e = e.sub(n);
+    // No call is under way from this frame: an address here would be taken for one to return to.
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
@@ -108,6 +123,7 @@ op!(op_allocate_zero = AllocateZero(cx, pc, e, hp, reds, op) {
     room!(cx, pc, e, hp, reds, n, op.live());
     e = e.sub(n);
     (e as *mut u64).write(0);
+    // The collector reads every slot of a frame, so each must hold a term.
     for i in 1..n {
         e.add(i).write(NIL);
     }
@@ -138,11 +154,13 @@ op!(op_deallocate = Deallocate(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e.add(op.frame() + 1), hp, reds)
 });
 op!(op_trim = Trim(cx, pc, e, hp, reds, op) {
+    // The first Y registers go, and the last of them becomes the slot of the return address.
     e = e.add(op.n());
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
 op!(op_return = Return(cx, pc, e, hp, reds, op) {
+    // Written by the call that led here; the frame was dropped, so `e` is the caller's slot.
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
@@ -177,6 +195,7 @@ op!(op_move_jump = MoveJump<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
 op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
+    // The source is read before the frame is made: a Y register is told from the old one.
     let t = op.src().get(cx, e);
     e = e.sub(n);
     (e as *mut u64).write(0);
@@ -194,6 +213,7 @@ op!(op_allocate_init_y = AllocateInitY<D: Dst>(cx, pc, e, hp, reds, op) {
 op!(op_allocate_get_list = AllocateGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
+    // As in `allocate_move`: read before `e` changes.
     let p = op.src().get(cx, e).ptr();
     e = e.sub(n);
     (e as *mut u64).write(0);
@@ -214,6 +234,7 @@ op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e
     op.dst3().set(cx, e, op.src3().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
+/// Several moves, one after the other: a later one may read what an earlier one has written.
 macro_rules! moves {
     ($cx:ident, $e:ident, $op:ident, $($src:ident $dst:ident),*) => {
         $($op.$dst().set($cx, $e, $op.$src().get($cx, $e));)*
@@ -306,6 +327,7 @@ op!(op_get_tuple_element = GetTupleElement<S: Src, D: Dst>(cx, pc, e, hp, reds, 
 });
 op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, op) {
     let t = bytes(op.src().get(cx, e).ptr(), op.offset());
+    // Both are read before `dst` is written: it may be the tuple's own register.
     let (a, b) = (*t, *t.add(1));
     op.dst().set(cx, e, a);
     op.dst2().set(cx, e, b);
@@ -319,12 +341,15 @@ op!(op_get_tuple_element_far = GetTupleElementFar<S: Src, D: Dst>(cx, pc, e, hp,
 op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
     let v = op.src().get(cx, e);
     let t = op.tuple().get(cx, e).ptr();
+    // The compiler only does this to a tuple that `setelement/3` has just made, which nothing else refers to: no old object comes
+    // to point to a younger one.
     *bytes(t, op.offset()) = v;
     go!(cx, op.next(), e, hp, reds)
 });
 op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     let list = op.elements();
+    // Room for header and elements was reserved before.
     (hp as *mut u64).write(header(Subtag::Tuple, n));
     for i in 0..n {
         hp.add(1 + i).write(source(cx, e, *list.add(i)));
@@ -351,6 +376,7 @@ op!(op_update_record = UpdateRecord(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).ptr();
     let (size, n) = (op.size(), op.count());
     let list = op.updates();
+    // The header is copied too.
     std::ptr::copy_nonoverlapping(t, hp, size + 1);
     for i in 0..n {
         *hp.add(*list.add(2 * i) as usize) = source(cx, e, *list.add(2 * i + 1));
@@ -373,10 +399,12 @@ fn eq_slow(a: Term, b: Term) -> bool {
 fn eq_exact_slow(a: Term, b: Term) -> bool {
     compare::eq_exact(a, b)
 }
+/// Both have all four bits of the tag, and no other: bits that either lacks are missing in the conjunction.
 #[inline(always)]
 fn both_small(a: Term, b: Term) -> bool {
     a.raw() & b.raw() & 15 == TAG_SMALL
 }
+/// Whether `a =:= b`. An immediate equals nothing but itself.
 #[inline(always)]
 fn same(a: Term, b: Term) -> bool {
     a == b || (!(a.is_immed() || b.is_immed()) && eq_exact_slow(a, b))
@@ -412,6 +440,7 @@ macro_rules! compare_op {
 }
 /// Whether `a < b`, of small integers.
 #[inline(always)]
+// The tag is in the low bits of both, and is the same: the words compare as their values do.
 fn small_lt(a: Term, b: Term) -> bool {
     (a.raw() as i64) < b.raw() as i64
 }
@@ -523,6 +552,7 @@ fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
 
 // Type tests.
 
+/// Tests of types that need no look beyond the word and the header.
 macro_rules! test_op {
     ($($name:ident = $op:ident |$t:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -567,6 +597,7 @@ op!(op_is_binary = IsBinary<A: Src>(cx, pc, e, hp, reds, op) {
     go!(cx, op.fail().to(), e, hp, reds)
 });
 
+/// Comparisons with a word of the instruction: an immediate, or the header of a tuple, which holds its arity.
 macro_rules! immed_op {
     ($($name:ident = $op:ident . $word:ident |$t:ident, $w:ident| $cond:expr;)*) => {$(
         op!($name = $op<A: Src>(cx, pc, e, hp, reds, op) {
@@ -583,6 +614,7 @@ immed_op! {
     op_is_eq_immed = IsEqImmed.immed |t, w| t == w;
     op_is_ne_immed = IsNeImmed.immed |t, w| t != w;
     op_is_tuple_of_arity = IsTupleOfArity.header |t, w| t.is_boxed() && (*t.ptr()).raw() == w;
+    // A tuple is known to be one: the loader puts this behind a test of the type.
     op_test_arity = TestArity.header |t, w| (*t.ptr()).raw() == w;
 }
 op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
@@ -595,6 +627,7 @@ op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
 op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
     let f = op.fun().get(cx, e);
     let n = op.arity().get(cx, e);
+    // Word 3 of a fun has the arity in its low byte. A negative arity is a large number here, and is no arity.
     if f.is_fun() && n.is_small() && (*f.ptr().add(3)).raw() & 0xFF == n.small_value() as u64 {
         go!(cx, op.next(), e, hp, reds)
     }
@@ -606,6 +639,7 @@ op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
 op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).raw();
     let n = op.count();
+    // A few are compared one after the other, which the processor guesses well.
     if n > 4 {
         return search::<A>(cx, pc, e, hp, reds);
     }
@@ -632,6 +666,7 @@ unsafe fn search<A: Src>(
     let t = op.src().get(cx, e).raw();
     let n = op.count();
     let list = op.arms();
+    // The loader has sorted the words as unsigned numbers.
     let (mut lo, mut hi) = (0, n);
     while lo < hi {
         let mid = (lo + hi) / 2;
@@ -647,6 +682,7 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
     let list = op.arms();
+    // The values need not be immediates: each takes a comparison.
     for i in (0..n).step_by(2) {
         if same(t, Term::from_raw(*list.add(i))) {
             go!(cx, pc.offset(*list.add(i + 1) as isize), e, hp, reds)
@@ -657,6 +693,8 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
 op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
+    // Below the first it wraps round to a large number. For a term that is no small integer the number means nothing, and isn't
+    // used.
     let i = (t.small_value() as u64).wrapping_sub(op.first() as u64);
     if t.is_small() && i < n as u64 {
         let to = *op.table().add(i as usize) as isize;
@@ -669,6 +707,7 @@ op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     go!(cx, op.fail().to(), e, hp, reds)
 });
 op!(op_type_switch = TypeSwitch<A: Src>(cx, pc, e, hp, reds, op) {
+    // Every class of terms has a label, so there is no bound to check.
     let class = op.src().get(cx, e).type_class();
     let list = op.classes();
     go!(cx, pc.offset(*list.add(class) as isize), e, hp, reds)
@@ -691,6 +730,7 @@ op!(op_select_arity = SelectArity<A: Src>(cx, pc, e, hp, reds, op) {
 // Small arithmetic.
 
 /// The general case of `+` and `-`; NON_VALUE where it fails.
+/// The result is made on the heap, or in a fragment if that is full: nothing moves, so `a` and `b` stay good.
 #[inline(never)]
 unsafe fn arith_slow(
     cx: *mut Cx,
@@ -741,6 +781,7 @@ macro_rules! add_op {
                     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
                 }
             }
+            // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
             return $general_call::<A, B, D>(cx, pc, e, hp, reds);
         });
         #[inline(never)]
@@ -753,6 +794,7 @@ macro_rules! add_op {
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
+            // The result is one of the arguments, and so among the live registers.
             collect_made(cx, pc, op.arity(), Also::NONE, reds);
             let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
             call_to!(cx, op.to().to(), e, hp, reds, op.arity())
@@ -828,6 +870,7 @@ unsafe fn add_return<A: Src, B: Src, D: Dst>(
 }
 
 add_op! {
+    // The tag is taken off `b`, so that the sum, and the difference too, has just that of `a`.
     op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
     op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
 }
@@ -885,6 +928,7 @@ macro_rules! int_op {
 }
 int_op! {
     op_mul = Mul mul 2 arith::mul, |a, b| {
+        // One factor without its tag bits, the other with zeros in their place: the product lies where a value lies.
         let (v, over) = (a.raw() as i64 >> 4).overflowing_mul(b.raw() as i64 & !15);
         (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
     };
@@ -892,6 +936,7 @@ int_op! {
     op_rem = Rem rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
     op_band = Band band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
     op_bor = Bor bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
+    // Equal tags cancel each other.
     op_bxor = Bxor bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
     op_bsl = Bsl bsl 8 arith::bsl, |a, b| {
         let (v, n) = (a.small_value(), b.small_value());
@@ -912,11 +957,13 @@ op!(op_fmove = FMove(cx, pc, e, hp, reds, op) {
 });
 op!(op_fstore = FStore(cx, pc, e, hp, reds, op) {
     let v = (&(*cx).fr)[op.src()];
+    // Two words that a `test_heap` before has reserved.
     (hp as *mut u64).write(header(Subtag::Float, 1));
     (hp.add(1) as *mut u64).write(v.to_bits());
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, op.next(), e, hp.add(2), reds)
 });
+/// Operations on float registers. They make no term; `fstore` does.
 macro_rules! float_op {
     ($($name:ident = $op:ident |$a:ident$(, $b:ident)?| $r:expr;)*) => {$(
         op!($name = $op(cx, pc, e, hp, reds, op) {
@@ -924,6 +971,7 @@ macro_rules! float_op {
             let $a = f[op.a()];
             $(let $b = f[op.$b()];)?
             let r: f64 = $r;
+            // A result that is infinite, or no number, raises.
             if r.is_finite() {
                 f[op.dst()] = r;
                 go!(cx, op.next(), e, hp, reds)

@@ -4,7 +4,7 @@
 //! is a type parameter, in the order of the row: [`X`], [`Y`] or [`C`]. Nothing is read before it is asked for, and every
 //! place is a constant.
 //!
-//! What an operand is read as:
+//! The types that operands are read as:
 //!
 //! | kind in the row | type |
 //! | --- | --- |

@@ -1,4 +1,7 @@
 //! Handlers of exceptions, messages and float conversions.
+//!
+//! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is
+//! live: these ops leave with `live` 0, and the process may be collected there.
 
 use super::operands::{C, Dst, X};
 use super::{Exit, collect_after, exc, go, instr, slow_op};
@@ -18,6 +21,7 @@ pub(crate) unsafe fn op_catch<D: Dst>(
     reds: i64,
 ) -> Exit {
     let op = instr::Catch::<D>::at(pc);
+    // A mark in a Y register, with the address of the handler. `exc::throw` finds it as it walks the stack.
     op.dst().set(cx, e, Term::catch(op.to().to() as u64));
     go!(cx, op.next(), e, hp, reds)
 }
@@ -29,6 +33,7 @@ pub(crate) unsafe fn op_count_run(
     reds: i64,
 ) -> Exit {
     let op = instr::CountRun::at(pc);
+    // Nothing is ordered by the count: it is read when coverage is asked for.
     op.counter().fetch_add(1, Ordering::Relaxed);
     go!(cx, op.next(), e, hp, reds)
 }
@@ -51,6 +56,7 @@ pub(crate) unsafe fn op_try_case<D: Dst>(
     reds: i64,
 ) -> Exit {
     let op = instr::TryCase::<D>::at(pc);
+    // x0 is a mark by which `catch_end` knows that an exception led here; class, reason and trace come down by one.
     op.dst().set(cx, e, NIL);
     let x = (*cx).x.as_mut_ptr();
     x.write(*x.add(1));
@@ -67,6 +73,7 @@ pub(crate) unsafe fn op_catch_end<D: Dst>(
 ) -> Exit {
     let op = instr::CatchEnd::<D>::at(pc);
     op.dst().set(cx, e, NIL);
+    // `exc::throw` has left that in x0. Without an exception x0 is the value, and the op does nothing more.
     if (&(*cx).x)[0] == Term::NON_VALUE {
         return caught(cx, pc, e, hp, reds);
     }
@@ -98,6 +105,7 @@ slow_op! {
     op_fconv => fconv;
 }
 
+/// Makes terms, then may collect with x0 live.
 unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
     exc::catch_value(cx);
     pc.add(Op::CatchEnd.row().words())
@@ -127,6 +135,7 @@ const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Fo
 const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
 
+/// The number of a variant, which instructions begin with.
 const fn number(op: Op, forms: &[Form]) -> u16 {
     match op.variant(forms) {
         Some(n) => n,
@@ -154,8 +163,10 @@ const _: () = {
 #[inline(never)]
 unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
     let rec = instr::LoopRec::at(pc);
+    // The instruction behind `loop_rec`, which looks at the message.
     let test = rec.next();
     let number = *(test as *const u16);
+    // The test must read the register that `loop_rec` writes, and its label must lead to a `loop_rec_end` that comes back here.
     let is_test = matches!(
         number,
         IS_EQ_IMMED | IS_TAGGED_TUPLE | IS_TUPLE_OF_ARITY | IS_EQ_EXACT
@@ -169,6 +180,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
     };
     let p = (*cx).proc;
     let (found, reds) = match number {
+        // The predicates below let every message pass that the test would; the test itself runs again on the one that is found.
         IS_EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
             receive::walk(p, reds, |t| t == immed)
@@ -184,7 +196,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
             let w = instr::IsTupleOfArity::<X>::at(test).header();
             receive::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
         }
-        // What begins as the tuple does is compared by the test.
+        // A message that begins as the tuple does is compared by the test.
         IS_EQ_EXACT
             if ends_here
                 && instr::IsEqExact::<X, C>::at(test)
@@ -200,6 +212,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
                 t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(1))
             })
         }
+        // Any other code looks at each message itself.
         _ => receive::walk(p, reds, |_| true),
     };
     match found {
@@ -219,6 +232,7 @@ pub(crate) unsafe fn op_loop_rec_end(
     hp: *mut Term,
     reds: i64,
 ) -> Exit {
+    // Quick while messages are at hand and the time slice lasts.
     if reds > 1 && receive::walk_on((*cx).proc) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
@@ -228,8 +242,10 @@ pub(crate) unsafe fn op_loop_rec_end(
 /// As many as in stock: about what it takes of time, measured by that of a call.
 const SEND_REDUCTIONS: i64 = 4;
 
+/// x0 is the receiver, x1 the message; the value is in x0. May collect with x0 live; with x0 and x1 where it is to run again.
 unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (to, msg) = (cx.x[0], cx.x[1]);
+    // Counted before, so that a sender which gives way to its receiver may be charged more.
     cx.reds -= SEND_REDUCTIONS;
     cx.bif_pc = pc;
     match deliver(cx, to, msg) {
@@ -238,10 +254,12 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
             collect_after(cx, 1, Also::NONE);
             instr::Send::at(pc).next()
         }
+        // Sending goes on in a function, which returns to behind this op.
         Err(crate::cx::Fail::Trap) => {
             for i in 0..cx.trap.argc {
                 cx.x[i] = cx.trap.args[i];
             }
+            // The continuation is called, so its frame returns to behind the op.
             (cx.heap.stop as *mut u64).write(instr::Send::at(pc).next() as u64);
             (*cx.trap.target)
                 .address
@@ -265,6 +283,8 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
         ),
     }
 }
+/// Fetches signals if need be, so links, exits and the like take effect here. The next message is looked at where it lies, or
+/// nothing is there.
 unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::LoopRec::at(pc);
     cx.bif_pc = pc;
@@ -274,6 +294,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
             op.next()
         }
         receive::Current::Nothing => op.fail().to(),
+        // A message of another node is decoded first, for as long as the turn lasts: then the op runs anew.
         receive::Current::Later => {
             cx.interp.pc = pc;
             cx.interp.live = 0;
@@ -285,6 +306,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::loop_rec_end(cx);
     let to = instr::LoopRecEnd::at(pc).to().to();
+    // A message that is gone past counts as a call.
     cx.reds -= 1;
     if cx.reds > 0 {
         return to;
@@ -295,20 +317,24 @@ unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
+/// The message becomes a part of the heap: what was read of it stays good.
 unsafe fn remove_message(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::remove_message(cx);
     instr::RemoveMessage::at(pc).next()
 }
+/// The receive is over without a message: the next one begins with the first.
 unsafe fn timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::timeout(cx);
     instr::Timeout::at(pc).next()
 }
+/// Leaves; when the process runs again it is at the label, the `loop_rec`.
 unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = instr::Wait::at(pc).to().to();
     cx.interp.live = 0;
     cx.interp.exit = Exit::Wait;
     std::ptr::null()
 }
+/// As [`wait`], and if the time passes first the process goes on behind this op. An infinite time sets no timer.
 unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::WaitTimeout::at(pc);
     let (again, time) = (op.to().to(), op.time());
@@ -335,6 +361,7 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
             return std::ptr::null();
         }
         _ => {
+            // The program may catch this and receive again, from the first message on.
             receive::restart(cx);
             return exc::error(cx, pc, am::TIMEOUT_VALUE);
         }
@@ -346,6 +373,8 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::WaitTimeout;
     std::ptr::null()
 }
+/// The four ops of a marker: the place in the mailbox is remembered before a reference is made, bound to it, used by the receive
+/// that waits for an answer with that reference, and cleared. Here: see `crate::signal::receive`.
 unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerReserve::at(pc);
     let t = receive::marker_reserve(cx);
@@ -373,6 +402,7 @@ unsafe fn marker_use(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 // Floats.
 
+/// Float registers hold no terms, and no collection sees them.
 unsafe fn fload(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::FLoad::at(pc);
     let t = op.src().value(cx);

@@ -1,4 +1,4 @@
-//! What operands of instructions are read as. Layout: see `purlin_isa::ops`; which instruction has which: `instr`.
+//! The types that operands of instructions are read as. Layout: see `purlin_isa::ops`; which instruction has which: `instr`.
 
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -20,7 +20,7 @@ pub trait Src {
 }
 /// A register that is written.
 pub trait Dst: Src {
-    /// What is added to its unit where registers are told apart at run time.
+    /// The mark in its unit where registers are told apart at run time.
     const MARK: u16;
     unsafe fn set(cx: *mut Cx, e: *mut Term, p: *const u16, t: Term);
 }
@@ -110,7 +110,7 @@ impl<A> Reg<A> {
     }
 }
 impl<A: Src> Reg<A> {
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// The operand is of an instruction that runs in `cx` with its stack at `e`.
@@ -142,7 +142,7 @@ impl<A: Dst> Reg<A> {
 #[derive(Clone, Copy)]
 pub struct Source(pub u64);
 impl Source {
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -150,7 +150,7 @@ impl Source {
     pub unsafe fn get(self, cx: *mut Cx, e: *mut Term) -> Term {
         source(cx, e, self.0)
     }
-    /// What it holds where the stack is the one that the context tells.
+    /// The term that it holds, where the stack is the one that the context tells.
     ///
     /// # Safety
     /// As for [`Reg::get`].
@@ -197,7 +197,7 @@ impl Dest {
     pub unsafe fn put(self, cx: &mut Cx, t: Term) {
         set_dst(cx, cx.heap.stop, self.0, t)
     }
-    /// What it holds.
+    /// The term that it holds.
     ///
     /// # Safety
     /// As for [`Reg::get`]; something has been written to it.

@@ -1,4 +1,4 @@
-//! Native records: tests, fields, and records made and changed. What they are: `purlin_term::record`.
+//! Native records: tests, fields, and records made and changed. Their layout: `purlin_term::record`.
 
 use super::operands::{set_source, source};
 use super::{collect_after, exc, instr, slow_op};
@@ -103,7 +103,7 @@ unsafe fn make<'a>(
         _ => None,
     };
     let (d, defaults) = parts.ok_or((None, Wrong::Record(made)))?;
-    // What has no default is marked until it is given a value.
+    // A field without a default is marked until it is given a value.
     let given = |t: &Term| t.as_cons().map_or(Term::NON_VALUE, |(v, _)| v);
     let mut values: Values = defaults.iter().map(given).collect();
     fill(cx, d, &mut values, list, n).map_err(|w| (Some(d), w))?;

@@ -41,7 +41,7 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
         let to = breakpoints().behind_gate(pc).unwrap_or(pc);
         return (to, *(to as *const u16));
     };
-    // What the match specification made is in fragments; registers stay where they are.
+    // The terms that the match specification made are in fragments; registers stay where they are.
     let (m, f, n) = p.mfa;
     if p.debug {
         let to = handled(cx, m, f, n as usize);

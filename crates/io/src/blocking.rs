@@ -42,7 +42,7 @@ impl Drop for Counted {
 /// Makes a result of what the call gave, in the process.
 pub type Outcome = Box<dyn FnOnce(&mut Cx) -> BifResult + Send>;
 
-/// What the thread of a call under way leaves for the process.
+/// The result that the thread of a call under way leaves for the process.
 type Pending = Arc<Mutex<Option<Outcome>>>;
 
 /// Whether the process waits for a call.

@@ -280,7 +280,7 @@ impl Gather {
         }
         (self.at, self.skip, self.bytes) = (self.room.parts.len(), 0, 0);
     }
-    /// What isn't gathered yet, as an I/O list.
+    /// The rest that isn't gathered yet, as an I/O list.
     pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
         let rest = self.walk.rest(a);
         match &self.held {
@@ -389,7 +389,7 @@ pub(crate) trait Parts {
         // SAFETY: so many have been written.
         unsafe { std::slice::from_raw_parts(room.as_ptr().cast(), n) }
     }
-    /// What each part is.
+    /// The kind of each part.
     fn origins(&self) -> impl Iterator<Item = Origin>;
     /// Takes the first `n` bytes away (at most all).
     fn advance(&mut self, n: usize);

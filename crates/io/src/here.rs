@@ -1,7 +1,8 @@
 //! Calls on files that a scheduler makes itself. To hand a process to a dirty thread and back takes longer than to write a page of
 //! some hundred kilobytes to a file, which is to copy it to memory for the most part.
 //!
-//! What is read so the system has in memory: it answers that it hasn't where it would have to wait. A write may wait, so:
+//! Only pages that the system has in memory are read so: it answers that it hasn't them where it would have to wait. A write may
+//! wait, so:
 //! * Only files count whose bytes go to memory: `/dev/null` and its like, and regular files of local file systems, if they aren't opened
 //!   to be written through.
 //! * One scheduler at least makes no such write at any time, so what becomes ready meanwhile runs there. Where there is but one, there

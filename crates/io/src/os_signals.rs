@@ -15,10 +15,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// What a signal does.
+/// The action of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// What the system does by itself.
+    /// The default action of the system.
     Default,
     Ignore,
     /// Is told to whom it concerns.
@@ -47,10 +47,10 @@ pub fn named(name: &str) -> Option<i32> {
     NAMED.iter().find(known).map(|n| n.2)
 }
 
-/// What Ctrl-C does.
+/// The effect of Ctrl-C.
 static BREAK: OnceLock<fn()> = OnceLock::new();
 
-/// Who hears of a terminal's window and of going on, in the order in which they asked.
+/// The functions that hear of a terminal's window and of going on, in the order in which they were added.
 static TERMINALS: Mutex<Vec<fn(i32)>> = Mutex::new(Vec::new());
 
 /// Has `f` called with the number of each `SIGWINCH` and `SIGCONT` that is handled. Asking again changes nothing.
@@ -184,7 +184,7 @@ pub fn init(mode: BreakMode, on_break: fn()) {
     let _ = BREAK.set(on_break);
     let mut all = vec![
         (libc::SIGPIPE, Action::Ignore),
-        // Who started this process may have ignored it, which is inherited, and leaves no status to wait for.
+        // The parent of this process may have ignored it, which is inherited, and leaves no status to wait for.
         (libc::SIGCHLD, Action::Default),
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),

@@ -53,7 +53,7 @@ pub struct Limits {
     pub packet_bytes: u32,
     /// Bytes of a line: a longer line is cut.
     pub line_bytes: u32,
-    /// What ends a line.
+    /// The end of a line.
     pub delimiter: u8,
 }
 

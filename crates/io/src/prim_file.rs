@@ -418,7 +418,7 @@ fn close_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
     done(cx, r)
 }
 
-/// What stock's janitor process calls for a file whose owner has ended.
+/// The native that stock's janitor process calls for a file whose owner has ended.
 fn delayed_close_1(_: &mut Cx, [f]: [Term; 1]) -> BifResult {
     let f = file(f)?;
     if f.state.load(Ordering::Acquire) == CLOSED {
@@ -606,7 +606,7 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
         match r {
             Ok(()) => {}
             Err(e) if here.read_failed(e) => {
-                // What is read so far is read again.
+                // Bytes read so far are read again.
                 let back = -(b.len as i64);
                 // SAFETY: a plain call.
                 if at.is_none() && back != 0 && unsafe { libc::lseek(fd, back, libc::SEEK_CUR) } < 0
@@ -672,7 +672,7 @@ fn gathered(iovec: Term) -> Option<Gather> {
     }
     let mut gather = Gather::new(iovec);
     gather.next_batch(max_parts(), scratch_bytes()).ok()?;
-    // What is whole in one batch has been looked at.
+    // A list that is whole in one batch has been looked at.
     (gather.is_last() || iolist::size(iovec).is_ok()).then_some(gather)
 }
 

@@ -361,7 +361,7 @@ fn if_names_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     }
 }
 
-/// What only another operating system has.
+/// Natives that only another operating system has.
 fn elsewhere_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
     Err(Fail::Notsup)
 }

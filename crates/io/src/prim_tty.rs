@@ -52,7 +52,7 @@ struct Waiting {
     message: OwnedTerm,
 }
 
-/// Who waits for input, and for signals.
+/// The processes that wait for input, and for signals.
 #[derive(Default)]
 struct Waiters {
     /// The registration of standard input.
@@ -143,7 +143,7 @@ fn signalled(sig: i32) {
     send(told);
 }
 
-/// What a reference leads to.
+/// The terminal that a reference leads to.
 struct Tty {
     output: RawFd,
     state: Mutex<Modal>,

@@ -8,7 +8,7 @@
 //! Opcodes that no compiler since OTP 21 emits are `Gone`: they keep their row, so that a file that
 //! holds one can be told apart from a damaged file.
 
-/// What an operand may be, and what the loader has checked about it when the code is decoded.
+/// The forms that an operand may have, with the properties that the loader has checked when the code is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The number of a label that is defined here.
@@ -106,7 +106,7 @@ pub struct GenOp {
     pub name: &'static str,
     pub kinds: &'static [Kind],
     pub status: Status,
-    /// What the instruction does, in a line.
+    /// The effect of the instruction, in a line.
     pub doc: &'static str,
 }
 

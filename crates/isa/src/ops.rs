@@ -16,7 +16,7 @@
 //! ```
 //!
 //! # Effects
-//! What an op that names none of them does is seen in its operands: it reads, writes and jumps.
+//! An op that names none of them does only what its operands show: it reads, writes and jumps.
 //!
 //! | | |
 //! | --- | --- |
@@ -28,7 +28,7 @@
 //!
 //! Builds with debug assertions hold the first three against what each instruction does.
 
-/// What stands in an operand of a variant.
+/// The content of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     X,
@@ -53,7 +53,7 @@ impl Form {
     }
 }
 
-/// What an op does with an operand.
+/// The role of an operand: how the op uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// A term that is read.
@@ -72,7 +72,7 @@ pub enum Role {
 
 macro_rules! operand_kinds {
     ($( $k:ident [$($f:ident),*] $role:ident $doc:literal; )*) => {
-        /// What an operand of a row may be.
+        /// The forms that an operand of a row may have.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Kind { $(#[doc = $doc] $k),* }
         impl Kind {
@@ -80,7 +80,7 @@ macro_rules! operand_kinds {
             pub const fn forms(self) -> &'static [Form] {
                 match self { $(Kind::$k => &[$(Form::$f),*]),* }
             }
-            /// What is done with it.
+            /// Its role.
             pub const fn role(self) -> Role {
                 match self { $(Kind::$k => Role::$role),* }
             }
@@ -119,7 +119,7 @@ operand_kinds! {
     Counter [Q] Plain "Address of a counter.";
 }
 
-/// What the list behind an instruction holds; the count is its last operand.
+/// The content of the list behind an instruction; the count is its last operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
     /// Registers and constants that are read, as in an operand of form S.
@@ -154,7 +154,7 @@ impl List {
     }
 }
 
-/// What an op may do beside what its operands say. See the head of this module.
+/// The effects that an op may have beside those its operands show. See the head of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Effects {
     pub collects: bool,
@@ -177,7 +177,7 @@ pub struct SpecOp {
     pub name: &'static str,
     /// Those that stand in the instruction itself.
     pub operands: &'static [Operand],
-    /// What is behind it.
+    /// The list behind it.
     pub list: Option<List>,
     pub effects: Effects,
     pub doc: &'static str,
@@ -593,7 +593,7 @@ macro_rules! all_ops {
 }
 for_each_specific_op!(all_ops);
 
-// What the code that reads and writes instructions relies on.
+// The relations that the code which reads and writes instructions relies on.
 const _: () = {
     // A variant number fits a unit.
     assert!(VARIANTS <= u16::MAX as usize);

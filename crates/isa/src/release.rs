@@ -1,7 +1,7 @@
-//! What differs between releases of OTP, in one place: a row for each difference, which says in which releases it is so.
+//! The differences between releases of OTP, in one place: a row for each difference, which says in which releases it is so.
 //!
-//! Nobody else asks for a release by its number. What is in a file (opcodes, chunks) isn't here: files are told apart by what
-//! is in them, and modules of every release run under every other.
+//! Nobody else asks for a release by its number. Differences within files (opcodes, chunks) aren't here: files are told apart by
+//! what is in them, and modules of every release run under every other.
 
 use std::ops::RangeInclusive;
 
@@ -58,17 +58,17 @@ pub const BOUNDED_INTEGERS: Feature = since(29);
 pub const BRACKETED_HOSTS: Feature = since(27);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
-/// What is to be UTF-8 in a new binary is looked at when the sizes are reckoned, as what is to be UTF-32.
+/// A value that is to be UTF-8 in a new binary is checked when the sizes are reckoned, as one that is to be UTF-32 is.
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);
-/// Who asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is; before, only of
-/// the caller.
+/// A tracer that asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is;
+/// before, only of the caller.
 pub const RETURNS_TO_ANY_HANDLER: Feature = since(27);
 /// A process that inherits what another is traced for has that alone, and not what all new processes are traced for.
 pub const INHERITS_TRACE_ALONE: Feature = since(27);
-/// Who links with a process passes on what it is traced for, if it is to be set on links. Before, only links that are made with a
-/// process do that.
+/// A process that links with another passes on its trace flags, if they are to be set on links. Before, only links that are made
+/// with a process do that.
 pub const LINKS_PASS_TRACE_ON: Feature = since(27);
 /// The end of a link that was asked for with a process that has gone is told to tracers.
 pub const REFUSED_LINKS_TOLD: Feature = since(28);
@@ -85,7 +85,7 @@ pub const MULTI_TIME_WARP: Feature = since(26);
 pub const UTF8_ATOMS_OUT: Feature = since(26);
 /// `term_to_binary(T, [local])`: an encoding that only the runtime which made it reads.
 pub const LOCAL_ENCODING: Feature = since(26);
-/// What is sent to the drivers of sockets begins with a reference of the sender's, which the answer carries.
+/// A request to the drivers of sockets begins with a reference of the sender's, which the answer carries.
 pub const REFERENCES_OF_SENDERS: Feature = since(26);
 /// `process_info(P, {dictionary, Key})`.
 pub const DICTIONARY_KEYS: Feature = since(26);
@@ -105,7 +105,7 @@ pub const MAPS_LISTED_FORWARD: Feature = since(29);
 pub const FUNS_OF_INIT: Feature = since(27);
 /// Integers have 4,194,240 bits at most, not 33,554,368; `system_info` tells the largest.
 pub const SMALLER_INTEGERS: Feature = since(27);
-/// What a process sends to other nodes need not make it wait: `process_info` and `system_info` tell whether it does.
+/// Sending to other nodes need not make a process wait: `process_info` and `system_info` tell whether it does.
 pub const ASYNC_DIST_TOLD: Feature = since(26);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
@@ -127,7 +127,7 @@ pub const ETS_POSITION_CAUSE: Feature = since(27);
 pub const ETS_SOUND_DEFAULTS: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
-/// What is asked about a function must be something that can be, whether it is traced or not.
+/// An item that is asked about a function must be a known one, whether the function is traced or not.
 pub const TRACE_ITEMS_FIRST: Feature = since(29);
 /// Iterators of maps may have an order: they hold the keys that are left.
 pub const ORDERED_ITERATORS: Feature = since(26);
@@ -135,7 +135,7 @@ pub const ORDERED_ITERATORS: Feature = since(26);
 pub const TERMINAL_SIGNALS: Feature = since(28);
 /// Regular expressions are what PCRE2 takes, with its texts for what it does not.
 pub const PATTERNS_OF_PCRE2: Feature = since(28);
-/// What ends a line in a pattern that was compiled is what it was compiled with: no call may have it otherwise.
+/// The end of a line in a compiled pattern is the one that it was compiled with: no call may choose another.
 pub const LINE_ENDS_STAY: Feature = since(28);
 /// `re:compile` may export a pattern, and `re:import` takes it.
 pub const EXPORTED_PATTERNS: Feature = since(28);

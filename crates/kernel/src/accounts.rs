@@ -1,4 +1,4 @@
-//! What was copied, shared and allocated, by the place in the program that did it.
+//! Accounts of copies, shares and allocations, by the place in the program that did them.
 //!
 //! A place is a stack of code addresses, which is written down as functions and lines when it is first seen. Copies of
 //! [`EXACT_WORDS`] and more are counted one by one. Of smaller ones, and of what processes allocate on their heaps, each thread
@@ -46,7 +46,7 @@ const SEARCHED: usize = 64;
 /// Variables of a closure that are larger than this aren't measured further.
 const MEASURED_WORDS: usize = 1 << 24;
 
-/// What was done there.
+/// The kind of work done there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// A message was sent.
@@ -112,7 +112,7 @@ pub struct Captured {
     /// Its place among `count` captured variables, from 0.
     pub index: usize,
     pub count: usize,
-    /// What it takes, shared parts included.
+    /// The words that it takes, shared parts included.
     pub words: usize,
 }
 
@@ -131,7 +131,7 @@ pub struct Sums {
     pub largest: u64,
     /// Samples among them: where it is 0 nothing is estimated.
     pub samples: u64,
-    /// Of what is written: system calls, and parts that they were given.
+    /// For writes: the system calls, and the parts that they were given.
     pub calls: u64,
     pub parts: u64,
 }
@@ -150,7 +150,7 @@ impl Sums {
     }
 }
 
-/// What is known of a place. The first frame is the innermost.
+/// The account of a place. The first frame is the innermost.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub kind: Kind,
@@ -375,7 +375,7 @@ pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc:
     record(cx, kind, sums, Term::small(0));
 }
 
-/// What a process has written since it was asked last: bytes, and how they went out.
+/// The writes of a process since it was asked last: bytes, and how they went out.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Written {
     pub bytes: u64,
@@ -388,7 +388,7 @@ pub struct Written {
 }
 
 thread_local! {
-    /// What is being written on this thread.
+    /// The write under way on this thread.
     static WRITTEN: Cell<Written> = const { Cell::new(Written { bytes: 0, merged: 0, queued: 0, parts: 0, calls: 0 }) };
     /// Small writes that were not counted yet: how many, and their sums.
     static SMALL: Cell<(u64, Sums)> = const { Cell::new((0, NOTHING)) };
@@ -529,7 +529,7 @@ pub(crate) fn freed() -> usize {
     FREED.load(Ordering::Relaxed)
 }
 
-/// What lies at addresses; 0 ends them.
+/// The functions at addresses; 0 ends them.
 pub(crate) fn frames(addresses: &[usize]) -> Vec<Frame> {
     let Some(namer) = NAMER.get() else {
         return Vec::new();

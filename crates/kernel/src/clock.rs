@@ -1,4 +1,4 @@
-//! What time it is for programs, and when local time is which: whatever Erlang code is told of time comes from here, and so do the
+//! The time for programs, and the rules of local time: whatever Erlang code is told of time comes from here, and so do the
 //! deadlines of timers. (How long something took that only the runtime itself asks for, some others measure with the standard
 //! library's `Instant`.)
 //!

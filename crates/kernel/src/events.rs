@@ -51,7 +51,7 @@ pub mod flag {
     pub const OF_PORTS: u32 = BOTH | PORTS | RUNNING_PORTS;
     /// Flags of processes.
     pub const OF_PROCESSES: u32 = ((ALL | SCHEDULER_ID) & !OF_PORTS) | BOTH;
-    /// What `all` stands for.
+    /// The flags that `all` stands for.
     pub const ALL: u32 = SEND
         | RECEIVE
         | PROCS
@@ -98,7 +98,7 @@ pub mod flag {
     ];
 }
 
-/// What is told of the states of processes and schedulers.
+/// The events about the states of processes and schedulers.
 pub mod profile {
     pub(crate) const RUNNABLE_PORTS: u32 = 1;
     pub const RUNNABLE_PROCS: u32 = 1 << 1;
@@ -113,7 +113,7 @@ pub mod profile {
     ];
 }
 
-/// Who is told of events. Where nobody is, the methods do nothing.
+/// The receiver of events. Where there is none, the methods do nothing.
 pub trait Sink: Sync {
     /// Of a process that the caller owns, which is traced: what happens to its links and names.
     #[inline]
@@ -199,7 +199,7 @@ pub fn set_sink(who: &'static dyn Sink) {
     let _ = SINK.set(who);
 }
 
-/// Who is told. To be asked for behind a flag.
+/// The installed receiver of events. To be asked for behind a flag.
 #[cold]
 pub fn sink() -> &'static dyn Sink {
     SINK.get().copied().unwrap_or(&Nobody)
@@ -288,7 +288,7 @@ pub(crate) fn watches_spawn(parent: Option<&Process>) -> bool {
     NEW_PROCESSES.any() || any_new(Made::Process) || parent.is_some_and(|p| p.has(TRACED))
 }
 
-/// What happens to links and names of a process that the caller owns.
+/// Tells of changes to links and names of a process that the caller owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tie {
     Link,
@@ -334,7 +334,7 @@ pub(crate) fn queue_changed(p: &mut Process) {
     }
 }
 
-/// What is known before a collection of the process in the context, if anybody wants to know.
+/// The figures before a collection of the process in the context, if anybody wants to know.
 pub(crate) struct Collecting {
     info: Term,
     frag: Fragment,

@@ -67,7 +67,7 @@ pub fn encoding() -> Encoding {
     setting().encoding
 }
 
-/// What is done about names that the encoding can't say.
+/// The treatment of names that the encoding can't say.
 pub fn warning() -> FilenameWarning {
     setting().warning
 }

@@ -1,8 +1,8 @@
 //! Work that a scheduler does between two processes: what must not be done where it turned out to be due, since a process was
 //! being collected there, or a lock held.
 //!
-//! What is due on a scheduler is done there, as soon as the process that it runs has had its time slice. What is due on any
-//! other thread is done by a thread that does nothing else, and counts as a scheduler.
+//! Work that is due on a scheduler is done there, as soon as the process that it runs has had its time slice. Work that is due on
+//! any other thread is done by a thread that does nothing else, and counts as a scheduler.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What is due and not done yet.
+/// The work that is due and not done yet.
 static DUE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether nothing is due on any thread.
@@ -63,7 +63,7 @@ pub fn begin_thread() {
     SEEN.set(all.len());
 }
 
-/// What each thread that runs processes is to do once, and how many have not done it.
+/// The work that each thread that runs processes is to do once, and how many have not done it.
 struct Each {
     work: Option<Arc<dyn Fn() + Send + Sync>>,
     left: usize,

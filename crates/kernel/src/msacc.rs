@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a thread is doing.
+/// The state that a thread is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The runtime's own errands: compaction, giving memory back.

@@ -1,4 +1,4 @@
-//! What the emulator learns before it starts: the command line, the environment and the OTP
+//! The knowledge of the emulator before it starts: the command line, the environment and the OTP
 //! installation, parsed and checked into typed fields.
 //!
 //! The path of a command line is the one that OTP documents for `erl`:
@@ -38,7 +38,7 @@ pub fn start_with(options: EmulatorOptions) -> &'static EmulatorOptions {
     CURRENT.get_or_init(|| options)
 }
 
-/// What the emulator was started with.
+/// The options that the emulator was started with.
 ///
 /// # Panics
 /// Where no emulator was started.
@@ -69,7 +69,7 @@ pub struct EmulatorOptions {
     pub home: Option<OsString>,
     /// The emulator's whole argument vector, `argv[0]` included: `erlang:system_info(emu_args)`.
     pub emu_args: Vec<OsString>,
-    /// What the boot module gets (`-root R -bindir B -progname P -- -home H -- …`), one binary each.
+    /// The arguments that the boot module gets (`-root R -bindir B -progname P -- -home H -- …`), one binary each.
     pub init_args: Vec<OsString>,
     /// The module that the first process starts in (`+i`), `init` unless told.
     pub boot_module: String,
@@ -139,12 +139,12 @@ pub struct TableFlags {
 }
 
 impl TableFlags {
-    /// What `erlang:system_info(process_limit)` reports.
+    /// The value of `erlang:system_info(process_limit)`.
     pub fn process_limit(&self) -> u32 {
         rounded_table(self.processes, self.legacy_process_table)
     }
 
-    /// What `erlang:system_info(port_limit)` reports where `max_files` descriptors may be open.
+    /// The value of `erlang:system_info(port_limit)` where `max_files` descriptors may be open.
     pub fn port_limit(&self, max_files: u32) -> u32 {
         let ports = if self.ports_given {
             self.ports
@@ -207,7 +207,7 @@ pub struct HeapFlags {
 /// Threads and how they are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerFlags {
-    /// What the machine and the container allow; the base of the defaults and percentages below.
+    /// The limits of the machine and the container; the base of the defaults and percentages below.
     pub cpus: CpuCounts,
     /// `+S`, `+SP`: schedulers, and how many of them are online at start.
     pub total: u32,
@@ -477,14 +477,14 @@ words! {
     PortSignals { Synchronous = "s", Asynchronous = "a", Default = "d" }
 }
 words! {
-    /// What native coverage counts.
+    /// The mode of native coverage.
     Coverage {
         None = "none", Function = "function", FunctionCounters = "function_counters",
         Line = "line", LineCounters = "line_counters",
     }
 }
 words! {
-    /// What Ctrl-C does.
+    /// The effect of Ctrl-C.
     BreakMode {
         /// Enters the break handler; the default, which no flag spells.
         Handler = "handler",

@@ -1,4 +1,4 @@
-//! Where processes meet what is not a process: ports, tables, files, nodes, dumps. What is below knows of them what is
+//! The door between processes and all else: ports, tables, files, nodes, dumps. The code below knows of them what is
 //! written here, and no more.
 
 use crate::cx::{Cx, Fail};
@@ -6,7 +6,7 @@ use crate::remote::{Remote, Watched};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
-/// What there is beside processes. The methods do as if there was nothing.
+/// The world beside processes: ports, nodes, tables. The methods do as if there was nothing.
 pub trait Outside: Sync {
     /// A message to a port. Nobody is told where there is no such port. Waits while the port is busy.
     fn port_send(&self, _cx: &mut Cx, _port: Term, _msg: Term) -> Result<(), Fail> {
@@ -22,7 +22,7 @@ pub trait Outside: Sync {
     }
     /// A process that something outside watches by that reference has ended.
     fn watched_down(&self, _reference: Term, _pid: Term) {}
-    /// What watches by that reference, as those who ask the watched process are told.
+    /// The watcher with that reference, as those who ask the watched process are told.
     fn watched_by(&self, _reference: [u32; 3], _to: &mut dyn Alloc) -> Option<Term> {
         None
     }
@@ -50,7 +50,7 @@ pub fn set_outside(what: &'static dyn Outside) {
     let _ = OUTSIDE.set(what);
 }
 
-/// What there is beside processes.
+/// The installed world beside processes.
 pub fn outside() -> &'static dyn Outside {
     OUTSIDE.get().copied().unwrap_or(&Nothing)
 }

@@ -1,6 +1,6 @@
-//! Who waits for descriptors, and tells those who asked: a scheduler that has nothing to run, one at a time
-//! (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy. Both wait
-//! in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
+//! Waiting for descriptors, and telling those who asked. Two kinds of threads wait: a scheduler that has nothing to run, one at a
+//! time (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy.
+//! Both wait in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
 //! process that waits takes one thread to be woken, not two.
 //!
 //! # Protocol
@@ -27,7 +27,7 @@ mod place;
 use kernel::{Kernel, Waiter};
 use place::Place;
 
-/// Who is told that a descriptor is ready.
+/// The receiver of the news that a descriptor is ready.
 pub trait Ready: Send + Sync {
     /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as
     /// both. Neither: what [`want_or_error`] asked for may be there. Must not block.
@@ -267,7 +267,7 @@ pub(crate) fn ring() {
     }
 }
 
-/// What a wait beside the poll thread has found. It is told of by [`tell`], or nobody is.
+/// The events that a wait beside the poll thread has found. [`tell`] hands them on; without it nobody hears of them.
 #[must_use]
 pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
 
@@ -360,7 +360,8 @@ mod tests {
         forget(id);
     }
 
-    /// Who waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time meanwhile.
+    /// A receiver that waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time
+    /// meanwhile.
     #[test]
     #[cfg(target_os = "linux")]
     fn errors_alone_are_waited_for() {
@@ -406,7 +407,7 @@ mod tests {
                     while !*over.lock() {
                         assert!(take_place());
                         assert!(!take_place());
-                        // Who has rung before the place was taken is heard of here.
+                        // A ring from before the place was taken is heard of here.
                         if *over.lock() {
                             break;
                         }

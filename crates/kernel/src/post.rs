@@ -1,4 +1,4 @@
-//! A signal is put into the queue of a process, which is woken. What is sent, and to whom, is up to [`crate::signal`].
+//! A signal is put into the queue of a process, which is woken. [`crate::signal`] decides what is sent, and to whom.
 
 use crate::events;
 use crate::message::{Kind, Signal};
@@ -22,7 +22,7 @@ pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
     }
 }
 
-/// What became of a signal.
+/// The outcome of sending a signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// There is no such process; the signal is still the caller's.

@@ -2,7 +2,7 @@
 //!
 //! A thread adds up the time for which processes run. Each [`TICK_NANOSECONDS`] of it are a sample, which is taken of whatever
 //! runs a random number of reductions later: a process that only runs shortly, and then waits, is met in what it does as any
-//! other is, and not where it waits. What has run for a tick without a break (a native that takes long) is the sample itself.
+//! other is, and not where it waits. Code that has run for a tick without a break (a native that takes long) is the sample itself.
 //!
 //! # Invariants
 //! * While nobody wants to know, this costs two looks at a flag in a time slice.
@@ -40,7 +40,7 @@ fn table() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock()
 }
 
-/// What a thread knows of its own time.
+/// The record of a thread's own time.
 #[derive(Clone, Copy)]
 struct Mine {
     /// When it was looked at last.
@@ -69,7 +69,7 @@ thread_local! {
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl Mine {
-    /// What belongs to an earlier time is forgotten.
+    /// The record of this thread; samples of an earlier profile are forgotten.
     fn get() -> Mine {
         let m = MINE.get();
         let started = STARTED.load(Ordering::Relaxed);
@@ -117,7 +117,7 @@ pub fn stop() {
     *t = None;
 }
 
-/// What was seen since [`start`].
+/// The samples since [`start`].
 pub struct Samples {
     /// Stacks, the innermost frame first, and samples.
     pub stacks: Vec<(Vec<Frame>, u64)>,

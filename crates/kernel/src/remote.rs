@@ -1,4 +1,4 @@
-//! What ties a process to other nodes. It belongs to the owner of the process, as all of [`crate::process::ext::Ext`].
+//! The ties of a process to other nodes. They belong to the owner of the process, as all of [`crate::process::ext::Ext`].
 //!
 //! Each tie names the connection that it was made on: when that is lost, the process hears of it by a signal, and looks
 //! through its ties itself. So a connection only knows which processes have any.
@@ -76,7 +76,7 @@ pub struct Link {
     /// Not 0: this end has unlinked, with that number, and waits for the acknowledgement.
     pub unlinking: u64,
     pub connection: u32,
-    /// What it ends with has priority.
+    /// The message at the end has priority.
     pub urgent: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Watcher {
     pub connection: u32,
 }
 
-/// What a monitor watches on another node.
+/// The target of a monitor on another node.
 pub struct Watched {
     /// A pid, or `{Name, Node}`.
     pub object: OwnedTerm,

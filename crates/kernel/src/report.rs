@@ -1,4 +1,4 @@
-//! What the runtime itself reports: messages to the `logger` process, or to the standard error of the terminal while
+//! Reports of the runtime itself: messages to the `logger` process, or to the standard error of the terminal while
 //! there is no logger.
 //!
 //! A report is the message `{log, Level, Format, Args, Metadata}` with
@@ -46,7 +46,7 @@ impl Level {
 /// The word of whom reports go to; 0: the name `logger`.
 static SYSTEM_LOGGER: AtomicU64 = AtomicU64::new(0);
 
-/// Whom reports go to: a local pid, `logger` or `undefined`.
+/// The receiver of reports: a local pid, `logger` or `undefined`.
 pub fn system_logger() -> Term {
     match SYSTEM_LOGGER.load(Ordering::Relaxed) {
         0 => logger(),
@@ -65,7 +65,7 @@ pub fn set_system_logger(to: Term) -> Option<Term> {
     Some(before)
 }
 
-/// What a report says.
+/// The content of a report.
 pub enum Text<'a> {
     /// Written as it is.
     Plain(&'a str),

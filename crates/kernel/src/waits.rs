@@ -38,7 +38,7 @@ const TICK: u64 = 4096;
 /// Ticks after which a slot that nobody has come for is given to another: ten seconds.
 const STALE: u64 = 10_000_000_000 / TICK;
 
-/// What is left until the next that is timed, and how many that one stands for.
+/// How many are left until the next that is timed, and how many that one stands for.
 #[derive(Clone, Copy)]
 struct Left {
     left: u32,

@@ -23,7 +23,7 @@ pub enum Table {
     Types,
 }
 
-/// What is wrong.
+/// The error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The flow of control breaks a rule that running the code relies on.

@@ -156,7 +156,7 @@ impl GenericCode {
     }
 }
 
-/// What is known of a label.
+/// The state of a label.
 mod seen {
     pub(crate) const USED: u8 = 1;
     /// Used as the target of a call.
@@ -562,7 +562,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         Some(())
     }
 
-    /// What concerns more than one operand, or the instruction's place.
+    /// Checks that concern more than one operand, or the instruction's place.
     #[inline]
     fn special(&mut self, op: u8, start: usize) -> Option<()> {
         if self.expect_entry {
@@ -695,7 +695,7 @@ impl<'f, 'a> Decoder<'f, 'a> {
         Some(())
     }
 
-    /// What can be said only when all code has been seen.
+    /// Checks that are possible only when all code has been seen.
     fn finish(mut self) -> Result<GenericCode, LoadError> {
         let end = self.reader.pos();
         let (found, header) = (self.code.functions.len() as u32, self.file.function_count);

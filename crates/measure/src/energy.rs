@@ -2,7 +2,7 @@
 //!
 //! A counter counts microjoules and begins again at the value that a file beside it names. It must be read more often than it
 //! begins again: [`Meter::sample`] adds what came since the last reading. Counters of packages hold those of cores and graphics;
-//! memory is counted beside them. What cannot be read is left out; if no package can be read there is no meter.
+//! memory is counted beside them. A counter that cannot be read is left out; if no package can be read there is no meter.
 //! The counters are of the machine: they count what everybody else does meanwhile.
 
 use std::fs;

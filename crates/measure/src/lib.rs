@@ -1,4 +1,4 @@
-//! What a command costs: it is run several times, in turn with others, and what the system says of each run is kept.
+//! The cost of a command: it is run several times, in turn with others, and the system's counts of each run are kept.
 //!
 //! A run ([`run`]) gives one number for each [`Quantity`]. [`statistics`] makes a summary of the numbers of one command, and
 //! says of two commands whether they differ. [`energy`] reads the counters of the processor.
@@ -10,7 +10,7 @@ pub mod statistics;
 
 pub use run::{Command, Failed, Run};
 
-/// What is measured of each run.
+/// The measured quantities of each run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     Wall,
@@ -22,7 +22,7 @@ pub enum Quantity {
     Energy,
 }
 
-/// What is to be known of a quantity, in the order of tables.
+/// The properties of a quantity, in the order of tables.
 pub struct QuantityRow {
     pub quantity: Quantity,
     /// The name in tables.

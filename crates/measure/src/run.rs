@@ -20,9 +20,9 @@ use crate::energy::{Meter, SAMPLE_EVERY};
 /// A command to be run again and again.
 pub struct Command {
     pub words: Vec<OsString>,
-    /// What stands in front of the command's name in reports.
+    /// The words in front of the command's name in reports.
     pub name: String,
-    /// What it reads; nothing, if none.
+    /// The file that it reads; nothing, if none.
     pub input: Option<PathBuf>,
     /// Whether what it prints goes to standard error. It goes nowhere otherwise.
     pub show: bool,
@@ -30,7 +30,7 @@ pub struct Command {
     pub environment: Vec<(OsString, OsString)>,
 }
 
-/// What one run took.
+/// The counts of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub status: ExitStatus,

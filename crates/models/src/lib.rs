@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What `crate::sync` is to the files under test.
+/// The module that the files under test know as `crate::sync`.
 pub mod sync {
     pub use self::Mutex as Spin;
     pub use loom::hint::spin_loop;

@@ -41,7 +41,7 @@ fn find(t: &SlotTable<Entry>, hash: u32, key: u32) -> Option<usize> {
     t.find(hash, |e| (e.key == key).then(|| e.get()).flatten())
 }
 
-/// What is in the table all the time is found, and nothing else, however the entries move.
+/// An entry that is in the table all the time is found, and nothing else, however the entries move.
 #[test]
 fn a_key_is_found_while_entries_move() {
     explore("a key is found while entries move", Some(3), || {

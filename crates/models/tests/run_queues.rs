@@ -33,10 +33,10 @@ use sync::{AtomicUsize, Ordering};
 /// Processes from this on end the scheduler that they are bound to: the number of the scheduler from 0 is added.
 const LAST: u32 = 100;
 
-/// What the system knows of those who wait for descriptors: what is ready is told to any one of them.
+/// The system's knowledge of those who wait for descriptors: a ready one is told to any one of them.
 #[derive(Default)]
 struct Set {
-    /// Who waits beside the poll thread is to end its wait, or its next.
+    /// The scheduler that waits beside the poll thread is to end its wait, or its next.
     rung: bool,
     /// A descriptor is ready, which has process 0 woken.
     ready: bool,
@@ -276,8 +276,8 @@ fn what_is_put_from_outside_is_run() {
     });
 }
 
-/// What comes one behind the other from outside, while the schedulers may be about to sleep; the first of it has a long run to
-/// make meanwhile, which others are let in for.
+/// Processes that come one behind the other from outside, while the schedulers may be about to sleep; the first of it has a long
+/// run to make meanwhile, which others are let in for.
 #[test]
 fn what_comes_in_order_is_run() {
     explore("what comes in order is run", Some(2), || {

@@ -17,7 +17,7 @@ use state::{Age, Priority, State, Wait, Wake};
 /// A process, its queue of signals, its timers, and a run queue of one place.
 struct Cell {
     state: State,
-    /// What belongs to the owner: how much it has received, and how many timeouts.
+    /// The owner's part: how much it has received, and how many timeouts.
     owned: UnsafeCell<[usize; 2]>,
     in_transit: InTransit,
     /// Timers fire under the lock of their shard.
@@ -81,7 +81,7 @@ impl Cell {
         *t += 1;
         self.wake(self.state.wake_by_timeout());
     }
-    /// What the owner does: takes what has come. Loom reports a second owner.
+    /// The owner's turn: takes what has come. Loom reports a second owner.
     fn work(&self, signals: bool) -> usize {
         self.owned.with_mut(|p| {
             if signals || self.state.take_signals() {

@@ -11,7 +11,7 @@ use try_lock::TryLock;
 
 struct Table {
     resizing: TryLock,
-    /// What only the one with the right touches: loom reports a second one.
+    /// The value that only the one with the right touches: loom reports a second one.
     size: UnsafeCell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What a native is: a row that says its name, how it may be called and the function that does it.
+//! The row of a native: its name, how it may be called, and the function that does it.
 //!
 //! Natives stand in tables, one for each file that has any. Whoever puts the runtime together knows all tables and installs
 //! them once, before anything is loaded; all others find a native here by its name.
@@ -47,14 +47,14 @@ pub struct Bif {
     pub name: &'static str,
     pub arity: u8,
     pub kind: Kind,
-    /// What is true of all of its module.
+    /// The properties of its whole module.
     pub home: &'static BifModule,
     pub traits: Traits,
     /// Calls it with the `arity` arguments at that address.
     pub call: Call,
 }
 
-/// What is special about a native.
+/// The special properties of a native.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traits {
     /// On much data it is called again on a dirty CPU thread. See [`reschedule`](crate::reschedule).
@@ -79,7 +79,7 @@ impl Traits {
 }
 
 /// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
-/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. What is special about it stands behind, as
+/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. Its special properties stand behind, as
 /// [`Traits`] names it: `Plain "lists":"member"/2 = member_2 [long];`
 #[macro_export]
 macro_rules! bifs {

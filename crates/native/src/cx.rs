@@ -5,7 +5,7 @@
 //! * It makes terms through the context, which is an [`Alloc`]: nothing moves while it runs, so it may hold any number of
 //!   terms. The runtime collects after it returned, if it must.
 //! * It returns a term, or a [`Fail`] made by one of the methods here.
-//! * It keeps no `Term` beyond its return. What must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
+//! * It keeps no `Term` beyond its return. A term that must live longer goes into an [`purlin_term::frag::OwnedTerm`], or into
 //!   the value of a magic reference.
 //! * Work proportional to user data is counted with [`Context::bump`]; a native that finds [`Context::out_of_reds`] on long work
 //!   packs its state and returns [`Context::trap`] to a continuation (a row of module `purlin`, not callable by name).
@@ -22,7 +22,7 @@ pub const X_REGS: usize = 1024;
 /// Most arguments of a native, and of a trap.
 pub const MAX_ARGS: usize = 255;
 
-/// What a native returns.
+/// The result of a native.
 pub type BifResult = Result<Term, Fail>;
 
 /// Why a native gave no value. Details wait in the context.
@@ -137,7 +137,7 @@ pub struct State {
     pub reason: Term,
     /// The process ended by an error or throw that nobody caught, which is to be reported.
     pub crashed: bool,
-    /// What a slow op that gives no next instruction returns.
+    /// The exit of a slow op that gives no next instruction.
     pub exit: Exit,
     /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
     pub build: (*mut u8, usize, usize),
@@ -188,9 +188,9 @@ pub struct Context<P> {
     pub heap: Heap,
     /// Reductions left in this time slice; may go below zero.
     pub reds: i64,
-    /// What was left when the process was last charged for what it used.
+    /// The reductions that were left when the process was last charged.
     pub charged: i64,
-    /// What is left of the time slice of a process that saves its calls, beside `reds`.
+    /// The rest of the time slice of a process that saves its calls, beside `reds`.
     pub kept_reds: i64,
     pub exc: Exc,
     pub trap: Trap,

@@ -41,9 +41,9 @@ pub struct Stubs {
     pub hibernate: &'static [u64],
     /// Where a process that hibernates goes on.
     pub hibernated: &'static [u64],
-    /// What a traced call returns to.
+    /// The instruction that a traced call returns to.
     pub return_trace: &'static [u64],
-    /// What a call whose time is measured returns to.
+    /// The instruction that a call whose time is measured returns to.
     pub return_time: &'static [u64],
     /// Ends the process normally: what the first call of a process returns to.
     pub exit: &'static [u64],
@@ -231,7 +231,7 @@ pub fn is_builtin(m: Term, f: Term, arity: u32) -> bool {
     native(m, f, arity).is_some() || own_code(m, f, arity).is_some()
 }
 
-/// Makes an export undefined again, for unloading. What is built in stays.
+/// Makes an export undefined again, for unloading. A native that is built in stays.
 #[inline]
 pub fn reset_export(e: &Export) {
     if is_builtin(e.module, e.function, e.arity) {

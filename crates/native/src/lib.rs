@@ -1,4 +1,4 @@
-//! What a native is: a function of an Erlang module that is written in Rust. The context that it runs in, how it fails, the
+//! Natives: functions of Erlang modules that are written in Rust. The context that it runs in, how it fails, the
 //! row that says its name, the exports by which code finds it.
 //!
 //! Knows no process and no loaded code.

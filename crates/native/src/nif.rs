@@ -1,7 +1,7 @@
 //! Functions of native libraries, as code knows them that calls them.
 //!
 //! The code of a module has a slot for each function that a library may replace. Loading the library fills the slots; they
-//! stay as they are until the module is purged. What stands in a slot lives as long as the code that has the slot.
+//! stay as they are until the module is purged. The function in a slot lives as long as the code that has the slot.
 
 use crate::cx::Env;
 use purlin_term::Term;
@@ -47,7 +47,7 @@ impl NifSlot {
     pub const fn new() -> NifSlot {
         NifSlot(AtomicPtr::new(std::ptr::null_mut()))
     }
-    /// What stands in it, or null.
+    /// The function in it, or null.
     #[inline(always)]
     pub fn get(&self) -> *const NifFunction {
         self.0.load(Ordering::Acquire)
@@ -63,13 +63,13 @@ impl NifSlot {
 pub struct Scheduled {
     /// The instruction that makes the call, and the words that its operands need.
     pub code: [u64; 2],
-    /// What the instruction finds the function by.
+    /// The slot by which the instruction finds the function.
     pub slot: NifSlot,
     /// Taken as the registers are filled.
     pub args: Vec<Term>,
     /// An address in the module that asked: it isn't purged before the call is made.
     pub module: *const u64,
-    /// What lives until the call was made: the function among it.
+    /// The things that live until the call was made: the function among them.
     pub owner: Option<Arc<dyn Any + Send + Sync>>,
 }
 

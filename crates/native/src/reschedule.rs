@@ -2,7 +2,7 @@
 //!
 //! The row of a native that may be called so says `long`, and the native asks [`dirty_if`] before it starts. Where the
 //! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
-//! may take its time, and where nothing collects the heap meanwhile. What it raises there shows its own name.
+//! may take its time, and where nothing collects the heap meanwhile. An error that it raises there shows its own name.
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};

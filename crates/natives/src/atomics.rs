@@ -49,7 +49,7 @@ fn length(t: Term, max: u64) -> Result<usize, Fail> {
     }
 }
 
-/// What arrays are made of: a value whose bytes are all zero is one.
+/// An element of an array: bytes that are all zero are one.
 ///
 /// # Safety
 /// It is.

@@ -23,7 +23,7 @@ fn atom_chars(l: Term) -> Result<String, Fail> {
     let mut s = String::new();
     let mut it = l.list_iter();
     for (n, x) in it.by_ref().enumerate() {
-        // What follows the longest atom is not looked at.
+        // Bytes behind the longest atom are not looked at.
         if n == MAX_CHARS {
             return Err(Fail::SystemLimit);
         }
@@ -242,7 +242,7 @@ fn judged_in_erlang(text: &[u8], base: u32) -> bool {
     digits.len() - zeros > most
 }
 
-/// What `erlang:list_to_integer` is written on since OTP 26: the number and what follows it, or an atom that says why not.
+/// The base of `erlang:list_to_integer` since OTP 26: the number and the rest behind it, or an atom that says why not.
 fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     if l.is_nil() {
         return Ok(atom::intern("no_integer"));
@@ -354,7 +354,7 @@ fn binary_to_float_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     Ok(cx.float(f.ok_or(Fail::Badarg)?))
 }
 
-/// What may come next in text that is to start with a float.
+/// The characters that may come next in text that is to start with a float.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Sign,

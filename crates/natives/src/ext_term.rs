@@ -168,7 +168,7 @@ fn bad_option(cx: &mut Env, args: &[Term]) -> Fail {
     let f = cx.badarg_cause(am::BADOPT);
     with_args(cx, f, args)
 }
-/// The term at the start of a binary, and how many bytes it takes. What follows is left.
+/// The term at the start of a binary, and how many bytes it takes. The bytes behind it are left.
 fn from_binary(cx: &mut Env, b: Term, safe: bool) -> Result<(Term, usize), Fail> {
     let bytes = b.as_binary().ok_or(Fail::Badarg)?;
     let options = decode::Options {

@@ -65,7 +65,7 @@ const SHORT_HEAP_LIMIT_KB: u32 = 1024;
 /// are many places to begin at, so fewer steps are left for each.
 const SHORT_STEPS: std::ops::RangeInclusive<usize> = 1_000..=20_000;
 const SHORT_STEPS_IN_ALL: usize = 2_000_000;
-/// What those steps count as, at most.
+/// The reductions that those steps count as, at most.
 const SHORT_REDUCTIONS: usize = 1_000;
 
 /// Steps that a match in a subject of so many bytes may take on a scheduler.
@@ -78,7 +78,7 @@ const CACHE_SIZE: usize = 1024;
 /// Start of a serialised pattern.
 const MAGIC: &[u8; 4] = b"PRE1";
 
-/// What a pattern is compiled from.
+/// The source of a compiled pattern.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Source {
     options: u32,
@@ -402,14 +402,14 @@ struct Options {
     run_only: bool,
     /// Something only `compile` takes was given.
     compile_only: bool,
-    /// What is compiled is to be exported.
+    /// The compiled pattern is to be exported.
     export: bool,
     global: bool,
     report_errors: bool,
     offset: usize,
     match_limit: Option<u32>,
     depth_limit: Option<u32>,
-    /// What to return, and as what.
+    /// The parts to return, and their form.
     capture: Option<(Term, Term)>,
 }
 
@@ -542,7 +542,7 @@ fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
     ])
 }
 
-/// What marks an exported pattern as one of this runtime.
+/// The mark of an exported pattern of this runtime.
 const EXPORTED_HERE: &[u8] = b"re-PCRE2-purlin";
 
 /// A pattern with all that another runtime needs to make it anew.
@@ -658,14 +658,14 @@ fn compiled_from(bin: &[u8], newline: u8, bsr: u8) -> Option<Arc<Code>> {
     })
 }
 
-/// What a match returns of one group.
+/// The result for one group of a match.
 enum Group {
     Number(i64),
     /// The first of these groups that took part.
     AnyOf(Vec<usize>),
 }
 
-/// What a match returns.
+/// The result of a match.
 enum Wanted {
     Nothing,
     /// All groups from that one on.
@@ -741,9 +741,9 @@ fn wanted(code: &Code, spec: Option<(Term, Term)>) -> Option<(Wanted, As)> {
 /// Ranges of the groups of a match; None for groups that took no part.
 type Groups = SmallVec<[Option<(usize, usize)>; 8]>;
 
-/// What PCRE2 works with in a match: match data and context.
+/// The working memory of PCRE2 in a match: match data and context.
 struct Bench {
-    /// Whose match data this is.
+    /// The compiled pattern that the match data was made for.
     code: Arc<Code>,
     data: *mut sys::pcre2_match_data_8,
     ctx: *mut sys::pcre2_match_context_8,
@@ -858,7 +858,7 @@ fn within_character(bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
 
 /// Matches from the midst of the character at `at..end`. The bytes that are left of it count as a character of the first
 /// one's number, as they do for PCRE, which looks at nothing twice; PCRE2 may only be given characters, so it is given
-/// that one. What lies before is seen whole.
+/// that one. The text before is seen whole.
 fn exec_within(
     code: &Arc<Code>,
     bytes: &[u8],

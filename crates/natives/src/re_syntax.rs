@@ -10,7 +10,7 @@
 /// A text of PCRE and the offset that it is given with.
 pub(crate) type Fault = (&'static str, usize);
 
-/// What was asked for by option.
+/// The options that were asked for.
 #[derive(Clone, Copy, Default)]
 pub struct How {
     pub utf: bool,
@@ -56,7 +56,7 @@ struct Reference {
     at: usize,
 }
 
-/// What a part of a pattern says about an alternative: that it matches a character, or that it may match none whatever
+/// The finding of a part of a pattern about an alternative: that it matches a character, or that it may match none whatever
 /// follows it (a call of what hasn't been read), or nothing.
 type Says = Option<bool>;
 
@@ -189,7 +189,7 @@ struct Reader<'a> {
     endless: Option<usize>,
 }
 
-/// Reads a pattern. What isn't UTF-8 where it must be is left to PCRE2.
+/// Reads a pattern. Bytes that aren't UTF-8 where they must be are left to PCRE2.
 pub fn read(pattern: &[u8], how: How) -> Result<Read, Fault> {
     let (r, recursed) = pass(pattern, how, None)?;
     match recursed > r.captures {
@@ -857,7 +857,7 @@ impl Reader<'_> {
             self.write_to(i + 1, b"\\-");
         }
     }
-    /// What follows a character: perhaps a range, to another.
+    /// The part behind a character: perhaps a range, to another.
     fn range(&mut self) -> Result<(), Fault> {
         let i = self.i;
         if self.at(i) != Some(b'-') || self.at(i + 1).is_none_or(|c| c == b']') {
@@ -1000,7 +1000,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What begins with `(?`; `c` follows.
+    /// A group that begins with `(?`; `c` follows.
     fn special(&mut self, c: Option<u8>) -> Result<(), Fault> {
         let i = self.i;
         let Some(c) = c else {
@@ -1120,7 +1120,7 @@ impl Reader<'_> {
         match self.at(from) {
             // An assertion follows.
             Some(b'?') => {
-                // What asserts may come behind a callout.
+                // An assertion may come behind a callout.
                 let digits = self.skip(from + 2, |c| c.is_ascii_digit());
                 let mut asks = from;
                 if self.at(from + 1) == Some(b'C') && self.at(digits) == Some(b')') {

@@ -12,7 +12,7 @@ lazy_atoms! {
     incomplete = "incomplete";
 }
 
-/// What the bytes at the start of `s` are.
+/// The kind of the bytes at the start of `s`.
 enum Head {
     /// A character and its length in bytes.
     Char(char, usize),

@@ -165,7 +165,7 @@ exported! {
             ..etf::Options::default()
         };
         let bytes = crate::terms::slice(data, size);
-        // What is compressed isn't taken.
+        // Compressed terms aren't taken.
         if bytes.get(1) == Some(&etf::tag::COMPRESSED) {
             return 0;
         }

@@ -17,7 +17,7 @@ use purlin_term::{Alloc, Term, am, copy};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What is freed with an environment's terms.
+/// The memory that is freed with an environment's terms.
 pub enum Temporary {
     /// Bytes that something inspected was copied to.
     Bytes(#[allow(dead_code)] Box<[u8]>),
@@ -56,7 +56,7 @@ pub struct ErlNifEnv {
     pub library: *const Library,
     /// An address in the module whose function is called.
     pub module: *const u64,
-    /// What is called; null in a callback.
+    /// The function that is called; null in a callback.
     pub function: *const purlin_native::nif::NifFunction,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
     exception: Term,
@@ -103,7 +103,7 @@ impl ErlNifEnv {
         self.temporary.push(t);
     }
 
-    /// What the function of a library came to that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
+    /// The outcome of a function of a library that has given `value`, where it has left something: see [`ErlNifEnv::left`]. The
     /// environment is empty again.
     #[cold]
     #[inline(never)]

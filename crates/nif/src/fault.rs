@@ -1,4 +1,4 @@
-//! What is said when a library fails so that the emulator ends by a signal: which library, which function, on whose behalf.
+//! The report of a library that fails so that the emulator ends by a signal: which library, which function, on whose behalf.
 //!
 //! The emulator ends as it would without: after the report the signal does what it does. Whoever fails may hold any lock, so the
 //! report has a few seconds.
@@ -26,7 +26,7 @@ const SECONDS: u32 = 5;
 /// Entries of the stack that are shown.
 const DEPTH: usize = 20;
 
-/// What is done where no library is at fault.
+/// The action where no library is at fault.
 static mut BEFORE: [libc::sigaction; SIGNALS.len()] =
     // SAFETY: all zeros are the default action.
     [unsafe { std::mem::zeroed() }; SIGNALS.len()];
@@ -66,7 +66,7 @@ unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context:
         tell(SIGNALS[place].1, (*info).si_addr() as usize);
     }
     if sent {
-        // What was there before may wait for such an instruction.
+        // The handler that was there before may wait for such an instruction.
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
         return;

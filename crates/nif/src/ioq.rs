@@ -33,7 +33,7 @@ impl Drop for Part {
 pub struct IoQueue {
     parts: VecDeque<Part>,
     size: usize,
-    /// What `enif_ioq_peek` gave an address of.
+    /// The vectors that `enif_ioq_peek` gave addresses of.
     vector: Vec<libc::iovec>,
     /// It is that of the queue as it is: who asks twice gets the same, and may use either.
     shown: bool,
@@ -149,7 +149,7 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
     }
 }
 
-/// What a vector has, the environment frees. The vector itself may lie where C code has its locals.
+/// The environment frees the memory of a vector. The vector itself may lie where C code has its locals.
 unsafe fn keep_with(env: &mut ErlNifEnv, v: *mut IoVec) {
     let n = (*v).iovcnt.max(0) as usize;
     for i in 0..n {

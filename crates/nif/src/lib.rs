@@ -1,7 +1,7 @@
 //! Native libraries: C functions in the place of Erlang ones (NIFs), by the interface that `erl_nif.h` declares, version
 //! 2.18 and all before it. The documentation of the interface is that of OTP (`erl_nif` in ERTS).
 //!
-//! What holds, and why, is in `docs/nif.md`. In short:
+//! `docs/nif.md` has the invariants, and their reasons. In short:
 //! * An environment is a place where terms are made: the heap of the process that calls, or a fragment of its own. Neither
 //!   collects, and neither moves what was made: `ERL_NIF_TERM` is the term word, and pointers into terms stay good for the
 //!   call.

@@ -21,7 +21,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What `enif_set_option` has registered.
+/// The callbacks that `enif_set_option` has registered.
 pub type Callback = unsafe extern "C" fn(*mut c_void);
 
 /// A library.
@@ -192,7 +192,7 @@ impl Drop for Library {
     }
 }
 
-/// What the module keeps of its library.
+/// The hold of a module on its library.
 pub struct Attached(pub Arc<Library>);
 
 impl Drop for Attached {
@@ -225,7 +225,7 @@ pub struct UnderWay {
     pub cx: *mut Cx,
 }
 
-/// What this thread calls in a library, if it does.
+/// The call of this thread in a library, if it is in one.
 pub fn under_way() -> Option<UnderWay> {
     // SAFETY: only this thread changes it, which is in the call; the call keeps the function and its library.
     unsafe {

@@ -23,10 +23,10 @@ lazy_atoms! {
     upgrade = "upgrade";
 }
 
-/// What libraries that are part of the emulator do with the second argument; the others do nothing.
+/// The functions of libraries that are part of the emulator, which get the second argument; the others do nothing.
 const ON_LOAD: &[(&str, fn(Term))] = &[("prim_socket", purlin_io::socket::on_load)];
 
-/// What is done for the first library.
+/// The preparations for the first library.
 fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -66,7 +66,7 @@ impl State {
 }
 
 impl ResourceType {
-    /// What is called, and the library that it is in: nothing, if that one is gone.
+    /// The callback, and the library that it is in: nothing, if that one is gone.
     fn callbacks(&self) -> (TypeInit, Option<Arc<Library>>) {
         let s = self.state.read();
         if !s.has_callbacks() {
@@ -216,7 +216,7 @@ unsafe fn open(
 /// The head of a resource.
 #[repr(C, align(16))]
 struct Head {
-    /// Who counts, and knows it by its value.
+    /// The magic reference that counts it, and has it as its value.
     magic: *const MagicRef,
     size: usize,
     kind: Arc<ResourceType>,
@@ -566,7 +566,7 @@ exported! {
     fn enif_make_resource(env: *mut ErlNifEnv, data: *mut c_void) -> Term {
         let env = &mut *env;
         let t = reference(data, env);
-        // What hangs on the heap without being on it presses for a collection as bytes of binaries do.
+        // Memory that hangs on the heap without being on it presses for a collection as bytes of binaries do.
         env.off_heap().bytes += (*head_of(data)).size;
         env.off_heap_grew();
         t

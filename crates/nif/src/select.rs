@@ -26,7 +26,7 @@ const CANCEL: c_int = 8;
 const CUSTOM: c_int = 16;
 const ERROR: c_int = 32;
 
-// What is answered.
+// The answers.
 const STOP_CALLED: c_int = 1;
 const INVALID_EVENT: c_int = 4;
 const FAILED: c_int = 8;
@@ -61,7 +61,7 @@ pub fn count() -> usize {
     selected().as_ref().map_or(0, HashMap::len)
 }
 
-/// Who is told by the poll thread of what a descriptor is ready for.
+/// The receiver of the poll thread's news about one descriptor.
 struct Teller(c_int);
 
 impl Ready for Teller {

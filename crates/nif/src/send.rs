@@ -22,7 +22,7 @@ unsafe fn store(to: *mut Pid, v: Option<Term>) -> c_int {
     }
 }
 
-/// Who has the name that `t` is; a local pid or port is its own.
+/// The process or port that has the name `t`; a local pid or port stands for itself.
 fn whereis(t: Term, is: fn(Term) -> bool) -> Option<Term> {
     let who = match t.is_atom() {
         true => registry::whereis(t)?,

@@ -1,4 +1,4 @@
-//! What terms are, what is in them, and making them: all but binaries and maps.
+//! Asking for the kinds of terms, taking them apart, and making them: all but binaries and maps.
 
 use crate::abi::{LATIN1, UTF8};
 use crate::env::ErlNifEnv;

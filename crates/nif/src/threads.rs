@@ -46,7 +46,7 @@ pub struct Options {
     suggested_stack_size: c_int,
 }
 
-/// What `ErlNifTid` points at.
+/// The thread that an `ErlNifTid` points at.
 pub struct Thread {
     id: Cell<libc::pthread_t>,
     name: Name,
@@ -56,7 +56,7 @@ pub struct Thread {
 
 thread_local! {
     static MINE: Cell<*mut Thread> = const { Cell::new(std::ptr::null_mut()) };
-    /// What this thread keeps, by key.
+    /// The values that this thread keeps, by key.
     static KEPT: RefCell<HashMap<c_int, usize>> = RefCell::default();
 }
 
@@ -78,7 +78,7 @@ unsafe extern "C" {
 /// what was kept under another.
 static KEYS: Lock<Vec<Option<Name>>> = Lock::new(Vec::new());
 
-/// What must not fail, and does only where C code uses a lock against the rules.
+/// For calls that must not fail, and do so only where C code uses a lock against the rules.
 pub fn check(r: c_int, what: &str) {
     if r != 0 {
         let why = std::io::Error::from_raw_os_error(r);

@@ -1,4 +1,4 @@
-//! What every command knows: how Purlin was called, and where OTP is.
+//! The knowledge that all commands share: how Purlin was called, and where OTP is.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

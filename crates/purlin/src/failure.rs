@@ -8,7 +8,7 @@ use std::io::Write;
 pub const REFUSED: u8 = 1;
 /// The command line of Purlin itself makes no sense.
 pub const USAGE: u8 = 2;
-/// What `--fail-if` names is so.
+/// The condition of `--fail-if` holds.
 pub const CHECK_FAILED: u8 = 3;
 /// An input file is missing, unreadable or damaged.
 pub const NO_INPUT: u8 = 66;

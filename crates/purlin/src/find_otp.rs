@@ -141,7 +141,7 @@ fn by_script(erl: &Path) -> Option<OtpInstall> {
         .find_map(|root| OtpInstall::open(root).ok())
 }
 
-/// What the launcher behind `erl` says its root is, without starting an emulator.
+/// The root that the launcher behind `erl` names, without starting an emulator.
 fn by_asking(erl: &Path) -> Option<OtpInstall> {
     let mut command = Command::new(erl);
     command.arg("-emu_args_exit").env(PROBE, "1");

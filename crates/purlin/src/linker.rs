@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use purlin_runtime::options::OtpInstall;
 
-/// What the names of dynamic linkers begin with.
+/// The beginnings of the names of dynamic linkers.
 const LINKER: &[u8] = b"ld-linux";
 /// Stands before the version in the text that a C library says of itself.
 const BANNER: &[u8] = b"GNU C Library";

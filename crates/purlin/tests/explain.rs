@@ -636,7 +636,7 @@ fn what_holds_a_binary_is_told_with_the_way_to_it() {
 }
 
 impl Scratch {
-    /// What one of the examples spends. None where there is no Elixir.
+    /// The costs of one of the examples. None where there is no Elixir.
     fn example(&self, file: &str, args: &[&str]) -> Option<Json> {
         let found = |d: PathBuf| d.join("elixir").is_file();
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -13,7 +13,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
 }
 
-/// What a command writes to standard output; panics where it fails.
+/// The standard output of a command; panics where it fails.
 fn output(command: &mut Command) -> String {
     let out = command.output().expect("the command can be run");
     let errors = String::from_utf8_lossy(&out.stderr);

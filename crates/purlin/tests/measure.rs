@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use purlin_runtime::json::{self, Json};
 
-/// What takes more memory than Purlin itself, and what takes thrice as much.
+/// A command that takes more memory than Purlin itself, and one that takes thrice as much.
 const SMALL: &str = "head -c 20000000 /dev/zero | tail -c 19999999 >/dev/null";
 const LARGE: &str = "head -c 60000000 /dev/zero | tail -c 59999999 >/dev/null";
 

@@ -27,7 +27,7 @@ struct Browser {
     answers: Receiver<Json>,
     number: i64,
     session: String,
-    /// What the page has written to its console, and its errors.
+    /// The console output of the page, and its errors.
     complaints: Vec<String>,
     folder: PathBuf,
 }
@@ -269,7 +269,7 @@ fn base64(text: &str) -> Vec<u8> {
     out
 }
 
-/// What stands in a cell of the first row, by the title of its column.
+/// The text in a cell of the first row, by the title of its column.
 fn cell(title: &str) -> String {
     format!(
         "[...document.querySelectorAll('main td')][[...document.querySelectorAll('main th')]\

@@ -79,7 +79,7 @@ impl Mode {
     }
 }
 
-/// What a run left.
+/// The outcome of a run.
 #[derive(PartialEq, Eq)]
 struct Outcome {
     status: String,
@@ -232,7 +232,7 @@ fn known_failures(root: &Path) -> HashMap<String, String> {
         .collect()
 }
 
-/// What stands in the way of comparing anything, if something does, and how many failures that is: none where it is
+/// The obstacle to comparing anything, if there is one, and how many failures that is: none where it is
 /// the machine's business, one where Purlin doesn't even start, so that nobody waits for the limit of each program.
 fn unable(setup: &Setup) -> Option<(usize, String)> {
     let probe = |command: &mut Command| {
@@ -662,7 +662,7 @@ fn moment(text: &str) -> Option<usize> {
     None
 }
 
-/// What follows `parts`, each a separator and how many digits come behind it.
+/// The rest behind `parts`, each a separator and how many digits come behind it.
 fn pattern<'a>(mut rest: &'a str, parts: &[(char, usize)]) -> Option<&'a str> {
     for (separator, width) in parts {
         rest = rest.strip_prefix(*separator)?;

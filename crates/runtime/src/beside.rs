@@ -1,4 +1,4 @@
-//! What there is beside processes, for those who know nothing of it.
+//! The world beside processes (ports, nodes, tables), for the crates that know nothing of it.
 
 use crate::cx::{Cx, Fail};
 use crate::outside::Outside;

@@ -1,4 +1,4 @@
-//! What Ctrl-C opens: a menu on the terminal, to end the emulator, look at it, or go on.
+//! The menu that Ctrl-C opens on the terminal: to end the emulator, look at it, or go on.
 //!
 //! While the menu is open nothing is written to or read from the terminal by ports. A second Ctrl-C ends the emulator.
 
@@ -113,7 +113,7 @@ fn show(t: Term) -> String {
     format_term(t, Style::Display, TERM_CHARS)
 }
 
-/// What is shown of a process, in the words of a crash dump.
+/// The lines shown of a process, in the words of a crash dump.
 const SHOWN: &[(&str, &str)] = &[
     ("status", "State"),
     ("registered_name", "Name"),
@@ -132,7 +132,7 @@ const SHOWN: &[(&str, &str)] = &[
 /// How long a process may take to say what it is like. One that runs a long native does not answer.
 const ANSWER_TIME: Duration = Duration::from_millis(200);
 
-/// What a process says about itself.
+/// The answer of a process about itself.
 fn process_text(pid: Term) -> String {
     let (tell, told) = mpsc::channel();
     signal::send::run_in(
@@ -145,7 +145,7 @@ fn process_text(pid: Term) -> String {
                     let Some(v) = process_info::item(cx, &mut f, item) else {
                         continue;
                     };
-                    // What there is nothing of is not shown.
+                    // Lines about nothing are not shown.
                     if !v.is_nil() {
                         let v = match v.as_tuple() {
                             Some(&[m, f, a]) if item != "messages" => {
@@ -218,7 +218,7 @@ fn ports() {
     }
 }
 
-/// What is known of the sizes of things, under the names that stock has for them.
+/// The known sizes of things, under the names that stock has for them.
 fn info() {
     let u = memory::usage();
     let lines = [

@@ -113,7 +113,7 @@ fn term(out: &mut String, todo: &mut Vec<Todo>, t: Term, depth: usize) {
             }
         }
     } else {
-        // What is left is small: a number, pid, port, reference or fun.
+        // The rest is small: a number, pid, port, reference or fun.
         out.push_str(&format_term(t, Style::Write, 1000));
     }
 }

@@ -26,7 +26,7 @@ impl Json {
     pub fn object<const N: usize>(pairs: [(&str, Json); N]) -> Json {
         Json::Object(pairs.map(|(k, v)| (k.to_string(), v)).into())
     }
-    /// What an object has under a name.
+    /// The value that an object has under a name.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Json::Object(pairs) => pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v),
@@ -170,7 +170,7 @@ fn write_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('"')
 }
 
-/// What a text is not, and where.
+/// The error in a text, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotJson {
     pub at: usize,
@@ -249,7 +249,7 @@ impl Reader<'_> {
             Some(_) => self.numeral(),
         }
     }
-    /// What stands between brackets, with commas.
+    /// The items between brackets, with commas.
     fn items<T>(
         &mut self,
         close: u8,

@@ -13,7 +13,7 @@ use std::process::Command;
 /// left out of the arguments) and `{spec, Args, Outcome}` (calls of `erlang:match_spec_test/3`).
 const SCRIPT: &str = include_str!("data/ets_oracle.erl");
 
-/// What stock did; `None` where there is no stock. Some generated specifications make it crash or loop: what it has no
+/// The records of stock; `None` where there is no stock. Some generated specifications make it crash or loop: what it has no
 /// answer to within a while is left out.
 fn records() -> Option<Vec<u8>> {
     let dir = std::env::temp_dir().join(format!("purlin-ets-{}", std::process::id()));

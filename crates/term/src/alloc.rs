@@ -178,7 +178,7 @@ pub trait Alloc {
             self.sub_binary(b, 0, bit_len)
         }
     }
-    /// A heap binary of `n` bytes and where to write them. Who makes ordinary binaries keeps to [`heap_bin_limit`].
+    /// A heap binary of `n` bytes and where to write them. A maker of ordinary binaries keeps to [`heap_bin_limit`].
     fn heap_bin(&mut self, n: usize) -> (Term, *mut u8) {
         let w = n.div_ceil(8);
         let p = self.alloc(HEAP_BIN_HEAD_WORDS + w);

@@ -19,7 +19,7 @@ pub struct RcBin {
 /// [`RcBin::used`] of a block that stands for bytes elsewhere.
 const FOREIGN: usize = usize::MAX;
 
-/// What such a block holds.
+/// The content of such a block.
 struct Foreign {
     end: unsafe fn(*mut u8),
     arg: *mut u8,
@@ -99,7 +99,7 @@ impl RcBin {
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
         (*p).used.load(Ordering::Relaxed) == FOREIGN
     }
-    /// What a block that stands for bytes elsewhere was made with; None for any other.
+    /// The function, and its argument, to end a block that stands for bytes elsewhere; None for any other.
     ///
     /// # Safety
     /// `p` is alive.

@@ -2,7 +2,7 @@
 //!
 //! A block is filled by [`fill`], so every pointer in it points into it, save for the elements of its first object that
 //! were to be kept: those point into counted regions. It can then be copied anywhere by moving words and shifting
-//! pointers ([`copy_out`]), without following the term. What its objects own outside is on the off-heap list that the
+//! pointers ([`copy_out`]), without following the term. Objects that own something outside are on the off-heap list that the
 //! filler gave.
 
 use crate::alloc::Alloc;
@@ -59,7 +59,7 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
         for i in a..b {
             let e = *p.add(i);
             if keep.contains(&e) {
-                // Who reads the object tells what was kept from what lies beside it by this.
+                // A reader of the object tells the parts that were kept from the object's own words by this.
                 if !is_counted_ptr(e.ptr()) {
                     crate::gc::fatal("an object refers to a region that nobody counts");
                 }

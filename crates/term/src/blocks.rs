@@ -51,7 +51,7 @@ thread_local! {
     static AT_ONCE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`. What it frees on this thread is given back and not kept: for heaps of processes that don't run.
+/// Runs `f`. Blocks that it frees on this thread are given back and not kept: for heaps of processes that don't run.
 pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     let before = AT_ONCE.replace(true);
     let result = f();
@@ -59,7 +59,7 @@ pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What became of the mapped blocks of heaps since the start, in calls, and how many there are in use.
+/// Counts of the calls for mapped blocks of heaps since the start, and how many blocks are in use.
 #[derive(Default)]
 pub struct Segments {
     /// Asked for and given back.
@@ -172,7 +172,7 @@ impl Spare {
     }
 }
 
-/// What is left of a kept block is kept, if it is not less than this.
+/// The rest of a kept block is kept, if it is not less than this.
 const WORTH_BYTES: usize = MAP_ABOVE_WORDS * 8;
 
 fn map(bytes: usize) -> usize {

@@ -597,7 +597,7 @@ fn equal(a: Term, b: Term, exact: bool) -> bool {
     }
 }
 
-/// What is left to do once the current pair is known to be equal, or the use that is made of its result.
+/// The work that is left once the current pair is known to be equal, or the use that is made of its result.
 enum Frame {
     /// Words to compare pairwise while all are equal.
     Array(*const Term, *const Term, usize),

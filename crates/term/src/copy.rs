@@ -330,7 +330,7 @@ impl Flat {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// What [`move_flat`] has to know of it.
+    /// The bits that [`move_flat`] has to know of it.
     #[inline]
     pub fn inside(&self) -> u32 {
         self.inside
@@ -473,7 +473,7 @@ const PART_WIDTH: usize = 8;
 
 /// `t` with its parts replaced: what is small around large things (tuples, closures, maps and lists of few elements, some
 /// levels of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
-/// What `f` gives is put there as it is: nothing is copied or held.
+/// The results of `f` are put there as they are: nothing is copied or held.
 pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
     let mut p = Parts {
         to,

@@ -72,7 +72,7 @@ pub fn add(of: impl Fn(&Counts) -> &AtomicUsize, n: usize) {
     }
 }
 
-/// What has been counted so far. While others count, what one has freed may be seen before what another has made: nothing is
+/// The counts so far. While others count, what one has freed may be seen before what another has made: nothing is
 /// below zero then.
 pub fn sum(of: impl Fn(&Counts) -> &AtomicUsize) -> usize {
     let all = ALL.iter().map(|c| of(c).load(Ordering::Relaxed));

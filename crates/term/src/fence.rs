@@ -48,7 +48,7 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -73,7 +73,7 @@ const KINDS: [(&str, usize); 8] = [
     ("region", 13),
 ];
 
-/// What is known of a block: in the entry of its first page. Entries of other pages are 0, as nothing is used twice.
+/// The record of a block, in the entry of its first page. Entries of other pages are 0, as nothing is used twice.
 #[repr(C)]
 struct Run {
     /// Bytes, [`Kind`] (from bit 48), and state (from bit 56).
@@ -82,7 +82,7 @@ struct Run {
     by: AtomicU64,
     /// Where it was freed: a `&Location`.
     site: AtomicUsize,
-    /// What was going on then: a `&&str`.
+    /// The work that was going on then: a `&&str`.
     doing: AtomicUsize,
 }
 
@@ -144,7 +144,7 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 /// Blocks made of each kind: behind the fence, and not.
 static MADE: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static MISSED: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
-/// What fills the bytes that a block leaves over.
+/// The byte that fills the rest behind a block.
 const FILLED: u8 = 0xFE;
 
 /// Whether there is a fence.
@@ -252,7 +252,7 @@ pub fn runs(pid: u64) {
     PROCESS.set(pid as u32);
 }
 
-/// What goes on until the result goes, for the report.
+/// Names the work that goes on until the result is dropped, for the report.
 #[must_use]
 pub(crate) struct Doing(Option<&'static &'static str>);
 
@@ -483,7 +483,7 @@ pub(crate) fn region_freed(chunk: usize) {
     LIVE.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// What a range knows of an address: the block that it is in or behind.
+/// The finding about an address in a range: the block that it is in or behind.
 struct Found {
     run: &'static Run,
     start: usize,
@@ -775,7 +775,7 @@ fn native_trace(to: &mut [usize]) {
     unsafe { _Unwind_Backtrace(frame, &mut f) };
 }
 
-/// Who touches the address: what can be found out. `registers` and the stack at `sp` may lead to code.
+/// Reports the code that touches the address, as far as it can be found out. `registers` and the stack at `sp` may lead to it.
 fn user(out: &mut Out, registers: &[usize], sp: usize) {
     let mut name = [0u8; 64];
     // SAFETY: the buffer is as large as is said.
@@ -879,7 +879,7 @@ fn registers(context: *mut libc::c_void) -> (Vec<usize>, usize, Option<bool>) {
 }
 
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
-/// What was done about them before: that finds overflows of native stacks.
+/// The handlers that were there before: they find overflows of native stacks.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 fn watch() {

@@ -1,4 +1,4 @@
-//! What fun terms point at: entries of local funs, and exports.
+//! The targets of fun terms: entries of local funs, and exports.
 //!
 //! The code server in the runtime crate owns both; they are declared here because comparing, printing and encoding
 //! a fun reads their names.

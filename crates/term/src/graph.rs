@@ -30,13 +30,13 @@ struct Area {
     twice: Vec<u64>,
 }
 
-/// What is known of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
+/// The measures of a term: see the module head. `SHARE`: what lies in regions is referred to, and not looked into.
 pub struct Graph<'a, const SHARE: bool> {
     heap: Option<&'a Heap>,
     /// Sorted.
     areas: Vec<Area>,
     last: usize,
-    /// What is in no area: whether it was met twice.
+    /// Objects in no area: whether each was met twice.
     others: HashMap<usize, bool>,
     /// Terms of the heap that lie in regions too.
     known: HashMap<u64, Term>,

@@ -181,7 +181,7 @@ enum Todo {
     MapEnd(u32, u32),
     /// Close a pair of a map.
     Pair,
-    /// What follows is the tail of a list.
+    /// The next term is the tail of a list.
     Tail,
 }
 
@@ -351,7 +351,7 @@ fn mix_64(mut x: u64) -> u64 {
 const FIRST_FACTOR: u64 = 0x87C3_7B91_1142_53D5;
 const SECOND_FACTOR: u64 = 0x4CF5_AD43_2745_937F;
 
-/// What [`wide`] has mixed so far: the two halves of MurmurHash3's state. Words go into one or the other as they come, not always
+/// The state of [`wide`]: the two halves of MurmurHash3's state. Words go into one or the other as they come, not always
 /// in turn; how many there were is part of the result.
 struct Wide {
     first: u64,

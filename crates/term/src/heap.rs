@@ -85,12 +85,12 @@ pub struct Heap {
     /// How often terms of this heap were moved, or words of it freed, by whatever collects, compacts or gives a block another
     /// size. While it stays the same, an address in this heap means the same.
     pub collections: u32,
-    /// The process looks at a message where that lies, in a block which is not this heap's. What is made meanwhile may point
+    /// The process looks at a message where that lies, in a block which is not this heap's. A term that is made meanwhile may point
     /// into it, and the block becomes a fragment of this heap, which moves, when the message is received. So no object of
     /// that time may become old before: a collection promotes only what lay below the high-water mark when the window was
     /// opened, and sets the mark to the start of the young block.
     pub window: bool,
-    /// What is known of a large old generation that is swept in steps.
+    /// The state of a large old generation that is swept in steps.
     pub runs: Option<Box<Runs>>,
     /// The process has waited since its last collection; and did so before that one. One that waits answers others, who wait for
     /// its collections: they are kept short, where for one that computes they are kept few.
@@ -225,7 +225,7 @@ impl Heap {
             + ((self.old_htop as usize - self.old_heap as usize) >> 3)
             + self.frag_words
     }
-    /// What stands in a region for the term `t` of this heap, if it was sent not long ago.
+    /// The copy in a region of the term `t` of this heap, if it was sent not long ago.
     pub fn sent_as(&mut self, t: Term) -> Option<Term> {
         let s = self.sent.as_mut()?;
         let e = s.entries.iter_mut().find(|e| e.term == t)?;
@@ -277,7 +277,7 @@ impl Heap {
             message,
         });
     }
-    /// What is remembered from now on belongs to another message.
+    /// Terms that are remembered from now on belong to another message.
     pub fn next_message(&mut self) {
         if let Some(s) = self.sent.as_mut() {
             s.message += 1;

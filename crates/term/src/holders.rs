@@ -1,4 +1,4 @@
-//! What leads from some terms to counted binaries and regions, by the shortest ways.
+//! The shortest ways from some terms to counted binaries and regions.
 //!
 //! A search goes through terms level by level, each once, so the way by which it first comes to a block is a shortest one. A list
 //! counts as one level, and so does a map. It looks at no more terms than it is told.
@@ -47,7 +47,7 @@ pub struct Held {
     pub path: Vec<Step>,
 }
 
-/// What a search has found.
+/// The finds of a search.
 #[derive(Default)]
 pub struct Found {
     pub held: Vec<Held>,
@@ -151,7 +151,7 @@ impl Search {
         }
     }
 
-    /// What the term of a node holds.
+    /// The binary or region that the term of a node holds.
     fn look(&mut self, i: usize) {
         let (t, root) = (self.nodes[i].term, self.nodes[i].root);
         if let Some(elements) = t.as_tuple() {

@@ -96,7 +96,7 @@ impl IoWalk {
     pub fn depth(&self) -> usize {
         self.stack.len()
     }
-    /// What is left, as an I/O list.
+    /// The rest, as an I/O list.
     pub fn rest<A: Alloc + ?Sized>(&self, a: &mut A) -> Term {
         let all = self.stack.iter().copied().chain([self.at]);
         all.fold(NIL, |rest, t| match t.is_nil() {

@@ -415,7 +415,7 @@ impl Term {
     }
 }
 
-/// What a fun term holds.
+/// The content of a fun term.
 #[derive(Clone, Copy)]
 pub struct FunView<'a> {
     /// Address of a [`crate::fun::FunEntry`], or of a [`crate::fun::Export`] if `external`.
@@ -451,7 +451,7 @@ impl<'a> FunView<'a> {
     }
 }
 
-/// What a reference term holds.
+/// The content of a reference term.
 pub enum RefView<'a> {
     Local {
         num: [u32; 3],

@@ -385,12 +385,12 @@ struct Way {
     count: usize,
     /// Words of all nodes.
     words: usize,
-    /// What of the hash is left behind them.
+    /// The bits of the hash that are left behind them.
     left: u32,
     end: End,
 }
 
-/// What the last node of a [`Way`] leads to.
+/// The target of the last node of a [`Way`].
 enum End {
     /// The leaf of the key; its value.
     Value(Term),
@@ -1090,7 +1090,7 @@ pub fn values<A: Alloc + ?Sized>(a: &mut A, map: Term) -> Term {
     listed(a, map, |p| p.1)
 }
 
-/// What [`next`] builds.
+/// The form that [`next`] builds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextKind {
     /// `{K, V, {K2, V2, ... none | [Path | Map]}}`
@@ -1367,7 +1367,7 @@ mod tests {
         unsafe { f.destroy() };
     }
 
-    /// What a program gets to see of a tree is whole maps: a look-up in an inner node would read beyond its end.
+    /// A program sees whole maps of a tree only: a look-up in an inner node would read beyond its end.
     #[test]
     fn children_are_trees_with_a_size() {
         let mut f = Fragment::new();

@@ -8,7 +8,7 @@ use crate::node;
 use crate::word::Term;
 use std::fmt::Write;
 
-/// Whose habits to follow where they differ.
+/// The printer of stock whose habits to follow where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// `erlang:display/1`: strings as such, floats with six decimals.

@@ -15,7 +15,7 @@ pub(crate) const RECORD_HEAD_WORDS: usize = 2;
 /// Elements of a definition besides its keys.
 pub(crate) const DEFINITION_HEAD: usize = 5;
 
-/// What a record is an instance of.
+/// The definition that a record is an instance of.
 #[derive(Clone, Copy)]
 pub struct Definition<'a> {
     term: Term,
@@ -88,7 +88,7 @@ impl<'a> Definition<'a> {
 /// A record.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
-    /// What it is an instance of.
+    /// The definition that it is an instance of.
     pub definition: Definition<'a>,
     /// The values of its fields, in the order of the declaration.
     pub values: &'a [Term],

@@ -1,8 +1,8 @@
 //! The count of those who hold something shared, which is freed with the last of them.
 //!
-//! Who gives up a hold has read what is shared before, who gives up the last one frees it after: the decrement releases,
-//! and the last one acquires. Who adds a hold has one already (or the lock of a place that has one), so adding orders
-//! nothing. `crates/models/tests/refcount.rs` goes through all interleavings.
+//! A thread that gives up a hold has read the shared value before; the one that gives up the last frees it after. So the
+//! decrement releases, and the last one acquires. A thread that adds a hold has one already (or the lock of a place that has
+//! one), so adding orders nothing. `crates/models/tests/refcount.rs` goes through all interleavings.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 

@@ -36,7 +36,7 @@ const FENCED: usize = COUNTED / 4 * 3;
 
 /// Head of a region, outside the chunks it describes.
 pub struct Region {
-    /// Who holds it.
+    /// The count of its holders.
     pub holders: RefCount,
     /// First word.
     pub base: *mut Term,
@@ -130,7 +130,7 @@ impl Region {
         self.large.load(Ordering::Relaxed) == p as usize
     }
 
-    /// What [`Self::is_large`] tells from now on. One term is remembered: the last.
+    /// Has [`Self::is_large`] tell so of the term from now on. One term is remembered: the last.
     pub(crate) fn set_large(&self, p: *const Term) {
         self.large.store(p as usize, Ordering::Relaxed);
     }
@@ -305,7 +305,7 @@ impl Builder {
     pub fn new(words: usize) -> Builder {
         Self::in_half(words, 0)
     }
-    /// Room for `words` words in a region that is freed with its last holder. What is not used is given back.
+    /// Room for `words` words in a region that is freed with its last holder. The unused part is given back.
     pub fn counted(words: usize) -> Builder {
         Self::in_half(words, 1)
     }
@@ -425,7 +425,7 @@ impl Builder {
         }
         r
     }
-    /// What is not used of the last chunk goes, and nobody writes to the rest.
+    /// The unused part of the last chunk goes, and nobody writes to the rest.
     #[cold]
     fn seal(&self) {
         let r = &self.region;

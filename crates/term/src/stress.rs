@@ -124,7 +124,7 @@ pub fn once_in(n: usize, words: usize) -> bool {
     below(n * (words / VERIFIED_WORDS + 1)) == 0
 }
 
-/// What is left in a block that was moved away, in stress mode: a boxed pointer to an address that cannot be.
+/// The word that fills a block whose terms were moved away, in stress mode: a boxed pointer to an address that cannot be.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 
 /// Fills `words` words at `p` with [`POISON`].

@@ -1,6 +1,6 @@
 //! Memory from the operating system, for regions and process cells.
 
-/// What to do where memory can't be had: ends the runtime. Kind of allocator, bytes, what they are for.
+/// The function for when memory can't be had: it ends the runtime. Kind of allocator, bytes, what they are for.
 pub(crate) type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
 
 static OUT_OF_MEMORY: std::sync::OnceLock<OutOfMemory> = std::sync::OnceLock::new();

@@ -1,6 +1,6 @@
 //! The heap verifier: walks a process heap and says what is wrong with it.
 //!
-//! What is checked of each kind of memory is in the table at the head of [`crate::gc`].
+//! The table at the head of [`crate::gc`] says what is checked of each kind of memory.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;
@@ -109,7 +109,7 @@ unsafe fn verify_all(
     }
     let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
     walk(heap.old_heap, old_words, &mut old)?;
-    // What died may lead to what was taken apart already.
+    // Dead objects may lead to some that were taken apart already.
     if let Some(r) = &heap.runs {
         old.terms.retain(|&(at, _)| !r.is_dead(at));
     }
@@ -124,7 +124,7 @@ unsafe fn verify_all(
     list_objects(heap.old_off_heap.first, &mut old_list)?;
     same_objects("old", &mut old.owners, old_list)?;
 
-    // What young terms refer to is held by either generation, what old ones do by theirs.
+    // Regions that young terms refer to are held by either generation, those of old terms by theirs.
     let of = |s: &region::RegionSet| s.iter().map(|r| r as *const region::Region).collect();
     let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
     let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
@@ -281,7 +281,7 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usiz
     words
 }
 
-/// A region refers to regions only, and holds those of them that are counted. What owns something is on its list.
+/// A region refers to regions only, and holds those of them that are counted. An object that owns something is on its list.
 ///
 /// # Safety
 /// The region is alive.
@@ -473,7 +473,7 @@ fn counted(what: &str, n: u64, p: *const Term) -> Result<(), String> {
     }
 }
 
-/// What takes other objects to check, and what lies outside the heap. Pointers to terms were checked before.
+/// Checks what takes a look at other objects, or outside the heap. Pointers to terms were checked before.
 unsafe fn check_object(p: *const Term) -> Result<(), String> {
     let w = (*p).raw();
     match header_subtag(w) {

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! # The contract of a term in hand
-//! A `Term` is a plain word, `Copy`, without a lifetime. What it points at stays where it is until one of the
+//! A `Term` is a plain word, `Copy`, without a lifetime. The object that it points at stays where it is until one of the
 //! `unsafe` functions that move or free terms runs (a collection, the release of a fragment or region). Safe code
 //! may read through any `Term` that it was given during the native call in which it was given. It must not keep a
 //! `Term` beyond that call: what has to live longer is copied into a buffer of its own
@@ -56,7 +56,7 @@ pub const PID_DATA_BITS: u32 = 28;
 /// Bits of a pid's data that are its number; the rest is its serial.
 pub const PID_NUM_BITS: u32 = 15;
 
-/// What a boxed object is: the subtag of its header.
+/// The kind of a boxed object: the subtag of its header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Subtag {
@@ -317,12 +317,12 @@ impl Term {
             None
         }
     }
-    /// What kind of object this boxed term is; None for conses and immediates.
+    /// The kind of object that this boxed term points at; None for conses and immediates.
     #[inline(always)]
     pub fn subtag(self) -> Option<Subtag> {
         self.boxed_header().map(header_subtag)
     }
-    /// What type tests can be told from, but for those that look into the object: below [`TYPE_CLASSES`].
+    /// A number that answers all type tests, but for those that look into the object: below [`TYPE_CLASSES`].
     #[inline(always)]
     pub fn type_class(self) -> usize {
         match self.boxed_header() {
@@ -485,7 +485,7 @@ pub struct ListIter {
 }
 
 impl ListIter {
-    /// What follows the elements yielded so far; after the end, nil for a proper list.
+    /// The rest behind the elements yielded so far; after the end, nil for a proper list.
     #[inline]
     pub fn tail(&self) -> Term {
         self.at

@@ -332,7 +332,7 @@ fn sweeps_in_steps_keep_the_structure() {
 /// Tests that change the collector's settings.
 static SETTINGS: purlin_term::sync::Mutex<()> = purlin_term::sync::Mutex::new(());
 
-/// What happens to a heap while its process looks at a message where that lies.
+/// A step of a process that looks at a message where that lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     /// Objects are made, half of which point into the message.

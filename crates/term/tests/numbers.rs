@@ -7,7 +7,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::{Alloc, Term, map};
 use std::process::Command;
 
-/// What stock prints for `code` (one line per result); None where there is no stock runtime.
+/// The output of stock for `code` (one line per result); None where there is no stock runtime.
 fn stock(code: &str) -> Option<String> {
     let dir = std::env::temp_dir().join(format!(
         "purlin-numbers-{}-{}",

@@ -127,7 +127,7 @@ fn what_is_promoted_to_an_old_run_while_a_sweep_is_on_lives() {
     panic!("the sweep doesn't end");
 }
 
-/// What was held for an old object that died is found again, as a persistent term is, before the sweep is over.
+/// A region that was held for an old object that died is found again, as a persistent term is, before the sweep is over.
 #[test]
 fn a_region_found_while_a_sweep_is_on_stays_held() {
     if gc::stress() {
@@ -166,7 +166,7 @@ fn a_region_found_while_a_sweep_is_on_stays_held() {
     }
 }
 
-/// What was sent and died isn't taken for what comes to lie there.
+/// A term that was sent and died isn't taken for another that comes to lie there.
 #[test]
 fn what_was_sent_is_forgotten_when_it_died() {
     if gc::stress() {
@@ -224,7 +224,7 @@ fn what_only_the_stack_holds_lives_through_a_sweep() {
     }
 }
 
-/// What was built is old once its process waits: no later collection copies it, unless the old generation has no room.
+/// Built terms are old once their process waits: no later collection copies it, unless the old generation has no room.
 #[test]
 fn what_was_built_is_old_after_settling() {
     if gc::stress() {
@@ -255,7 +255,7 @@ fn what_was_built_is_old_after_settling() {
     }
 }
 
-/// What a process holds comes to be many times as much. Its generation grows where it lies, if the addresses behind it are free.
+/// The terms of a process come to be many times as much. Its generation grows where it lies, if the addresses behind it are free.
 #[test]
 fn a_generation_grows_where_it_lies() {
     if gc::stress() || purlin_term::fence::on() {

@@ -31,7 +31,7 @@ pub fn compile(spec: Term, dialect: Dialect) -> Option<Compiled> {
     c.errors.is_empty().then_some(Compiled { program, clauses })
 }
 
-/// What is wrong with a specification: stock's words, in order.
+/// The errors of a specification: stock's words, in order.
 pub fn lint(spec: Term, dialect: Dialect) -> Vec<String> {
     let mut c = Compiler::new(dialect);
     c.backwards = true;
@@ -55,7 +55,7 @@ struct Compiler {
     backwards: bool,
 }
 
-/// What is left to do of an expression.
+/// The work that is left of an expression.
 enum Work {
     Expr(Term),
     /// Folds or builds what the code from that position on made.

@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 /// `trace_control_word`, which specifications read and set.
 pub static TRACE_CONTROL_WORD: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-/// What a specification is for: decides which functions it may call, and what its head is matched with.
+/// The purpose of a specification: decides which functions it may call, and what its head is matched with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
     /// Objects of tables, and terms in lists.
@@ -119,7 +119,7 @@ pub(super) enum Op {
     Result,
 }
 
-/// What bodies for tracing may ask of the runtime.
+/// The services that bodies for tracing may ask of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// `{message, M}`: M is the result.
@@ -157,7 +157,7 @@ impl Program {
         // SAFETY: nothing of a program changes.
         unsafe { off_heap::each_node(&self.constants.off_heap, f) };
     }
-    /// What its guards and bodies ask of the runtime.
+    /// The services that its guards and bodies ask of the runtime.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         let ops = self
             .clauses

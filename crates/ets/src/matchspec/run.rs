@@ -7,7 +7,7 @@ use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
 
-/// What a program is run against.
+/// The subject that a program is run against.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     /// An object in a table, whose lock is held: the result is a copy.
@@ -18,7 +18,7 @@ pub enum Subject<'a> {
     Call(Term, Term),
 }
 
-/// What tracing gives programs of its dialect. The methods are called while a body runs.
+/// The services of tracing to programs of its dialect. The methods are called while a body runs.
 pub trait Host {
     /// Does what a body asks for; `None` where it fails.
     fn action(&mut self, cx: &mut Cx, action: Action, args: &[Term]) -> Option<Term>;

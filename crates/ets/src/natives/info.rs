@@ -15,7 +15,7 @@ lazy_atoms! {
     ets_info_binary = "ets_info_binary";
 }
 
-/// What `info/1` tells, last first.
+/// The items of `info/1`, last first.
 const FIELDS: [&str; 15] = [
     "protection",
     "keypos",

@@ -1,4 +1,4 @@
-//! Module `ets`: tables and single objects. What walks over tables is in `select.rs`, what tells about them in
+//! Module `ets`: tables and single objects. Walks over tables are in `select.rs`, what tells about them in
 //! `info.rs`.
 //!
 //! A bad table is told by the cause `error_info` carries (see [`crate::NotFound`]); what is wrong with other
@@ -830,7 +830,7 @@ pub(super) fn step(cx: &mut Cx, tab: Term, key: Term, downwards: bool, which: Wh
             Some(k) => Ok(k.unwrap_or(am::END_OF_TABLE)),
             None => Err(Fail::Badarg),
         },
-        // What ends a walk is no key to go on from, even where it is one.
+        // The mark that ends a walk is no key to go on from, even where it is one.
         Store::Tree(_) if key == am::END_OF_TABLE => Err(Fail::Badarg),
         Store::Tree(s) => {
             let here = Some(Key::Exact(key));

@@ -93,7 +93,7 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     Keys::These(keys)
 }
 
-/// What a walk does with what matches.
+/// The action of a walk on a matching object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Select,
@@ -725,7 +725,7 @@ fn match_spec_run_r_3(cx: &mut Cx, [list, spec, acc]: [Term; 3]) -> BifResult {
     Err(cx.trap(target, &[it.tail(), spec, acc]))
 }
 
-/// What a trial run of a specification for tracing finds around it.
+/// The surroundings of a trial run of a specification for tracing.
 #[derive(Default)]
 struct Trial {
     return_trace: bool,

@@ -39,7 +39,7 @@ impl SockAddr {
         a.len = len as libc::socklen_t;
         Some(a)
     }
-    /// What ends the association of a datagram socket.
+    /// The address that ends the association of a datagram socket.
     pub(crate) fn none() -> SockAddr {
         let mut a = SockAddr::zeros();
         a.len = size_of::<libc::sockaddr>() as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! What is asked of the operating system in several places, once: sockets and their addresses, interfaces of the network, calls
+//! System calls that several places need, once: sockets and their addresses, interfaces of the network, calls
 //! that are repeated where a signal interrupts them. Errors are the system's numbers.
 //!
 //! It is over libc, not over a safe wrapper: programs choose levels, options and control messages by number, and what the

@@ -17,7 +17,7 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i
     }
 }
 
-/// What `f` gives while this thread is in the network namespace that `file` names.
+/// The result of `f`, run while this thread is in the network namespace that `file` names.
 pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -> Result<T, i32> {
     let open = |p: &CStr| {
         // SAFETY: the path is terminated; what the call gives is ours.
@@ -143,7 +143,7 @@ pub(crate) unsafe fn recv_from(
     bytes(r).map(|n| (n, a))
 }
 
-/// What came with a message beside its bytes.
+/// The parts of a received message beside its bytes.
 pub(crate) struct Came {
     pub(crate) from: SockAddr,
     /// Bytes of control messages.

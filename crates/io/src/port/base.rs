@@ -1,4 +1,4 @@
-//! What all ports have, and drivers use: owner, links, monitors, delivery of input, the busy mark.
+//! The common part of all ports, which drivers use: owner, links, monitors, delivery of input, the busy mark.
 
 use super::linebuf::LineBuf;
 use super::traced::Traced;
@@ -45,23 +45,23 @@ pub struct Base {
     pub parallelism: bool,
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Who asks for what the driver is doing now: the sender of output, the caller of `port_control`.
+    /// The process that asks for what the driver is doing now: the sender of output, the caller of `port_control`.
     pub caller: Term,
     pub(super) registered: Option<Term>,
     /// It looks closed to everybody.
     pub(super) closing: bool,
     /// The owner is told when it has closed.
     pub(super) send_closed: bool,
-    /// What a driver has decided; dealt with when the driver has returned.
+    /// The decision of a driver; dealt with when the driver has returned.
     pub(super) ended: Option<End>,
     busy: bool,
-    /// Who is in the middle of a list that is written in parts.
+    /// The process that is in the middle of a list which is written in parts.
     pub transit: Option<Term>,
     /// The connection to another node that goes over it.
     pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
-    /// What answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
+    /// The references that answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
     references: RefCell<Vec<(Term, Box<[u8]>)>>,
-    /// Who waits for the port to be no longer busy.
+    /// The processes that wait for the port to be no longer busy.
     waiting: Vec<Term>,
     links: Vec<Term>,
     watchers: Vec<Watcher>,
@@ -353,7 +353,7 @@ impl Base {
         let key = nums(reference);
         self.watchers.retain(|w| nums(w.reference.term()) != key);
     }
-    /// Who watches.
+    /// The processes that watch it.
     pub(super) fn watchers(&self) -> impl Iterator<Item = Term> {
         self.watchers.iter().map(|w| w.by)
     }

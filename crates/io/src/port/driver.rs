@@ -1,4 +1,4 @@
-//! What a kind of port does.
+//! The interface of a driver: the operations of one kind of port.
 
 use super::channel::Channel;
 use super::{Base, inet, open, ram_file, trace_file, trace_ip};
@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// What `port_control` answers.
+/// The answer of `port_control`.
 pub struct Reply {
     pub bytes: Vec<u8>,
     /// As a binary, not as a list.
@@ -87,7 +87,7 @@ pub trait Driver: Send {
     fn may_force(&self) -> bool {
         false
     }
-    /// Whom it watches.
+    /// The processes that it watches.
     fn watches(&self) -> Vec<Term> {
         Vec::new()
     }
@@ -105,7 +105,7 @@ pub(crate) type Start =
 pub type Starter =
     Box<dyn FnOnce(&mut Base, &open::Options, &[u8]) -> Result<Box<dyn Driver>, open::Error>>;
 
-/// Who knows the drivers that were loaded from files.
+/// The function that knows the drivers which were loaded from files.
 static LOADED: OnceLock<fn(&[u8]) -> Option<Starter>> = OnceLock::new();
 
 /// Says who knows the drivers that were loaded from files, by what follows `spawn`. Only the first call does.

@@ -44,7 +44,7 @@ pub(crate) fn with_read<R>(fd: RawFd, f: impl FnOnce(io::Result<&[u8]>) -> R) ->
 /// Takes packets out of a stream of bytes: a length in 1, 2 or 4 bytes, most significant first, then as many bytes.
 pub struct Packets {
     header_bytes: usize,
-    /// What was read of a packet, header included.
+    /// The bytes of a packet read so far, header included.
     held: Vec<u8>,
 }
 
@@ -218,7 +218,7 @@ pub struct Fd {
     status: Status,
     child: Option<i32>,
     kind: Kind,
-    /// What the input's end meant, to be told when the queue is written.
+    /// The meaning of the input's end, to be told when the queue is written.
     pending: Option<End>,
 }
 

@@ -42,7 +42,7 @@ const ESC: u8 = 0x1B;
 /// Cells beyond which a line is ended by force.
 const MAX_CELLS: usize = 1 << 16;
 
-/// What the locale knows about characters.
+/// The knowledge of the locale about characters.
 pub(crate) trait Locale {
     /// Columns; negative if it can't be shown.
     fn width(&self, c: u32) -> i32;
@@ -60,7 +60,7 @@ pub(crate) struct Line<L> {
     pub utf8: bool,
     caps: Caps,
     locale: L,
-    /// What is to be written.
+    /// The bytes that are to be written.
     pub out: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ fn next_char(s: &[u8]) -> (u32, usize) {
     }
 }
 
-/// What stands at the start of some bytes.
+/// The character or sequence at the start of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoded {
     /// A character and its length in bytes.

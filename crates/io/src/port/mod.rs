@@ -17,7 +17,7 @@
 //! closed to everybody, and only writes; then gone from the table.
 //!
 //! # Busy
-//! A driver whose queue has passed its high mark says that its port is busy. Who sends to it then waits, and is woken
+//! A driver whose queue has passed its high mark says that its port is busy. A sender then waits, and is woken
 //! when the queue has fallen below the low mark.
 
 mod base;
@@ -69,7 +69,7 @@ const COMMAND_REDUCTIONS: usize = 200;
 pub struct Port {
     /// Its identifier.
     pub id: Term,
-    /// What it was opened with, as `port_info(Port, name)` shows.
+    /// The name that it was opened with, as `port_info(Port, name)` shows.
     pub name: Box<[u8]>,
     /// Whether commands begin with what the answers to them are to carry: see [`take_reference`].
     refers: bool,
@@ -78,7 +78,7 @@ pub struct Port {
     data: Mutex<Option<OwnedTerm>>,
 }
 
-/// What the lock guards. No driver: the port is gone.
+/// The part that the lock guards. No driver: the port is gone.
 struct Core {
     base: Base,
     driver: Option<Box<dyn Driver>>,
@@ -189,7 +189,7 @@ fn remove(id: Term) {
     drop(gone);
 }
 
-/// What became of an operation on a port.
+/// The outcome of an operation on a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Outcome {
@@ -602,7 +602,7 @@ fn bad_value(name: &[u8], from: Term) {
     report::send(report::Level::Error, NIL, from, report::Text::Plain(&text));
 }
 
-/// What `port_command/2` does, by a native library that can't wait: on behalf of process `from`, if there is one. False: there
+/// The work of `port_command/2`, for a native library that can't wait: on behalf of process `from`, if there is one. False: there
 /// is no such port, the data are no I/O list, or the port is busy and can't be forced.
 pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool {
     let Some(p) = find(port) else {
@@ -623,7 +623,7 @@ pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool 
         r => return r == Ok(Outcome::Done),
     }
     match by(data, no_suspend) {
-        // What would be sent in parts goes as one.
+        // A list that would be sent in parts goes as one.
         Ok(Outcome::Long) => match iolist::to_vec(data) {
             Ok(bytes) => {
                 let mut f = Fragment::new();
@@ -690,7 +690,7 @@ pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome,
     held(cx, p.output(me, me, what, how))
 }
 
-/// What the answer to a command is to carry: an external term.
+/// The reference that the answer to a command is to carry: an external term.
 enum Reference {
     /// Answers to this port's commands carry nothing.
     None,
@@ -757,7 +757,7 @@ pub fn trace_event(port: Term, event: &[u8]) -> bool {
     sent
 }
 
-/// Who is in the midst of a list that is sent in parts, by the process's word, and to which port.
+/// The processes in the midst of a list that is sent in parts, by the process's word; and the port that each sends to.
 static IN_PARTS: Mutex<BTreeMap<u64, Term>> = Mutex::new(BTreeMap::new());
 /// How many they are, so that other processes end without looking.
 static SENDERS: AtomicUsize = AtomicUsize::new(0);
@@ -989,7 +989,7 @@ pub fn get_data<R>(port: &Port, f: impl FnOnce(Term) -> R) -> Option<R> {
     Some(f(d.as_ref().map_or(am::UNDEFINED, |d| d.term())))
 }
 
-/// What `port_info` shows.
+/// The items that `port_info` shows.
 pub struct Info {
     pub registered: Option<Term>,
     pub links: Vec<Term>,
@@ -1009,7 +1009,7 @@ pub struct Info {
     pub watches: Vec<Term>,
 }
 
-/// What `port_info` shows; None if the port is gone.
+/// The items that `port_info` shows; None if the port is gone.
 pub fn info(port: &Port) -> Option<Info> {
     let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
     port.with(Work::Info, |d, b| Info {

@@ -30,7 +30,7 @@ impl From<io::Error> for Error {
 }
 
 impl Error {
-    /// What `erts_internal:open_port/2` answers.
+    /// The answer of `erts_internal:open_port/2`.
     pub fn term(self) -> Term {
         match self {
             Error::BadSettings => am::BADOPT,
@@ -42,7 +42,7 @@ impl Error {
     }
 }
 
-/// What is opened.
+/// The kind of port that is opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A driver of that name, or else a program, by a line for the shell.
@@ -111,14 +111,14 @@ impl Options {
     }
 }
 
-/// What was given as settings, before the first argument is looked at.
+/// The settings as given, before the first argument is looked at.
 struct Settings {
     o: Options,
     args: Option<Vec<CString>>,
     dir: Option<Term>,
 }
 
-/// What comes before the first zero byte: the end of a string to whoever is told of it.
+/// The bytes before the first zero byte, which is the end of a string to C.
 fn before_zero(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.iter().position(|b| *b == 0);
     bytes.truncate(end.unwrap_or(bytes.len()));
@@ -243,7 +243,7 @@ fn atom_text(t: Term) -> Option<&'static str> {
     t.is_atom().then(|| atom::name(t))
 }
 
-/// What is opened, and its name.
+/// The kind of port that is opened, and its name.
 fn target(name: Term) -> Option<(Target, Vec<u8>)> {
     if name.is_atom() {
         let bytes = atom::name(name).as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! What ports send to processes. In unit tests it is collected instead.
+//! The messages of ports to processes. In unit tests they are collected instead.
 
 #[cfg(not(test))]
 pub use live::*;

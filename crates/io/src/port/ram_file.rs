@@ -29,7 +29,7 @@ const ALLOCATE: u8 = 39;
 const MODE_READ: i32 = 1;
 const MODE_WRITE: i32 = 2;
 
-/// What a command gives.
+/// The result of a command.
 enum Answer {
     Done,
     Number(usize),

@@ -1,4 +1,4 @@
-//! What ports that are no sockets ask of the operating system: pipes, gathering writes, terminals, child processes.
+//! The system calls of ports that are no sockets: pipes, gathering writes, terminals, child processes.
 
 use crate::gather::max_parts;
 use crate::os::retry;
@@ -126,7 +126,7 @@ pub fn hung_up(fd: RawFd) -> io::Result<Option<bool>> {
     })
 }
 
-/// What a descriptor leads to.
+/// The kind of file that a descriptor leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileKind {
     /// Never blocks.
@@ -136,7 +136,7 @@ pub(crate) enum FileKind {
     Other,
 }
 
-/// What `fd` leads to; None if it isn't open.
+/// The kind of file that `fd` leads to; None if it isn't open.
 pub(crate) fn file_kind(fd: RawFd) -> Option<FileKind> {
     // SAFETY: an out parameter of the right type.
     let st = unsafe {
@@ -259,7 +259,7 @@ impl Modes {
     }
 }
 
-/// What the locale of the environment knows about characters.
+/// The knowledge of the environment's locale about characters.
 pub struct SystemLocale(());
 
 impl SystemLocale {
@@ -357,7 +357,7 @@ pub struct Command {
     pub dir: Option<CString>,
 }
 
-/// What the child's descriptors are to be: (descriptor here, number there).
+/// The child's descriptors: (descriptor here, number there).
 pub(crate) type Wiring = smallvec::SmallVec<[(RawFd, RawFd); 3]>;
 
 struct Actions(libc::posix_spawn_file_actions_t);

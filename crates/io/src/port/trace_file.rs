@@ -21,7 +21,7 @@ pub(crate) const NAME: &str = "trace_file_drv";
 const FLUSH: u32 = b'f' as u32;
 /// Bytes of events that are gathered before a write.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// What stands before an event.
+/// The head of an event.
 const EVENT: u8 = 0;
 
 /// Names of a row of files: a number between head and tail, which begins again behind the last.

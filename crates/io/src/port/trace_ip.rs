@@ -107,7 +107,7 @@ impl TraceIp {
             return;
         }
         let before = match self.queue.back() {
-            // What is on its way can't be changed any more.
+            // Bytes on their way can't be changed any more.
             Some(q) if q.dropped > 0 && q.written == 0 => q.dropped,
             _ => 0,
         };

@@ -35,7 +35,7 @@ lazy_atoms! {
     out = "out";
 }
 
-/// What a port is at.
+/// The operation that a port is at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work {
     Open,
@@ -48,7 +48,7 @@ pub(super) enum Work {
     Unlink,
     Info,
     Flush,
-    /// What no process has asked for.
+    /// An operation that no process has asked for.
     Event,
 }
 
@@ -253,7 +253,7 @@ impl Base {
             });
         }
     }
-    /// What such an operation has answered.
+    /// The answer of such an operation.
     pub(super) fn trace_answer(&self, to: Term, what: Work, data: &[u8]) {
         if self.traced_for(flag::SEND) {
             let mut f = Fragment::new();

@@ -97,7 +97,7 @@ pub(crate) fn in_use() -> bool {
     IN_USE.lock().is_some()
 }
 
-/// What the arguments in the name of the port ask for: `-c`, `+c`, `-e` …, and a terminal other than standard input.
+/// The settings that the arguments in the name of the port ask for: `-c`, `+c`, `-e` …, and a terminal other than standard input.
 fn arguments(command: &[u8]) -> (ModeChanges, Option<&[u8]>) {
     let mut c = ModeChanges::default();
     let mut path = None;
@@ -121,7 +121,7 @@ fn arguments(command: &[u8]) -> (ModeChanges, Option<&[u8]>) {
     (c, path)
 }
 
-/// What the terminal named by `TERM` can do, and its columns; None if it is not known or can't be used for editing.
+/// The abilities of the terminal named by `TERM`, and its columns; None if it is not known or can't be used for editing.
 fn capabilities() -> Option<(Caps, Option<u32>)> {
     let name = String::from_utf8(crate::osenv::get(b"TERM")?).ok()?;
     let t = Terminal::named(&name)?;

@@ -1,4 +1,4 @@
-//! What there is: sockets, what they have done, what the system supports.
+//! Information: the sockets, their counts, and the abilities of the system.
 
 use super::*;
 use purlin_term::release::{self, SOCKET_LEVEL_NUMBERS};

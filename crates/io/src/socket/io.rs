@@ -81,7 +81,7 @@ pub(crate) fn become_writer(cx: &mut Cx, s: &mut State, sock: &Arc<Sock>, me: Te
     s.discard(old);
 }
 
-/// What `open` sockets that do not connect are asked before anything is written; else the answer.
+/// The check of `open` sockets that do not connect, before anything is written; else the answer.
 pub fn writable(cx: &mut Cx, s: &State) -> Result<(), BifResult> {
     if !s.is_open() {
         return Err(Ok(error_closed(cx)));

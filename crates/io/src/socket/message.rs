@@ -55,7 +55,7 @@ pub(crate) fn flags_term<A: Alloc + ?Sized>(
     a.list(&l)
 }
 
-/// What the data of a control message are.
+/// The kind of the data of a control message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Data {
     /// Nothing that is known here.
@@ -358,7 +358,7 @@ const UNREACHABLE6: &[&str] = &[
     "reject_route",
 ];
 
-/// What the queue of errors tells: the kernel's `sock_extended_err`, and the address of who complained behind it.
+/// The report of the queue of errors: the kernel's `sock_extended_err`, and the address of who complained behind it.
 fn failure(cx: &mut Cx, b: &[u8]) -> Option<Term> {
     let error = errno_atom(i32_at(b, 0)?);
     let (origin, kind, code) = (*b.get(4)?, *b.get(5)?, *b.get(6)?);
@@ -458,7 +458,7 @@ pub(crate) fn sendmsg_5(cx: &mut Cx, [me, msg, flags, r, data]: [Term; 5]) -> Bi
     io::sent(cx, &mut s, sock, [me, r], (size, count), rest, n)
 }
 
-/// What came with the data of a message.
+/// The control messages that came with the data of a message.
 struct Came {
     from: SockAddr,
     control: Vec<u8>,

@@ -114,7 +114,7 @@ fn error_invalid(cx: &mut Cx, what: Term) -> Term {
 fn raise_invalid(cx: &mut Cx, what: Term) -> Fail {
     cx.error2(invalid_atom(), what)
 }
-/// What an integer that the system has no room for is answered by.
+/// The answer to an integer that the system has no room for.
 fn out_of_range(cx: &mut Cx, t: Term) -> Term {
     let t = cx.tuple(&[integer_range(), t]);
     invalid(cx, t)

@@ -1,4 +1,4 @@
-//! What a socket is: its descriptor, its owner, who waits for it, what it has counted.
+//! The state of a socket: its descriptor, its owner, those who wait for it, its counts.
 //!
 //! # Who waits
 //! Of each kind (readers, acceptors, writers) one process is current: it has been answered `select` and calls again
@@ -43,7 +43,7 @@ pub(crate) const RECEIVE_BYTES: usize = 8192;
 /// Bytes for control messages where a program does not say.
 pub(crate) const CONTROL_BYTES: usize = 1024;
 
-/// What belongs to all sockets.
+/// The state shared by all sockets.
 pub(crate) struct Global {
     /// Pid of the registry, or 0.
     registry: AtomicU64,
@@ -138,7 +138,7 @@ pub(crate) fn tell_registry(what: &str, reference: Term) {
     });
 }
 
-/// What a magic reference to a socket owns.
+/// The value that a magic reference to a socket owns.
 pub struct Handle(pub Arc<Sock>);
 
 impl Drop for Handle {
@@ -225,7 +225,7 @@ impl Queue {
     }
 }
 
-/// What `nif_info` tells of traffic.
+/// The counts of traffic in `nif_info`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub read_byte: u64,
@@ -249,7 +249,7 @@ pub(crate) struct Counters {
     pub write_now: u64,
 }
 
-/// What `nif_info` tells of files sent.
+/// The counts of sent files in `nif_info`.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FileCounters {
     pub calls: u64,
@@ -385,13 +385,13 @@ impl Sock {
     pub fn lock(&self) -> Locked<'_> {
         Locked(Some(self.state.lock()))
     }
-    /// What the options of `nif_open` say.
+    /// The parsed options of `nif_open`.
     pub(crate) fn settings(&self, opts: Term) {
         let mut s = self.lock();
         s.debug = bool_of(opts, atom::intern("debug"), s.debug);
         s.use_registry = bool_of(opts, use_registry(), s.use_registry);
     }
-    /// What an accepted socket takes over from the one that listens.
+    /// The settings that an accepted socket takes over from the one that listens.
     pub(crate) fn inherit(&self, from: &State) {
         let mut s = self.lock();
         s.receive_bytes = from.receive_bytes;
@@ -685,7 +685,7 @@ impl State {
         process::table().is_alive(pid)
     }
 
-    /// A process has ended. What is to be closed for it.
+    /// A process has ended. The result is the descriptor to be closed for it.
     pub fn down(&mut self, sock: &Arc<Sock>, pid: Term) -> Option<RawFd> {
         if self.closer == Some(pid) || self.owner == Some(pid) {
             let closes = self.closer == Some(pid) || self.is_open();

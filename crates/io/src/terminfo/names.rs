@@ -4,7 +4,7 @@
 /// A capability: its name, its code in termcap, its long name.
 pub type Row = (&'static str, &'static str, &'static str);
 
-/// What a terminal is or is not.
+/// The properties that a terminal has or has not.
 #[rustfmt::skip]
 pub const FLAGS: &[Row] = &[
     ("bw", "bw", "auto_left_margin"),

@@ -103,7 +103,7 @@ pub fn switch() -> bool {
     drop(a);
     for r in done {
         r.set_code(false);
-        // Who holds a part of it has it as any other term.
+        // A holder of a part of it has it as any other term.
         r.set_literal(false);
         // SAFETY: every process has collected since the code went, or had no pointer into it.
         unsafe { r.release() };

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 
-/// Who sets breakpoints, and knows what they stand for. Where nobody does, there are none.
+/// The one that sets breakpoints, and knows what they stand for. Where nobody does, there are none.
 pub trait Breakpoints: Sync {
     /// The code at these addresses is about to go.
     #[inline]
@@ -64,7 +64,7 @@ pub fn set_breakpoints(who: &'static dyn Breakpoints) {
     let _ = BREAKPOINTS.set(who);
 }
 
-/// Who sets breakpoints.
+/// The installed setter of breakpoints.
 #[cold]
 pub fn breakpoints() -> &'static dyn Breakpoints {
     BREAKPOINTS.get().copied().unwrap_or(&Nobody)
@@ -89,7 +89,7 @@ pub fn frame_words(word: u64) -> Option<usize> {
     }
 }
 
-/// What the frame of a call is for.
+/// The purpose of the frame of a call.
 pub mod kind {
     /// Its return is told.
     pub const RETURN: i64 = 1;
@@ -156,7 +156,7 @@ pub struct Passed {
     pub original: u16,
     pub entry: *const u64,
     pub mfa: (Term, Term, u32),
-    /// Whom is to be told where the call returns to.
+    /// The tracers that are told where the call returns to.
     pub return_to: SmallVec<[Term; 2]>,
     /// Returns to be told, in the order in which frames for them are made: kind of frame, and who is told.
     pub returns: SmallVec<[(i64, Term); 2]>,

@@ -20,10 +20,10 @@ const MODES: [Coverage; 5] = [
 /// Nobody has set a mode: that of the command line counts.
 const UNSET: u8 = u8::MAX;
 
-/// What modules that are loaded from now on count.
+/// The counting mode of modules that are loaded from now on.
 static MODE: AtomicU8 = AtomicU8::new(UNSET);
 
-/// What modules that are loaded from now on count.
+/// The counting mode of modules that are loaded from now on.
 pub fn mode() -> Coverage {
     at(MODE.load(Ordering::Relaxed))
 }
@@ -39,7 +39,7 @@ fn at(number: u8) -> Coverage {
     known.unwrap_or_else(|| try_current().map_or(Coverage::None, |o| o.flags.jit.coverage))
 }
 
-/// What a version of a module counts.
+/// The counters of a version of a module.
 pub struct Counters {
     pub mode: Coverage,
     /// One for each function, or for each place that has a line; code refers to them by address.

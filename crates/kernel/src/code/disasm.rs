@@ -52,7 +52,7 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     let f = m.function_at(pc)?;
     let wanted = (pc as usize).checked_sub(m.code.as_ptr() as usize)?;
     let mut at = f.start as usize;
-    // What lies between instructions may look like one, with operands that are no addresses.
+    // Words between instructions may look like one, with operands that are no addresses.
     while at * 8 < wanted {
         at += size(&m.code, at);
     }
@@ -218,7 +218,7 @@ fn word(kind: Kind, v: u64) -> String {
             let e = unsafe { &*(v as *const FunEntry) };
             atom::name(e.function()).to_owned()
         }
-        // What they lead to is seen from the export beside them, and the module's text.
+        // Their targets are seen from the export beside them, and the module's text.
         Kind::Native => "native".to_owned(),
         Kind::Slot => "slot".to_owned(),
         Kind::Counter => "counter".to_owned(),

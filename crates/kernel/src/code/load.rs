@@ -237,7 +237,7 @@ fn digits(magnitude: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// What records are made of that the file declares: see `Env::record`.
+/// The definitions and defaults of the records that the file declares: see `Env::record`.
 fn records(
     file: &BeamFile,
     atoms: &[Term],

@@ -1,8 +1,8 @@
 //! How many purges have begun. A process that is being made looks up where it starts before others find it, so that a purge which
 //! begins meanwhile doesn't ask it whether it runs old code. It asks itself, then: see [`PurgeCount::unchanged`].
 //!
-//! Who begins a purge counts it, and then looks for processes; who makes one has others find it, and then looks at the count. Two
-//! fences see to it that one of them sees the other.
+//! A thread that begins a purge counts it, and then looks for processes. A thread that makes a process has others find it, and
+//! then looks at the count. Two fences see to it that one of them sees the other.
 
 use crate::sync::{AtomicUsize, Ordering, fence};
 

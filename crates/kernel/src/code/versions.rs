@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Module {
     pub name: Term,
     pub code: Box<[u64]>,
-    /// What `func_info` to end of each function is, sorted.
+    /// The extent of each function, from its `func_info` to its end, sorted.
     pub functions: Vec<LoweredFunction>,
     pub(super) lines: Vec<(u32, u32)>,
     pub(super) line_items: Vec<(u32, u32)>,
@@ -161,8 +161,9 @@ pub struct NotNif;
 pub struct Versions {
     pub current: Option<Arc<Module>>,
     pub old: Option<Arc<Module>>,
-    /// What was to become old while `old` was there. One of them takes its place when that is purged, so that each is purged as any
-    /// other is. An `on_load` function that takes its time makes such, if others load and delete its module meanwhile.
+    /// The versions that were to become old while `old` was there. One of them takes its place when that is purged, so that each
+    /// is purged as any other is. An `on_load` function that takes its time makes such, if others load and delete its module
+    /// meanwhile.
     pub older: Vec<Arc<Module>>,
     /// Loaded, but its `on_load` function hasn't returned yet: nobody can call it from outside.
     pub on_load: Option<Arc<Module>>,
@@ -217,8 +218,8 @@ pub fn current(name: Term) -> Option<Arc<Module>> {
     with_versions(name, |v| v.current.clone())
 }
 
-/// What records of that name are made of that the current version of a module declares, as `Env::record` tells it; with `exported`
-/// only those that are.
+/// The definition and defaults of the records of that name in the current version of a module, as `Env::record` tells them; with
+/// `exported` only those that are.
 ///
 /// The literal is the module's, as those that its code loads are: the process that asks may put it into its registers and heap, and
 /// is asked for it when the module goes (see `areas.rs`).
@@ -358,7 +359,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
         v.make_old(prev);
     }
     for &(f, a, at) in &m.exports {
-        // What is a native stays one, whatever its module's file says.
+        // A native stays one, whatever its module's file says.
         if !is_builtin(m.name, f, a) {
             let e = export(m.name, f, a);
             e.address.store(m.at(at) as *mut u64, Ordering::Release);
@@ -368,7 +369,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
     v.current = Some(m);
 }
 
-/// What lies at an address.
+/// The function or stub at an address.
 pub struct Place {
     pub module: Term,
     pub function: Term,

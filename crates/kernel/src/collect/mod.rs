@@ -29,7 +29,7 @@ use purlin_term::{NIL, Term};
 /// Which collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sweep {
-    /// What is due: a minor collection, or a full sweep.
+    /// As is due: a minor collection, or a full sweep.
     Due,
     /// A full sweep.
     Full,

@@ -72,7 +72,7 @@ pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
                 task(None);
             }
         }
-        // Who hears that the keeper of the node's name has ended finds that the node has none.
+        // A process that hears that the keeper of the node's name has ended finds that the node has none.
         if let Some(ties) = e.rare().and_then(|r| r.remote.take()) {
             outside().remote_end(cx, me, *ties, reason);
         }

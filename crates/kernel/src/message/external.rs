@@ -1,6 +1,6 @@
 //! Messages of other nodes that nobody has looked at.
 //!
-//! They wait in the mailbox as the bytes in which they came. Who receives decodes them, for as long as its turn lasts at a time,
+//! They wait in the mailbox as the bytes in which they came. The receiver decodes them, for as long as its turn lasts at a time,
 //! so nobody else pays for that, and a message that is never looked at costs nothing. One that is no term is dropped
 //! when it is looked at, and its connection ends.
 //!
@@ -30,11 +30,11 @@ pub trait Undecoded: Send {
     fn refused(&self);
 }
 
-/// What a signal of [`Kind::External`] owns.
+/// The data that a signal of [`Kind::External`] owns.
 pub(crate) struct External {
     /// None: it is decoded.
     undecoded: Option<Box<dyn Undecoded>>,
-    /// What is decoded of it.
+    /// The term decoded from it.
     place: Fragment,
     /// The token that came with it, and as a term in `place`.
     token: Option<Token>,
@@ -81,7 +81,7 @@ impl Signal {
         }
         s
     }
-    /// What a signal of [`Kind::External`] owns; None of any other.
+    /// The data that a signal of [`Kind::External`] owns; None of any other.
     #[inline]
     pub(crate) fn as_external(&self) -> Option<&External> {
         // SAFETY: such a signal owns the box until it is freed.

@@ -54,13 +54,13 @@ pub struct Mailbox {
     pub(crate) markers: Option<Box<Markers>>,
 }
 
-/// What became of a message of another node that was to be decoded.
+/// The outcome of decoding a message of another node.
 pub(crate) enum Decoded {
     /// There is more to do; so many reductions were used.
     More(usize),
     /// It is a term; as above.
     Whole(usize),
-    /// It was no term, and isn't in the queue any more. Who has decoded it is to hear of that.
+    /// It was no term, and isn't in the queue any more. The process that has decoded it is to hear of that.
     Dropped(Option<Box<dyn Undecoded>>),
 }
 
@@ -137,7 +137,7 @@ impl Mailbox {
             end if end.is_null() => first,
             end => end,
         };
-        // Who is at one before it comes to it.
+        // Whether a reader that stands at `place` will still come to the new message.
         let before = |place: *mut *mut Link| {
             let mut p = first;
             while p != at {

@@ -24,7 +24,7 @@ use queue::Link;
 use smallvec::SmallVec;
 use token::Token;
 
-/// What a signal is.
+/// The kind of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -56,7 +56,7 @@ pub enum Kind {
     External,
 }
 
-/// What a message means for sequential tracing.
+/// The role of a message in sequential tracing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Sequel {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 static THRESHOLD: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 /// In the stress mode whatever is sent or stored may be copied or shared, however large it is.
 const VARIES: usize = 0;
-/// What [`THRESHOLD`] is to be.
+/// The setting of [`THRESHOLD`].
 static ASKED: AtomicUsize = AtomicUsize::new(DEFAULT_THRESHOLD);
 
 /// Words from which on a part of a term is shared, as was asked for. `usize::MAX`: never.
@@ -67,7 +67,7 @@ pub static SHARED: AtomicU64 = AtomicU64::new(0);
 /// Words that were copied to regions, which is done once.
 pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// What one process had copied from it, copied to regions, and shared without a copy, in words. Copied words are counted from
+/// Words that one process had copied from it, copied to regions, and shared without a copy. Copied words are counted from
 /// its first message of [`COUNTED_WORDS`] on: what sends but little takes no memory for it.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {

@@ -22,7 +22,7 @@ pub mod token_flag {
     ];
 }
 
-/// What a process knows of sequences.
+/// The sequential tracing state of a process.
 #[derive(Default)]
 pub struct Sequence {
     /// Counts what it sends.
@@ -32,7 +32,7 @@ pub struct Sequence {
     pub token: Option<Token>,
 }
 
-/// What goes with messages, see [`crate::signal::token`].
+/// The token that goes with messages, see [`crate::signal::token`].
 pub struct Token {
     pub label: OwnedTerm,
     pub flags: u32,
@@ -68,7 +68,7 @@ impl Token {
     pub fn words(&self) -> usize {
         6 + copy::size_of(self.label.term()) + copy::size_of(self.from.term())
     }
-    /// Of what [`Token::term`] makes; None of anything else.
+    /// The token of a term that [`Token::term`] made; None of any other term.
     pub fn of_term(t: Term) -> Option<Token> {
         let &[flags, label, serial, from, previous] = t.as_tuple()? else {
             return None;

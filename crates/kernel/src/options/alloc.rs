@@ -12,7 +12,7 @@ pub struct AllocSetting {
     pub value: String,
 }
 
-/// What a switch takes.
+/// The argument that a switch takes.
 #[derive(Clone, Copy)]
 enum Kind {
     Bool,

@@ -33,10 +33,10 @@ impl Rules {
     }
 }
 
-/// What stands for a `-S` of the command line, to tell it from one in a variable or file.
+/// Stands for a `-S` of the command line, to tell it from one in a variable or file.
 const CALL_WITH_REST: &str = "++S";
 
-/// What a command line of `erl` asks for.
+/// The request of a command line of `erl`.
 #[derive(Debug)]
 pub enum Request {
     /// Start the emulator. `notices` are lines for standard error.
@@ -789,7 +789,7 @@ mod tests {
         }
     }
 
-    /// What later releases do differently, from their documentation.
+    /// The differences of later releases, from their documentation.
     #[test]
     fn calling_a_function_with_the_rest() {
         let rules = Rules {

@@ -24,7 +24,7 @@ pub struct FlagRow {
     pass: Pass,
     /// One line for help texts.
     pub doc: &'static str,
-    /// What a release has that knows the flag; others are to refuse it.
+    /// The feature of the releases that know the flag; others are to refuse it.
     pub with: Feature,
     set: fn(&mut Parsed, &str) -> Result<(), String>,
 }
@@ -38,7 +38,7 @@ enum Pass {
     Main,
 }
 
-/// What flags write to.
+/// The options that flags write to.
 pub(super) struct Parsed {
     pub flags: EmulatorFlags,
     pub boot_module: String,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the system says of mounts, and of the groups of the process.
+/// The mounts, and the groups of the process, as the system tells them.
 pub(super) fn own() -> Option<(String, String)> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

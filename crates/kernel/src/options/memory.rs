@@ -14,7 +14,7 @@ pub fn available() -> Option<usize> {
     machine.into_iter().chain(granted).min()
 }
 
-/// What the line `MemTotal` says.
+/// The figure of the line `MemTotal`.
 fn installed(meminfo: &str) -> Option<usize> {
     let line = meminfo
         .lines()

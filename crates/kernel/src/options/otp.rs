@@ -17,7 +17,7 @@ pub const VERSION_FILE: &str = "OTP_VERSION";
 /// A readable OTP installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtpInstall {
-    /// What `code:root_dir/0` gives.
+    /// The value of `code:root_dir/0`.
     pub root: PathBuf,
     /// Number of the release, `25`.
     pub release: u32,

@@ -28,9 +28,9 @@ mod with_epoll {
         (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLHUP | libc::EPOLLERR)
             as u32;
     const WRITE: u32 = (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32;
-    /// What tells of errors and urgent data.
+    /// The events of errors and urgent data.
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
-    /// What the descriptor that ends a wait of the poll thread is known by.
+    /// The number by which the descriptor that ends a wait of the poll thread is known.
     const NOTIFY: u64 = u64::MAX;
     /// The signal that ends a wait beside it. It is one that nothing else is done with, and that debuggers pass on without a word.
     const RING: i32 = libc::SIGURG;
@@ -60,7 +60,7 @@ mod with_epoll {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// What an event says of a registration.
+    /// The state of a registration that an event tells.
     fn report(e: &libc::epoll_event) -> Option<Report> {
         let (key, flags) = (e.u64, e.events);
         let is = |what: u32| flags & what != 0;
@@ -118,7 +118,7 @@ mod with_epoll {
         pub fn number(self) -> usize {
             self.0 as usize
         }
-        /// Whose [number](Waiter::number) it is.
+        /// The waiter that has this [number](Waiter::number).
         pub fn of(number: usize) -> Waiter {
             Waiter(number as libc::pthread_t)
         }

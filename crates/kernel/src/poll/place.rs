@@ -2,8 +2,8 @@
 //!
 //! # Protocol
 //! A scheduler with nothing to run takes the place, says where others look that it waits there ([`crate::sched::queues`]), and
-//! waits. Who has work for it rings, which ends its wait, or its next if it has not begun. Whoever has left by then looks for
-//! work anyway, and a ring that meets the next one in the place ends that one's wait without need.
+//! waits. A thread that has work for it rings, which ends its wait, or its next if it has not begun. Whoever has left by then
+//! looks for work anyway, and a ring that meets the next one in the place ends that one's wait without need.
 
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ impl Place {
     pub fn leave(&self) {
         self.0.store(0, Ordering::Release);
     }
-    /// Who is to be rung, if anybody is there.
+    /// The number of the waiter that is to be rung, if one is there.
     pub fn waiter(&self) -> Option<usize> {
         Some(self.0.load(Ordering::Acquire)).filter(|&n| n != 0)
     }

@@ -94,7 +94,7 @@ impl Dict {
         // SAFETY: so many words lie there, initialised, until `self` is told otherwise.
         unsafe { std::slice::from_raw_parts(self.at, self.words()) }
     }
-    /// What the collector updates.
+    /// The terms that the collector updates.
     pub(crate) fn slots_mut(&mut self) -> &mut [Term] {
         if self.at.is_null() {
             return &mut [];

@@ -1,4 +1,4 @@
-//! What a process seldom has. Everything here belongs to the owner of the process.
+//! The parts that a process seldom has. Everything here belongs to the owner of the process.
 
 use super::dense::Dense;
 use super::dict::Dict;
@@ -93,7 +93,7 @@ impl<T> Drop for Far<T> {
 
 const FEW: usize = 16;
 
-/// What was in a [`Set`].
+/// The former content of a [`Set`].
 pub(crate) type Drained<K, V> = SmallVec<[(K, V); 1]>;
 
 pub use crate::hashing::{Hashing, Mix};
@@ -280,7 +280,7 @@ pub struct Link {
     pub unlinking: u32,
 }
 
-/// What a monitor watches.
+/// The target of a monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A local process or port.
@@ -303,13 +303,13 @@ pub struct Monitor {
     more: *mut More,
 }
 
-/// What most monitors don't have.
+/// The parts that most monitors don't have.
 struct More {
     /// `{tag, T}`
     tag: Option<Box<OwnedTerm>>,
     /// Index of the atom that it is monitored by, or [`NO_NAME`].
     name: u32,
-    /// What is on another node.
+    /// The target, if it is on another node.
     watched: Option<Box<Watched>>,
 }
 
@@ -365,7 +365,7 @@ impl Monitor {
         m.set_alias(alias);
         m
     }
-    /// What it watches on another node.
+    /// Its target on another node.
     #[inline]
     pub fn watched(&self) -> Option<&Watched> {
         self.more()?.watched.as_deref()
@@ -376,7 +376,7 @@ impl Monitor {
         // SAFETY: null or a box that belongs to this monitor.
         unsafe { more.as_ref() }
     }
-    /// What it watches.
+    /// Its target.
     pub fn target(&self) -> Target {
         let object = match self.what & KIND {
             0 => Term::pid(self.what & DATA),
@@ -484,8 +484,8 @@ pub struct MaxHeap {
     pub include_shared_binaries: bool,
 }
 
-/// See the module head. What is seldom even here is in [`Rare`], whose fields read as those of this structure; writing to
-/// one makes the block.
+/// See the module head. The parts that are seldom even here are in [`Rare`], whose fields read as those of this structure;
+/// writing to one makes the block.
 #[derive(Default)]
 pub struct Ext {
     pub dict: Dict,
@@ -499,14 +499,14 @@ pub struct Ext {
 /// A function whose time, or memory, is being measured.
 #[derive(Clone, Copy)]
 pub struct Timed {
-    /// What is measured, and for whom, as those who measure number it.
+    /// The measured quantity and its session, as those who measure number them.
     pub number: i64,
     pub entry: usize,
-    /// What the measure showed when it began; 0: the process doesn't run.
+    /// The reading of the measure when it began; 0: the process doesn't run.
     pub since: i64,
 }
 
-/// What hardly any process has.
+/// The parts that hardly any process has.
 pub struct Rare {
     pub regs: Vec<Term>,
     /// Aliases that are not monitors; true: ends with the first message.
@@ -525,17 +525,17 @@ pub struct Rare {
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
     pub suspended: Vec<(Term, u32)>,
-    /// Whom it has suspended, how many times, and whether they have heard of it.
+    /// The processes that it has suspended, how many times, and whether they have heard of it.
     pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
     /// `Pid` of the process that the trace messages of this one go to; nil for none.
     pub tracer: Term,
     pub trace_flags: u32,
-    /// What sessions trace it for.
+    /// The flags and tracers of the sessions that trace it.
     pub sessions: Vec<super::session::Tracing>,
-    /// Who has been told that its queue of messages is long, and not yet that it isn't any more: numbers of sessions, and -1 for
-    /// `system_monitor` without one.
+    /// The monitors that have been told that its queue of messages is long, and not yet that it isn't any more: numbers of
+    /// sessions, and -1 for `system_monitor` without one.
     pub long_queue_told: Vec<i64>,
     /// The functions whose time, or memory, is being measured, for those who measure.
     pub call_time: Vec<Timed>,
@@ -552,19 +552,19 @@ pub struct Rare {
     pub deferred: Vec<(Priority, Task)>,
     /// Others can't have it collect for now, for trying what waits for that; and what they asked.
     pub collections_held: Option<Vec<(Priority, Task)>>,
-    /// What it knows of sequential tracing.
+    /// Its state of sequential tracing.
     pub sequence: Option<Box<Sequence>>,
     /// Its last calls, if it saves them.
     pub saved: Option<Box<super::saved::Saved>>,
-    /// What it sent.
+    /// Its counts of sent words.
     pub tally: Tally,
     /// Whether it goes on at once when it has sent to a busy connection; None: as is the default.
     pub async_dist: Option<bool>,
     /// The call of a native library's function that is to be made next: the process is at it.
     pub scheduled: Option<Box<purlin_native::nif::Scheduled>>,
-    /// What ties it to other nodes.
+    /// Its ties to other nodes.
     pub remote: Option<Box<Remote>>,
-    /// What has priority.
+    /// Its aliases, monitors and links with priority.
     pub urgent: Option<Box<super::urgent::Urgent>>,
 }
 
@@ -610,7 +610,7 @@ impl Rare {
     }
 }
 
-/// What a process without a [`Rare`] reads.
+/// The values that a process without a [`Rare`] reads.
 struct Nothing(Rare);
 // SAFETY: it holds no closures and no boxes, and is never written to.
 unsafe impl Sync for Nothing {}
@@ -634,7 +634,7 @@ impl std::ops::DerefMut for Ext {
 const _: () = assert!(size_of::<Ext>() == 56);
 
 impl Ext {
-    /// What is seldom even here, if there is any.
+    /// The parts that are seldom even here, if there are any.
     #[inline]
     pub fn rare(&mut self) -> Option<&mut Rare> {
         self.rare.as_deref_mut()

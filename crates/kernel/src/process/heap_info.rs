@@ -1,10 +1,10 @@
-//! What is told of the heap of a process.
+//! Figures of the heap of a process.
 
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::{Alloc, Term, atom};
 
-/// What `process_info(Pid, garbage_collection_info)` and trace messages tell of a heap, in words.
+/// The figures of a heap in `process_info(Pid, garbage_collection_info)` and trace messages, in words.
 pub fn gc_info(to: &mut Fragment, h: &Heap) -> Term {
     let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
     let items = [

@@ -2,7 +2,7 @@
 //!
 //! # The cell
 //! A process is one cell of [`table::CELL_BYTES`] bytes: this control block, then the first words of its heap and
-//! stack. What most processes never have hangs off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
+//! stack. The parts that most processes never have hang off it by pointers that start as null ([`Mailbox`], [`Ext`]). The heap
 //! pointers are packed (a base and 32-bit offsets in words) while the process waits, and expanded into `Cx::heap`
 //! while it runs.
 //!
@@ -207,7 +207,7 @@ pub fn default_max_heap() -> Option<ext::MaxHeap> {
     }
     Some(max_heap_flags()).filter(|m| m.words > 0)
 }
-/// What a limit does to a process that exceeds it, unless it says otherwise.
+/// The effect of a limit on a process that exceeds it, unless the process says otherwise.
 #[inline]
 pub fn max_heap_flags() -> ext::MaxHeap {
     let d = MAX_HEAP_DEFAULT.read();
@@ -259,7 +259,7 @@ impl Process {
         // SAFETY: the cell is larger than the control block by INLINE_WORDS words.
         unsafe { (self as *mut Process).add(1) as *mut Term }
     }
-    /// What it seldom has, if it has.
+    /// The seldom parts, if it has them.
     #[inline]
     pub fn ext(&mut self) -> Option<&mut Ext> {
         // SAFETY: owned by this process; null or from `Box::into_raw`.
@@ -270,7 +270,7 @@ impl Process {
         let own = self.ext().and_then(|e| e.async_dist);
         own.unwrap_or_else(|| options::try_current().is_some_and(|o| o.flags.dist.async_dist))
     }
-    /// What it seldom has, made if need be.
+    /// The seldom parts, made if need be.
     #[inline]
     pub fn ext_mut(&mut self) -> &mut Ext {
         if self.ext.is_null() {

@@ -37,7 +37,7 @@ pub fn unregister_of(name: Term, who: Term) -> bool {
     has
 }
 
-/// Who has the name.
+/// The process or port that has the name.
 pub fn whereis(name: Term) -> Option<Term> {
     let n = NAMES.read();
     let w = *n.map.as_ref()?.get(&name.raw())?;

@@ -1,4 +1,4 @@
-//! What a process asks for that makes another.
+//! The request of a process that makes another.
 
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
@@ -13,7 +13,7 @@ pub enum Reply {
     Nothing,
 }
 
-/// What a process asks for that makes another.
+/// The request of a process that makes another.
 pub struct Request {
     /// Lives while the process is made.
     pub reference: Term,

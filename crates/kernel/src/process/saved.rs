@@ -14,7 +14,7 @@ lazy_atoms! {
     receive = "receive";
 }
 
-/// What is saved.
+/// The saved parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// Module, function, arity.

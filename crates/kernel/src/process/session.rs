@@ -1,7 +1,7 @@
 //! Sessions of tracing: what one traces is nobody else's business. Most have a tracer for all that they trace; in one that has
 //! none, each process and port has the tracer that was asked for it.
 //!
-//! What is traced without a session (`erlang:trace/3`) stands apart: with a process, a port or a function there is that, and a
+//! Tracing without a session (`erlang:trace/3`) stands apart: with a process, a port or a function there is that, and a
 //! list of what sessions want. A session is over when it is destroyed, or when the last reference that owns it is gone; what is
 //! left of it in a process or a port is taken away when that is looked at next.
 
@@ -23,7 +23,7 @@ pub struct Session {
     new: [Mutex<(u32, Term)>; 2],
 }
 
-/// What is traced in a session, of a process or a port.
+/// The tracing of a process or a port in a session.
 #[derive(Clone)]
 pub struct Tracing {
     pub session: Arc<Session>,
@@ -32,7 +32,7 @@ pub struct Tracing {
     pub tracer: Term,
 }
 
-/// What is made.
+/// The kind of thing that is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Made {
     Process,

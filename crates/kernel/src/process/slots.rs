@@ -198,7 +198,8 @@ impl<C: Cells> Slots<C> {
         self.lock().list.push(cell);
     }
     /// Pid data of those that live in a range of cells from `from` on, and where the next range begins; None behind the last
-    /// cell. Who lives all the while that ranges are asked for one after the other is in one of them, for nobody changes cells.
+    /// cell. A process that lives all the while that ranges are asked for one after the other is in one of them, for nobody
+    /// changes cells.
     pub fn range(&self, from: u32, most: u32) -> Option<(Vec<u32>, u32)> {
         let end = self.used_cells();
         if from >= end {

@@ -70,7 +70,7 @@ impl Priority {
     ];
 }
 
-/// What a waker has to do.
+/// The duty of a waker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Wake {
@@ -82,7 +82,7 @@ pub enum Wake {
     Behind,
 }
 
-/// What became of an attempt to wait.
+/// The outcome of an attempt to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Wait {
@@ -92,7 +92,7 @@ pub enum Wait {
     Awake,
 }
 
-/// What upkeep found when it came by.
+/// The state that upkeep found when it came by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Age {
@@ -151,7 +151,7 @@ impl Snapshot {
     }
 }
 
-/// What a scheduler has found and cleared as it took a process.
+/// The bits that a scheduler has found and cleared as it took a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) struct Taken {

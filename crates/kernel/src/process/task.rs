@@ -5,8 +5,8 @@ use crate::message::{Kind, Signal, blocks};
 use purlin_term::Term;
 
 /// Work that another process runs, between its instructions. It gets `None` where the process has ended. The first
-/// `interp.live` registers hold terms of the process: none where the task came in the midst of a time slice. What collects waits
-/// for the end of that ([`super::ext::Rare::deferred`]): there all registers are known.
+/// `interp.live` registers hold terms of the process: none where the task came in the midst of a time slice. A task that collects
+/// waits for the end of that ([`super::ext::Rare::deferred`]): there all registers are known.
 pub type Task = Box<dyn FnOnce(Option<&mut Cx>) + Send>;
 
 impl Signal {

@@ -1,6 +1,6 @@
-//! What has priority: aliases, monitors and links whose messages go before all others (OTP 28).
+//! Priority messages: the aliases, monitors and links whose messages go before all others (OTP 28).
 //!
-//! Few processes have any. What is kept of an alias, monitor or link that is gone is found when there is much of it.
+//! Few processes have any. Entries of aliases, monitors or links that are gone are found when there are many of them.
 
 use super::ext::{Ext, Peer};
 use crate::keys::RefKey;

@@ -1,5 +1,5 @@
 //! Scheduling: which process runs where and when. Each scheduler has a run queue of its own, and steals from others when it is
-//! empty; beside them are pools of threads for natives that block or compute long. What the threads do is in [`crate::threads`].
+//! empty; beside them are pools of threads for natives that block or compute long. The work of the threads is in [`crate::threads`].
 //!
 //! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; here they meet clocks
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-/// What threads of each kind do.
+/// The work of threads of each kind.
 pub(crate) struct Threads {
     pub(crate) scheduler: fn(usize),
     pub(crate) own: fn(u32, &own::Thread),
@@ -106,7 +106,7 @@ impl Dirty {
     }
 }
 
-/// What the run queues ask of the runtime.
+/// The services that the run queues ask of the runtime.
 pub(crate) struct Here {
     pub(crate) rests: Vec<Resting>,
     /// By scheduler: the processor that its thread was last seen on since it began to work, from 1; 0: it rests.
@@ -184,7 +184,7 @@ pub(crate) static QUEUES: LazyLock<RunQueues<Here>> =
 pub(crate) static DIRTY_IO: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 pub(crate) static DIRTY_CPU: LazyLock<Dirty> = LazyLock::new(Dirty::new);
 
-/// What happens all the time is counted by each scheduler for itself, on cache lines of its own.
+/// Frequent events are counted by each scheduler for itself, on cache lines of its own.
 #[repr(align(128))]
 struct Counts {
     reductions: AtomicU64,
@@ -332,7 +332,7 @@ pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;
     [&*DIRTY_CPU, &*DIRTY_IO].map(|p| {
         let busy = p.busy.load(Ordering::Relaxed);
-        // What is under way counts as far as it has come.
+        // A slice under way counts as far as it has come.
         let under_way = (busy as u64 * now).saturating_sub(p.started.load(Ordering::Relaxed));
         (busy, p.worked.load(Ordering::Relaxed) + under_way)
     })
@@ -468,7 +468,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     }
 }
 
-/// Runs `f`. What it wakes comes one behind the other, and behind what an earlier call woke that gave the number `home`
+/// Runs `f`. Processes that it wakes come one behind the other, and behind what an earlier call woke that gave the number `home`
 /// (0: there was none). The number for the next call.
 pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_ORDER.replace(Some(home));
@@ -477,7 +477,7 @@ pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
     (r, home)
 }
 
-/// What this thread runs will take long: see [`in_order`].
+/// The process that this thread runs will take long: see [`in_order`].
 #[inline]
 pub fn let_others() {
     QUEUES.let_others(current());

@@ -73,7 +73,7 @@ fn wait(waits: impl Fn(bool)) -> Turn {
     Turn(())
 }
 
-/// Who blocks multi-scheduling, in order, once for each time; and how many schedulers run when nobody does.
+/// The processes that block multi-scheduling, in order, once for each time; and how many schedulers run when nobody does.
 #[derive(Default)]
 struct Blockers {
     all: Vec<Term>,

@@ -1,7 +1,7 @@
 //! A thread that sleeps while nobody works, and is woken by whoever begins to.
 //!
-//! Who begins to work says so where the sleeper's `busy` looks, then calls [`Parker::unpark`]; the sleeper says that it sleeps,
-//! then looks. Two fences see to it that one of them sees the other.
+//! A thread that begins to work says so where the sleeper's `busy` looks, then calls [`Parker::unpark`]; the sleeper says that it
+//! sleeps, then looks. Two fences see to it that one of them sees the other.
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 

@@ -24,7 +24,7 @@ mod here {
     /// Nanoseconds of the turns that a thread asks for which gives way: the longest there are.
     const LONG_TURN_NS: u64 = 100_000_000;
 
-    /// Asks for long turns for this thread, before which others go. What else the user has chosen for it stays.
+    /// Asks for long turns for this thread, before which others go. All else that the user has chosen for it stays.
     pub(crate) fn give_way() {
         let size = size_of::<libc::sched_attr>() as u32;
         // SAFETY: the structure is plain bits, for which zero is a value; the first call writes at most the size that it is told,
@@ -65,7 +65,7 @@ mod here {
                 return None;
             }
             let at = processor();
-            // Who may run everywhere may run on those too that are added later.
+            // A process of the system that may run on all processors may run on those too that are added later.
             let online = libc::sysconf(libc::_SC_NPROCESSORS_ONLN);
             if i64::from(libc::CPU_COUNT(&may)) == online {
                 (0..bits).for_each(|p| libc::CPU_SET(p, &mut may));

@@ -12,14 +12,15 @@
 //! processes of its kind it waits for one turn of each.
 //!
 //! # The next one
-//! What a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two processes
-//! that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
+//! A process that a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two
+//! processes that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
 //! queue for everybody. Only its scheduler fills it; it and others empty it.
 //!
 //! # One behind the other
-//! What a connection to another node wakes goes to one scheduler ([`RunQueues::put_in_order`]), and while it is little it stays there: what
-//! it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but programs come to rely on
-//! it. Whatever else comes to that queue ends it, and so does a long collection ([`RunQueues::let_others`]).
+//! Processes that a connection to another node wakes go to one scheduler ([`RunQueues::put_in_order`]), and while they are few
+//! they stay there: what it brought first has run, or used up a slice, when what it brought next runs. That is no promise, but
+//! programs come to rely on it. Whatever else comes to that queue ends it, and so does a long collection
+//! ([`RunQueues::let_others`]).
 //!
 //! # Invariants
 //! * What was put is in one queue, or in the hands of one scheduler that is about to queue or to run it.
@@ -67,7 +68,7 @@ const WOKEN_IN_A_ROW: u32 = 16;
 const NORMAL_PER_LOW: usize = 8;
 /// Slices of a long turn.
 pub(crate) const TURN_SLICES: u16 = 16;
-/// What one slice is in [`Queues::owed`], which shares are counted in.
+/// One slice in the unit of [`Queues::owed`], in which shares are counted.
 const OWED_SLICE: isize = 256;
 
 /// Processes that wait one behind the other, in the queue of one scheduler, while others sleep: see [`RunQueues::put_in_order`].
@@ -94,15 +95,15 @@ pub(crate) enum Comes {
 pub(super) struct Queues {
     levels: [VecDeque<u32>; LEVELS],
     woken_in_a_row: u32,
-    /// What processes of low priority have waited: see [`NORMAL_PER_LOW`].
+    /// The wait of processes of low priority: see [`NORMAL_PER_LOW`].
     low_credit: usize,
-    /// What was taken last, of normal priority, had used up a time slice before.
+    /// The process that was taken last, of normal priority, had used up a time slice before.
     used: bool,
     /// The long turn of the first of those that owe isn't over.
     turn_goes_on: bool,
-    /// What is owed to those that have had one slice in their last turn; below zero where they have had more than that.
+    /// The debt to those that have had one slice in their last turn; below zero where they have had more than that.
     owed: isize,
-    /// What was taken last from either of the two was one of these.
+    /// The process that was taken last from either of the two was one of these.
     spent: bool,
     pub(super) len: usize,
 }
@@ -238,13 +239,13 @@ struct Scheduler {
     len: AtomicUsize,
     /// Processes in it that are of high priority or above.
     urgent: AtomicUsize,
-    /// What it took from its queue last was one of these.
+    /// The process that it took from its queue last was one of these.
     hogged: AtomicBool,
-    /// What it took last came from among those that had used up a time slice.
+    /// The process that it took last came from among those that had used up a time slice.
     used: AtomicBool,
     /// The process that goes next, of normal priority, plus one; 0: none.
     slot: AtomicU32,
-    /// What waits here, and what runs, has come one behind the other from one source.
+    /// The processes that wait here, and the one that runs, have come one behind the other from one source.
     in_order: AtomicBool,
     parked: Mutex<Parked>,
     unpark: Condvar,
@@ -403,7 +404,7 @@ fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [u
     })
 }
 
-/// What the queues ask of the runtime.
+/// The services that the queues ask of the runtime.
 pub(crate) trait Hooks {
     /// The number, from 1, of the only scheduler that a process may run on; 0: any.
     fn bound(&self, cell: u32) -> usize;
@@ -416,7 +417,7 @@ pub(crate) trait Hooks {
     fn wakes(&self) {}
     /// This thread is scheduler `i`, and has been woken.
     fn woken(&self, _i: usize) {}
-    /// What a scheduler has found outside.
+    /// The finds of a scheduler outside.
     type Found;
     /// Whether this scheduler is to sleep where something from outside wakes it, too, as one of them may at a time. If so
     /// [`Hooks::wait_outside`] follows.
@@ -439,7 +440,7 @@ pub(crate) struct RunQueues<H> {
     pub hooks: H,
 }
 
-/// What a scheduler sees of another from which it might take its only process: how often that has taken one itself.
+/// A look at another scheduler from which this one might take the only process: how often that has taken one itself.
 pub(crate) type Glance = Option<usize>;
 
 /// How a scheduler's rest ended.
@@ -672,7 +673,7 @@ impl<H: Hooks> RunQueues<H> {
         free.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
     }
 
-    /// What scheduler `me`, from 1, runs will take long: what waits behind it is for all to take.
+    /// The process that scheduler `me`, from 1, runs will take long: those that wait behind it are for all to take.
     pub(crate) fn let_others(&self, me: usize) {
         let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
             return;
@@ -805,7 +806,7 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// What scheduler `i` sees of the first scheduler that has a single process.
+    /// A look of scheduler `i` at the first scheduler that has a single process.
     #[inline]
     pub(crate) fn glance(&self, i: usize) -> Glance {
         let n = self.count();
@@ -877,7 +878,7 @@ impl<H: Hooks> RunQueues<H> {
                 }
                 v.set_len(&q);
             }
-            // What goes next there only where nothing else is.
+            // The process that goes next there, only where nothing else is.
             if got.is_empty() {
                 got.extend(v.empty_slot().map(|c| (c, WOKEN)));
             }

@@ -29,7 +29,7 @@ fn queues(online: usize) -> RunQueues<Here> {
     q
 }
 
-/// What the first scheduler takes.
+/// The process that the first scheduler takes.
 fn taken(q: &RunQueues<Here>) -> Vec<u32> {
     std::iter::from_fn(|| q.next(0, None)).collect()
 }
@@ -115,12 +115,12 @@ fn what_goes_next_is_stolen_and_handed_over() {
     let glance = q.glance(1);
     assert_eq!(q.next(1, glance), Some(1));
     assert_eq!(q.lengths(), [0, 0]);
-    // What is bound to its scheduler stays there.
+    // A process that is bound to its scheduler stays there.
     q.put(100, Priority::Normal, Comes::Woken, 1);
     let glance = q.glance(1);
     assert_eq!(q.next(1, glance), None);
     assert_eq!(q.next(0, None), Some(100));
-    // What a scheduler leaves that goes offline the others find.
+    // The others find the processes that a scheduler leaves as it goes offline.
     q.put(2, Priority::Normal, Comes::Woken, 2);
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
@@ -132,7 +132,7 @@ fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
     q.put_in_order(cell, Priority::Normal, Comes::Woken, 1, me)
 }
 
-/// What the second scheduler takes, which has looked for long enough.
+/// The process that the second scheduler takes, which has looked for long enough.
 fn stolen(q: &RunQueues<Here>) -> Option<u32> {
     let glance = q.glance(1);
     q.next(1, glance)
@@ -177,7 +177,7 @@ fn others_take_of_what_comes_in_order() {
     assert_eq!(q.next(0, None), Some(1));
     q.put(1, Priority::Normal, Comes::Spent, 1);
     assert_eq!(stolen(&q), Some(2));
-    // and where the scheduler has gone offline. What is bound to one goes there.
+    // and where the scheduler has gone offline. A process that is bound to one goes there.
     let q = queues(2);
     assert_eq!(q.put_in_order(1, Priority::Normal, Comes::Woken, 2, 2), 2);
     assert_eq!(q.put_in_order(100, Priority::Normal, Comes::Woken, 2, 0), 2);

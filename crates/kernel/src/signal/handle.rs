@@ -1,4 +1,4 @@
-//! What a process does with the signals that have arrived. Runs on the thread that owns the process, between two of
+//! Handling of the signals that have arrived at a process. Runs on the thread that owns the process, between two of
 //! its instructions (or in a native that waits).
 
 use super::send::{link_exit, monitor_down};
@@ -31,7 +31,8 @@ pub fn fetch(cx: &mut Cx) -> bool {
         return false;
     }
     // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
-    // another process, has left. So a task that looks at registers finds none. Who hibernates knows its own, and waits with them.
+    // another process, has left. So a task that looks at registers finds none. A process that hibernates knows its own, and waits
+    // with them.
     let live = std::mem::take(&mut cx.interp.live);
     let new = fetch_all(cx);
     cx.interp.live = live;
@@ -389,7 +390,7 @@ pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
     handle(cx, s);
 }
 
-/// What an exit signal does whose link, if it has one, is gone.
+/// The effect of an exit signal whose link, if it has one, is gone.
 unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
     let p = &mut *cx.proc;
     let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
@@ -432,7 +433,7 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
 }
 
-/// What a monitor watched has ended.
+/// The target of a monitor has ended.
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {

@@ -51,7 +51,7 @@ pub fn has_current(cx: &mut Cx) -> bool {
     }
 }
 
-/// What there is to look at.
+/// The message to look at, if there is one.
 #[derive(Debug)]
 pub enum Current {
     Message(Term),
@@ -192,7 +192,7 @@ pub unsafe fn walk(
     (found, reds)
 }
 
-/// What comes behind `s` is fetched while `s` is compared, and what lies where a few messages later would, had all come
+/// Fetches the message behind `s` while `s` is compared, and the place where a few messages later would lie, had all come
 /// from one place.
 #[inline(always)]
 unsafe fn fetch_ahead(s: *mut Signal) {
@@ -341,7 +341,7 @@ fn take_current(cx: &mut Cx) {
         h.receive_regions(&mut (*s).take_regions());
         let (words, plain) = ((*s).words(), (*s).plain());
         let mut f = match (*s).take_place() {
-            // What was decoded lies elsewhere.
+            // The decoded term lies elsewhere.
             Some(f) => {
                 Signal::free(s);
                 f

@@ -19,7 +19,7 @@ use purlin_term::region::is_shared;
 use purlin_term::{Term, am};
 
 /// Reductions that a message costs its sender beyond what it costs anyway where the receiver has got behind: it then has its
-/// turn before much more is sent, while what waits still lies in the processor's caches. Who sends loses nothing by it where
+/// turn before much more is sent, while what waits still lies in the processor's caches. The sender loses nothing by it where
 /// nobody else has anything to do.
 const GIVE_WAY: usize = 100;
 /// Signals taken at once from which on a process counts as one that has got behind.
@@ -57,7 +57,7 @@ pub fn link_exit(from: Term, to: Term, reason: Term) {
     exit_of(Kind::LinkExit, from, to, reason);
 }
 
-/// Who traps an exit signal loses the token of sequential tracing that it may have: it comes from one without.
+/// A process that traps an exit signal loses the token of sequential tracing that it may have: the signal comes without one.
 #[inline]
 fn exit_of(kind: Kind, from: Term, to: Term, reason: Term) {
     // SAFETY: a fresh signal.
@@ -263,7 +263,7 @@ pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
 /// The signal of a message that is small and needs nothing special, as most are.
 #[inline]
 fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
-    // What is shared from a few words on, or traced by its sender, takes the long way.
+    // A message that is shared from a few words on, or whose sender is traced, takes the long way.
     if !super::share::copies(FLAT_WORDS) || events::by_sender() {
         return None;
     }
@@ -312,7 +312,7 @@ fn watched(cx: &mut Cx, to: Term, msg: Term) {
     }
 }
 
-/// What `To ! Message` does.
+/// The work of `To ! Message`.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
     let destination = destination(to);
     if let Destination::Remote(_) = destination {

@@ -64,7 +64,7 @@ fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     }
 }
 
-/// What a shared term needs until it has been handed on.
+/// The holds that a shared term needs until it has been handed on.
 #[derive(Default)]
 pub struct Held {
     frag: Option<Fragment>,
@@ -127,7 +127,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let term = if any {
         let mut next = stand_ins.into_iter();
         let around = copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
-        // What is around the large parts goes to a region too, where a copy would lose what it shares.
+        // The words around the large parts go to a region too, where a copy would lose what they share.
         let tree = copy::size_of(around);
         match Graph::<true>::of(around, Some(h), usize::MAX) {
             Some(g) if tree > g.words() + LOST_WORDS => {
@@ -215,7 +215,7 @@ fn small(n: u64) -> Term {
     Term::small(n.min(i64::MAX as u64 >> 5) as i64)
 }
 
-/// What stands in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
+/// The term in a region for a part of an object that goes to a table, and its words; `held` gets a count of the region.
 /// If it is not large: the words that a copy of it takes.
 pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, usize), usize> {
     let threshold = threshold();
@@ -228,7 +228,7 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
     let h = &mut cx.heap;
     let mut tally = Tally::default();
     let s = if is_region_ptr(t.ptr()) {
-        // A small part of a large region, or a literal. What is too large to be copied again is referred to.
+        // A small part of a large region, or a literal. A part that is too large to be copied again is referred to.
         match Graph::<false>::of(t, None, PART_AT_MOST_WORDS) {
             Some(g) => {
                 let n = g.words();
@@ -268,7 +268,7 @@ pub fn is_large(words: usize) -> bool {
     words >= threshold()
 }
 
-/// What stands for `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
+/// Copies of `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
 pub fn group(cx: &mut Cx, held: &mut RegionSet, terms: &[Term], words: usize) -> Vec<Term> {
     let mut b = Builder::counted(words);
     // Whole: what lies in a region already may lie in one that nobody counts, and readers take what the object was given in
@@ -287,7 +287,7 @@ fn destroy(f: Fragment) {
     unsafe { f.destroy() };
 }
 
-/// What stands for a part in a region, if it is large. `known`: it is.
+/// The term in a region for a part, if it is large. `known`: it is.
 fn part(
     h: &mut Heap,
     held: &mut RegionSet,
@@ -314,7 +314,7 @@ fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
-/// Copies `t` to a region, of which `held` gets a count. What is reached more than once in it still is.
+/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part.
 fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
     let (s, r) = graph::to_region(t, h);
     let n = r.words;

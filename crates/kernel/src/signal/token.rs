@@ -31,7 +31,7 @@ lazy_atoms! {
     spawn_reply = "spawn_reply";
 }
 
-/// What the process knows of sequences, for changing it.
+/// The sequential tracing state of the process, for changing it.
 pub fn sequence(p: &mut Process) -> &mut Sequence {
     p.ext_mut().sequence.get_or_insert_default()
 }
@@ -197,8 +197,8 @@ fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
     }
 }
 
-/// A process that has a token makes another, which has taken it over by [`inherit`]: tells so. What goes with the reply,
-/// if that is a message.
+/// A process that has a token makes another, which has taken it over by [`inherit`]: tells so. The result is the token that
+/// goes with the reply, if that is a message.
 pub fn spawned(
     parent: &mut Process,
     child: &mut Process,

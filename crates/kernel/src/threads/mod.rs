@@ -15,7 +15,7 @@ use crate::sched::{POOL, Threads, rest_if_stopped, stack_size};
 use crate::{msacc, poll, timer};
 use std::sync::atomic::Ordering;
 
-/// What runs code. Threads know no more of it.
+/// An engine: it runs code. Threads know no more of it.
 pub trait Engine: 'static {
     /// Runs the process in the context from `entry` on, until it yields, waits or ends.
     ///
@@ -171,7 +171,7 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
     }
 }
 
-/// What the thread of a scheduler does.
+/// The body of the thread of a scheduler.
 fn work<E: Engine>(i: usize) {
     sched::become_scheduler(i + 1);
     later::begin_scheduler();
@@ -192,7 +192,7 @@ fn work<E: Engine>(i: usize) {
     }
 }
 
-/// What the thread of a process does that has one to itself.
+/// The body of the thread of a process that has one to itself.
 fn own<E: Engine>(cell: u32, t: &Thread) {
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
     while t.wait() {

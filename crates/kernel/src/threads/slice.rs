@@ -203,7 +203,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
     }
 }
 
-/// What is told of a time slice.
+/// The events of a time slice.
 struct Watched {
     traced: bool,
     pid: Term,
@@ -465,7 +465,7 @@ unsafe fn end(cx: &mut Cx) {
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
     if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
-        // What is large goes to the logger, and with the exit signals, as one copy.
+        // A large reason goes to the logger, and with the exit signals, as one copy.
         let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
         crate::report::process_crash(cx, reason);
     }

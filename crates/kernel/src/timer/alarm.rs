@@ -1,6 +1,6 @@
 //! The protocol between the thread that sleeps until the next deadline and those who start timers.
 //!
-//! A place that holds timers says by a [`Due`] when there is something to do there next. Who starts a timer lowers that,
+//! A place that holds timers says by a [`Due`] when there is something to do there next. A thread that starts a timer lowers that,
 //! then looks at the alarm and rings if the thread would sleep too long; the thread says that it is awake, then looks at
 //! the places. Two fences see to it that one of them sees the other.
 
@@ -53,7 +53,7 @@ impl Due {
             self.0.store(deadline, Ordering::SeqCst);
         }
     }
-    /// What was due is done; `next` is when there is more.
+    /// The due work is done; `next` is when there is more.
     pub fn set(&self, next: Option<u64>) {
         self.0.store(next.unwrap_or(NEVER), Ordering::SeqCst);
     }

@@ -18,7 +18,7 @@ const SHARDS: usize = 16;
 /// The numbers of a timer's reference.
 pub type RefNumbers = [u32; 3];
 
-/// What a timer does when it fires.
+/// The action of a timer when it fires.
 pub struct Fired {
     /// A local pid or an atom.
     pub to: Term,

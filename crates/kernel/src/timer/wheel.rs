@@ -21,7 +21,7 @@ const SLOT_BITS: u32 = 16;
 /// The latest deadline: what is later fires then (some nine thousand years after the start).
 pub(crate) const MAX_TICK: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
-/// What a wheel keeps in each node: 16 bytes. All zero is a node that is idle, so that nodes may lie in memory fresh
+/// The data of a wheel in each node: 16 bytes. All zero is a node that is idle, so that nodes may lie in memory fresh
 /// from the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Node {
@@ -253,7 +253,7 @@ mod tests {
                     }
                     _ => {
                         let span = 1u64 << r.below(37);
-                        // What is overdue when it starts shares a tick with what is due next.
+                        // A timer that is overdue when it starts shares a tick with those due next.
                         let first = now + 1;
                         now += 1 + r.below(span);
                         let mut fired = vec![];

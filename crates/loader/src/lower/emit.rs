@@ -100,7 +100,7 @@ impl Emitter {
         self.labels[label] = self.here();
         self.barrier();
     }
-    /// What comes next is not to become a part of what is there.
+    /// The next instruction is not to become a part of the one before it.
     pub fn barrier(&mut self) {
         self.last = None;
         self.prior = None;
@@ -137,7 +137,7 @@ impl Emitter {
         let Some((start, last, prev)) = self.last.take() else {
             return self.plain(op, args);
         };
-        // Of what may fail, the place is to be known still.
+        // The place of an op that may fail has to stay known.
         let line_between = self.lines.last().is_some_and(|l| l.0 > start);
         let fixed = line_between && matches!(last, Op::Add | Op::Sub);
         if !fixed && let Some((op, args)) = fuse((last, &prev), (op, args)) {

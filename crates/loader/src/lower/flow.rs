@@ -11,7 +11,7 @@ use crate::generic::{Function, GenericCode, Instr, Operand};
 use purlin_isa::genops::{self as g, Kind};
 use std::collections::HashMap;
 
-/// What the check found out.
+/// The findings of the check.
 #[derive(Default)]
 pub(super) struct Flow {
     /// Not every Y register is written before it is looked at: frames have to be cleared when they are made.
@@ -205,7 +205,7 @@ impl Walk<'_> {
                 self.todo.push(label);
             }
             Some(old) => {
-                // What follows may collect, and cannot tell which registers there are: all of them have to hold something.
+                // The code that follows may collect, and cannot tell which registers there are: all of them have to hold something.
                 if old.frame != s.frame && !(old.is_whole() && s.is_whole()) {
                     self.flow.clear_frames = true;
                 }
@@ -579,7 +579,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What the kinds of operands tell: reads, then labels, then what is live, then writes.
+    /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
     fn general(&mut self, ins: &Instr, s: &mut State) -> Result<(), LoadError> {
         let code = self.code;
         let a = code.args(ins);
@@ -616,7 +616,7 @@ impl Walk<'_> {
                 _ => {}
             }
         }
-        // What fails after it has taken from the heap leaves less than was reserved.
+        // An op that fails after it has taken from the heap leaves less than was reserved.
         let mut failed = s.clone();
         if kinds.contains(&Kind::Live) || matches!(ins.op, g::BIF1 | g::BIF2 | g::BIF3) {
             failed.room = 0;

@@ -12,7 +12,7 @@ fn is_register(a: Arg) -> bool {
     matches!(a, Arg::X(_) | Arg::Y(_))
 }
 
-/// What `a` and then `b` do, if there is one op for it.
+/// The op that does `a` and then `b`, if there is one.
 pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
     let join = |op: Op, x: &[Arg], y: &[Arg]| Some((op, [x, y].concat()));
     match (a, b) {
@@ -52,7 +52,7 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
         ((Op::TestHeap, &[Arg::W(2), live]), (Op::PutList, p)) => {
             join(Op::TestHeapPutList, &[live], p)
         }
-        // Of what is matched without a label, it is known that it is a bit string.
+        // A value that is matched without a label is known to be a bit string.
         ((Op::BsContext, &[NONE, c, live]), (Op::BsGetPosition, &[s, p, _]))
             if s == c && p != c && is_register(p) =>
         {
@@ -104,7 +104,7 @@ fn is_small(w: u64) -> bool {
 /// An op with its operands.
 type Part = (Op, Vec<Arg>);
 
-/// What `a` is before its last part, and that part: so that the last move of several can go with `next`, a call.
+/// Splits `a` into all but its last part, and that part: so that the last move of several can go with `next`, a call.
 pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Part, Part)> {
     called_with_move(next)?;
     let (op, at) = match a {

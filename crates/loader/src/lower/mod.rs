@@ -1,6 +1,6 @@
 //! Generic instructions to specific ones: picks the variant, packs operands, resolves labels.
 //!
-//! What only the runtime knows (words of atoms and literals, addresses of exports, natives and fun entries) comes
+//! Knowledge of the runtime (words of atoms and literals, addresses of exports, natives and fun entries) comes
 //! from an [`Env`]. The result needs no relocation: it holds absolute words and relative jumps.
 
 pub mod bits;
@@ -32,7 +32,7 @@ pub struct Callee {
     pub guard: u64,
 }
 
-/// What lowering asks of the runtime. Words are term words.
+/// The services that lowering asks of the runtime. Words are term words.
 pub trait Env {
     /// The atom with that number in the file.
     fn atom(&mut self, number: u32) -> u64;
@@ -40,10 +40,10 @@ pub trait Env {
     fn literal(&mut self, index: u32) -> u64;
     /// A bignum literal of that value (any integer).
     fn bigint(&mut self, value: &BigInt) -> u64;
-    /// What comes of the word of a map when `keys` are put into it: a literal tuple of all its keys in the order that keys of
+    /// The result of putting `keys` into the map of that word: a literal tuple of all its keys in the order that keys of
     /// maps have, and the value of each. None if it is no small map, or a key is no immediate term.
     fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)>;
-    /// What records of that name are made of, which the file declares: a literal tuple of their definition and a tuple of their
+    /// The definition of the records of that name which the file declares: a literal tuple of their definition and a tuple of their
     /// defaults, each in a list of its own, or an empty one for none. None: it declares no such records.
     fn record(&mut self, name: u32) -> Option<u64>;
     /// Words of the two atoms, if a term is a tuple of two.
@@ -101,7 +101,7 @@ pub struct CountedLine {
     pub function: u32,
     /// Item of the line table.
     pub item: u32,
-    /// What the compiler calls it.
+    /// The compiler's name for it.
     pub id: u32,
 }
 
@@ -268,7 +268,7 @@ impl Lower<'_> {
         self.nif = true;
     }
 
-    /// What follows is at that item of the line table: the same place as before, unless `own`.
+    /// The code that follows is at that item of the line table: the same place as before, unless `own`.
     fn place(&mut self, item: u32, own: bool) {
         if own || self.place != Some(item) {
             self.place = Some(item);
@@ -693,7 +693,7 @@ impl Lower<'_> {
                 let new = ins.op == g::CALL_FUN2;
                 let n = self.h(a[usize::from(new)]);
                 let f = if new { self.s(a[2]) } else { n };
-                // What returns at once is a tail call: a loop through a fun must not grow the stack.
+                // A call that returns at once is a tail call: a loop through a fun must not grow the stack.
                 let tail = next
                     .filter(|d| d.op == g::DEALLOCATE)
                     .filter(|_| instrs.get(i + 2).is_some_and(|r| r.op == g::RETURN));

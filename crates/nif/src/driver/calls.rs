@@ -1,4 +1,4 @@
-//! What drivers ask of their ports: output, queues, descriptors, timers, ends, monitors.
+//! The calls of drivers to their ports: output, queues, descriptors, timers, ends, monitors.
 
 use super::abi::{Block, Data, Event, Handle, IoVec};
 use super::block::Part;
@@ -80,7 +80,7 @@ fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
     });
 }
 
-/// What follows the head.
+/// The part behind the head.
 enum Input {
     Plain(Vec<u8>),
     /// One binary.

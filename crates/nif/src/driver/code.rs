@@ -14,7 +14,7 @@ pub struct Code {
     handle: *mut c_void,
     /// Ports that are open with it.
     pub ports: AtomicUsize,
-    /// What is done when one of them has gone.
+    /// The function that is called when one of them has gone.
     pub gone: fn(&Code),
     turns: Turns,
 }

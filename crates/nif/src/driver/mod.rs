@@ -29,7 +29,7 @@ pub(crate) const EXPORTED: &[&[crate::Exported]] = &[
     terms::EXPORTED,
 ];
 
-/// What drivers find by its name and is no function.
+/// The data that drivers find by name: all that is no function.
 pub(crate) fn data() -> *const () {
     &raw const terms::driver_term_nil as *const ()
 }

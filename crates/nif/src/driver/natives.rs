@@ -63,7 +63,7 @@ fn pending_arg(t: Term) -> Result<Pending, Fail> {
     }
 }
 
-/// What a call has come to.
+/// The outcome of a call.
 enum Answer {
     /// Done or begun; whether who asks is told when it is done, and by which tie.
     Ok(Term, Option<Tie>),

@@ -2,9 +2,9 @@
 //!
 //! # Locks
 //! C code is called with the port's lock held, as all drivers are, and in the turn of its driver unless its ports are locked one
-//! by one ([`Code::turn`]). What it may ask for from any thread, or of a port that is not the one it was called for, is in
-//! [`State`], which has a lock of its own: nothing is called under that. What needs the port itself is done at once by who is
-//! in it, and else by whoever finds its lock free, or later ([`CPort::ask`]): nobody waits for a port inside of another.
+//! by one ([`Code::turn`]). Its requests from any thread, or to a port that is not the one it was called for, are in
+//! [`State`], which has a lock of its own: nothing is called under that. A request that needs the port itself is done at once by
+//! the thread that is in it, else by one that finds its lock free, or later ([`CPort::ask`]): nobody waits for a port inside of another.
 
 use super::abi::{Data, Event, Handle, IoVec, KEEP_BUFFER, USE};
 use super::block::{Part, counted};
@@ -51,11 +51,11 @@ pub struct CPort {
     state: Mutex<State>,
 }
 
-/// What the driver has asked for.
+/// The part of a port that its driver sets.
 pub struct State {
     pub queue: Queue,
     pub control_flags: c_int,
-    /// What `get_port_flags` says.
+    /// The flags that `get_port_flags` tells.
     pub port_flags: c_int,
     pub os_pid: Option<i32>,
     pub msgq_limits: (usize, usize),
@@ -64,7 +64,7 @@ pub struct State {
     timers: u32,
     selected: Vec<Selected>,
     monitors: Vec<[u32; 3]>,
-    /// What `driver_pdl_create` has made.
+    /// The lock that `driver_pdl_create` has made.
     pub lock: Option<Shared>,
 }
 
@@ -83,7 +83,7 @@ static PORTS: RwLock<Option<HashMap<u32, Arc<CPort>>>> = RwLock::new(None);
 /// Which port has selected a descriptor.
 static OWNERS: Mutex<Option<HashMap<c_int, u32>>> = Mutex::new(None);
 
-/// Who watches which process, by the numbers of references.
+/// The monitors of drivers by the numbers of their references: the port, and the process that it watches.
 static WATCHES: Mutex<Option<HashMap<[u32; 3], (u32, Term)>>> = Mutex::new(None);
 
 thread_local! {
@@ -132,7 +132,7 @@ pub fn start(
 ) -> Result<Box<dyn Driver>, open::Error> {
     let p = CPort::new(code, std::ptr::null_mut());
     p.enter(base);
-    // What it delivers before it has started is a list.
+    // Input that it delivers before it has started is a list.
     let (binary, lines) = (std::mem::take(&mut base.binary), base.lines.take());
     // There are no zeros in it.
     let line = CString::new(command).unwrap_or_default();
@@ -455,7 +455,7 @@ impl CPort {
         self.forget(num);
         None
     }
-    /// Whom it watches by that reference, and watches no longer.
+    /// Ends the monitor with that reference. The result is the process that was watched.
     fn forget(&self, num: [u32; 3]) -> Option<Term> {
         let mine = {
             let mut s = self.state();
@@ -474,7 +474,7 @@ impl CPort {
         unsafe { send::push_or_free(pid, Signal::tuple_of(Kind::Demonitor, &[r.term(), NIL])) };
         true
     }
-    /// Whom it watches by that reference.
+    /// The process that it watches by that reference.
     pub fn watched(&self, num: [u32; 3]) -> Option<Term> {
         let all = WATCHES.lock();
         let (by, pid) = *all.as_ref()?.get(&num)?;
@@ -566,7 +566,7 @@ fn disown(fd: c_int, number: u32) {
     }
 }
 
-/// What stands in the place of a driver written in Rust.
+/// A driver in C, in the form of a driver written in Rust.
 struct CDriver(Arc<CPort>);
 
 impl CDriver {
@@ -621,7 +621,7 @@ impl Driver for CDriver {
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
         let e = self.0.code.entry;
-        // What was selected again since the report was made waits for the next.
+        // A descriptor that was selected again since the report was made waits for the next.
         let again = poll::wants(id);
         for (is, write) in [(readable, false), (writable, true)] {
             let Some((fd, r, w)) = self.waiting(id) else {

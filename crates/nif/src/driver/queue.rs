@@ -1,4 +1,4 @@
-//! What a driver has queued in its port.
+//! The queue of a driver in its port.
 
 use super::abi::{Block, IoVec};
 use super::block::Part;

@@ -39,14 +39,14 @@ pub enum Failure {
     InitFailed,
     BadName,
     Version,
-    /// What the system says: a place in [`TEXTS`].
+    /// The message of the system: a place in [`TEXTS`].
     System(usize),
 }
 
-/// What numbers of the system's errors begin below.
+/// The number below which those of the system's errors begin.
 const SYSTEM_ERRORS: i64 = -10;
 
-/// What the system has said of files that could not be opened.
+/// The messages of the system about files that could not be opened.
 static TEXTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Reasons and their names.
@@ -116,7 +116,7 @@ impl Failure {
     }
 }
 
-/// What is to become of a driver.
+/// The plan for a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     Loaded,
@@ -129,7 +129,7 @@ pub enum Status {
     Permanent,
 }
 
-/// What a process has to do with a driver.
+/// The relation of a process to a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tie {
     Loaded,
@@ -154,13 +154,13 @@ pub struct Loaded {
     pub file: Option<File>,
 }
 
-/// What is known of one that was loaded from a file.
+/// The record of a driver that was loaded from a file.
 pub struct File {
     pub path: Vec<u8>,
     pub kill_ports: bool,
     pub status: Status,
     users: Vec<User>,
-    /// What it is to be replaced by: the path, and whether its ports are killed.
+    /// Its replacement: the path, and whether its ports are killed.
     reload: Option<(Vec<u8>, bool)>,
     /// Somebody goes on with it in a moment.
     held: usize,
@@ -258,7 +258,7 @@ impl File {
         self.add(pid);
         self.reload = Some((path, kill_ports));
     }
-    /// What it is to be loaded from.
+    /// The file that it is to be loaded from.
     pub fn reload(&self) -> Option<(&[u8], bool)> {
         self.reload.as_ref().map(|r| (&r.0[..], r.1))
     }
@@ -372,7 +372,7 @@ unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
     Ok(*entry)
 }
 
-/// What is done for the first driver.
+/// The preparations for the first driver.
 fn begin() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

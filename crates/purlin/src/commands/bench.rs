@@ -46,7 +46,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         }
         rest = &rest[used..];
     }
-    // What is wrong with the file is said before anything runs.
+    // An error in the file is told before anything runs.
     let how = program("bench", rest)?;
     let words = match rest {
         [first, rest @ ..] if first == "--" => rest,
@@ -143,7 +143,7 @@ fn is_own(program: &Path) -> bool {
     own.is_some() && own == real(program.to_path_buf())
 }
 
-/// What the program has copied and shared, in one run more that is not measured.
+/// The program's copies and shares, in one run more that is not measured.
 fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     let file = Answer::new().map_err(|e| {
         Failure::new(

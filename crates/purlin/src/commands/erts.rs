@@ -1,7 +1,7 @@
 //! `erts DIR`: a folder `erts-VERSION` for `include_erts` of `mix release` and relx, so that a release is shipped with Purlin in it.
 //!
 //! It holds the programs of the installation's own folder, with Purlin in the place of what starts the emulator, no emulator, and the
-//! modules that stock has built into its emulator. What a release copies is `bin` alone, so these lie in there too.
+//! modules that stock has built into its emulator. A release copies `bin` alone, so these lie in there too.
 
 use std::ffi::OsString;
 use std::fs;

@@ -126,7 +126,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     let mut words: Vec<OsString> = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        // What follows the file or command is the program's own.
+        // Words behind the file or command are the program's own.
         let program = words.first().is_some_and(|w| w == "run" || w == "exec");
         let text = arg.to_string_lossy();
         if (program && words.len() > 1) || !text.starts_with('-') || (program && text == "--") {
@@ -165,7 +165,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     Ok((options, words))
 }
 
-/// What the emulator with that process number answers.
+/// The answer of the emulator with that process number.
 pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
     let none = |text: String| Failure::new(NO_ANSWER, format!("purlin: {text}"));
     let mut refused = None;

@@ -85,7 +85,7 @@ fn failure(failed: Failed) -> Failure {
     }
 }
 
-/// What is to be done.
+/// The parsed command line.
 pub struct Plan {
     pub commands: Vec<Command>,
     pub runs: usize,
@@ -192,7 +192,7 @@ pub fn count(value: &OsStr, option: &str, least: usize) -> Result<usize, Failure
         })
 }
 
-/// What came out of it.
+/// The results.
 pub struct Report<'a> {
     plan: &'a Plan,
     runs: Vec<Vec<Run>>,

@@ -1,6 +1,6 @@
 //! `run FILE [ARGS]`: a program from one file, compiled in memory by the stock compilers.
 //!
-//! What starts is `Module:main(Args)`, else `main()`, else `start()`, of the module in the file; when
+//! The program starts with `Module:main(Args)`, else `main()`, else `start()`, of the module in the file; when
 //! it returns the program is over, with status 0. An error that nothing catches is printed to standard
 //! error and ends it with status 1. Arguments are strings: lists in Erlang, binaries in Elixir.
 
@@ -108,7 +108,7 @@ enum Kind {
     Escript,
 }
 
-/// What runs a program: words for `erl`, for the script `elixir`, or for `escript`.
+/// The runner of a program: words for `erl`, for the script `elixir`, or for `escript`.
 pub enum Program {
     Erl(Vec<OsString>),
     Elixir(Vec<OsString>),

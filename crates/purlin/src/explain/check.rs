@@ -7,7 +7,7 @@ use purlin_runtime::json::Json;
 use super::text::bytes;
 use super::{at, causes, number, site, word};
 
-/// What may be compared, and where it stands in an answer: in that of `run`, and in that of the topic itself.
+/// A measure that may be compared, and where it stands in an answer: in that of `run`, and in that of the topic itself.
 const MEASURES: &[(&str, &[&str], &str)] = &[
     ("copied", &["copies", "bytes"], "copies"),
     ("moved", &["copies", "totals", "moved_bytes"], "copies"),
@@ -74,7 +74,7 @@ impl Check {
         })
     }
 
-    /// What is so that ought not to be. An error: the answers don't tell.
+    /// The conditions that hold and ought not to. An error: the answers don't tell.
     pub fn failed(&self, answer: &Json, before: Option<&Json>) -> Result<Option<String>, String> {
         let row = &MEASURES[self.measure];
         let name = row.0;

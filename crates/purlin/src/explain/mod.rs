@@ -1,4 +1,4 @@
-//! What is done with answers of the runtime before people see them: text, differences, checks, names of variables.
+//! The way of the runtime's answers to people: text, differences, checks, names of variables.
 //!
 //! Nothing here trusts an answer to be whole: fields that are missing count as nothing.
 

@@ -7,7 +7,7 @@ use purlin_runtime::json::Json;
 
 use super::{at, causes, number, word};
 
-/// What is measured, and in what unit.
+/// The measured quantity, and its unit.
 const MEASURES: &[(&str, &str)] = &[
     ("copied", "bytes"),
     ("allocated", "bytes"),

@@ -28,7 +28,7 @@ pub fn count(n: f64) -> String {
     text
 }
 
-/// What can't be shown in a terminal is not.
+/// Leaves out characters that can't be shown in a terminal.
 pub(super) fn line(text: &mut String, shown: impl std::fmt::Display) {
     let clean = shown.to_string().replace(|c: char| c.is_control(), "?");
     text.push_str(clean.trim_end());
@@ -277,7 +277,7 @@ fn started(text: &mut String, answer: &Json) {
 /// Processes from which on each one's part of the memory says something.
 const MANY: f64 = 1000.0;
 
-/// What is known of, held against what is resident.
+/// The table of known memory, held against resident memory.
 fn parts(text: &mut String, answer: &Json) {
     let Some(Json::Object(_)) = answer.get("parts") else {
         return;
@@ -311,7 +311,7 @@ fn parts(text: &mut String, answer: &Json) {
     );
 }
 
-/// What is held, and the ways to it.
+/// The held binaries and regions, and the ways to them.
 fn held(text: &mut String, answer: &Json, top: usize) {
     let list = answer.get("held").map_or(&[][..], Json::list);
     for (i, row) in list.iter().take(top).enumerate() {

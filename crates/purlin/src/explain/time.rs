@@ -62,7 +62,7 @@ pub fn work(text: &mut String, part: &Json, top: usize) {
     rest(text, left_out(part, top), "places");
 }
 
-/// What a process waits for, in words.
+/// The cause of a wait, in words.
 fn waited(kind: &str) -> &str {
     match kind {
         "ready" => "ready to run, until a scheduler came",

@@ -194,7 +194,7 @@ fn each_captured(answer: &mut Json, top: usize, f: &mut impl FnMut(&mut Json)) {
     }
 }
 
-/// What the helper prints.
+/// The output of the helper.
 fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     let otp = context.otp().ok()?;
     let mut command = Command::new(crate::linker::executable().ok()?);

@@ -1,4 +1,4 @@
-//! Who may use the page.
+//! The right to use the page.
 //!
 //! The address that is printed has a token behind `#`, where browsers don't send it. The page exchanges it for a key, which it
 //! keeps to itself and sends with each request: not as a cookie, since other servers of this machine would get that. The token is
@@ -33,7 +33,7 @@ pub fn same(a: &str, b: &str) -> bool {
     std::hint::black_box(differences) == 0 && a.len() == b.len()
 }
 
-/// What the page has to show.
+/// The key that the page has to show.
 pub struct Guard {
     token: Mutex<Option<String>>,
     key: String,

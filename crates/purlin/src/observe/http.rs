@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 const MOST_BYTES: usize = 8 << 10;
 /// Time for a request to come.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What was asked for.
+/// The request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// What follows `?`, as it is.
+    /// The part behind `?`, as it is.
     pub query: String,
     headers: Vec<(String, String)>,
 }
@@ -101,7 +101,7 @@ fn parse(head: &[u8]) -> Result<Request, (u16, &'static str)> {
     })
 }
 
-/// What is answered.
+/// The answer.
 pub struct Answer {
     pub status: u16,
     pub kind: &'static str,

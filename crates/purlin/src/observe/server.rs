@@ -9,7 +9,7 @@
 //! | `POST /api/trace-begin?…`, `POST /api/trace-end` | the same, for what changes something |
 //! | `GET /api/end` | comes when the emulator has ended, or after a while |
 //!
-//! All but the first two need the key. What is wrong is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
+//! All but the first two need the key. An error is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
 //! ended.
 
 use std::io::{self, Read};
@@ -105,7 +105,7 @@ impl Server {
         }
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
-        // What is under way is written; new pages aren't worth waiting for.
+        // Answers under way are written; new pages aren't worth waiting for.
         let mut left = FAREWELL;
         while self.connections.load(Ordering::Relaxed) > 0 && !left.is_zero() {
             let step = Duration::from_millis(50);

@@ -24,11 +24,11 @@ pub struct Target {
     context: Context,
     /// When it started, so that another process of that number is not taken for it. None where the system does not tell.
     started: Option<String>,
-    /// What was answered last, and until when that is good enough.
+    /// The last answer, and until when it is good enough.
     kept: Mutex<Vec<(String, Instant, Json)>>,
 }
 
-/// What an answer is to be.
+/// The form of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// As of now.
@@ -127,7 +127,7 @@ fn started(pid: u32) -> Option<String> {
     (!matches!(state, "Z" | "X")).then(|| (*started).to_string())
 }
 
-/// What a process was started with, cut.
+/// The command line of a process, cut.
 pub fn command_line(pid: u32) -> String {
     let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).replace('\0', " ");

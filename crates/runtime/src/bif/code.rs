@@ -22,7 +22,7 @@ lazy_atoms! {
     prepare_on_load = "prepare_on_load";
 }
 
-/// What `prepare_loading/2` gives a reference to; empty once the module has been loaded.
+/// The prepared code that `prepare_loading/2` gives a reference to; empty once the module has been loaded.
 struct Handle(Mutex<Option<Prepared>>);
 
 /// Names of the modules that were loaded before the first process, in the order in which they were loaded.
@@ -258,7 +258,7 @@ fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     ))
 }
 
-/// What a module that is loaded declares of a record: whether it is exported, and its fields with their defaults.
+/// The declaration of a record by a loaded module: whether it is exported, and its fields with their defaults.
 fn get_definition_2(cx: &mut Cx, [module, name]: [Term; 2]) -> BifResult {
     let (module, name) = (need_atom(module)?, need_atom(name)?);
     let made = code::record(module, name, false).ok_or(Fail::Badarg)?;

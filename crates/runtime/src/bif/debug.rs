@@ -39,7 +39,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         let slots = Term::small(super::persistent::slots() as i64);
         return Ok(cx.flatmap(&[am::TABLE], &[slots]));
     }
-    // What natives make is put where there is room.
+    // Terms that natives make are put where there is room.
     if word(item) == "force_heap_frags" {
         return Ok(am::FALSE);
     }
@@ -108,7 +108,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
 }
 
-/// What a process does just now; `undefined` if there is none.
+/// The present state of a process; `undefined` if there is none.
 fn process_status(pid: Term) -> Term {
     let Some(p) = crate::process::table().find(pid) else {
         return am::UNDEFINED;
@@ -223,7 +223,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(Term::bool(found))
         }
-        // What is left of the heap becomes garbage, so that the next thing made needs a collection.
+        // The rest of the heap becomes garbage, so that the next thing made needs a collection.
         ("fill_heap", how) => {
             let left = cx.heap.free_words();
             if left > 1 {
@@ -237,7 +237,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             let before = multi_scheduling::blocked();
             multi_scheduling::block(true);
-            // Who blocks has the turn already.
+            // The process that blocks has the turn already.
             let turn = match before {
                 true => None,
                 false => multi_scheduling::turn(|_| {}),
@@ -254,7 +254,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             Ok(am::OK)
         }
         ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
-        // What others ask for waits; the process itself collects when it must.
+        // Requests of others wait; the process itself collects when it must.
         ("gc_state", _) => {
             let on = value.as_bool().ok_or(Fail::Badarg)?;
             let e = cx.process().ext_mut();

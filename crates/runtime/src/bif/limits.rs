@@ -1,7 +1,7 @@
 //! Limits that stock fixes when it is compiled, read and set while the runtime runs.
 //!
 //! `purlin:limit(Name)` tells one, `purlin:set_limit(Name, Value)` sets it and tells what it was, and `purlin:limits()` is
-//! all of them. The flags `+F…` set them at start. What is under way may still go by the value before.
+//! all of them. The flags `+F…` set them at start. Work under way may still go by the value before.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};

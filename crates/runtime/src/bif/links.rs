@@ -98,7 +98,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
                 crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
             }
             if urgent {
-                // What has arrived comes first.
+                // Signals that have arrived come first.
                 handle::fetch(cx);
                 handle::link_refused(cx, to, am::NOPROC, true);
                 return Ok(am::TRUE);
@@ -232,7 +232,7 @@ fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
 }
 
 struct MonitorOptions {
-    /// What it ends with has priority.
+    /// The message at the end has priority.
     urgent: bool,
     alias: AliasMode,
     tag: Option<Box<OwnedTerm>>,

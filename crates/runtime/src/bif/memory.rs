@@ -1,7 +1,7 @@
-//! What memory is used for: what `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
+//! The uses of memory: the figures that `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
 //!
 //! Stock's allocators are told of as far as they are kinds of memory here: heaps of processes, binaries, tables,
-//! literals (regions), and everything else under `ll_alloc`. What native code has allocated is asked of the C library.
+//! literals (regions), and everything else under `ll_alloc`. The C library is asked for the memory that native code has allocated.
 //! The functions of `erlang` and `erts_internal` that put the answers together expect one message from each thread
 //! that has allocators of its own; here one message comes, with everything.
 
@@ -66,7 +66,7 @@ impl Peaks {
     }
 }
 
-/// What memory is used for, in bytes.
+/// The uses of memory, in bytes.
 pub(crate) struct Usage {
     pub total: usize,
     /// Heaps and control blocks of processes.
@@ -85,7 +85,7 @@ impl Usage {
     pub fn system(&self) -> usize {
         self.total.saturating_sub(self.processes)
     }
-    /// What `erlang:memory/0` tells, in its order.
+    /// The items of `erlang:memory/0`, in its order.
     pub fn named(&self) -> [(&'static str, usize); 9] {
         [
             ("total", self.total),
@@ -131,7 +131,7 @@ fn allocated() -> usize {
         + code_bytes()
 }
 
-/// What memory is used for now.
+/// The present uses of memory.
 pub(crate) fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
     // Processes come to be between the two looks at the table.
@@ -156,7 +156,7 @@ pub(crate) fn usage() -> Usage {
     }
 }
 
-/// What is in use of one kind of memory.
+/// The part of one kind of memory that is in use.
 struct InUse {
     blocks: usize,
     bytes: usize,
@@ -235,7 +235,7 @@ fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term
     a.tuple(&[key, n[0], n[1], n[2]])
 }
 
-/// What the mapped blocks of heaps come to, as stock tells of its allocator of segments: one instance, which keeps freed
+/// Figures of the mapped blocks of heaps, as stock tells of its allocator of segments: one instance, which keeps freed
 /// blocks for a while.
 fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
     let s = &blocks::SEGMENTS;
@@ -480,8 +480,8 @@ fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::small(2))
 }
 
-/// What `instrument` asks of an allocator on a scheduler: how many answers will come. Memory here is not taken from carriers, nor
-/// tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
+/// The question of `instrument` to an allocator on a scheduler: how many answers will come. Memory here is not taken from
+/// carriers, nor tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
 fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
     let Some(&[kind, scheduler, _, _, reference]) = request.as_tuple() else {
         return Err(Fail::Badarg);

@@ -169,7 +169,7 @@ fn session_system_monitor_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let number = session(which)?.number;
     Ok(term(cx, monitor::wanted(number.into())))
 }
-/// What the tracer of a session is told of changes by what the list says. Its first argument but one is `session` then.
+/// Changes the events that the tracer of a session is told of, as the list says. Its first argument but one is `session` then.
 fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifResult {
     if which == legacy() {
         return set(cx, LEGACY, pid, list);

@@ -1,11 +1,11 @@
-//! Who refers to nodes, as `erts_debug:get_internal_state(node_and_dist_references)` tells it:
+//! The references to nodes, as `erts_debug:get_internal_state(node_and_dist_references)` tells it:
 //!
 //! ```text
 //! {{node_references, [{{Node, Creation}, Count, [{Who, [{What, Count}]}]}]},
 //!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
 //! ```
 //! Each process counts what is its own, as a task among its signals, while the others run. Tables and timers are looked through
-//! afterwards. What has not been counted then is in messages, regions and the like, or was under way: it is told as
+//! afterwards. References not counted by then are in messages, regions and the like, or was under way: it is told as
 //! `{system, elsewhere}`.
 
 use crate::cx::{BifResult, Cx, Fail};
@@ -36,12 +36,12 @@ lazy_atoms! {
 
 /// A node in one life of it, by its name's word and its creation.
 type Entry = (u64, u32);
-/// What a process refers to a node by: terms on its heap, links, monitors, compiled match specifications.
+/// The kinds of references from a process to a node: terms on its heap, links, monitors, compiled match specifications.
 type Counts = [u64; 4];
 
-/// What a table refers to nodes by, or the timers of a receiver.
+/// The kinds of references to nodes from a table, or from the timers of a receiver.
 struct Kept {
-    /// What `who` is.
+    /// The kind of `who`.
     kind: Term,
     who: Term,
     what: Term,
@@ -78,7 +78,7 @@ fn count_in(t: Term, found: &mut HashMap<Entry, u64>) {
     }
 }
 
-/// What tables and timers refer to.
+/// The nodes that tables and timers refer to.
 fn kept(cx: &mut Cx) -> Vec<Kept> {
     let mut of_timers: HashMap<u64, HashMap<Entry, u64>> = HashMap::new();
     timer::message::each(&mut |to, t| {
@@ -126,7 +126,7 @@ struct Job {
 
 static JOB: Mutex<Option<Arc<Job>>> = Mutex::new(None);
 
-/// What the process refers to nodes by.
+/// The references of the process to nodes.
 fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
     let mut found: HashMap<Entry, Counts> = HashMap::new();
     let mut add = |n: &Node, what: usize| {

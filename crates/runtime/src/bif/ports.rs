@@ -193,7 +193,7 @@ fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     })
 }
 
-/// What `port_info/1` shows, in order; the first only where there is one.
+/// The items that `port_info/1` shows, in order; the first only where there is one.
 const SHOWN: [&str; 8] = [
     "registered_name",
     "name",

@@ -274,7 +274,7 @@ fn asked_vheap(words: usize) -> u32 {
 
 fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) -> BifResult {
     if cx.process().has(process::SEQUENTIAL) && o.request.is_none() {
-        // What is made by a call is told as if there had been messages.
+        // A process that is made by a call is told of as if there had been messages.
         let options = if o.link {
             let l = cx.list(&[am::LINK]);
             Some(OwnedTerm::copy_of(l))
@@ -727,7 +727,7 @@ fn processes_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 /// Cells of the process table that are looked at in one call.
 const CELLS_AT_ONCE: u32 = 1000;
 
-/// What `processes_next/1` is written on: some pids, and where the next are; `none` behind the last.
+/// The base of `erlang:processes_next/1`: some pids, and where the next are; `none` behind the last.
 fn processes_next_1(cx: &mut Cx, [from]: [Term; 1]) -> BifResult {
     let from = from.as_small().and_then(|n| u32::try_from(n).ok());
     let from = from.filter(|&n| (n as usize) <= table().limit());
@@ -1084,7 +1084,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .ok_or(Fail::Badarg)?;
         // SAFETY: the running process is owned by this thread.
         let before = unsafe { crate::sched::bind_until_exit(cx.proc, n) };
-        // What follows is to run there.
+        // The code that follows is to run there.
         return Err(cx.yield_with(Term::small(before as i64)));
     }
     if flag == a_monitor_nodes()

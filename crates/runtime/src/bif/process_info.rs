@@ -114,7 +114,7 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
     to.list(&v)
 }
 
-/// What a block of so many bytes takes with what the C library adds to it.
+/// The bytes that a block of so many takes, with those that the C library adds to it.
 fn in_block(bytes: usize) -> usize {
     if bytes == 0 {
         0
@@ -452,7 +452,7 @@ pub fn named(k: Term) -> Option<&'static Item> {
     item.filter(|i| i.is_known())
 }
 
-/// What the process in the context tells under that name.
+/// The answer of the process in the context under that name.
 pub(crate) fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
     let item = ITEMS.iter().find(|i| i.name == name)?;
     Some(item.of(cx, to))
@@ -463,7 +463,7 @@ impl Item {
     fn is_known(&self) -> bool {
         self.since.is_none_or(release::has)
     }
-    /// What the process in the context tells of itself.
+    /// The answer of the process in the context about itself.
     pub fn of(&self, cx: &mut Cx, to: &mut Fragment) -> Term {
         match self.private && cx.process().has(process::SENSITIVE) {
             true if self.name == "backtrace" => to.binary(&[]),
@@ -528,7 +528,7 @@ pub(crate) fn backtrace(cx: &mut Cx) -> String {
 /// A call on the stack of a process.
 pub(crate) struct StackFrame {
     pub place: code::Place,
-    /// What its slots hold, but for catches.
+    /// The terms in its slots, but for catches.
     pub slots: Vec<Term>,
 }
 
@@ -568,7 +568,7 @@ fn print(t: Term) -> String {
     purlin_term::print::format_term(t, purlin_term::print::Style::Write, 10_000)
 }
 
-/// What is asked for: an item, or what the dictionary has for a key (of which the item is the dictionary).
+/// The question: an item, or the value of the dictionary for a key (of which the item is the dictionary).
 struct Asked {
     item: &'static Item,
     key: Option<OwnedTerm>,
@@ -585,7 +585,7 @@ impl Asked {
         let item = named(what)?;
         Some(Asked { item, key: None })
     }
-    /// What it is called in the answer, and what the process in the context tells.
+    /// Its name in the answer, and the answer of the process in the context.
     fn answer(&self, cx: &mut Cx, to: &mut Fragment) -> (Term, Term) {
         let Some(key) = &self.key else {
             return (self.item.key(), self.item.of(cx, to));
@@ -605,7 +605,7 @@ impl Asked {
     }
 }
 
-/// What to answer.
+/// The answer.
 enum Wanted {
     /// The items of `process_info/1`.
     All,

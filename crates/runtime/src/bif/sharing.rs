@@ -1,4 +1,4 @@
-//! What is shared between processes, and by whom: for programs that want to see it.
+//! Terms that processes share, and the sharers: for programs that want to see them.
 //!
 //! `purlin:sharing()` are the counts of the whole runtime, `purlin:sharing(Pid)` those of a process, `purlin:regions(Pid)`
 //! the regions that its heap refers to. Counts of another process are made by that process, between two of its time slices.
@@ -14,7 +14,7 @@ fn sharing_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(share::info(cx))
 }
 
-/// What `f` makes in the process `pid`; `undefined` where that has ended.
+/// The result of `f`, run in the process `pid`; `undefined` where that has ended.
 fn of(cx: &mut Cx, pid: Term, f: fn(&mut Cx, &mut Fragment) -> Term) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);

@@ -1,5 +1,5 @@
-//! What `erlang:system_flag/2` sets and `erlang:system_info/1` tells, where no other part of the runtime owns it; and
-//! `system_flag/2` itself.
+//! The settings that `erlang:system_flag/2` changes and `erlang:system_info/1` tells, where no other part of the runtime owns
+//! them; and `system_flag/2` itself.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::options::TimeWarp;

@@ -353,7 +353,7 @@ pub struct Item {
 
 macro_rules! items {
     ($($($name:literal)|+ $(since $feature:ident)?: $doc:literal => $get:expr;)*) => {
-        /// What `system_info/1` tells of itself; a tuple tells more about what is asked, see `tuple_item`.
+        /// The items of `system_info/1` that are atoms; for those that are tuples see `tuple_item`.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
             let mut item = Item { names: &[$($name),+], doc: $doc, since: None, get: $get };
@@ -406,7 +406,7 @@ items! {
     "sharing": "Counts of shared regions." => |cx, _| share::info(cx);
     "wordsize": "Bytes of a word." => |_, _| Term::small(8);
     "ethread_info": "Atomic operations in use." => |cx, _| {
-            // What the runtime uses, of what processors have.
+            // Of the features of processors, those that the runtime uses.
             let rows = [
                 ("32-bit native atomics", "yes"),
                 ("64-bit native atomics", "yes"),

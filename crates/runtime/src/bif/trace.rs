@@ -109,7 +109,7 @@ fn seq_trace_print_2(cx: &mut Cx, [label, info]: [Term; 2]) -> BifResult {
     )))
 }
 
-/// What `trace/3` is asked for.
+/// The request of a call of `trace/3`.
 struct Request {
     flags: u32,
     tracer: Term,
@@ -128,7 +128,7 @@ fn own_tracer(which: Which) -> Option<Term> {
     which.and_then(|s| s.tracer())
 }
 
-/// Flags and tracer from a list of options; None if it is no such list. Who calls is the tracer if there is no other.
+/// Flags and tracer from a list of options; None if it is no such list. The caller is the tracer if there is no other.
 fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,
@@ -253,7 +253,7 @@ fn ask(
             None => Err(Fail::Badarg),
         };
     } else if whom.is_atom() {
-        // Who: processes or ports or both, those that are there and those that will be.
+        // The first argument: processes or ports or both, those that are there and those that will be.
         let (both, processes, of_ports) = (true, "processes", "ports");
         let name = atom::name(whom);
         let (existing, new, kind) = match name {
@@ -340,7 +340,7 @@ fn ask(
     Ok(Err(p))
 }
 
-/// What the flags of `trace_pattern/3` ask for.
+/// The request that the flags of `trace_pattern/3` make.
 #[derive(Default)]
 struct Kinds {
     global: bool,
@@ -458,7 +458,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let off = spec == am::FALSE;
     let how = move |w: &mut Wanted| {
         let word = word.as_deref();
-        // Who counts goes on, or pauses; where there is a breakpoint of another kind it begins.
+        // A count goes on, or pauses; where there is a breakpoint of another kind it begins.
         let begins = w.local() || k.local || k.meta.is_some();
         if k.global && !off {
             // Calls from outside: instead of all else that was wanted.
@@ -568,7 +568,7 @@ fn function_info(cx: &mut Cx, which: Which, [m, f, a]: [Term; 3], item: Term) ->
     }
 }
 
-/// What can be asked about a function, besides `all`.
+/// The items that can be asked about a function, besides `all`.
 const ITEMS: [&str; 7] = [
     "traced",
     "match_spec",
@@ -589,7 +589,7 @@ fn is_item(item: Term) -> bool {
     item.is_atom() && (atom::name(item) == "all" || known(atom::name(item)))
 }
 
-/// What is told of calls, by the name of an item; of those that are about counts, `false`.
+/// The answer about calls, by the name of an item; `false` for items that are about counts.
 fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
     match name {
         "traced" => match &w.call {
@@ -610,7 +610,7 @@ fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
     }
 }
 
-/// What is wanted of the calls of a function.
+/// The wishes for the calls of a function.
 fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     let untraced = w.call.is_none()
         && w.meta.is_none()
@@ -681,7 +681,7 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     Ok(cx.tuple(&[item, value]))
 }
 
-/// What is wanted of the calls of functions that are loaded from now on: there is nothing counted yet, only what will be.
+/// The wishes for the calls of functions that are loaded from now on: nothing is counted yet, it only says what will be.
 fn shown_of_loaded(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     if w.nothing() {
         return Ok(cx.tuple(&[item, am::FALSE]));

@@ -47,7 +47,7 @@ enum State {
     Closed,
 }
 
-/// What inflating does with input behind the end of the stream.
+/// The treatment of input behind the end of the stream, in inflating.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtEnd {
     Error,
@@ -214,7 +214,7 @@ fn int(t: Term) -> Result<i32, Fail> {
         .ok_or(Fail::Badarg)
 }
 
-/// What a return code of zlib is to the caller.
+/// The value or error that a return code of zlib is to the caller.
 fn code(cx: &mut Cx, rc: c_int) -> BifResult {
     Ok(match rc {
         z::Z_OK => am::OK,

@@ -121,12 +121,12 @@ const CONTINUE: c_int = 0;
 const END: c_int = 2;
 const SIZE_UNKNOWN: u64 = u64::MAX;
 const SIZE_ERROR: u64 = u64::MAX - 1;
-/// What functions of the library give for data of a wrong size: the error of number 72.
+/// The result of the library's functions for data of a wrong size: the error of number 72.
 const SRC_SIZE_WRONG: usize = 72usize.wrapping_neg();
 /// Bytes that count as a reduction.
 const REDUCTION_BYTES: usize = 1024;
 
-/// What a parameter's value is to programs.
+/// The form of a parameter's value to programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -205,7 +205,7 @@ unsafe impl Send for Compressor {}
 // SAFETY: as above.
 unsafe impl Send for Decompressor {}
 
-/// What both kinds of contexts have in common.
+/// The common part of both kinds of contexts.
 trait Context: 'static {
     fn is_open(&self) -> bool;
     fn owner(&self) -> Term;
@@ -444,7 +444,7 @@ fn set_pledged_src_size_2(cx: &mut Cx, [t, size]: [Term; 2]) -> BifResult {
     checked(cx, code).map(|_| am::OK)
 }
 
-/// What is to be done at the end of the data: a number since OTP 29, before whether they are the last.
+/// The directive for the end of the data: a number since OTP 29; before, whether the data are the last.
 fn directive(t: Term) -> Result<c_int, Fail> {
     match t.as_bool() {
         Some(true) => Ok(END),

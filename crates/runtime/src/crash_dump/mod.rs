@@ -217,7 +217,7 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
     Ok(())
 }
 
-/// What only the owner of a process may look at.
+/// The parts of a process that only its owner may look at.
 ///
 /// # Safety
 /// The caller owns `p`, which is packed, and `cx` runs no process.

@@ -42,7 +42,7 @@ pub(super) struct Cause {
     captured: Option<Captured>,
 }
 
-/// Causes of some kinds. What was copied comes first; what was only shared costs little.
+/// Causes of some kinds. Copies come first; mere sharing costs little.
 pub(super) fn causes_of(is_it: fn(Kind) -> bool) -> Vec<Cause> {
     let entries = accounts::snapshot().into_iter();
     causes(entries.filter(|e| is_it(e.kind)).collect())
@@ -125,7 +125,7 @@ impl Cause {
         Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
     }
 
-    /// What would make it cost less. None: nothing that is known here.
+    /// Advice that would make it cost less. None: none is known here.
     fn advice(&self, total: u64) -> Option<&'static str> {
         let s = &self.sums;
         // What is hardly anything of the whole, or the system's own, is not worth a change.

@@ -1,4 +1,4 @@
-//! What memory is used for.
+//! The uses of memory.
 
 use super::{names, survey};
 use crate::bif::memory::usage;

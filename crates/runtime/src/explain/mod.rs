@@ -1,4 +1,4 @@
-//! What `purlin explain` is told: where memory goes, who copies, who waits; as JSON.
+//! The answers to `purlin explain`: where memory goes, who copies, who waits; as JSON.
 //!
 //! A request is a line of words, the first of which names a topic ([`TOPICS`]); the answer is an object. Answers are bounded by
 //! `top`, and each is made from a look at one thing after the other: no scheduler is stopped for it, and processes say what
@@ -102,7 +102,7 @@ pub static TOPICS: &[Topic] = &[
 
 static STARTED: OnceLock<Instant> = OnceLock::new();
 
-/// What answers requests that begin with `observe`: it gets the words behind that.
+/// The function that answers requests which begin with `observe`: it gets the words behind that.
 type Observer = fn(&str) -> Result<Json, String>;
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! What is resident: what the runtime knows of, held against what the system says.
+//! Resident memory: the part that the runtime knows of, held against the figures of the system.
 //!
 //! The system tells for each mapping what of it is resident. Mappings are the program and its libraries, stacks of threads, areas
 //! that the runtime has reserved, what the C library's allocator has got for small blocks, and all others: large blocks. For
@@ -62,7 +62,7 @@ fn mappings() -> Vec<Mapping> {
     all
 }
 
-/// What a mapping is for, by itself and by the one below it.
+/// The use of a mapping, told by itself and by the one below it.
 fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static str {
     let touches = |b: &&Mapping| b.to == m.from;
     if m.name.starts_with("[stack") {
@@ -89,7 +89,7 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     }
 }
 
-/// What the C library's allocator has got in small pieces, of that has given out, and has given out as mappings.
+/// The bytes of the C library's allocator: got in small pieces, given out of these, and given out as mappings.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocator() -> Option<(usize, usize)> {
     // SAFETY: no arguments, a plain structure as result.
@@ -155,7 +155,7 @@ pub fn parts() -> Json {
         ("small_blocks", small.min(arenas), arenas - unused),
         ("unused_in_allocator", unused, unused),
         ("large_heaps", heaps, blocks - rest),
-        // Of what was asked for, only what was touched since takes memory.
+        // Memory that was asked for takes pages only where it was touched since.
         ("other_large_blocks", mapped.min(rest), rest),
     ];
     let known: usize = rows.iter().map(|r| r.1).sum();

@@ -1,4 +1,4 @@
-//! What holds binaries and shared regions: the shortest way from a process, a table or a persistent term to each.
+//! The holders of binaries and shared regions: the shortest way from a process, a table or a persistent term to each.
 //!
 //! The processes that hold most binaries are asked, by tasks as in [`super::survey`], to look through what they have: registers,
 //! stack, dictionary, messages. Tables and persistent terms are looked through here, under their locks. Each look ends after
@@ -97,7 +97,7 @@ fn ways(holder: &str, roots: &[String], found: Found) -> Ways {
     }
 }
 
-/// What a frame is called by those who look for what is in it.
+/// The name of a frame, for readers who look for the values in it.
 fn frame(place: Option<&crate::code::Place>) -> String {
     let Some(p) = place else {
         return "a stack frame".into();
@@ -116,8 +116,8 @@ fn frame(place: Option<&crate::code::Place>) -> String {
     }
 }
 
-/// What the process in the context holds. It is between two of its time slices, or at a receive or in a native, where its
-/// registers are not known and count as empty.
+/// The binaries and regions that the process in the context holds. It is between two of its time slices, or at a receive or in a
+/// native, where its registers are not known and count as empty.
 fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut roots: Vec<Term> = Vec::new();
     let mut said: Vec<String> = Vec::new();
@@ -290,7 +290,7 @@ pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
     (Json::List(list.collect()), stopped)
 }
 
-/// What is kept is so many times what is used: that is worth a copy.
+/// A copy is worth it where the kept bytes are so many times the used ones.
 const WASTE: usize = 4;
 
 fn json(w: &Way, holders: usize) -> Json {

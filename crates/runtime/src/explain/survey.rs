@@ -1,6 +1,6 @@
-//! What processes say of themselves: memory, messages, binaries.
+//! A survey of processes, each asked about itself: memory, messages, binaries.
 //!
-//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. Who asks waits for
+//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. The asker waits for
 //! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes all that
 //! have names are asked, and of the others every second, third and so on, which stands for as many in the sums.
 
@@ -21,14 +21,14 @@ const ASKED: usize = 20_000;
 const AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a process told.
+/// The answer of a process.
 struct Row {
     pid: Term,
     /// Processes that were not asked in its place, itself included.
     stands_for: usize,
     /// The function that it was started with.
     initial: String,
-    /// What it does now.
+    /// Its state now.
     current: Json,
     memory: usize,
     heap: usize,
@@ -44,7 +44,7 @@ pub struct Survey {
     asked: usize,
 }
 
-/// What the process in the context is like.
+/// The answer of the process in the context.
 fn row(cx: &mut crate::cx::Cx, stands_for: usize) -> Row {
     let current = process_info::current(cx).map_or(Json::Null, |p| {
         names::place(p.module, p.function, p.arity, p.line.as_ref())

@@ -90,7 +90,7 @@ fn innermost(stack: &[Frame], modules: &[&str]) -> bool {
         .is_some_and(|f| modules.contains(&atom::name(f.module)))
 }
 
-/// What a process waits for in a receive, by the code that it is in.
+/// The kind of message that a process waits for in a receive, by the code that it is in.
 fn what(c: &Cause) -> &'static str {
     let own = c.stack.iter().any(names::is_own);
     match c.kind {

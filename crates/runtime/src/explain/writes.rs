@@ -1,4 +1,4 @@
-//! What is written to files, sockets and programs, and how it goes out.
+//! Writes to files, sockets and programs, and how they go out.
 
 use super::copies::{Cause, causes_of, word};
 use super::names;

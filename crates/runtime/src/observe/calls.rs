@@ -1,7 +1,7 @@
 //! The trace of a function: so many calls, for so long, and then it is off.
 //!
-//! Who asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has asked for
-//! what was seen for [`PATIENCE`].
+//! The one that asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has
+//! asked for what was seen for [`PATIENCE`].
 
 use super::Query;
 use super::lease::{self, Thing};
@@ -121,7 +121,7 @@ pub(super) fn time_is_over() {
     }
 }
 
-/// What was seen so far. A trace that goes on goes on for longer.
+/// The calls that were seen so far. Asking prolongs a trace that is still on.
 pub(super) fn trace(_: &Query) -> Result<Vec<(String, Json)>, String> {
     let w = match &mut *last() {
         Some((w, asked)) => {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Stacks that are told, the largest. Of the others there is a sum.
 const STACKS: usize = 1000;
-/// What is copied from one place to another.
+/// The kinds of causes that copy from one place to another.
 const COPIES: [Kind; 7] = [
     Kind::Message,
     Kind::Spawn,

@@ -1,4 +1,4 @@
-//! What is on only as long as somebody looks: each such thing has a time at which it goes off by itself.
+//! Leases: things that are on only as long as somebody looks. Each has a time at which it goes off by itself.
 //!
 //! Whoever looks may be gone at any time without a word. So a thread of its own, which is there while anything is on, turns
 //! off what nobody has asked for any more.
@@ -13,7 +13,7 @@ pub enum Thing {
     Samples,
     /// The trace of a function.
     Calls,
-    /// What the last look at processes has left, to be compared with the next.
+    /// The counts of the last look at processes, to be compared with the next.
     Processes,
 }
 

@@ -1,4 +1,4 @@
-//! What `purlin observe` is told: a look at the running system, view by view, as JSON.
+//! The answers to `purlin observe`: a look at the running system, view by view, as JSON.
 //!
 //! A request is a line on the socket of [`crate::explain`]: `observe`, the name of a view ([`VIEWS`]), and words `key=value`, whose
 //! values are percent-encoded. The answer is an object.
@@ -7,7 +7,7 @@
 //! * Lists are sorted, filtered and cut here: an answer is bounded, whatever runs, and so is what it takes to make it.
 //! * Nothing is on when nobody asks: what a view turns on (samples, the trace of a function) goes off by itself soon after the
 //!   last request for it. See [`lease`].
-//! * The program is not changed. What is done in its processes is done between two of their time slices, and is bounded.
+//! * The program is not changed. Work in its processes is done between two of their time slices, and is bounded.
 
 mod calls;
 mod flame;
@@ -30,7 +30,7 @@ const MOST_ROWS: usize = 200;
 /// Characters of a filter.
 const FILTER: usize = 200;
 
-/// What is told of one part of the system.
+/// The answer about one part of the system.
 struct View {
     name: &'static str,
     keys: &'static [&'static str],
@@ -141,7 +141,7 @@ impl Query {
                 .map_err(|_| format!("{key} takes a number, not '{text}'")),
         }
     }
-    /// What a list is filtered by, in small letters.
+    /// The text that a list is filtered by, in small letters.
     fn filter(&self) -> Result<String, String> {
         let text = self.text("filter");
         if text.chars().count() > FILTER {
@@ -165,7 +165,7 @@ impl Query {
     }
 }
 
-/// What a percent-encoded text stands for; None: it is none.
+/// Decodes a percent-encoded text; None: it is none.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -186,7 +186,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Of what a row is sorted by.
+/// The key that a row is sorted by.
 enum Key {
     Number(u64),
     Text(String),

@@ -31,7 +31,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// Characters of a name or label.
 const NAME: usize = 120;
 
-/// What a process told.
+/// The answer of a process.
 struct Row {
     pid: Term,
     initial: String,
@@ -59,7 +59,7 @@ pub(super) fn forget() {
     }
 }
 
-/// What the process in the context is like.
+/// The answer of the process in the context.
 fn row(cx: &mut crate::cx::Cx) -> Row {
     let current = process_info::current(cx).map(|p| (p.module, p.function, p.arity));
     let mut f = Fragment::new();

@@ -1,7 +1,7 @@
 //! Tracing of calls: breakpoints in functions.
 //!
 //! A breakpoint takes the place of the number of the instruction at a function's entry (its operands stay), or, for
-//! calls from other modules only, stands in a word of its own that the export leads to. What stood there is kept here.
+//! calls from other modules only, stands in a word of its own that the export leads to. The former word is kept here.
 //! Breakpoints are set and cleared while other threads run the code: the number is one aligned 16-bit store, and
 //! whoever comes by a breakpoint that has just been cleared finds what it stood for all the same, since entries stay.
 //!
@@ -12,7 +12,7 @@
 //! Natives have no code of their own: the breakpoint stands in the stub of their export, and instructions that call
 //! them directly go there while [`natives`] says that any of them has one.
 //!
-//! What sessions want of a function stands beside what is wanted without one ([`All`]). Where one wants calls from other
+//! The wishes of sessions for a function stand beside what is wanted without one ([`All`]). Where one wants calls from other
 //! modules only, and another all of them, both places have a breakpoint: who comes by the export is told to all, and goes on
 //! behind the one of the entry, which tells calls from within.
 
@@ -114,7 +114,7 @@ impl Spec {
     }
 }
 
-/// What is wanted of the calls of a function.
+/// The wishes for the calls of a function.
 #[derive(Default, Clone)]
 pub struct Wanted {
     /// Calls by processes that are traced for calls: from within the module too (`true`) or not.
@@ -162,7 +162,7 @@ impl Wanted {
     }
 }
 
-/// What is wanted of the calls of a function, by whom.
+/// The wishes for the calls of a function, and whose they are.
 #[derive(Default)]
 struct All {
     /// Without a session.
@@ -252,7 +252,7 @@ pub(crate) fn outdated(code: std::ops::Range<usize>) {
     t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
         *b.wanted.lock() = All::default();
-        // SAFETY: the entry of a function of a module that isn't gone yet. Who comes by now finds what stood there.
+        // SAFETY: the entry of a function of a module that isn't gone yet. A process that comes by now finds the former word.
         unsafe { patch(b.entry, b.original) };
     }
 }
@@ -328,7 +328,7 @@ pub(crate) fn change(
     n
 }
 
-/// What is done to the functions of modules that are loaded from now on, and whether only to those that other modules
+/// The breakpoints of modules that are loaded from now on, and whether they are set only on functions that other modules
 /// can call.
 type OnLoad = (Box<dyn Fn(&mut Wanted) + Send>, bool);
 
@@ -444,7 +444,7 @@ fn set(
     t.by_name.insert(key, b);
 }
 
-/// What `look` finds in what is wanted of the calls of a function; None if there is no such function.
+/// The result of `look` on the wishes for the calls of a function; None if there is no such function.
 fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) -> Option<T> {
     let module = code::with_versions(m, |v| v.current.clone())?;
     let at = module
@@ -460,7 +460,7 @@ fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) 
     })
 }
 
-/// What is wanted of the calls of a function; None if there is no such function.
+/// The wishes for the calls of a function; None if there is no such function.
 pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wanted> {
     look(m, f, arity, |all| match which {
         None => all.plain.clone(),
@@ -495,7 +495,7 @@ pub(crate) fn wants_loaded(which: Which) -> bool {
     all.iter().any(|(w, _)| number_of(w.as_ref()) == number)
 }
 
-/// What is wanted of the calls of functions that are loaded from now on.
+/// The wishes for the calls of functions that are loaded from now on.
 pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
     let all = ON_LOAD.lock();
     let number = number_of(which);
@@ -524,7 +524,7 @@ pub(crate) fn end(session: &Arc<Session>) {
     }
 }
 
-/// What a body asks for while it runs.
+/// The requests that a body has made while it ran.
 pub(super) struct Effects {
     returns: i64,
     /// Where the call returns to.
@@ -755,7 +755,7 @@ pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
     run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
 }
 
-/// What is measured of calls.
+/// The quantities that are measured of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Measure {
     /// Nanoseconds.
@@ -764,7 +764,7 @@ enum Measure {
     Memory,
 }
 
-/// What is measured, and for whom, as one number of a frame.
+/// The measured quantity and the number of the session, as one number of a frame.
 fn measure_number(what: Measure, whom: i64) -> i64 {
     whom * 2 + what as i64
 }
@@ -790,7 +790,7 @@ fn used_words(cx: &Cx) -> i64 {
     (h.used_words() + h.frag_words + old) as i64
 }
 
-/// What a measure shows now: never 0, which stands for a pause.
+/// The present reading of a measure: never 0, which stands for a pause.
 fn reading(cx: &mut Cx, what: Measure) -> i64 {
     match what {
         Measure::Time => clock::elapsed().max(1),
@@ -801,7 +801,7 @@ fn reading(cx: &mut Cx, what: Measure) -> i64 {
 /// A collection has left `after` of `before` words.
 pub(crate) fn collected(p: &mut process::Process, before: i64, after: i64) {
     if let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) {
-        // What was made before stays counted.
+        // Words made before stay counted.
         e.words_made += before - after;
     }
 }
@@ -829,7 +829,7 @@ fn switch(cx: &mut Cx, number: i64, to: usize) -> usize {
     before.entry
 }
 
-/// What is up to `now` is that of the function that was measured.
+/// The time up to `now` belongs to the function that was measured.
 fn account(of: Timed, pid: Term, now: i64) {
     let (what, whom) = measure_of(of.number);
     let t = table().read();
@@ -956,7 +956,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     Some(passed)
 }
 
-/// Who is told of a call: calls of traced processes, and those of all.
+/// Those that are told of a call: the session, the wish for calls of traced processes, and the tracer of calls of all.
 type Told = (
     Option<Arc<Session>>,
     Option<(Arc<Spec>, bool)>,

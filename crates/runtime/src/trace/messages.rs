@@ -17,7 +17,7 @@ use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is told of messages.
+/// The events of messages that tracers are told of.
 #[derive(Clone)]
 pub(crate) enum Pattern {
     All,

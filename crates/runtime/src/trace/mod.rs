@@ -66,7 +66,7 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     port::trace_event(tracer, &encode(event.term(), Options::default()))
 }
 
-/// Who traces: a session, or whoever does it without one.
+/// The tracing side: a session; None stands for tracing without one.
 pub(crate) type Which<'a> = Option<&'a Arc<Session>>;
 
 /// The number by which frames and measures know who traces.
@@ -134,10 +134,10 @@ pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Term) {
     state(p, which)
 }
 
-/// Who traces a process that the caller owns, and with which flags.
+/// The tracers of a process that the caller owns: session, flags, tracer.
 type Many = SmallVec<[(Option<Arc<Session>>, u32, Term); 2]>;
 
-/// Who traces a process that the caller owns for any of these, with which flags. Sessions come first.
+/// The tracers of a process that the caller owns, for any of the flags `wanted`. Sessions come first.
 pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
     let mut all = Many::new();
     if p.has(process::SENSITIVE) {
@@ -244,7 +244,7 @@ pub(crate) fn links(p: &mut Process, with: Term) {
     }
 }
 
-/// What a process gets that is made: `flags` and `tracer` of all new ones, and those of the process that made it, if it is traced and
+/// The tracing of a new process: `flags` and `tracer` of all new ones, and those of the process that made it, if it is traced and
 /// says so.
 fn inherit(
     which: Which,

@@ -19,7 +19,7 @@ lazy_atoms! {
     busy_dist_port = "busy_dist_port";
 }
 
-/// What is asked for. Limits: milliseconds, milliseconds, words; 0 is not asked for.
+/// The events that are asked for. Limits: milliseconds, milliseconds, words; 0 is not asked for.
 #[derive(Clone, Copy, Default)]
 pub struct Wanted {
     /// Word of the pid; 0 for nobody.
@@ -40,12 +40,12 @@ pub const LEGACY: Watcher = -1;
 
 static ALL: Mutex<Vec<(Watcher, Wanted)>> = Mutex::new(Vec::new());
 
-/// What all want who want anything, as it is now.
+/// The wishes of all monitors, as they are now.
 fn all() -> Vec<(Watcher, Wanted)> {
     ALL.lock().clone()
 }
 
-/// What is asked for now.
+/// The events that are asked for now.
 pub fn wanted(by: Watcher) -> Wanted {
     let found = all().into_iter().find(|w| w.0 == by);
     let w = found.map(|w| w.1).unwrap_or_default();
@@ -176,7 +176,7 @@ pub(crate) fn queue_changed(p: &mut Process) {
         None => Vec::new(),
     };
     let all = all();
-    // Who watches no queues any more isn't told of an end.
+    // A monitor that watches no queues any more isn't told of an end.
     told.retain(|by| all.iter().any(|w| w.0 == *by && w.1.long_queue.is_some()));
     for to in &all {
         let Some((long, short)) = to.1.long_queue else {

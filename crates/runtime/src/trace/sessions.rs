@@ -8,7 +8,7 @@ use purlin_native::native_state;
 use purlin_term::Term;
 use std::sync::Arc;
 
-/// What a reference owns: with the last copy of it the session is over.
+/// The value that a reference owns: with the last copy of it the session is over.
 struct Owner(Arc<Session>);
 
 impl Drop for Owner {

@@ -34,7 +34,7 @@ pub struct Call {
     pub caller: Option<code::Place>,
 }
 
-/// What is written down of the calls of a function.
+/// The record of the calls of a function.
 pub struct Watch {
     pub module: Term,
     pub function: Term,
@@ -46,7 +46,7 @@ pub struct Watch {
     left: AtomicI64,
     /// Until when it goes on if nobody asks for it, in milliseconds since it began.
     asked_ms: AtomicU64,
-    /// What is done with the last call.
+    /// The work to do at the last call.
     full: fn(),
     calls: Mutex<Vec<Call>>,
 }
@@ -59,7 +59,7 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock()
 }
 
-/// What is asked of a watch.
+/// A request to a watch.
 pub struct Wish {
     pub module: Term,
     pub function: Term,

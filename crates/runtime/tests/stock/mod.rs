@@ -57,7 +57,7 @@ pub fn native(m: &str, f: &str, arity: usize) -> Option<&'static Bif> {
         .find(|b| b.module == m && b.name == f && b.arity as usize == arity)
 }
 
-/// What a native gave: its value, or the class and reason of what it raised.
+/// The outcome of a native: its value, or the class and reason of what it raised.
 pub fn call(cx: &mut Cx, b: &Bif, args: &[Term]) -> Result<Term, Term> {
     assert_eq!(args.len(), b.arity as usize);
     // SAFETY: as many arguments as the row's arity.

@@ -33,7 +33,7 @@ pub enum DecodeError {
     NoFuns,
 }
 
-/// What decoding asks of the running system.
+/// The services that decoding asks of the running system.
 pub trait Hooks {
     /// The export for `fun m:f/arity`; None where the caller has no exports, or with `only_existing` where there is
     /// none yet.
@@ -111,7 +111,7 @@ struct Frame {
     base: usize,
 }
 
-/// Who holds the bytes that are decoded.
+/// The holder of the bytes that are decoded.
 enum Keeper {
     Caller,
     Inflated(#[expect(dead_code, reason = "it is held, not read")] Vec<u8>),

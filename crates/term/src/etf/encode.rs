@@ -14,7 +14,7 @@ use crate::word::Term;
 pub struct Options {
     /// 0: floats as text. 1: floats as 8 bytes. 2: also all atoms as UTF-8.
     pub minor_version: u8,
-    /// Level of compression, 1 to 9; 0 for none. What would not get smaller is left as it is.
+    /// Level of compression, 1 to 9; 0 for none. A term that would not get smaller is left as it is.
     pub compressed: u32,
     /// Keys of maps in term order, so that equal maps give equal bytes in every runtime.
     pub deterministic: bool,
@@ -195,7 +195,7 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
     }
 }
 
-/// What `external_size` tells: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
+/// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
 pub fn external_size(t: Term, opts: Options) -> usize {
     encode_parts(t, opts, 0).size
 }

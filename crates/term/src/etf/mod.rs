@@ -51,7 +51,7 @@ pub mod tag {
     pub const LOCAL: u8 = 121;
 }
 
-/// What stands in the head of a term that was encoded for this runtime only: no other makes the same of these bytes.
+/// The hash in the head of a term that was encoded for this runtime only: no other makes the same of these bytes.
 fn local_hash(bytes: &[u8]) -> u32 {
     use std::hash::{BuildHasher, RandomState};
     static KEY: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();

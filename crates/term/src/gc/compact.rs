@@ -9,6 +9,23 @@
 //! * A marked object has all its words marked. New places are counted from the bitmap, so none is written before every
 //!   pointer is known, and a word never moves towards a higher place than its own within a block.
 //! * What was sent and lies in a region as well is not marked: its references lead to the region ([`mark_sent`]).
+//!
+//! # The algorithm
+//! 1. Mark. Each slot outside the generation that leads into it is followed ([`Marker`]). A met object gets all its bits set.
+//! 2. Count. `before[k]` is the number of live words in front of word `k` of the bitmap. With it the new place of a word is known
+//!    without any mark in the object: `to`, and 8 bytes for each live word below it ([`Map::place`]).
+//! 3. Choose the block: it stays, is made longer or shorter where it lies, or is exchanged for another.
+//! 4. Take the dead off the off-heap list, and link the others by their new places.
+//! 5. Lead roots, stack and young block to the new places.
+//! 6. Slide, in the order of addresses: lead the terms of an object, then move it down.
+//!
+//! ```text
+//! the old block    A A A . . B B . C . . .      A, B, C: live objects; dots: dead words
+//! the bitmap       1 1 1 0 0 1 1 0 1 0 0 0
+//! afterwards       A A A B B C                  the rest is room, or is cut off
+//! ```
+//!
+//! The bitmap takes a sixty-fourth of the generation, the counts half as much again.
 
 use super::invariants::fatal;
 use super::regions::{Notes, SeenRegion, mark_sent};
@@ -53,6 +70,7 @@ impl Map {
     pub(super) fn set_live(&mut self, mut i: usize, n: usize) {
         let end = i + n;
         while i < end {
+            // The part of the object that shares one word of the bitmap.
             let k = (64 - (i & 63)).min(end - i);
             self.live[i >> 6] |= (u64::MAX >> (64 - k)) << (i & 63);
             i += k;
@@ -77,6 +95,7 @@ impl Map {
     /// The new address of what was at `base + 8 * i` and lives.
     #[inline(always)]
     fn place(&self, i: usize) -> usize {
+        // Live words below `i`: those of earlier bitmap words, and those of lower bits in its own.
         let below = self.live[i >> 6] & ((1 << (i & 63)) - 1);
         self.to + (self.before[i >> 6] as usize + below.count_ones() as usize) * 8
     }
@@ -89,6 +108,7 @@ impl Map {
             return;
         }
         let a = t.ptr() as usize;
+        // An address below the start wraps round to a large number: one comparison tests both ends.
         if a.wrapping_sub(self.moves.0) < self.moves.1 {
             *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
         }
@@ -96,6 +116,7 @@ impl Map {
     /// As [`Map::lead`], for all terms of the object at `p`.
     #[inline(always)]
     unsafe fn lead_object(&self, p: *mut Term) {
+        // A match context has the address of its bytes beside the term. Where the binary is a heap binary, these bytes move with it.
         let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
         // Where the bytes are, follows the binary if that is on the heap.
         let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
@@ -112,6 +133,7 @@ impl Map {
         let mut i = 0;
         while i < words {
             let q = p.add(i);
+            // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and is a single word.
             if *q == Term::NON_VALUE || !(*q).is_header() {
                 self.lead(q);
                 i += 1;
@@ -128,16 +150,19 @@ impl Map {
         let mut i = 0;
         while i < words {
             let rest = self.live[i >> 6] >> (i & 63);
+            // Nothing lives up to the end of this word of the bitmap.
             if rest == 0 {
                 i = (i | 63) + 1;
                 continue;
             }
             i += rest.trailing_zeros() as usize;
             let p = from.add(i);
+            // An object starts here, or this is a slot of a cell: objects are stepped over as a whole.
             if (*p).raw() & 3 == TAG_HEADER {
                 let n = layout::object_words(p);
                 self.lead_object(p);
                 if to != p {
+                    // `copy`, not `copy_nonoverlapping`: the object may move by less than its own length.
                     std::ptr::copy(p, to, n);
                 }
                 to = to.add(n);
@@ -200,15 +225,18 @@ impl<'a> Marker<'a> {
         loop {
             while let Some((mut at, end)) = self.todo.pop() {
                 let from = at;
+                // Slots are taken in hand until the ring is full; then one of them is visited, which makes room for one.
                 while at < end && self.put - self.taken < AHEAD {
                     self.meet(at);
                     at = at.add(1);
                 }
                 seen += (at as usize - from as usize) >> 3;
+                // The rest of the area goes back first, so that what is visited now is looked at before it: depth first.
                 if at < end {
                     self.todo.push((at, end));
                     self.visit_next();
                 }
+                // All that is in hand stays there for the next step: these slots lie in the old generation, which doesn't move.
                 if seen >= slots {
                     return false;
                 }
@@ -241,6 +269,7 @@ impl<'a> Marker<'a> {
         }
         let p = t.ptr();
         let at = (p as usize).wrapping_sub(self.map.base);
+        // It leads elsewhere: to a region, perhaps. All else outside needs no mark.
         if at >= self.map.len {
             self.notes.note(t);
         } else {
@@ -271,12 +300,14 @@ impl<'a> Marker<'a> {
         }
         let h = *p;
         if t.is_list_ptr() {
+            // A forwarding mark of `mark_sent`: the cell lies in a region as well.
             if h == Term::NON_VALUE {
                 return self.sent(slot, *p.add(1));
             }
             self.map.set_live(i, 2);
             return Some((p, p.add(2)));
         }
+        // No header has this tag: a forwarding mark of `mark_sent`.
         if h.is_boxed() {
             return self.sent(slot, h);
         }
@@ -296,6 +327,7 @@ impl<'a> Marker<'a> {
         let t = *slot;
         let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
         if inside && (t.is_list_ptr() || t.is_boxed()) {
+            // `meet` needs room in the ring.
             if self.put - self.taken == AHEAD {
                 self.finish();
             }
@@ -345,6 +377,7 @@ pub(crate) unsafe fn collect(
     heap.collections = heap.collections.wrapping_add(1);
     let base = heap.old_heap as usize;
     let len = heap.old_htop as usize - base;
+    // `before` counts in 32 bits.
     if len >> 3 > MOST_WORDS {
         fatal("an old generation of more words than there are places for");
     }
@@ -352,6 +385,7 @@ pub(crate) unsafe fn collect(
     m.map.before = vec![0; m.map.live.len()];
     // Kept until all is marked: only it may be what keeps the regions alive.
     let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
+    // Three kinds of slots lead into the generation: roots, the stack, and the young block.
     for r in roots.iter_mut() {
         for t in r.iter_mut() {
             m.mark_from(t);
@@ -362,6 +396,8 @@ pub(crate) unsafe fn collect(
     }
     m.mark_area(heap.heap, heap.used_words());
     m.finish();
+    // Free runs and a sweep in steps speak of places that are about to change. Regions that the sweep held are held by `seen` by
+    // now, if anything alive refers to them.
     steps::forget(heap);
     let (mut map, regions) = (m.map, m.notes.seen);
     heap.old_off_heap.regions.keep_only(regions);
@@ -370,7 +406,7 @@ pub(crate) unsafe fn collect(
     let words = map.count();
     let block = heap.old_block_words();
     let want = match room {
-        // What is promoted next has room at once, and the generation need not be swept for it.
+        // Terms that are promoted next have room at once, and the generation need not be swept for them.
         Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
             words + words / 8
         }
@@ -383,6 +419,7 @@ pub(crate) unsafe fn collect(
                 true => words + stress::below(2 * young + 64),
                 false => want,
             };
+            // A block that has the room, and isn't twice as large as wanted, stays.
             let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
             if fits && !stress::roll(2) {
                 block
@@ -405,12 +442,14 @@ pub(crate) unsafe fn collect(
         true => alloc_block(want),
         false => from,
     };
+    // From here on `place` gives addresses of the new block.
     map.to = to as usize;
     if map.to == base {
         let dense = map.dense_words() * 8;
         map.moves = (base + dense, len - dense);
     }
 
+    // `grow_block` may have moved the block as a whole; pointers still tell the old addresses, which the map knows.
     let delta = (from as usize).wrapping_sub(base);
     move_list(&mut heap.old_off_heap, &map, delta);
     for r in roots.iter_mut() {
@@ -422,6 +461,7 @@ pub(crate) unsafe fn collect(
         map.lead(heap.stop.add(i));
     }
     map.lead_area(heap.heap, heap.used_words());
+    // Before this, every slot outside was led. The slide leads the slots inside, each before its object moves.
     if map.slide(from) != to.add(words) {
         fatal("a compaction moved other words than it had counted");
     }
@@ -443,6 +483,7 @@ pub(crate) unsafe fn collect(
         if want < block {
             cut_block(from, block, want);
         }
+        // Pages behind the live words that were in use go back to the system; those behind `end` were not.
         decommit_between(heap.old_htop, end.min(heap.old_hend));
     }
     words

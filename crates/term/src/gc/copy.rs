@@ -1,4 +1,32 @@
 //! One copy of what is live: the scan after Cheney. What was copied and not scanned yet is the queue of what is to be looked at.
+//!
+//! # The algorithm
+//! 1. A new young block is allocated, and the stack copied to its end.
+//! 2. Roots and stack slots are forwarded ([`Mover::forward`]): the object that a slot points at is copied, the slot is led to the copy,
+//!    and a forwarding mark is left behind, so that the next slot that leads there finds the copy.
+//! 3. The copies are scanned from first to last, and each slot in them is forwarded. When both scans have caught up with what was
+//!    copied, everything that can be reached has been.
+//! 4. Objects on the off-heap lists without a forwarding mark have died: what they own is released. Regions that nothing referred to
+//!    are released likewise.
+//! 5. The old young block goes, and the fragments go with it; in a full sweep the old block, too.
+//!
+//! ```text
+//! the new young block   scanned
+//!  copied, to be scanned
+//!  free
+//!  the stack
+//!                       block     y                       top    stop       hend
+//! the old block         as it was
+//!  promoted, scanned
+//!  promoted, to be scanned
+//!  free, or free runs: see `steps`
+//!                       old_heap    old_start           o                         old_top
+//! ```
+//!
+//! Invariants:
+//! * An object is copied before anything is written over it but the mark: word 0 of a boxed object, both words of a cell. Word 2,
+//!   the link of the off-heap list, stays readable until the lists were swept.
+//! * `old_top` and `top` only grow, and what lies below them is whole objects.
 
 use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent};
@@ -48,6 +76,7 @@ pub(super) unsafe fn pass(
     let hend = block.add(size);
     let stack = heap.stack_words();
     let stop = hend.sub(stack);
+    // The stack moves as it is. Its slots are forwarded below, where they now lie.
     if stack > 0 {
         std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
     }
@@ -60,9 +89,12 @@ pub(super) unsafe fn pass(
                     .map(|(p, n)| (p as usize, p as usize + n * 8)),
             );
         }
+        // `within` searches by halves.
         frags.sort_unstable();
     }
+    // Objects from here on were promoted by this copy, and need a scan.
     let old_start = heap.old_htop;
+    // Out of the heap, so that the mover may write to them.
     let mut runs = heap.runs.take();
     let mut m = Mover {
         young: heap.heap as usize,
@@ -106,9 +138,12 @@ pub(super) unsafe fn pass(
             m.forward(t);
         }
     }
+    // Return addresses have a header's tag, and catch marks are immediates: both stay as they are.
     for i in 0..stack {
         m.forward(stop.add(i));
     }
+    // Scanning what is young may promote. Scanning what was promoted only promotes more, since it refers to older objects only.
+    // So the loop is over when the young scan has caught up and the old one has followed.
     let (mut y, mut o) = (block, old_start);
     loop {
         y = m.scan_young(y);
@@ -121,6 +156,8 @@ pub(super) unsafe fn pass(
         }
     }
     let into_runs = m.leave_runs();
+    // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
+    // it.
     if m.top > stop || m.old_top > heap.old_hend {
         fatal("a collection ran out of room");
     }
@@ -134,6 +171,7 @@ pub(super) unsafe fn pass(
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
     match kind {
+        // Only the size changes, and nothing dies: regions are held as before.
         Kind::Resize => {}
         Kind::Young => regions.keep_only(seen),
         // All that is young and live was looked at. What old objects refer to came before them.
@@ -143,6 +181,7 @@ pub(super) unsafe fn pass(
             old_regions.append(&mut seen_old);
         }
         Kind::Full => {
+            // The old generation was copied with the young one, so there is one list for all.
             regions.keep_only(seen);
             old_regions.release_all();
         }
@@ -153,6 +192,7 @@ pub(super) unsafe fn pass(
         Kind::Minor => (heap.old_heap as usize, old_top as usize),
         _ => (0, 0),
     };
+    // Forwarding marks tell who lives, and their targets which list is theirs. So this comes before the blocks are freed.
     sweep(
         &mut heap.off_heap,
         &mut young,
@@ -176,6 +216,7 @@ pub(super) unsafe fn pass(
             }
         }
     }
+    // An inline block belongs to the process's cell: the heap leaves it for good.
     if !heap.inline_block {
         free_block(heap.heap, heap.block_words());
     }
@@ -197,6 +238,7 @@ pub(super) unsafe fn pass(
         heap.promoted = promoted;
     }
     (heap.heap, heap.htop) = (block, top);
+    // All that is left has survived once. In the window nothing counts as such: see the invariants in the module head of `gc`.
     heap.high_water = if heap.window { block } else { top };
     (heap.stop, heap.hend) = (stop, hend);
     moved
@@ -246,6 +288,7 @@ struct Taken {
     end: *mut Term,
 }
 
+/// Whether address `a` lies in one of the areas, which are sorted and don't overlap.
 fn within(areas: &[(usize, usize)], a: usize) -> bool {
     let i = areas.partition_point(|&(lo, _)| lo <= a);
     i > 0 && a < areas[i - 1].1
@@ -288,6 +331,7 @@ impl<'a> Mover<'a> {
                     return;
                 }
                 let h = *p;
+                // A header never has this tag: it is a forwarding mark.
                 if h.is_boxed() {
                     *slot = h;
                     self.notes.note(h);
@@ -307,6 +351,8 @@ impl<'a> Mover<'a> {
         }
     }
 
+    /// Whether what lies at `a` is to be moved by this copy. An address below an area wraps round to a large number, so that one
+    /// comparison tests both ends.
     #[inline(always)]
     fn mine(&self, a: usize) -> bool {
         a.wrapping_sub(self.young) < self.young_len
@@ -317,6 +363,7 @@ impl<'a> Mover<'a> {
     /// Room for the copy of what lies at `a`.
     #[inline(always)]
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
+        // Objects below the high-water mark have survived a collection already.
         if a.wrapping_sub(self.young) < self.promote_len {
             let q = self.old_top;
             if (self.old_end as usize) - (q as usize) < n * 8 {
@@ -331,7 +378,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// What is promoted goes to free runs first.
+    /// Has promoted objects go to free runs first.
     fn use_runs(&mut self, from: &'a mut Runs) {
         let end = self.old_end;
         self.runs = Some(Filling {
@@ -342,6 +389,7 @@ impl<'a> Mover<'a> {
             tail_end: end,
         });
         // No run is being filled yet.
+        // No room: so the first object that is promoted goes to `promote_elsewhere`, which takes a run.
         self.old_end = self.old_top;
     }
 
@@ -355,6 +403,7 @@ impl<'a> Mover<'a> {
         if n <= MOST_IN_RUN_WORDS
             && let Some((p, words)) = f.from.take(n)
         {
+            // The run before is closed: what is left of it is given back by `leave_runs`.
             if let Some(last) = f.taken.last_mut() {
                 last.top = self.old_top;
             }
@@ -368,6 +417,7 @@ impl<'a> Mover<'a> {
             self.old_end = p.add(words);
             return p;
         }
+        // Too long for a run, or there is none: the end of the block, which has room for everything that may be promoted.
         let q = f.tail;
         if (f.tail_end as usize) - (q as usize) < n * 8 {
             fatal("an old generation ran out of room");
@@ -385,10 +435,11 @@ impl<'a> Mover<'a> {
                 fetch_ahead(tail, end);
                 tail = self.scan_at(tail);
             }
+            // Each of the two scans may promote to the place of the other: both go on until neither finds anything.
             let mut any = tail != begun;
             while let Some((i, mut p)) = self.next_in_runs() {
                 any = true;
-                // What is scanned may end this run and take the next.
+                // The scan may end this run and take the next.
                 while p < self.end_in_run(i) {
                     p = self.scan_at(p);
                 }
@@ -413,6 +464,7 @@ impl<'a> Mover<'a> {
                 return Some((i, p));
             }
             let f = self.runs.as_mut()?;
+            // The last one is still being filled; it stays the place to look at.
             if i + 1 == f.taken.len() {
                 return None;
             }
@@ -436,10 +488,12 @@ impl<'a> Mover<'a> {
         if let Some(last) = f.taken.last_mut() {
             last.top = self.old_top;
         }
+        // `old_top` has meant the run that was filled; the heap is to learn the end of the tail.
         (self.old_top, self.old_end) = (f.tail, f.tail_end);
         let mut words = 0;
         let n = f.taken.len();
         for (i, t) in f.taken.iter().enumerate() {
+            // Only the last run is taken up again, if it has room: the others were too short for an object.
             f.from.close(t.start, t.top, t.end, i + 1 == n);
             words += words_between(t.start, t.top);
         }
@@ -463,6 +517,7 @@ impl<'a> Mover<'a> {
         if !within(self.leaving, p as usize) {
             return false;
         }
+        // A region is shared with other processes and never written to, so a table stands for the forwarding marks.
         if let Some(&c) = self.copied.get(&t.raw()) {
             *slot = c;
             return true;
@@ -481,6 +536,7 @@ impl<'a> Mover<'a> {
         let c = if t.is_list_ptr() {
             Term::cons_at(q)
         } else {
+            // The original stays where it is, so the copy owns a hold of its own.
             retain_object(q, &mut self.copied_off_heap);
             Term::boxed_at(q)
         };
@@ -489,7 +545,9 @@ impl<'a> Mover<'a> {
         true
     }
 
+    /// Forwards what the copies from `p` on refer to, up to the last one that there is by then. Gives the place to go on.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
+        // A small heap lies in the caches: fetching ahead would only cost.
         if self.young_len + self.old_len < FETCHED_BYTES {
             while p < self.top {
                 p = self.scan_at(p);
@@ -502,6 +560,7 @@ impl<'a> Mover<'a> {
         }
         p
     }
+    /// As [`Mover::scan_young`], of what was promoted behind the old generation. Regions are noted for the old one meanwhile.
     unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
         if p == self.old_top {
             return p;
@@ -558,6 +617,7 @@ impl<'a> Mover<'a> {
             p.write(Term::NON_VALUE);
             p.add(1).write(c);
             *slot = c;
+            // The next cell goes right behind this one, and its head needs no look: go on with its tail at once.
             if q != slot.add(1) || !h.is_immed() || !tl.is_list_ptr() {
                 return slot.add(1);
             }
@@ -566,16 +626,21 @@ impl<'a> Mover<'a> {
         }
     }
 
+    /// Steps over the words of an object that are no terms, as `layout` draws them. The terms behind them are scanned as any words.
     #[inline(always)]
     unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
         match header_subtag(w) {
             Subtag::Tuple | Subtag::Record => p.add(1),
+            // Words 1 to 3 are raw; the creator and the environment, or the original, follow.
             Subtag::Fun | Subtag::SubBin => p.add(4),
             Subtag::Map => match layout::map_kind(w) {
+                // An inner node has children only; the others have their size in word 1.
                 layout::MAP_NODE => p.add(1),
                 _ => p.add(2),
             },
             Subtag::MatchContext => {
+                // The context has the address of the original's bytes. They have moved if the original is a heap binary, so the
+                // address is made anew; the words behind it are numbers.
                 self.forward(p.add(1));
                 let orig = (*p.add(1)).ptr();
                 let base = match header_subtag((*orig).raw()) {
@@ -585,6 +650,7 @@ impl<'a> Mover<'a> {
                 (p.add(2) as *mut u64).write(base);
                 p.add(1 + header_arity(w))
             }
+            // Numbers, floats, bytes, references, external terms: nothing in them is a term of this heap.
             _ => p.add(1 + header_arity(w)),
         }
     }
@@ -593,6 +659,7 @@ impl<'a> Mover<'a> {
 /// Fetches what a word some way behind `p` points at, if there is one below `top`; it is copied when the scan gets there.
 #[inline(always)]
 unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
+    // So many words ahead of the scan.
     const WORDS: usize = 12;
     let q = p.wrapping_add(WORDS);
     if q < top {

@@ -1,6 +1,6 @@
 //! Equal objects of a small heap become one, where a process that waits is compacted.
 //!
-//! What processes are started with holds the same things several times: the pid of the parent in `$ancestors` and in
+//! The arguments that processes are started with hold the same things several times: the pid of the parent in `$ancestors` and in
 //! `$callers`, the reference to answer with that was copied twice out of one message. Terms don't change, so one of each
 //! will do; of a million tasks that sleep this takes fifty bytes each.
 //!
@@ -27,7 +27,9 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
     if words > MOST_WORDS || !heap.old_heap.is_null() {
         return 0;
     }
+    // Whoever keeps addresses of this heap is to look again: a term may now be its twin.
     heap.collections = heap.collections.wrapping_add(1);
+    // All objects, in the order of their addresses; those that own something are left out.
     let mut objects: SmallVec<[Object; 64]> = SmallVec::new();
     let mut i = 0;
     while i < words {
@@ -40,9 +42,11 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
         i += n;
     }
     let mut saved = 0;
+    // Joining two children may make their parents equal, so it goes on until a round finds nothing.
     loop {
         // Replaced, and by what.
         let mut same: SmallVec<[(*mut Term, *mut Term); 16]> = SmallVec::new();
+        // An object is compared with those before it, and the first of them stays.
         let mut k = 1;
         while k < objects.len() {
             let (p, n, cell) = objects[k];
@@ -66,6 +70,7 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
             if t.is_immed() || t.is_header() {
                 return;
             }
+            // The tag stays: a twin is of the same kind.
             if let Some(s) = same.iter().find(|s| s.0 == t.ptr()) {
                 let tag = t.raw() & 3;
                 *slot = Term::from_raw(s.1 as u64 | tag);

@@ -106,6 +106,7 @@ pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     for _ in 0..2 {
         let words = heap.used_words();
         let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
+        // With the mark at the top everything is mature, so the collection promotes all of it.
         if promotes {
             heap.high_water = heap.htop;
         }
@@ -125,6 +126,7 @@ pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn sweep_idle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
+    // The next minor collection, which `settle` makes, begins the sweep.
     steps::sweep_soon(heap);
     let moved = settle(heap, roots) + trim(heap, heap.stack_reserve, roots);
     heap.room = room_for(young_part(heap.old_words(), true, false)) as u8;

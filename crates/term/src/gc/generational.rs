@@ -1,5 +1,17 @@
-//! Minor collections and full sweeps: which it is to be, and how large the heap is afterwards. The copy itself is in [`super::copy`], what is done to a
-//! large old generation in [`super::compact`], the numbers in [`super::sizes`].
+//! Minor collections and full sweeps: which it is to be, and how large the heap is afterwards. The copy itself is in
+//! [`super::copy`], what is done to a large old generation in [`super::compact`], the numbers in [`super::sizes`].
+//!
+//! # Which it is
+//! * **A full sweep** if it is asked for, if the heap is small, if many minor collections have gone by, if the old block has no
+//!   room for what would be promoted, or if its binaries have outgrown their virtual heap. Everything goes to one young block
+//!   ([`full_sweep`]). Where the old generation is large it is collected where it lies ([`sweep_in_place`]); and where the young
+//!   block turns out to be large, it becomes the old one as it is ([`settle_old`]).
+//! * **A minor collection** otherwise: what is mature is promoted, the rest is copied ([`minor`]). A step of a sweep may follow it.
+//!
+//! # How large
+//! The target of a copy has room for the case that everything lives. What lives is known after the copy, so a second one follows it
+//! where the first size was wrong. Two flags keep that seldom: a block that was left nearly full is larger the next time
+//! (`grow_next`), and one that was left nearly empty is made smaller only if that happens twice in a row (`shrink_next`).
 
 use super::compact::{self, Room};
 use super::copy::{Kind, pass};
@@ -26,12 +38,16 @@ pub(crate) unsafe fn collect_once(
     fullsweep: bool,
 ) -> usize {
     check_heap(heap);
+    // A process that has waited since its last collection answers others: its collections are to be short.
     heap.serves = std::mem::take(&mut heap.waited) || stress::roll(2);
+    // Words that are not for natives count as used, in whatever follows.
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
+    // Objects of fragments are on the heap's list from here on, so that one sweep of the lists finds all of them.
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
+    // Room where the old block lies may spare the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
     if short && steps::make_room(heap, mature, heap.serves) {
         old_free = words_between(heap.old_htop, heap.old_hend);
@@ -49,7 +65,7 @@ pub(crate) unsafe fn collect_once(
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
-    // Who asks for it is to see that memory was given back.
+    // A caller that asks for a full sweep is to see that memory was given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
     // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
@@ -60,6 +76,7 @@ pub(crate) unsafe fn collect_once(
         && !heap.old_heap.is_null()
         && old_free >= mature + fresh;
     let mature = if promote {
+        // The mark moves to the top: what is fresh counts as mature, and is promoted in the same copy.
         heap.high_water = heap.htop;
         mature + fresh
     } else {
@@ -74,6 +91,7 @@ pub(crate) unsafe fn collect_once(
         moved + steps::after_minor(heap, roots, heap.promoted)
     };
     counts::add(|c| &c.collections, 1);
+    // Terms copied out of regions may have made it larger.
     let reclaimed = before.saturating_sub(heap.all_words());
     counts::add(|c| &c.reclaimed_words, reclaimed);
     check_collected(heap, need);
@@ -91,6 +109,7 @@ fn take_room(heap: &mut Heap) -> usize {
         return 0;
     }
     let size = heap_sizes()[heap.room as usize];
+    // One step first: the room is kept for the collection after this one.
     if size > STEP_ABOVE && heap.block_words() < STEP && !is_crowded() {
         return heap_size_for(STEP);
     }
@@ -109,6 +128,7 @@ fn is_large(heap: &Heap) -> bool {
 unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     let mut seen = Vec::new();
     let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
+    // The young block was just copied, as `compact` relies on.
     moved += compact::collect(heap, roots, &mut seen, Room::Grow);
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
@@ -126,10 +146,12 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     let hend = block.add(young_words);
     let stop = hend.sub(stack);
     std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+    // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of this block, which is room now.
     (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
     (heap.heap, heap.htop, heap.high_water) = (block, block, block);
     (heap.stop, heap.hend) = (stop, hend);
     let mut young = std::mem::take(&mut heap.off_heap);
+    // All that owned something lies in the old generation now.
     heap.old_off_heap.append(&mut young);
     let (words, keep) = (
         heap.old_block_words(),
@@ -175,6 +197,7 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
     after_full(heap);
     let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    // Twins that were joined are dead words until the copy below leaves them behind.
     exact -= dedup::dedup(heap, roots);
     if exact < heap.block_words() {
         moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
@@ -208,10 +231,12 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
+    // Belongings of fragments are released with the lists.
     absorb_fragment_lists(heap);
     heap.sent = None;
     release_off_heap(&mut heap.off_heap);
     release_off_heap(&mut heap.old_off_heap);
+    // Fragments free their blocks as they are dropped.
     heap.frags = Vec::new();
     heap.frag_words = 0;
     if !heap.inline_block {
@@ -220,6 +245,7 @@ pub unsafe fn destroy(heap: &mut Heap) {
         }
         free_block(heap.heap, heap.block_words());
     }
+    // Holds of a sweep that was under way.
     steps::forget(heap);
     free_block(heap.old_heap, heap.old_block_words());
     let n = std::ptr::null_mut();
@@ -240,6 +266,7 @@ unsafe fn minor_copy(
     roots: &mut [&mut [Term]],
     mature: usize,
 ) -> usize {
+    // The first promotion: an old block that has room for all that is young now.
     if mature > 0 && heap.old_heap.is_null() {
         let n = match stress::roll(2) {
             true => mature + stress::below(64),
@@ -269,6 +296,7 @@ unsafe fn copy_young(
         _ => heap.heap,
     };
     let young = words_between(from, heap.htop) + heap.frag_words;
+    // `young` bounds what the new young block may get; `all` includes what will be promoted.
     let all = heap.used_words() + heap.frag_words;
     let room = take_room(heap);
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
@@ -290,8 +318,10 @@ unsafe fn copy_young(
             false => heap_size_for(bound),
         };
     }
+    // This ends what was planned for the worst case. From here on it is known what lives.
     let mut moved = pass(heap, size, roots, kind, &[], seen);
     let large = all > PROMOTED_AT_ONCE_WORDS;
+    // Seven eighths lived: the next collection promotes what is fresh as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap is wanted again soon.
@@ -318,7 +348,7 @@ unsafe fn copy_young(
             &mut Vec::new(),
         );
     } else if heap.serves && part == MOST_YOUNG_WORDS && size / 2 > want + part {
-        // What survives takes its time to be copied: no more is to come together in front of a large old generation.
+        // Survivors take their time to be copied: no more are to come together in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
@@ -336,8 +366,10 @@ unsafe fn copy_young(
 }
 
 unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
+    // Everything may live, and the need comes on top: one copy is enough.
     let bound = heap.all_words() + heap.stack_words() + need;
     let mut min = heap_size_for(heap.min_heap_words);
+    // A heap that is swept so often belongs to a process that works: it gets stock's first size.
     if bound < BUSY_WORDS {
         heap.small_sweeps = heap.small_sweeps.saturating_add(1);
         if heap.small_sweeps > SWEEPS_UNTIL_BUSY {
@@ -365,6 +397,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();
+    // So much will not be copied again: the block becomes the old generation where it lies. In the window nothing may become old.
     let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
@@ -377,7 +410,7 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let size = heap.block_words();
     heap.grow_next = false;
     let shrink = want < size / 4 && size > min && room == 0;
-    // What a process makes now and then would find a small heap each time, and have it grow step by step, with a
+    // Terms that a process makes now and then would find a small heap each time, and have it grow step by step, with a
     // collection for each. A large one costs too much memory to wait.
     let later = !heap.shrink_next && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;
@@ -408,15 +441,17 @@ unsafe fn leave_regions(
         return 0;
     }
     let (areas, kept, left) = worth_leaving(seen);
+    // Copying the heap once more is only worth it for regions that are larger than the heap.
     if areas.is_empty() || (left < heap.all_words() && !stress::roll(2)) {
         return 0;
     }
+    // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is enough.
     let bound = heap.all_words() + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
     pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
 }
 
-/// What a full sweep has left is counted, in both generations: where it was collected in place, most is in the old one.
+/// Counts what a full sweep has left, in both generations: where it was collected in place, most is in the old one.
 unsafe fn after_full(heap: &mut Heap) {
     let (young, old) = (&heap.off_heap, &heap.old_off_heap);
     heap.region_bytes_kept = young.regions.bytes() + old.regions.bytes();

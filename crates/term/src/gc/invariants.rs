@@ -1,4 +1,4 @@
-//! What holds of a heap before and after a collection, and what is done where it doesn't.
+//! The invariants of a heap before and after a collection, and the end of the runtime where one is broken.
 
 use crate::heap::Heap;
 use crate::stress;

@@ -7,7 +7,7 @@
 //! few megabytes is not copied: see [`compact`]. Where others wait for the process it is swept in steps: see [`steps`].
 //!
 //! # Memory that terms lie in
-//! Who may point to it, when it moves, when it goes, and what the verifier says that looks after it.
+//! For each kind: the places that may point to it, when it moves, when it goes, and the words of the verifier that checks it.
 //!
 //! | memory | pointed to by | moves | goes | verifier |
 //! | --- | --- | --- | --- | --- |

@@ -1,5 +1,9 @@
 //! Regions as a collection sees them: which of them the heap refers to, and which are worth leaving by copying out the little
 //! that is used of them.
+//!
+//! A heap holds the regions that it points into, by generation. A copy meets every pointer of what it moves, so it knows afterwards
+//! which regions are still referred to, and releases the others ([`Notes`]). A large region of which the heap uses little is *left*:
+//! a second copy takes these few terms along as if they were the heap's own ([`worth_leaving`]), and the region is held no longer.
 
 use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS, SEEN_TERMS};
 use crate::heap::Sent;
@@ -51,7 +55,7 @@ impl<'a> Notes<'a> {
         &mut self.seen_old
     }
 
-    /// What is noted from now on was met in the old block, or in the young one. A region is noted anew for each.
+    /// Says that regions noted from now on are met in the old block, or in the young one. A region is noted anew for each.
     #[inline(always)]
     pub(super) fn look_through(&mut self, old: bool) {
         (self.in_old, self.last) = (old, (0, 0));
@@ -67,6 +71,7 @@ impl<'a> Notes<'a> {
 
     #[inline(never)]
     fn note_region(&mut self, t: Term) {
+        // Neighbours mostly lead to the same region: only another one costs a look-up.
         if (t.ptr() as usize).wrapping_sub(self.last.0) >= self.last.1 {
             let Some(r) = region_of(t.ptr()) else { return };
             match self.in_old {
@@ -75,6 +80,8 @@ impl<'a> Notes<'a> {
             }
             self.last = (r.base as usize, r.words * 8);
             self.last_index = usize::MAX;
+            // The latest regions are searched first. Beyond the bound a region is noted, but none of its terms: it can't be left
+            // then.
             if let Some(l) = self.list.as_mut() {
                 self.last_index = match l.iter().rposition(|s| std::ptr::eq(s.region, r)) {
                     Some(i) => i,
@@ -94,6 +101,7 @@ impl<'a> Notes<'a> {
             return;
         }
         if let Some(s) = self.list.as_mut().and_then(|l| l.get_mut(self.last_index)) {
+            // The same term in a row, as where many objects refer to one.
             if s.terms.last() == Some(&t) {
                 return;
             }
@@ -114,6 +122,7 @@ pub(crate) unsafe fn mark_sent(
 ) -> Option<Box<Sent>> {
     let mut s = sent.take()?;
     let mut marked = Sent::default();
+    // From the last to the first, so that those which are removed don't move those which are yet to come.
     for i in (0..s.entries.len()).rev() {
         let e = &s.entries[i];
         let p = e.term.ptr();
@@ -121,6 +130,7 @@ pub(crate) unsafe fn mark_sent(
             // The old generation stays where it is: its references will follow with the next full sweep.
             continue;
         }
+        // The marks are those of an object that was moved: `forward` and `visit` follow them without knowing of regions.
         if e.term.is_list_ptr() {
             p.write(Term::NON_VALUE);
             p.add(1).write(e.shared);
@@ -207,6 +217,7 @@ unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
                 }
                 let p = t.ptr();
                 let inside = |l: &Leaving| p as usize >= l.area.0 && (p as usize) < l.area.1;
+                // A pointer into a region that stays is left: the copy refers to that region.
                 if !inside(&some[at]) {
                     let i = some.partition_point(|l| l.area.0 <= p as usize);
                     if i == 0 || !inside(&some[i - 1]) {
@@ -219,7 +230,9 @@ unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
                     false => (layout::object_words(p), layout::term_range(p)),
                 };
                 let l = &mut some[at];
+                // Each region has its own bound, so that the walk ends after as many steps as may be copied.
                 let Some(left) = l.left.checked_sub(words) else {
+                    // This term alone has taken half of the bound: the region remembers it, and the next sweep doesn't count again.
                     if at == k && before >= l.limit / 2 {
                         l.seen.region.set_large(from.ptr());
                     }

@@ -19,6 +19,23 @@
 //! * The words of a run are marked when something is promoted there while a sweep is on.
 //! * Runs of before are no longer used once new ones are looked for: the same words must not be in two.
 //! * The end of the block is kept free for a collection in which everything is promoted, for which runs give no guarantee.
+//!
+//! # The steps
+//! ```text
+//! Mark ── nothing is left to look at ──> Owners ── the list's end ──> Runs ── the bitmap's end ──> over
+//!
+//! the old block    what was old as the sweep began
+//!  promoted since
+//!  room
+//!                  base                     base + len               old_htop   old_hend
+//!                  has a bit for each word
+//!  counts as alive
+//! ```
+//! * **Mark** follows pointers from the slots of the beginning, and sets the bits of what it meets ([`Marker`]).
+//! * **Owners** goes through the off-heap list, and takes off what has no bit. Only then may the words of the dead be overwritten.
+//! * **Runs** goes through the bitmap, and writes a free run over each stretch without a bit.
+//!
+//! The process runs between any two steps. So each step leaves a generation that can be walked, collected and verified.
 
 use super::compact::Marker;
 use super::regions::Notes;
@@ -33,7 +50,7 @@ use crate::stress::{self, poison, stress};
 use crate::word::{Subtag, Term, header, header_subtag};
 use std::sync::atomic::Ordering;
 
-/// What is known of an old generation that was swept in steps, or is.
+/// The state of an old generation that was swept in steps, or is.
 #[derive(Default)]
 pub struct Runs {
     /// Free runs, in the order of their addresses: where each starts, and its words. Those before `next` were taken.
@@ -54,7 +71,7 @@ pub struct Runs {
 struct Sweep {
     marker: Marker<'static>,
     phase: Phase,
-    /// What objects refer to that were promoted since it began.
+    /// The regions that objects refer to which were promoted since it began.
     promoted_regions: RegionSet,
     live_words: usize,
     /// A long run, whose pages are given back before it is used.
@@ -78,6 +95,8 @@ enum Phase {
 }
 
 /// Writes a free run.
+///
+/// A large number's header has the length, and nothing looks into a large number. One word has no room for a header with digits.
 unsafe fn write_run(p: *mut Term, words: usize) {
     if words == 1 {
         p.write(Term::NON_VALUE);
@@ -140,10 +159,12 @@ impl Runs {
             let m = &mut s.marker.map;
             let at = (start as usize).wrapping_sub(m.base);
             if at < m.len && used > 0 {
+                // Promoted objects live, whatever the marking has found of the dead before them.
                 m.set_live(at >> 3, used);
             }
         }
         write_run(top, left);
+        // The next collection goes on filling this one. `next` stands behind it, so its entry is free.
         if again && left >= LEAST_RUN_WORDS && self.next > 0 {
             self.next -= 1;
             self.free[self.next] = (top, left);
@@ -169,6 +190,7 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
     if let Some(mut r) = heap.runs.take()
         && let Some(s) = &mut r.sweep
     {
+        // These holds were the sweep's own, beside those of the heap.
         s.marker.notes.seen.release_all();
         s.promoted_regions.release_all();
     }
@@ -209,6 +231,7 @@ pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
 unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
     let block = heap.old_block_words();
     let mut more = to - block;
+    // Somebody else may have the addresses behind the block: half as many are tried, down to a thirty-second of the block.
     while more > 0 && block + more >= least {
         if extend_block(heap.old_heap, block, block + more) {
             heap.old_hend = heap.old_heap.add(block + more);
@@ -222,7 +245,7 @@ unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
     false
 }
 
-/// What a minor collection that promoted `promoted` words is followed by: the beginning of a sweep, or a step of the one that is
+/// The work behind a minor collection that promoted `promoted` words: the beginning of a sweep, or a step of the one that is
 /// under way. Gives the words that were looked at.
 ///
 /// # Safety
@@ -244,11 +267,15 @@ pub(super) unsafe fn after_minor(
     let r = runs_of(heap, promoted);
     r.promoted += promoted;
     if r.sweeps() {
+        // A sweep that looked at less than is promoted meanwhile would never be over before the room is gone.
         let slots = (promoted * SLOTS_PER_PROMOTED).clamp(step_slots(), MOST_STEP_SLOTS);
         return step_by(heap, slots);
     }
+    // As much was promoted as there is room left: half of it is used up. A sweep for next to nothing isn't worth it.
     let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
+    // The binaries fill three quarters of their virtual heap, and have grown by a quarter since the last sweep.
     let pressed = bytes > vheap / 4 * 3 && bytes > r.lived_bytes / 4 * 5;
+    // No sweep begins while a message is looked at, nor for a process that only computes.
     if heap.window || !heap.serves || !(used_up || pressed || stress::roll(3)) {
         return 0;
     }
@@ -271,7 +298,7 @@ pub fn sweep_soon(heap: &mut Heap) {
     }
 }
 
-/// What is known of the old generation, to which `promoted` words were just promoted.
+/// The state of the old generation, to which `promoted` words were just promoted.
 fn runs_of(heap: &mut Heap, promoted: usize) -> &mut Runs {
     let lived = heap.old_words() - promoted;
     heap.runs.get_or_insert_with(|| {
@@ -285,6 +312,7 @@ fn runs_of(heap: &mut Heap, promoted: usize) -> &mut Runs {
 /// Begins a sweep: every slot that leads into the old generation is looked at.
 unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let words = heap.old_words();
+    // All of these slots are looked at now, not kept in hand: they may move, or be written to, before the next step.
     let mut m = Marker::new(heap.old_heap, words, Notes::new(true, None));
     for r in roots.iter_mut() {
         for t in r.iter_mut() {
@@ -339,6 +367,7 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
         false => slots,
     };
     let _doing = crate::fence::doing(&"in a step of a sweep");
+    // Runs and sweep are taken out of the heap for the step, and put back behind it.
     let Some(mut runs) = heap.runs.take() else {
         return 0;
     };
@@ -349,6 +378,7 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
     match s.phase {
         Phase::Mark => {
             if s.marker.advance(slots) {
+                // Everything that is alive has its bits by now; from here on a word without one is dead.
                 forget_dead_sent(heap, &s.marker);
                 s.phase = Phase::Owners(std::ptr::null_mut());
             }
@@ -357,6 +387,7 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
             s.phase = match look_at_owners(heap, &s.marker, after, slots / SLOTS_PER_OWNER + 1) {
                 Some(p) => Phase::Owners(p),
                 None => {
+                    // Runs of the last sweep are dead words for this one, too, and will be found again, longer perhaps.
                     runs.use_no_more();
                     Phase::Runs(0, None)
                 }
@@ -409,6 +440,7 @@ unsafe fn look_at_owners(
             return None;
         }
         let at = (p as usize).wrapping_sub(m.map.base);
+        // Objects promoted since lie behind the bitmap, and live.
         if at >= m.map.len || m.map.is_live(at >> 3) {
             last = p;
             continue;
@@ -422,6 +454,7 @@ unsafe fn look_at_owners(
             list.bytes = list.bytes.saturating_sub((*p.add(1)).raw() as usize);
         }
         let words = layout::object_words(p);
+        // Off the list first, then its belongings, then its words: whoever walks the generation finds a run in its place.
         release_object(p);
         write_run(p, words);
     }
@@ -444,9 +477,11 @@ unsafe fn find_runs(
         let (start, n) = (base.add(from), to - from);
         write_run(start, n);
         *budget = budget.saturating_sub(SLOTS_PER_RUN);
+        // Too short to be used: it is written all the same, so that the generation can be walked.
         if n < LEAST_RUN_WORDS {
             return;
         }
+        // Giving back so many pages would be a long step: `give_on` does it in several, and this step ends.
         if n > GIVEN_AT_ONCE_WORDS || stress::roll(8) {
             giving = Some(Giving {
                 start,
@@ -457,6 +492,7 @@ unsafe fn find_runs(
             return;
         }
         runs.add(start, n);
+        // The first word is the run's header, and stays.
         if !stress() && decommit_between(start.add(1), start.add(n)) {
             *budget = budget.saturating_sub(n / GIVEN_WORDS_PER_SLOT);
         }
@@ -527,6 +563,7 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     if bits.len() * 8 > background_free::ABOVE_BYTES {
         background_free::run(move || drop(bits));
     }
+    // Regions of marked objects, and of promoted ones: the old generation holds just these from now on.
     let mut regions = marker.notes.seen;
     regions.append(&mut promoted_regions);
     // What ran since the marking may have found one of the others held, and point into it: only a collection of what is young
@@ -539,11 +576,12 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
         heap.old_vheap_bytes,
         heap.min_vheap_words,
     );
+    // A sweep counts as a full one: the count to `fullsweep_after` begins anew.
     heap.minor_gcs = 0;
     runs.promoted = 0;
     runs.lived = live_words;
     runs.lived_bytes = heap.old_off_heap.bytes;
-    // What was lacking to the room that a generation of so many words is given.
+    // The room of a generation of so many words, if the sweep has left it much less.
     let (block, room) = (
         heap.old_block_words(),
         spare_words(live_words, is_crowded()),

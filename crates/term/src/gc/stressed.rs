@@ -21,6 +21,7 @@ pub(crate) unsafe fn collect(
 ) -> usize {
     look(heap, roots, "before a collection", true);
     let mut moved = 0;
+    // Collections that nobody has asked for come before the one that was: compactions, full sweeps, minor ones.
     while below(6) == 0 {
         disturb(heap);
         moved += match below(often(heap, 4)) {
@@ -33,12 +34,14 @@ pub(crate) unsafe fn collect(
         look(heap, roots, "between two collections", false);
     }
     disturb(heap);
+    // A minor collection that was asked for may be a full one: callers rely on neither.
     let full = fullsweep || below(often(heap, 4)) == 0;
     moved += collect_once(heap, need, roots, full);
     if let Some(spare) = spare(heap) {
         moved += trim(heap, need + heap.stack_reserve + spare, roots);
     }
     look(heap, roots, "after a collection", false);
+    // As if what was made since asked for another.
     heap.gc_wanted = below(8) == 0;
     moved
 }

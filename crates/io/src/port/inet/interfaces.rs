@@ -112,7 +112,7 @@ fn kernel_flags(fd: RawFd, q: &mut libc::ifreq) -> i32 {
     }
 }
 
-/// Sets options of an interface. What the kernel refuses is not told, as in stock.
+/// Sets options of an interface. Refusals of the kernel are not told, as in stock.
 pub fn set(fd: RawFd, mut args: Args) -> Answer {
     let mut q = question(&mut args)?;
     while !args.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! # Protocol
 //! A socket is a port. Requests come by `port_control`, answered at once by a byte that says whether it worked and
-//! what there is to tell. What takes time is answered by a message `{inet_async, Port, Number, Result}` to the caller,
+//! what there is to tell. A request that takes time is answered by a message `{inet_async, Port, Number, Result}` to the caller,
 //! where the number was given in the answer to the request; sending by `{inet_reply, Port, Result}`. What arrives on
 //! an active socket is sent to the port's owner.
 //!
@@ -97,7 +97,7 @@ pub(crate) const BAD_PORT: Error = Error::Name("exbadport");
 pub(crate) const BAD_SEQUENCE: Error = Error::Name("exbadseq");
 pub const EINVAL: Error = Error::Errno(libc::EINVAL);
 
-/// What a request gives: the bytes behind the first of its answer.
+/// The result of a request: the bytes behind the first of its answer.
 pub(crate) type Answer = Result<Vec<u8>, Error>;
 
 /// The bytes that `port_control` returns.

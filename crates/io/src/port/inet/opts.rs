@@ -90,7 +90,7 @@ impl Default for StreamOpts {
     }
 }
 
-/// What setting options leads to.
+/// The outcome of setting options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     Nothing,

@@ -1,4 +1,4 @@
-//! What all sockets have: descriptor, state, settings, statistics, and the messages about them.
+//! The common part of all sockets: descriptor, state, settings, statistics, and the messages about them.
 
 use super::addr::Addr;
 use super::{BAD_SEQUENCE, EINVAL, Error};
@@ -97,10 +97,10 @@ pub struct Sock {
     /// The descriptor was handed in, and is not closed.
     prebound: bool,
     poll: Option<poll::Id>,
-    /// What the poll thread is to tell.
+    /// The events that the poll thread is to tell.
     reads: bool,
     writes: bool,
-    /// Others use the descriptor for now: the poll thread leaves it alone. What was selected is kept.
+    /// Others use the descriptor for now: the poll thread leaves it alone. The selection is kept.
     pub ignored: bool,
     pub state: u32,
     pub domain: i32,
@@ -128,15 +128,15 @@ pub struct Sock {
     /// Bits of [`control`].
     pub control_wanted: u8,
 
-    /// What datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
+    /// The address that datagrams go to, and come from, on a connected socket. Boxed as those below: few sockets have any.
     pub remote: Option<Box<Addr>>,
-    /// What is told in place of the real addresses.
+    /// The addresses that are told in place of the real ones.
     pub fake_name: Option<Box<Addr>>,
     pub fake_peer: Option<Box<Addr>>,
     pub received: Stats,
     pub sent: Stats,
     next_async: u16,
-    /// Who wants to know when everything is sent.
+    /// The processes that want to know when everything is sent.
     pub subscribers: Vec<Term>,
 }
 

@@ -6,8 +6,8 @@
 //! were asked for. Nothing is read that nobody waits for.
 //!
 //! # Output
-//! What can't be sent at once is queued. Who sends more while the queue is above its high mark waits for the answer
-//! until it has fallen below the low mark; others wait before that, because the port is busy.
+//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the
+//! answer until it has fallen below the low mark; others wait before that, because the port is busy.
 //!
 //! # Closing
 //! A connection that the other side has closed is told to whoever waits, or asks next. The descriptor of a passive
@@ -60,7 +60,7 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// What a timer is about; the number is that of the request.
+/// The purpose of a timer; the number is that of the request.
 mod timers {
     pub(crate) const CONNECT: u32 = 0;
     pub(crate) const ACCEPT: u32 = 1;
@@ -78,7 +78,7 @@ struct Op {
     timer: Option<TimerId>,
 }
 
-/// What is read and not delivered.
+/// The bytes that were read and not delivered.
 #[derive(Default)]
 struct Input {
     buf: Vec<u8>,
@@ -134,7 +134,7 @@ impl Input {
     }
 }
 
-/// What the front of the buffer is.
+/// The kind of the front of the buffer.
 enum Front {
     Packet(usize),
     /// So many bytes are missing.
@@ -166,9 +166,9 @@ pub(crate) struct Tcp {
     /// Whether the headers of an HTTP message are under way.
     in_headers: bool,
     queue: IoVec,
-    /// Who gets the answer to what is being sent.
+    /// The process that gets the answer to the request that is being sent.
     sender: Option<Term>,
-    /// Who waits for the queue to fall.
+    /// The process that waits for the queue to fall.
     waiting_sender: Option<Term>,
     send_timer: Option<(u16, TimerId)>,
     send_timers: u16,
@@ -598,7 +598,7 @@ impl Tcp {
     fn grow(&mut self, n: usize) {
         self.input.size = self.input.size.max(n);
     }
-    /// What the front of the buffer is; an error if it is no packet.
+    /// The kind of the front of the buffer; an error if it is no packet.
     fn front(&mut self) -> Result<Front, ()> {
         let have = self.input.data().len();
         let kind = self.s.packet_kind();
@@ -913,7 +913,7 @@ impl Tcp {
         if self.queue.bytes > 0 && !behind {
             self.s.select(base, None, Some(true));
         }
-        // What comes first is answered at once, however much it is.
+        // The first packet is answered at once, however long it is.
         let full = self.queue.bytes >= self.o.high.max(0) as usize;
         if !full || (last && !behind) {
             return false;
@@ -933,7 +933,7 @@ impl Tcp {
         }
         true
     }
-    /// Who sends waits no longer.
+    /// Ends the wait of the sender: its time is up.
     fn time_out_sender(&mut self, base: &mut Base) {
         if let Some(by) = base.transit.take() {
             self.sender = Some(by);
@@ -1266,7 +1266,7 @@ impl Driver for Tcp {
         self.queue.bytes
     }
     fn flush(&mut self, base: &mut Base) {
-        // What nobody is going to send would keep the port forever.
+        // Bytes that nobody is going to send would keep the port forever.
         if !self.s.writes() || self.o.linger_zero || self.sending_file.is_some() {
             self.clear_output(base);
         }

@@ -7,7 +7,7 @@
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What has a place in a table.
+/// An entry: anything that has a place in a table.
 pub(crate) trait Hashed {
     /// Hash of its key: where its places begin.
     fn hash(&self) -> u32;
@@ -44,8 +44,8 @@ impl<E: Hashed + 'static> SlotTable<E> {
         // SAFETY: arrays of slots are never freed.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
-    /// What `look` makes of the first entry of `hash` for which it makes something. `look` may be asked of entries that have
-    /// left the table, and of some more than once. What is in the table all the time is found.
+    /// The result of `look` on the first entry of `hash` for which it has one. `look` may be asked of entries that have
+    /// left the table, and of some more than once. An entry that is in the table all the time is found.
     pub(crate) fn find<R>(
         &self,
         hash: u32,
@@ -88,7 +88,7 @@ impl<E: Hashed + 'static> SlotTable<E> {
             Some(i) => spare.swap_remove(i),
             None => new_slots(size),
         };
-        // Who sees that this move has begun sees the array that the last one made the table.
+        // A reader that sees that this move has begun sees the array that the last one made the table.
         self.moves.fetch_add(1, Ordering::Release);
         for s in new.iter() {
             s.store(std::ptr::null_mut(), Ordering::Release);
@@ -117,7 +117,7 @@ fn insert<E: Hashed>(slots: &Slots<E>, e: &'static E) {
     }
 }
 
-/// What `look` makes of an entry among those at the places of `hash`.
+/// The result of `look` on an entry among those at the places of `hash`.
 fn probe<E: 'static, R>(
     slots: &Slots<E>,
     hash: u32,
