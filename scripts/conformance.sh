@@ -61,6 +61,15 @@ if [ -n "${otp:-}" ]; then
   erlc -o "$cache" "$here"/tests/otp/*.erl || exit 1
 fi
 
+# shared_libraries FILE: builds the native libraries and drivers that a Makefile.src names, where there is a C compiler and OTP has its
+# headers. One that cannot be built is left out, on both sides.
+shared_libraries() {
+  headers=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/include
+  rule="%.so: %.c\n\tcc -shared -fPIC -O1 -w -D_GNU_SOURCE -I. -I$headers -o \$@ \$<"
+  sed "s|^@SHLIB_RULES@.*|$rule|; s/@dll@/.so/g; s/@obj@/.o/g; s/@WSL@//g; s/@[A-Za-z_]*@//g" "$1" >"${1%.src}"
+  make -s -k -C "${1%/*}"
+}
+
 # prepare APP/SUITE: sets dir, where its compiled form and its data are
 prepare() {
   mkdir -p "$cache/stock/${1%/*}" "$cache/purlin/${1%/*}" "$cache/measured/${1%/*}"
@@ -93,8 +102,12 @@ prepare() {
     include="-I $dir -I $otp/lib/$app/src -I $otp/lib/$app/include -I $otp/lib/kernel/src -I $otp/lib/kernel/include -I $otp/lib/stdlib/src -I $otp/lib/compiler/src -I $otp/lib/stdlib/test -I $cache/include"
     # shellcheck disable=SC2086
     (cd "$dir" && erlc -W0 +debug_info $include "$1.erl") >"$cache/compile-$1.log" 2>&1
-    # Modules among its data. What is C there is left alone.
+    # Modules and libraries in C among its data; programs in C are left alone.
     for m in $(find "$dir/$1_data" -name Makefile.src 2>/dev/null); do
+      if grep -q '^@SHLIB_RULES@' "$m"; then
+        shared_libraries "$m" >>"$cache/compile-$1.log" 2>&1
+        continue
+      fi
       grep -qi '@cc@\|@dll@\|@shlib' "$m" && continue
       sed 's/@EMULATOR@/beam/g; s/@erl_name@/erl/g' "$m" >"${m%.src}"
       make -s -C "${m%/*}" >>"$cache/compile-$1.log" 2>&1

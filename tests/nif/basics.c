@@ -406,6 +406,37 @@ NIF(times)
                             enif_make_int(env, enif_monotonic_time(17) == ERL_NIF_TIME_ERROR));
 }
 
+/* A library built with old headers has four words for a binary: what is behind them is its own. */
+static ERL_NIF_TERM short_binaries(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
+{
+    enum { WORDS = 4, ALL = 8, MARK = 0x5a };
+    size_t words[ALL];
+    ErlNifBinary *bin = (ErlNifBinary *)words;
+    unsigned char *bytes = (unsigned char *)(words + WORDS);
+    size_t i;
+    int done = 0, same = 1;
+    (void)argc;
+    memset(words, MARK, sizeof words);
+    if (enif_inspect_binary(env, argv[0], bin))
+        done |= 1;
+    if (enif_inspect_iolist_as_binary(env, argv[0], bin))
+        done |= 2;
+    if (enif_term_to_binary(env, argv[0], bin)) {
+        done |= 4;
+        enif_release_binary(bin);
+    }
+    if (enif_alloc_binary(100, bin)) {
+        memset(bin->data, 1, 100);
+        if (enif_realloc_binary(bin, 300))
+            done |= 8;
+        memset(bin->data, 2, 300);
+        enif_make_binary(env, bin);
+    }
+    for (i = 0; i < (ALL - WORDS) * sizeof(size_t); i++)
+        same = same && bytes[i] == MARK;
+    return enif_make_tuple2(env, enif_make_int(env, done), enif_make_int(env, same));
+}
+
 static ErlNifFunc functions[] = {
     {"tell", 1, tell}, {"print", 1, print}, {"print_short", 0, print_short}, {"compare", 2, compare}, {"many", 1, many},
     {"reverse", 1, reverse}, {"sub", 3, sub}, {"grow", 1, grow}, {"pairs", 1, pairs}, {"map_of", 1, map_of},
@@ -415,7 +446,7 @@ static ErlNifFunc functions[] = {
     {"many_later", 1, many_later}, {"thread", 0, thread},
     {"dirty_cpu", 0, thread, ERL_NIF_DIRTY_JOB_CPU_BOUND}, {"dirty_io", 0, thread, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"dirty_raise", 1, raise, ERL_NIF_DIRTY_JOB_IO_BOUND}, {"dirty_many", 1, many, ERL_NIF_DIRTY_JOB_CPU_BOUND},
-    {"bad_flags", 0, bad_flags}, {"through_env", 1, through_env}, {"times", 0, times},
+    {"bad_flags", 0, bad_flags}, {"through_env", 1, through_env}, {"times", 0, times}, {"short_binaries", 1, short_binaries},
 };
 
 ERL_NIF_INIT(n_basics, functions, load, NULL, NULL, unload)

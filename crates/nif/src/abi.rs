@@ -68,14 +68,14 @@ pub struct Entry {
     pub min_erts: *const c_char,
 }
 
-/// `ErlNifBinary`
+/// `ErlNifBinary`, as far as it is written here. C code has one or two words more behind it, as its headers have it: libraries built
+/// with old ones keep something else in the second.
 #[repr(C)]
 pub struct Binary {
     pub size: usize,
     pub data: *mut u8,
     /// The block that it owns, or null.
     pub ref_bin: *mut purlin_term::bin::RcBin,
-    pub spare: [*mut c_void; 2],
 }
 
 /// `ErlNifPid`, `ErlNifPort`: the word of a local one.

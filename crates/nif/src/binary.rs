@@ -20,7 +20,6 @@ impl Binary {
             size,
             data: data as *mut u8,
             ref_bin: std::ptr::null_mut(),
-            spare: [std::ptr::null_mut(); 2],
         }
     }
     /// Owns `bin`, of whose bytes all count.
@@ -29,7 +28,6 @@ impl Binary {
             size,
             data: RcBin::bytes(bin),
             ref_bin: bin,
-            spare: [std::ptr::null_mut(); 2],
         }
     }
     pub fn bytes(&self) -> &[u8] {

@@ -39,6 +39,7 @@ dirty_many(_) -> erlang:nif_error(undef).
 bad_flags() -> erlang:nif_error(undef).
 through_env(_) -> erlang:nif_error(undef).
 times() -> erlang:nif_error(undef).
+short_binaries(_) -> erlang:nif_error(undef).
 
 show(What, F) ->
     R = try F() catch C:E:T -> {C, E, T} end,
@@ -54,6 +55,7 @@ main() ->
              #{}, #{a => 1}, fun lists:map/2, fun(X) -> X end],
     [show({tell, case is_function(T) of true -> a_fun; false -> T end}, fun() -> tell(T) end) || T <- Terms],
     [show(print, fun() -> print(T) end) || T <- [a, "text", {1, 2.5, [b, c | d]}, <<"bin">>, #{k => v}, 1 bsl 70, []]],
+    [show({short_binaries, T}, fun() -> short_binaries(T) end) || T <- [<<"bytes">>, Big, Crooked, ["io", <<"list">>], atom]],
     show(print_short, fun() -> print_short() end),
     [show({compare, A, B}, fun() -> compare(A, B) end)
      || {A, B} <- [{1, 1.0}, {1, 2}, {b, a}, {"x", "x"}, {Big, binary:copy(Big)}, {#{a => 1}, #{a => 1.0}}]],
