@@ -19,6 +19,7 @@
 use super::object::{HEAD_WORDS, Link, Object, Owned};
 use super::try_lock::{TryLock, TryLockGuard};
 use super::{Gone, Kind};
+use purlin_kernel::waits;
 use purlin_term::release::{self, ETS_HASHES_HALVED};
 use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, atom, compare, hash};
@@ -194,11 +195,11 @@ impl HashTable {
     }
     #[inline]
     fn read(&self, ix: usize) -> RwLockReadGuard<'_, Buckets> {
-        self.stripe(ix).buckets.read()
+        waits::read(&self.stripe(ix).buckets)
     }
     #[inline]
     fn write(&self, ix: usize) -> RwLockWriteGuard<'_, Buckets> {
-        self.stripe(ix).buckets.write()
+        waits::write(&self.stripe(ix).buckets)
     }
     /// The bucket of a hash. Right for as long as the lock of its stripe is held.
     #[inline]

@@ -348,6 +348,7 @@ pub fn find<'a>(t: Term, who: Term, want: Want) -> Result<&'a Table, NotFound> {
 #[inline]
 pub fn table<'a>(cx: &mut Cx, t: Term, want: Want) -> Result<&'a Table, Fail> {
     let me = cx.self_pid();
+    purlin_kernel::waits::locks_begin();
     find(t, me, want).map_err(|e| e.raise(cx))
 }
 

@@ -6,6 +6,7 @@
 use super::hash::{Change, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
+use purlin_kernel::waits;
 use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, compare};
 use std::cmp::Ordering;
@@ -101,10 +102,10 @@ impl TreeTable {
         }
     }
     fn read(&self) -> RwLockReadGuard<'_, Option<Map>> {
-        self.tree.read()
+        waits::read(&self.tree)
     }
     fn write(&self) -> RwLockWriteGuard<'_, Option<Map>> {
-        self.tree.write()
+        waits::write(&self.tree)
     }
     #[inline]
     fn key(&self, o: &Object) -> Key {

@@ -33,6 +33,8 @@ pub const SAMPLED_REDUCTIONS: usize = 16_000;
 /// Nanoseconds from which on a wait for a message, and any other, is told with its place.
 pub const TOLD_RECEIVE: u64 = 1_000_000;
 pub const TOLD_WAIT: u64 = 100_000;
+/// For a lock: whoever waits for one has slept, so that to note it costs little beside.
+pub const TOLD_LOCK: u64 = 1_000;
 /// Frames of a place, at most.
 pub const FRAMES: usize = 12;
 /// Words of the stack that are looked through for them.
@@ -79,6 +81,8 @@ pub enum Kind {
     Busy,
     /// It waited for a thread that may block, or compute long.
     DirtyQueue,
+    /// It waited, with its scheduler, for a table or port that others used.
+    Lock,
 }
 
 impl Kind {
@@ -359,6 +363,7 @@ pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc:
     with_table(|t| t.waits.add(kind, nanoseconds, weight));
     let told = match kind {
         Kind::Receive => TOLD_RECEIVE,
+        Kind::Lock => TOLD_LOCK,
         _ => TOLD_WAIT,
     };
     if nanoseconds < told {

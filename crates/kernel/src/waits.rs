@@ -1,4 +1,4 @@
-//! How long processes wait: ready for their turn, in a receive, for a port, for a dirty thread.
+//! How long processes wait: ready for their turn, in a receive, for a port, for a dirty thread, for a lock.
 //!
 //! One of [`EVERY`] that are queued, and one of as many that begin to wait, is timed for all since the last one on that thread; of
 //! a thread that had rested sooner, so that nearly all are timed where there is little to do. Sums are estimates, and what is
@@ -9,12 +9,15 @@
 //!   comparison where it begins to run.
 //! * Who queues a process writes nothing to its cell: another thread may have it by then. A wait in a run queue is noted in one of
 //!   [`SLOTS`] slots, by the cell's number. Where two meet, one of them is not timed.
+//! * Locks of tables and ports are first tried: only who finds one held looks at the clock, and all of these are timed. What a thread
+//!   has waited is noted on the thread, and counts for the process that has it run what takes the lock: [`locked`].
 
 use crate::accounts::{self, Kind};
 use crate::clock;
 use crate::cx::Cx;
 use crate::process::{self, Process};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
+use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -215,6 +218,76 @@ pub(crate) fn goes_on(cx: &mut Cx, waited: bool) {
     }
 }
 
+thread_local! {
+    /// Nanoseconds that this thread has waited for locks, for the operation that is under way.
+    static LOCKED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Waits for a lock that is held, and notes how long.
+#[cold]
+#[inline(never)]
+fn held<G>(wait: impl FnOnce() -> G) -> G {
+    if !accounts::on() {
+        return wait();
+    }
+    let began = clock::elapsed();
+    let guard = wait();
+    let took = clock::elapsed().saturating_sub(began).max(1) as u64;
+    LOCKED.set(LOCKED.get().saturating_add(took));
+    guard
+}
+
+/// Locks; [`locked`] says for whom.
+#[inline]
+pub fn lock<T: ?Sized>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    match m.try_lock() {
+        Some(g) => g,
+        None => held(|| m.lock()),
+    }
+}
+
+/// As [`lock`], for reading.
+#[inline]
+pub fn read<T: ?Sized>(l: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    match l.try_read() {
+        Some(g) => g,
+        None => held(|| l.read()),
+    }
+}
+
+/// As [`lock`], for writing.
+#[inline]
+pub fn write<T: ?Sized>(l: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    match l.try_write() {
+        Some(g) => g,
+        None => held(|| l.write()),
+    }
+}
+
+/// Something that takes locks begins: what was waited on this thread before was not for a process.
+#[inline]
+pub fn locks_begin() {
+    if LOCKED.get() != 0 {
+        LOCKED.set(0);
+    }
+}
+
+/// The process in the context runs a native that has taken locks: what was waited for them counts for it.
+#[inline]
+pub fn locked(cx: &mut Cx) {
+    if LOCKED.get() != 0 {
+        locked_for(cx);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn locked_for(cx: &mut Cx) {
+    let took = LOCKED.take();
+    let pc = cx.bif_pc;
+    accounts::waited(cx, Kind::Lock, took, 1, pc);
+}
+
 /// A process that was timed is still waiting: for how many it stands, what for, and for how long.
 pub fn under_way() -> Vec<(Kind, u64, u64)> {
     let now = clock::elapsed();
@@ -251,6 +324,33 @@ mod tests {
             }
         }
         assert_eq!(weights + since, 1000);
+    }
+
+    #[test]
+    fn who_finds_a_lock_held_is_timed() {
+        let l = RwLock::new(0);
+        *write(&l) += 1;
+        assert_eq!((*read(&l), LOCKED.get()), (1, 0));
+        let m = Mutex::new(());
+        // Longer than it takes the other to come to the lock, even where there is much else to run.
+        let wait = std::time::Duration::from_millis(100);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::scope(|s| {
+            let (l, m) = (&l, &m);
+            s.spawn(move || {
+                let both = (l.write(), m.lock());
+                ready.send(()).expect("is waited for");
+                std::thread::sleep(wait);
+                drop(both);
+            });
+            is_ready.recv().expect("is sent");
+            drop(read(l));
+            let waited = LOCKED.get();
+            assert!((1..10_000_000_000).contains(&waited), "{waited}");
+            drop((write(l), lock(m)));
+            locks_begin();
+            assert_eq!(LOCKED.get(), 0);
+        });
     }
 
     #[test]

@@ -162,7 +162,16 @@ fn a_program_that_was_run_is_explained() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = err(&output);
-    let first = text.split("\n\n").nth(1).expect("has a first cause");
+    // The program's own lines come before all that the start of the system costs.
+    let mut parts = text.split("\n\n");
+    let head = parts.next().expect("has a head");
+    assert!(
+        head.starts_with("The program's own lines with the most:\n    copied   "),
+        "{text}"
+    );
+    let copied = head.lines().nth(1).expect("has a line");
+    assert!(copied.ends_with(" at app.erl:22, app:start/2"), "{text}");
+    let first = parts.nth(1).expect("has a first cause");
     assert!(
         first.starts_with(" 1. ") && first.contains("copied ("),
         "{text}"
@@ -740,4 +749,107 @@ fn what_a_template_has_copied_together_is_named() {
         return;
     };
     assert!(whole < 1e6 && split > 29e6, "{whole} {split}");
+}
+
+/// Four processes at a time insert lists into one ordered table, whose lock is held for all of a list, and write to one port.
+const LOCKS: &str = r#"
+-module(locks).
+-export([main/0]).
+main() ->
+    T = ets:new(t, [public, ordered_set]),
+    P = open_port({spawn, "cat >/dev/null"}, [binary]),
+    erlang:port_command(P, <<>>),
+    Part = binary:copy(<<1>>, 100),
+    Parts = lists:duplicate(5000, Part),
+    all([fun() -> fill(T, [{{W, N}, N} || N <- lists:seq(1, 20000)], 12) end || W <- [1, 2, 3, 4]]),
+    port_connect(P, self()),
+    all([fun() -> write(P, Parts, 60) end || _ <- [1, 2, 3, 4]]),
+    io:format("done~n").
+all(Funs) ->
+    Ms = [element(2, spawn_monitor(F)) || F <- Funs],
+    [receive {'DOWN', M, process, _, normal} -> ok end || M <- Ms].
+fill(_, _, 0) -> ok;
+fill(T, L, N) -> put_all(T, L), fill(T, L, N - 1).
+put_all(T, L) ->
+    true = ets:insert(T, L), ok.
+write(_, _, 0) -> ok;
+write(P, L, N) -> put_out(P, L), write(P, L, N - 1).
+put_out(P, L) ->
+    true = port_command(P, L), ok.
+"#;
+
+#[test]
+fn waits_for_locks_of_tables_and_ports_are_told_with_their_lines() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    if std::thread::available_parallelism().map_or(1, |n| n.get()) < 2 {
+        println!("skipped: one processor");
+        return;
+    }
+    scratch.file("locks.erl", LOCKS);
+    let output = scratch.purlin(&["explain", "--json", "--to", "l.json", "run", "locks.erl"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(scratch.0.join("l.json")).expect("was written");
+    let all = json::parse(&text).expect("is JSON");
+    let latency = part(&all, "latency");
+    for function in ["locks:put_all/2", "locks:put_out/2"] {
+        let waited = cause(latency, "lock", function);
+        assert!(number(waited, &["seconds"]) > 1e-6, "{waited}");
+        assert!(word(waited, &["advice"]).contains("others use"), "{waited}");
+        assert_eq!(waited.get("estimated"), Some(&Json::Bool(false)));
+    }
+    let total = |field: &str| number(latency, &["totals", "lock", field]);
+    assert!(total("times") >= 2.0 && total("longest_s") <= total("seconds"));
+    let output = scratch.purlin(&["explain", "show", "l.json"]);
+    assert!(
+        String::from_utf8_lossy(&output.stdout)
+            .contains(" for a table or port that others used at "),
+        "{output:?}"
+    );
+    // What is written out of one process only waits for nobody.
+    let output = scratch.purlin(&["explain", "--json", "--to", "a.json", "run", "app.erl"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(scratch.0.join("a.json")).expect("was written");
+    let causes = json::parse(&text).expect("is JSON");
+    let causes = part(&causes, "latency")
+        .get("causes")
+        .expect("has them")
+        .list();
+    let of_app =
+        |c: &&Json| word(c, &["kind"]) == "lock" && word(c, &["site", "file"]).ends_with("app.erl");
+    assert!(!causes.iter().any(|c| of_app(&c)), "{causes:?}");
+}
+
+/// A table of 60,000 objects of 2 KiB, filled by one process, so that one thread gets more than a piece of the allocator.
+const LARGE: &str = r#"
+-module(large).
+-export([stay/0]).
+stay() ->
+    T = ets:new(t, [public]),
+    [ets:insert(T, {N, lists:seq(1, 120), <<N:800>>}) || N <- lists:seq(1, 60000)],
+    persistent_term:put(kept, [binary:copy(<<1>>, 5000) || _ <- lists:seq(1, 4000)]),
+    Large = [binary:copy(<<1>>, 4 bsl 20) || _ <- lists:seq(1, 4)],
+    io:format("ready~n"),
+    receive never -> Large end.
+"#;
+
+#[test]
+fn what_is_known_of_memory_comes_to_what_is_resident() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("large.erl", LARGE);
+    let running = scratch.start_at("large");
+    let memory = scratch.json(&[&running.pid(), "memory"]);
+    if memory.get("parts") == Some(&Json::Null) {
+        println!("skipped: the system doesn't tell");
+        return;
+    }
+    assert!(
+        number(&memory, &["parts", "resident_bytes"]) > 150e6,
+        "{memory}"
+    );
+    let apart = number(&memory, &["parts", "difference_percent"]);
+    assert!(apart.abs() < 3.0, "{memory}");
 }

@@ -54,14 +54,17 @@ pub(crate) fn gone(cx: &mut Cx) -> Fail {
     NotFound::Id.raise(cx)
 }
 
-/// Unwraps what a store says, or raises what a table that isn't there raises.
+/// Unwraps what a store says, or raises what a table that isn't there raises. What was waited for the store's locks counts for the
+/// process.
 macro_rules! there {
-    ($cx:ident, $e:expr) => {
-        match $e {
+    ($cx:ident, $e:expr) => {{
+        let told = $e;
+        purlin_kernel::waits::locked($cx);
+        match told {
             Ok(v) => v,
             Err(Gone) => return Err($crate::natives::gone($cx)),
         }
-    };
+    }};
 }
 pub(crate) use there;
 

@@ -50,6 +50,7 @@ use crate::gather::{self, Gather, Parts};
 use crate::msacc::{self, State};
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
+use purlin_kernel::waits;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::iolist;
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
@@ -225,7 +226,7 @@ pub struct How {
 
 impl Port {
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock()
+        waits::lock(&self.core)
     }
     /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
@@ -649,6 +650,7 @@ pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, F
         return Ok(true);
     };
     cx.bump(COMMAND_REDUCTIONS);
+    waits::locks_begin();
     let how = How {
         message: true,
         ..how
@@ -685,6 +687,7 @@ pub fn command(cx: &mut Cx, port: Term, data: Term, how: How) -> Result<Outcome,
         return Ok(Outcome::Gone);
     };
     cx.bump(COMMAND_REDUCTIONS);
+    waits::locks_begin();
     let me = cx.self_pid();
     let what = take_reference(cx, &p, data);
     held(cx, p.output(me, me, what, how))
@@ -733,6 +736,7 @@ fn take_reference(cx: &mut Cx, port: &Port, data: Term) -> (Reference, Term) {
 /// Notes whether the process has to wait because a port is busy, and what it has written.
 fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
     accounts::wrote(cx);
+    purlin_kernel::waits::locked(cx);
     let waits = matches!(r, Err(Fail::Wait));
     cx.process().set_flag(crate::process::BUSY, waits);
     r
@@ -784,6 +788,7 @@ pub fn begin_parts(
     let Some(p) = lookup(port) else {
         return Ok(None);
     };
+    waits::locks_begin();
     let me = cx.self_pid();
     let (reference, rest) = take_reference(cx, &p, data);
     let head = match &reference {
@@ -800,6 +805,7 @@ pub fn begin_parts(
 
 /// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
 pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
+    waits::locks_begin();
     let r = match lookup(port) {
         Some(p) => p.send_parts(cx, data),
         None => Ok(None),

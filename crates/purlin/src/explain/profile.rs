@@ -24,7 +24,7 @@ fn measure(kind: &str) -> usize {
         "collection" => 2,
         "write" => 3,
         "work" => 4,
-        "ready" | "receive" | "connection" | "idle" | "busy" | "dirty_queue" => 5,
+        "ready" | "receive" | "connection" | "idle" | "busy" | "dirty_queue" | "lock" => 5,
         _ => 0,
     }
 }

@@ -64,6 +64,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "run" => {
             let empty = Json::Null;
             let part = |name: &str| answer.get(name).unwrap_or(&empty).clone();
+            most(&mut text, answer);
             copies(&mut text, &part("copies"), top);
             allocation(&mut text, &part("allocation"), top.min(5));
             let some = |p: &Json| p.get("causes").is_some_and(|c| !c.list().is_empty());
@@ -96,6 +97,70 @@ pub fn shown(answer: &Json, top: usize) -> String {
         line(&mut text, "No accounts were kept: +Fexplain false.");
     }
     text
+}
+
+/// Of what is copied, made, kept and computed a line is told first that has so much of it.
+const LEADING_SHARE: f64 = 0.1;
+/// Of waits, one of so much of the time that the program ran.
+const LEADING_WAIT: f64 = 0.1;
+
+/// The program's own line with the most of each kind, if it has much of it. What comes from starting the system is not among them.
+fn most(text: &mut String, answer: &Json) {
+    let mut rows = Vec::new();
+    let own = |part: &str| {
+        let causes = at(answer, &[part, "causes"]).map_or(&[][..], Json::list);
+        causes
+            .iter()
+            .filter(|c| c.get("own") == Some(&Json::Bool(true)))
+    };
+    let share = |n: f64, all: f64| (n > 0.0 && n >= LEADING_SHARE * all).then_some(100.0 * n / all);
+    // What is copied to a region is copied, once.
+    let copied = |c: &Json| number(c, &["bytes"]) + number(c, &["moved_bytes"]);
+    let all =
+        number(answer, &["copies", "bytes"]) + number(answer, &["copies", "totals", "moved_bytes"]);
+    if let Some(c) = own("copies").max_by(|a, b| copied(a).total_cmp(&copied(b)))
+        && let Some(part) = share(copied(c), all)
+    {
+        rows.push((
+            "copied",
+            format!("{} ({part:.0}%)", bytes(copied(c))),
+            site(c),
+        ));
+    }
+    for (what, part, field, sum) in [
+        ("allocated", "allocation", "bytes", "bytes"),
+        ("kept by collections", "collections", "bytes", "bytes"),
+        ("computed", "work", "reductions", "sampled_reductions"),
+        ("written", "writes", "bytes", "bytes"),
+    ] {
+        if let Some(c) = own(part).next()
+            && let n = number(c, &[field])
+            && let Some(part) = share(n, number(answer, &[part, sum]))
+        {
+            let n = match field {
+                "bytes" => format!("{} ({part:.0}%)", bytes(n)),
+                _ => format!("{part:.0}%"),
+            };
+            rows.push((what, n, site(c)));
+        }
+    }
+    // Who waits for a message is mostly told by those that compute meanwhile.
+    let held_up = |c: &&Json| !["receive", "idle"].contains(&word(c, &["kind"]));
+    if let Some(c) = own("latency").find(held_up)
+        && number(c, &["seconds"]) >= LEADING_WAIT * number(answer, &["uptime_s"])
+        && number(c, &["seconds"]) > 0.0
+    {
+        let n = Unit::Seconds.shown(number(c, &["seconds"]));
+        rows.push(("waited", format!("{n}, {}", word(c, &["kind"])), site(c)));
+    }
+    if rows.is_empty() {
+        return;
+    }
+    line(text, "The program's own lines with the most:");
+    for (what, n, site) in rows {
+        line(text, format_args!("    {what:<20} {n} at {site}"));
+    }
+    text.push('\n');
 }
 
 fn copies(text: &mut String, part: &Json, top: usize) {

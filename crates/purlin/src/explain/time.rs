@@ -71,6 +71,7 @@ fn waited(kind: &str) -> &str {
         "idle" => "for whatever comes",
         "busy" => "for a port or connection that takes no more",
         "dirty_queue" => "for a dirty thread",
+        "lock" => "for a table or port that others used",
         other => other,
     }
 }

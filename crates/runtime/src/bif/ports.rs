@@ -172,7 +172,10 @@ fn port_control_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     };
     cx.bump(data.len() / 1024 + 20);
     let me = cx.self_pid();
-    Ok(match port::control(&p, me, op, &data) {
+    crate::waits::locks_begin();
+    let answer = port::control(&p, me, op, &data);
+    crate::waits::locked(cx);
+    Ok(match answer {
         None => am::BADARG,
         Some(r) if r.binary => cx.binary(&r.bytes),
         Some(r) => cx.byte_list(&r.bytes, NIL),
@@ -184,7 +187,10 @@ fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
         return Ok(am::BADARG);
     };
     let me = cx.self_pid();
-    Ok(match port::call(&p, me, op, data) {
+    crate::waits::locks_begin();
+    let answer = port::call(&p, me, op, data);
+    crate::waits::locked(cx);
+    Ok(match answer {
         None => am::BADARG,
         Some(t) => {
             let t = purlin_term::copy::copy(t.term(), cx);

@@ -30,6 +30,7 @@ pub(super) fn word(kind: Kind) -> &'static str {
         Kind::Receive => "receive",
         Kind::Busy => "busy",
         Kind::DirtyQueue => "dirty_queue",
+        Kind::Lock => "lock",
     }
 }
 
@@ -103,6 +104,7 @@ impl Cause {
         Json::object([
             ("kind", word(self.kind).into()),
             ("site", self.site()),
+            ("own", self.is_own().into()),
             ("times", s.times.into()),
             ("bytes", bytes(s.copied).into()),
             ("moved_bytes", bytes(s.moved).into()),
@@ -120,6 +122,11 @@ impl Cause {
         names::site(&self.stack).map(names::frame).into()
     }
 
+    /// Whether that is the program's own, or of a library that isn't known.
+    pub fn is_own(&self) -> bool {
+        names::site(&self.stack).is_some_and(names::is_own)
+    }
+
     /// Frames, the innermost first.
     pub fn stack(&self) -> Json {
         Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
@@ -129,9 +136,7 @@ impl Cause {
     fn advice(&self, total: u64) -> Option<&'static str> {
         let s = &self.sums;
         // What is hardly anything of the whole, or the system's own, is not worth a change.
-        if s.copied.saturating_mul(100) < total
-            || !names::site(&self.stack).is_some_and(names::is_own)
-        {
+        if s.copied.saturating_mul(100) < total || !self.is_own() {
             return None;
         }
         let large = bytes(s.copied) / s.times.max(1) >= LARGE_BYTES;

@@ -74,7 +74,7 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "latency",
-        "where processes wait: for their turn, for messages, ports and dirty threads",
+        "where processes wait: for their turn, for messages, ports, dirty threads and locks",
         time::latency,
     ),
     topic(

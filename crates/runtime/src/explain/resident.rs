@@ -89,32 +89,66 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     }
 }
 
+<<<<<<< HEAD
 /// The bytes of the C library's allocator: got in small pieces, given out of these, and given out as mappings.
+=======
+/// What the C library's allocator has to do with.
+#[derive(Clone, Copy)]
+struct Allocator {
+    /// What it has got from the system for small blocks.
+    got: usize,
+    /// Of that, what it has given out.
+    small: usize,
+    /// What it has given out as mappings of their own.
+    mapped: usize,
+}
+
+>>>>>>> see
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn allocator() -> Option<(usize, usize)> {
+fn allocator() -> Option<Allocator> {
     // SAFETY: no arguments, a plain structure as result.
     let i = unsafe { libc::mallinfo2() };
-    Some((i.uordblks, i.hblkhd))
+    Some(Allocator {
+        got: i.arena,
+        small: i.uordblks,
+        mapped: i.hblkhd,
+    })
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn allocator() -> Option<(usize, usize)> {
+fn allocator() -> Option<Allocator> {
     None
+}
+
+/// What of large blocks is the allocator's own for small ones: the system joins a full piece of [`ARENA`] bytes with what lies beside
+/// it, so that it looks like a large block. That is so as far as the allocator has more than was `found`, and there are more large
+/// blocks than anybody asked for. `joined` is what is resident of mappings that may be such.
+fn joined_arenas(a: Allocator, found: usize, large: usize, joined: usize) -> usize {
+    let missing = a.got.saturating_sub(found);
+    let nobodys = large.saturating_sub(a.mapped);
+    missing.min(nobodys).min(joined)
+}
+
+/// Whether one of the allocator's pieces may have been joined to this mapping: one has its beginning there.
+fn may_hold_arena(m: &Mapping) -> bool {
+    m.access.starts_with("rw") && m.from.next_multiple_of(ARENA) < m.to
 }
 
 /// A table of what is known and what is resident, and the sums of both. Null where the system doesn't tell.
 pub fn parts() -> Json {
     let all = mappings();
-    let Some((small, mapped)) = allocator().filter(|_| !all.is_empty()) else {
+    let Some(allocator) = allocator().filter(|_| !all.is_empty()) else {
         return Json::Null;
     };
+    let Allocator { small, mapped, .. } = allocator;
     let areas = sys::areas();
-    let sum = |what: &str| -> usize {
+    let sum_of = |what: &str, and: fn(&Mapping) -> bool| -> usize {
         let these = all.iter().enumerate().filter(|(i, m)| {
             let below = i.checked_sub(1).map(|b| &all[b]);
-            kind(m, below, &areas) == what
+            kind(m, below, &areas) == what && and(m)
         });
         these.map(|(_, m)| m.resident).sum()
     };
+    let sum = |what: &str| sum_of(what, |_| true);
     let in_area = |name: &str| -> usize {
         let of = areas.iter().filter(|a| a.name == name);
         let there = |a: &sys::Area| -> usize {
@@ -135,12 +169,14 @@ pub fn parts() -> Json {
         "regions",
     ]
     .map(in_area);
-    let arenas = sum("allocator");
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
     let (program, stacks) = (sum("program"), sum("stacks"));
     let tables = reserved[1] + reserved[2] + reserved[3];
     let heaps = blocks::mapped_bytes() + blocks::kept_bytes();
-    let rest = blocks.saturating_sub(heaps);
+    let large = blocks.saturating_sub(heaps);
+    let found = sum("allocator");
+    let joined = joined_arenas(allocator, found, large, sum_of("blocks", may_hold_arena));
+    let (arenas, rest) = (found + joined, large - joined);
     let unused = arenas.saturating_sub(small);
     let rows = [
         ("program_and_libraries", program, program),
@@ -154,8 +190,13 @@ pub fn parts() -> Json {
         ),
         ("small_blocks", small.min(arenas), arenas - unused),
         ("unused_in_allocator", unused, unused),
+<<<<<<< HEAD
         ("large_heaps", heaps, blocks - rest),
         // Memory that was asked for takes pages only where it was touched since.
+=======
+        ("large_heaps", heaps, blocks - large),
+        // Of what was asked for, only what was touched since takes memory.
+>>>>>>> see
         ("other_large_blocks", mapped.min(rest), rest),
     ];
     let known: usize = rows.iter().map(|r| r.1).sum();
@@ -203,6 +244,27 @@ mod tests {
         };
         assert_eq!(kind(&stack, Some(&guard), &[area]), "blocks");
         assert!(mapping("Rss:  4 kB").is_none());
+    }
+
+    #[test]
+    fn arenas_that_were_joined_to_others_are_found() {
+        const M: usize = 1 << 20;
+        let a = Allocator {
+            got: 160 * M,
+            small: 150 * M,
+            mapped: 16 * M,
+        };
+        // 64 of 160 MiB look like a large block.
+        assert_eq!(joined_arenas(a, 96 * M, 80 * M, 70 * M), 64 * M);
+        // Everything is found, or no large block is more than was asked for: nothing is hidden.
+        assert_eq!(joined_arenas(a, 160 * M, 80 * M, 70 * M), 0);
+        assert_eq!(joined_arenas(a, 96 * M, 16 * M, 70 * M), 0);
+        assert_eq!(joined_arenas(a, 96 * M, 80 * M, 0), 0);
+        let m = |line: &str| may_hold_arena(&mapping(line).expect("is one"));
+        assert!(m("7f0007ff0000-7f000c000000 rw-p 00000000 00:00 0 "));
+        assert!(m("7f0008000000-7f0010000000 rw-p 00000000 00:00 0 "));
+        assert!(!m("7f0007ff0000-7f0008000000 rw-p 00000000 00:00 0 "));
+        assert!(!m("7f0008000000-7f0010000000 ---p 00000000 00:00 0 "));
     }
 
     #[test]

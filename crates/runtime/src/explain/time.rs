@@ -76,6 +76,7 @@ fn worked(c: &Cause) -> Json {
     Json::object([
         ("kind", word(c.kind).into()),
         ("site", c.site()),
+        ("own", c.is_own().into()),
         ("times", c.sums.times.into()),
         ("reductions", c.sums.copied.into()),
         ("estimated", true.into()),
@@ -174,7 +175,7 @@ fn total(w: &Wait) -> Json {
 
 fn waited(c: &Cause) -> Json {
     let s = &c.sums;
-    let own = names::site(&c.stack).is_some_and(names::is_own);
+    let own = c.is_own();
     let advice = match what(c) {
         _ if !own => None,
         "ready" => Some(
@@ -186,11 +187,15 @@ fn waited(c: &Cause) -> Json {
         "dirty_queue" => Some(
             "more calls than threads: +SDio (files, blocking natives) or +SDcpu (long ones) start more",
         ),
+        "lock" => Some(
+            "others use the same table or port at that moment: {write_concurrency, auto} or {read_concurrency, true}, smaller lists of objects, or several of them",
+        ),
         _ => None,
     };
     Json::object([
         ("kind", what(c).into()),
         ("site", c.site()),
+        ("own", c.is_own().into()),
         ("times", s.times.into()),
         ("seconds", seconds(s.copied)),
         ("longest_s", seconds(s.largest)),

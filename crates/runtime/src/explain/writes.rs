@@ -37,6 +37,7 @@ fn json(c: &Cause) -> Json {
     Json::object([
         ("kind", word(c.kind).into()),
         ("site", c.site()),
+        ("own", c.is_own().into()),
         ("times", s.times.into()),
         ("bytes", bytes(c).into()),
         ("merged_bytes", s.copied.into()),
