@@ -9,6 +9,7 @@ use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, ids, lazy_atoms};
 use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
+use purlin_term::compare::ref_parts;
 use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
@@ -301,7 +302,11 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         }
         (registry::whereis(n), Some((n, nd)))
     } else if !port && what.is_pid() {
-        return monitor_remote(cx, what, o);
+        if remote::node_of(what) != Some(node::this_name()) {
+            return monitor_remote(cx, what, o);
+        }
+        // Of a node of this one's name that was there before: it has ended.
+        (None, None)
     } else {
         return Err(Fail::Badarg);
     };
@@ -409,7 +414,9 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
         return Err(Fail::Badarg);
     }
     let Some(k) = ref_key(r) else {
-        return Ok(false);
+        // Another node's can't be of a monitor; one of a node of this one's name that was there before is of none any more.
+        let own = ref_parts(r).is_some_and(|p| p.1 == node::this_name());
+        return if own { Ok(false) } else { Err(Fail::Badarg) };
     };
     let me = cx.self_pid();
     let Some(e) = cx.process().ext() else {
