@@ -55,7 +55,7 @@ pub const WIDER_MATCH_SPECS: Feature = since(26);
 /// `is_integer/3` in match specifications.
 pub const BOUNDED_INTEGERS: Feature = since(29);
 /// The host of a request may be an address of IPv6 in brackets, as `decode_packet` reads it.
-pub const BRACKETED_HOSTS: Feature = since(27);
+pub const BRACKETED_HOSTS: Feature = since(26);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
 /// A value that is to be UTF-8 in a new binary is checked when the sizes are reckoned, as one that is to be UTF-32 is.

@@ -1,5 +1,5 @@
 %% What match specifications know since OTP 26 and 29: functions that guards knew before, and the stack of who calls. Hosts of
-%% requests in brackets, since OTP 27.
+%% requests in brackets, since OTP 26.
 %% @stress @shared @fence
 -module(r_match_specs).
 -export([main/0, called/1]).

@@ -89,10 +89,7 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     }
 }
 
-<<<<<<< HEAD
-/// The bytes of the C library's allocator: got in small pieces, given out of these, and given out as mappings.
-=======
-/// What the C library's allocator has to do with.
+/// The bytes of the C library's allocator.
 #[derive(Clone, Copy)]
 struct Allocator {
     /// What it has got from the system for small blocks.
@@ -103,7 +100,6 @@ struct Allocator {
     mapped: usize,
 }
 
->>>>>>> see
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocator() -> Option<Allocator> {
     // SAFETY: no arguments, a plain structure as result.
@@ -190,13 +186,8 @@ pub fn parts() -> Json {
         ),
         ("small_blocks", small.min(arenas), arenas - unused),
         ("unused_in_allocator", unused, unused),
-<<<<<<< HEAD
-        ("large_heaps", heaps, blocks - rest),
-        // Memory that was asked for takes pages only where it was touched since.
-=======
         ("large_heaps", heaps, blocks - large),
         // Of what was asked for, only what was touched since takes memory.
->>>>>>> see
         ("other_large_blocks", mapped.min(rest), rest),
     ];
     let known: usize = rows.iter().map(|r| r.1).sum();
