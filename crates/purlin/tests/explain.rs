@@ -757,7 +757,7 @@ const LOCKS: &str = r#"
 -export([main/0]).
 main() ->
     T = ets:new(t, [public, ordered_set]),
-    P = open_port({spawn, "cat >/dev/null"}, [binary]),
+    P = open_port({spawn, "cat >/dev/null"}, [binary, out]),
     erlang:port_command(P, <<>>),
     Part = binary:copy(<<1>>, 100),
     Parts = lists:duplicate(5000, Part),
