@@ -25,7 +25,7 @@ use purlin_kernel::{
 };
 use purlin_native::bif::Bif;
 use purlin_native::{bifs, lazy_atoms, native_state, reschedule};
-use purlin_term::iolist;
+use purlin_term::{iolist, sync};
 
 /// The tables of natives here.
 pub const TABLES: &[&[Bif]] = &[

@@ -38,11 +38,15 @@ pub fn connect(
     true
 }
 
-/// Has a port take what its connection has for it.
+/// How often in a row what others have left to the holder of a port's lock is taken, before that is left to whoever waits for
+/// descriptors.
+const TURNS: usize = 16;
+
+/// Has a port take what its connection has for it: at once, or, if somebody holds its lock, when that is given up.
 pub fn pull(port: Term) {
     if let Some(p) = find(port) {
-        let _state = msacc::within(State::Port);
-        p.pull(&mut p.lock());
+        p.asked.ask();
+        p.pull_asked();
     }
 }
 
@@ -54,8 +58,36 @@ pub fn kill(port: Term) {
 }
 
 impl Port {
+    /// Takes what the connection has, if that is asked for and nobody holds the lock, who would do it.
+    pub(super) fn pull_asked(&self) {
+        let _state = msacc::within(State::Port);
+        for turn in 0.. {
+            let Some(mut core) = self.core.try_lock() else {
+                return;
+            };
+            if self.asked.take() {
+                match turn < TURNS {
+                    true => self.pull(&mut core),
+                    // Others have more all the while, and this thread has work of its own.
+                    false => self.pull_later(&mut core),
+                }
+            }
+            drop(core);
+            if !self.asked.is_asked() {
+                return;
+            }
+        }
+    }
+    /// Leaves what the connection has to whoever waits for descriptors.
+    fn pull_later(&self, core: &mut super::Core) {
+        if let (false, Some(d)) = (core.base.closing, &mut core.driver) {
+            d.pull_later(&mut core.base);
+        }
+    }
     /// Takes what the connection has.
     pub(super) fn pull(&self, core: &mut super::Core) {
+        // Whatever was asked for until now is taken below.
+        self.asked.take();
         let c = &mut *core;
         if c.base.closing {
             return;

@@ -69,6 +69,8 @@ pub trait Driver: Send {
     }
     /// Takes packets from the connection that goes over the port, as many as can be sent now.
     fn pull(&mut self, _base: &mut Base, _channel: &dyn Channel) {}
+    /// Has that be done when the descriptor can be written to, by whoever waits for descriptors.
+    fn pull_later(&mut self, _base: &mut Base) {}
     /// The port ends: the last call. Descriptors are forgotten and closed.
     fn stop(&mut self, base: &mut Base);
     /// Process number of the program behind the port.

@@ -20,6 +20,7 @@
 //! A driver whose queue has passed its high mark says that its port is busy. A sender then waits, and is woken
 //! when the queue has fallen below the low mark.
 
+mod asked;
 mod base;
 pub mod channel;
 pub mod driver;
@@ -40,6 +41,7 @@ pub mod traced;
 pub mod tty;
 pub mod watch;
 
+use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
 use traced::Work;
@@ -57,6 +59,7 @@ use purlin_term::release::{self, REFERENCES_OF_SENDERS};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -75,6 +78,8 @@ pub struct Port {
     /// Whether commands begin with what the answers to them are to carry: see [`take_reference`].
     refers: bool,
     core: Mutex<Core>,
+    /// Its connection to another node has something for it.
+    asked: Asked,
     /// `port_set_data`: a table of its own, no signal to the port.
     data: Mutex<Option<OwnedTerm>>,
 }
@@ -176,6 +181,7 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
             base: Base::new(id, owner, me.clone()),
             driver: None,
         }),
+        asked: Asked::new(),
         data: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
@@ -224,9 +230,62 @@ pub struct How {
     pub no_suspend: bool,
 }
 
+/// A port's lock. When it is given up, what others have left to its holder is done ([`asked`]).
+struct Held<'a> {
+    port: &'a Port,
+    /// There until this is dropped.
+    core: Option<MutexGuard<'a, Core>>,
+}
+
+impl Deref for Held<'_> {
+    type Target = Core;
+    #[inline]
+    fn deref(&self) -> &Core {
+        match &self.core {
+            Some(c) => c,
+            None => unreachable!("it is held"),
+        }
+    }
+}
+
+impl DerefMut for Held<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Core {
+        match &mut self.core {
+            Some(c) => c,
+            None => unreachable!("it is held"),
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Only a connection leaves something.
+        let may_be = self.base.channel.is_some();
+        self.core = None;
+        if may_be && self.port.asked.is_asked() {
+            self.port.pull_asked();
+        }
+    }
+}
+
 impl Port {
+<<<<<<< HEAD
     fn lock(&self) -> MutexGuard<'_, Core> {
         waits::lock(&self.core)
+=======
+    fn lock(&self) -> Held<'_> {
+        Held {
+            port: self,
+            core: Some(self.core.lock()),
+        }
+    }
+    /// The lock; None: somebody holds it.
+    fn try_lock(&self) -> Option<Held<'_>> {
+        let core = Some(self.core.try_lock()?);
+        Some(Held { port: self, core })
+>>>>>>> nod
     }
     /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
@@ -559,7 +618,7 @@ impl Port {
     }
     /// The same, if the port is free; false: it isn't, and nothing was done. Of one that has stopped nothing is asked.
     pub fn try_on_behalf(&self, f: &mut dyn FnMut(&mut Base)) -> bool {
-        let Some(mut core) = self.core.try_lock() else {
+        let Some(mut core) = self.try_lock() else {
             return false;
         };
         if core.driver.is_some() {
@@ -1047,7 +1106,7 @@ pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
 
 /// As [`info`]; None too if the port is doing something.
 pub fn try_info(port: &Port) -> Option<Info> {
-    drop(port.core.try_lock()?);
+    drop(port.try_lock()?);
     info(port)
 }
 
@@ -1067,7 +1126,7 @@ pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
 /// Runs `f` while no port reads from or writes to the terminal.
 pub fn hold_terminal(f: impl FnOnce()) {
     let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
-    let held: Vec<MutexGuard<Core>> = ports
+    let held: Vec<Held> = ports
         .iter()
         .map(|p| p.lock())
         .filter(|c| c.driver.as_ref().is_some_and(|d| d.on_terminal()))

@@ -5,13 +5,12 @@
 //!   tracer sees those of one port in order.
 //! * A port that isn't traced pays for two comparisons.
 
-use super::{Base, Core, Port, outbox};
+use super::{Base, Core, Held, Port, outbox};
 use crate::events::{self, flag, sink};
 use crate::gather::{Gather, Parts};
 use crate::lazy_atoms;
 use crate::process::session::{self, Made, Session, Tracing};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::sync::MutexGuard;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -311,7 +310,7 @@ impl Base {
 
 /// A port at work: its lock.
 pub(super) struct Turn<'a> {
-    core: MutexGuard<'a, Core>,
+    core: Held<'a>,
     work: Work,
 }
 

@@ -1321,6 +1321,11 @@ impl Driver for Tcp {
         // Whoever waits for descriptors goes on with it.
         self.s.select(base, None, Some(true));
     }
+    fn pull_later(&mut self, base: &mut Base) {
+        if self.s.is_connected() && !base.is_ending() {
+            self.s.select(base, None, Some(true));
+        }
+    }
     fn vectored(&self) -> bool {
         true
     }
