@@ -271,21 +271,16 @@ impl Drop for Held<'_> {
 }
 
 impl Port {
-<<<<<<< HEAD
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        waits::lock(&self.core)
-=======
     fn lock(&self) -> Held<'_> {
         Held {
             port: self,
-            core: Some(self.core.lock()),
+            core: Some(waits::lock(&self.core)),
         }
     }
     /// The lock; None: somebody holds it.
     fn try_lock(&self) -> Option<Held<'_>> {
         let core = Some(self.core.try_lock()?);
         Some(Held { port: self, core })
->>>>>>> nod
     }
     /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
