@@ -13,7 +13,7 @@
 //! | `Dest` | [`Dest`] |
 //! | `Label` | [`Label`] |
 //! | `Export`, `Native`, `Entry`, `Bytes`, `Slot`, `Counter` | what is at that address |
-//! | `Term`, `Header`, `Integer` | a term, a word, a number |
+//! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address that leads nowhere, a number |
 //! | `Float` | the number of the register |
 //! | others | `usize` |
 //!
@@ -173,6 +173,7 @@ plain_kinds! {
     FarElement: u32 => usize, |n| n as usize;
     Integer: u64 => i64, |n| n as i64;
     Header: u64 => u64, |w| w;
+    Mark: u64 => u64, |w| w;
     // SAFETY: an immediate term, which the loader wrote.
     Term: u64 => Term, |w| unsafe { Term::from_raw(w) };
     // SAFETY: the address of an export, which is never freed.

@@ -23,6 +23,8 @@ mod instr;
 mod maps;
 mod misc;
 pub mod operands;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod perf;
 mod records;
 mod shortcuts;
 pub mod start;
@@ -199,6 +201,10 @@ pub struct Interpreter;
 impl crate::threads::Engine for Interpreter {
     #[inline(always)]
     unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if code::perf::on() {
+            return perf::run_marked(cx, entry);
+        }
         run(cx, entry)
     }
 }

@@ -37,6 +37,18 @@ pub(crate) unsafe fn op_count_run(
     op.counter().fetch_add(1, Ordering::Relaxed);
     go!(cx, op.next(), e, hp, reds)
 }
+pub(crate) unsafe fn op_running(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::Running::at(pc);
+    // The slot is this thread's, in the frame that the interpreter runs in.
+    *(*cx).running = op.function();
+    go!(cx, op.next(), e, hp, reds)
+}
 pub(crate) unsafe fn op_try_end<D: Dst>(
     cx: *mut Cx,
     pc: *const u64,

@@ -117,6 +117,7 @@ operand_kinds! {
     Bytes [Q] Plain "Address of bytes.";
     Slot [Q] Plain "Address of where a function of a native library is put.";
     Counter [Q] Plain "Address of a counter.";
+    Mark [Q] Plain "Address that stands for a function, for those who look on from outside.";
 }
 
 /// The content of the list behind an instruction; the count is its last operand.
@@ -455,6 +456,8 @@ macro_rules! for_each_specific_op {
             ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
             // Coverage.
             CountRun count_run {counter: Counter} [] "count that the function or line is run";
+            // Profiles of the system.
+            Running running {function: Mark} [] "note which function runs, where `perf` finds it";
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";

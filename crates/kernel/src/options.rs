@@ -54,6 +54,9 @@ pub fn try_current() -> Option<&'static EmulatorOptions> {
     CURRENT.get()
 }
 
+/// Whether the interpreter can tell `perf` which function runs.
+pub const PERF_MARKS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+
 /// Everything that is settled before the first process runs.
 #[derive(Clone, Debug)]
 pub struct EmulatorOptions {
@@ -312,7 +315,7 @@ pub struct DistFlags {
 pub struct JitFlags {
     /// `+JDdump`.
     pub asm_dump: bool,
-    /// `+JPperf`: write a `perf` dump, write a `perf` map, keep frame pointers.
+    /// `+JPperf`: write a `perf` dump, which nothing does here; write a `perf` map; keep frame pointers, likewise.
     pub perf_dump: bool,
     pub perf_map: bool,
     pub perf_frame_pointers: bool,

@@ -78,6 +78,9 @@ impl Env for Nothing {
     fn line_counter(&mut self, _: usize) -> Option<u64> {
         Some(8)
     }
+    fn mark(&mut self, _: usize) -> Option<u64> {
+        Some(8)
+    }
     fn atoms_of(&mut self, _: u64) -> Vec<String> {
         Vec::new()
     }

@@ -214,6 +214,8 @@ pub struct Context<P> {
     pub bif_pc: *const u64,
     /// Where the interpreter left off, and why.
     pub interp: State,
+    /// Where the mark of the function that runs is written while code with marks runs: see crate `kernel`, `code::perf`.
+    pub running: *mut u64,
 }
 
 /// A budget of samples begins so far below zero that the first look at it comes at once, and can be told from others.
@@ -267,6 +269,7 @@ impl<P> Context<P> {
             dirty: false,
             bif_pc: std::ptr::null(),
             interp: State::new(),
+            running: std::ptr::null_mut(),
         })
     }
 

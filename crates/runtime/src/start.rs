@@ -21,6 +21,9 @@ fn fatal(text: std::fmt::Arguments) -> ! {
 }
 
 fn preload(o: &EmulatorOptions) {
+    if let Err(text) = code::perf::start(o) {
+        eprintln!("purlin: +JPperf: {text}");
+    }
     let dir = o.otp.preloaded_dir();
     let mut names = Vec::new();
     for &(with, m) in PRELOADED {

@@ -112,6 +112,10 @@ fn refused(bytes: usize) -> ! {
     );
     std::process::exit(1);
 }
+/// Reserves addresses that `perf` takes for code, because they are mapped as such. There is nothing at them. None: the system refuses.
+pub fn reserve_marks(bytes: usize) -> Option<usize> {
+    map(bytes, libc::PROT_READ | libc::PROT_EXEC)
+}
 fn map(bytes: usize, prot: i32) -> Option<usize> {
     // SAFETY: a fresh anonymous mapping.
     let p = unsafe {

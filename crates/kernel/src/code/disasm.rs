@@ -222,6 +222,7 @@ fn word(kind: Kind, v: u64) -> String {
         Kind::Native => "native".to_owned(),
         Kind::Slot => "slot".to_owned(),
         Kind::Counter => "counter".to_owned(),
+        Kind::Mark => "mark".to_owned(),
         Kind::Bytes => "bytes".to_owned(),
         Kind::Term => term(v),
         Kind::Header => format!("arity {}", purlin_term::word::header_arity(v)),

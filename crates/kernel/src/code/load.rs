@@ -2,6 +2,7 @@
 
 use super::areas::Literals;
 use super::coverage::Counters;
+use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
@@ -93,6 +94,7 @@ struct Names<'a> {
     /// One for each function.
     nifs: Box<[NifSlot]>,
     counters: Counters,
+    marks: Marks,
 }
 
 impl Env for Names<'_> {
@@ -202,6 +204,9 @@ impl Env for Names<'_> {
     fn line_counter(&mut self, number: usize) -> Option<u64> {
         let counters = Some(&self.counters).filter(|c| c.of_lines());
         counters.and_then(|c| c.address(number))
+    }
+    fn mark(&mut self, index: usize) -> Option<u64> {
+        self.marks.of(index)
     }
     fn atoms_of(&mut self, term: u64) -> Vec<String> {
         // SAFETY: a word that this environment gave out.
@@ -367,6 +372,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         strings: strings.as_ptr() as u64,
         nifs: code.functions.iter().map(|_| NifSlot::new()).collect(),
         counters: Counters::new(&file, &code),
+        marks: Marks::new(code.functions.len()),
     };
     let Lowered {
         words,
@@ -393,9 +399,11 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         regions,
         mut nifs,
         mut counters,
+        marks,
         ..
     } = env;
     counters.lines = counted;
+    marks.write(name, &functions);
     if !functions.iter().any(|f| f.nif) {
         nifs = Box::default();
     }
@@ -448,6 +456,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             on_load,
             nifs,
             counters,
+            marks,
             library: OnceLock::new(),
         }),
     })

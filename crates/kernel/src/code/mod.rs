@@ -11,6 +11,7 @@ pub mod coverage;
 mod disasm;
 pub mod entry;
 mod load;
+pub mod perf;
 pub mod purge;
 mod purge_count;
 pub mod stack;

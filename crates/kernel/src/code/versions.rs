@@ -4,6 +4,7 @@
 
 use super::areas::Literals;
 use super::coverage::Counters;
+use super::perf::Marks;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use crate::sync::{RwLock, RwLockWriteGuard};
@@ -45,6 +46,8 @@ pub struct Module {
     pub nifs: Box<[NifSlot]>,
     /// How often its functions or lines have run, if that is counted.
     pub counters: Counters,
+    /// What stands for its functions to those who look on from outside.
+    pub(super) marks: Marks,
     /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -130,12 +133,16 @@ impl Module {
     }
     /// The function that holds an address.
     pub(super) fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
+        self.functions.get(self.index_at(pc)?)
+    }
+    /// Its index.
+    pub(super) fn index_at(&self, pc: *const u64) -> Option<usize> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self
             .functions
             .partition_point(|f| f.start <= at)
             .checked_sub(1)?;
-        self.functions.get(i).filter(|f| at < f.end)
+        self.functions.get(i).filter(|f| at < f.end).and(Some(i))
     }
     /// Line of an item of the line table; none of what has no place.
     pub fn line_of(&self, item: u32) -> Option<u32> {

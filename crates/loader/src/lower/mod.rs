@@ -64,6 +64,8 @@ pub trait Env {
     /// Address of the counter with that number, if lines are counted. There are fewer numbers than instructions
     /// `line` and `executable_line`.
     fn line_counter(&mut self, number: usize) -> Option<u64>;
+    /// The address that stands for the function with that index to those who look on from outside, if code is to say what runs.
+    fn mark(&mut self, index: usize) -> Option<u64>;
     /// Names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
 }
@@ -159,6 +161,15 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     Ok(l.out)
 }
 
+/// Whether another function has run before what follows the instruction: it called one, or catches what one has thrown.
+fn comes_back(i: &Instr) -> bool {
+    let calls = matches!(
+        i.op,
+        g::CALL | g::CALL_EXT | g::CALL_FUN | g::CALL_FUN2 | g::APPLY
+    );
+    calls || matches!(i.op, g::TRY_CASE | g::CATCH_END)
+}
+
 /// Whether it has a call of `erlang:load_nif/2`.
 fn loads_library(file: &BeamFile) -> bool {
     let name = |n: u32| file.atoms.get((n as usize).wrapping_sub(1));
@@ -233,6 +244,7 @@ impl Lower<'_> {
             let entry = instrs[i].op == g::LABEL
                 && self.u(code.args(&instrs[i])[0]) == u64::from(f.entry_label);
             let used = self.instr(instrs, i)?;
+            let came_back = instrs[i..i + used].iter().any(comes_back);
             i += used;
             if let (true, Some(export)) = (entry, native) {
                 self.e
@@ -244,6 +256,11 @@ impl Lower<'_> {
             }
             if entry && let Some(counter) = self.env.function_counter(self.out.functions.len()) {
                 self.e.op(Op::CountRun, &[Arg::Q(counter)]);
+            }
+            if (entry || came_back)
+                && let Some(mark) = self.env.mark(self.out.functions.len())
+            {
+                self.e.op(Op::Running, &[Arg::Q(mark)]);
             }
         }
         if flow.falls_off {

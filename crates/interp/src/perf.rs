@@ -1,0 +1,95 @@
+//! A frame for `perf` to find, with the mark of the Erlang function that runs where a return address stands
+//! (see `purlin_kernel::code::perf`).
+//!
+//! # The frame
+//! ```text
+//! rbp + 24   where the function that called `purlin_run_marked` goes on
+//! rbp + 16   its rbp
+//! rbp +  8   the mark: what handlers write to through `Context::running`
+//! rbp        rbp + 16
+//! ```
+//! Handlers and natives that have no frame pointer of their own leave `rbp` as it is while they run handlers, or save it. So
+//! `perf record --call-graph fp` meets the mark in samples of handlers. `--call-graph dwarf` meets it in samples of natives too: by the description of this
+//! frame (`.cfi_offset rip`) its return address is the mark. There the walk ends, since nothing describes what called a mark.
+//!
+//! A panic that nobody caught within this frame would find no way out of it either, and ends the emulator.
+
+use super::{Exit, run};
+use crate::cx::Cx;
+use purlin_kernel::code::perf;
+use std::ffi::c_void;
+
+std::arch::global_asm!(
+    ".pushsection .text.purlin_run_marked,\"ax\",@progbits",
+    ".p2align 4",
+    ".globl purlin_run_marked",
+    ".hidden purlin_run_marked",
+    ".type purlin_run_marked,@function",
+    "purlin_run_marked:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    "push rcx",
+    "push rbp",
+    "mov rbp, rsp",
+    // rbp + 32 is what the stack pointer was before the call of this.
+    ".cfi_def_cfa rbp, 32",
+    ".cfi_offset rip, -24",
+    "lea rax, [rsp + 8]",
+    "mov [rdx], rax",
+    "call {run}",
+    "lea rsp, [rbp + 16]",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    ".cfi_offset rip, -8",
+    ".cfi_restore rbp",
+    "ret",
+    ".cfi_endproc",
+    ".size purlin_run_marked, . - purlin_run_marked",
+    ".popsection",
+    run = sym enter,
+);
+
+unsafe extern "C" {
+    /// Makes the frame with `mark` in it, writes the address of the mark to `*slot`, and calls [`enter`].
+    fn purlin_run_marked(
+        cx: *mut c_void,
+        entry: *const u64,
+        slot: *mut *mut u64,
+        mark: u64,
+    ) -> Exit;
+}
+
+/// The interpreter, by the calling convention of C. It uses no register but those of its arguments.
+unsafe extern "C" fn enter(cx: *mut c_void, entry: *const u64) -> Exit {
+    run(&mut *cx.cast::<Cx>(), entry)
+}
+
+/// As [`run`], within the frame.
+///
+/// # Safety
+/// As for [`run`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn run_marked(cx: &mut Cx, entry: *const u64) -> Exit {
+    let mark = mark_of(cx, entry);
+    let cx: *mut Cx = cx;
+    let before = (*cx).running;
+    let slot = &raw mut (*cx).running;
+    let exit = purlin_run_marked(cx.cast(), entry, slot, mark);
+    // The frame is gone.
+    (*cx).running = before;
+    exit
+}
+
+/// The mark of the function at `entry`, or, where a native goes on there, of the one that has called it; 0 if there is none.
+unsafe fn mark_of(cx: &Cx, entry: *const u64) -> u64 {
+    let mark = perf::mark_at(entry);
+    if mark != 0 || cx.heap.stack_words() == 0 {
+        return mark;
+    }
+    // The slot of a frame, which holds a return address or 0.
+    perf::mark_at((*cx.heap.stop).raw() as *const u64)
+}

@@ -1,0 +1,111 @@
+//! Names of Erlang functions for `perf`: `+JPperf true` or `map`.
+//!
+//! `perf` knows functions by addresses of code. Erlang code here is data for the interpreter, and its return addresses lie on heaps.
+//! So each function gets a *mark*: an address in a range that is mapped as code and holds none. The file that `perf` reads
+//! (`perf-PID.map`, lines `START LENGTH NAME` in hexadecimal, as `perf` documents it in `jit-interface.txt`) names the marks as stock names
+//! its functions: `$module:function/arity`. Code that is loaded then says in an instruction (`running`) which function runs, at its entry and where it
+//! goes on behind a call; the interpreter has that mark where a return address stands, in the frame that it runs in.
+//!
+//! # Invariants
+//! * Nothing ever jumps to a mark.
+//! * Marks are not used again: a function of a module that was purged keeps its name.
+//! * Where marks are off, no code has the instruction, and this costs one look at a flag in a time slice.
+
+use super::versions::module_at;
+use crate::options::{self, EmulatorOptions};
+use crate::sync::Mutex;
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::print::{Style, format_atom};
+use purlin_term::{Term, sys};
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Bytes of addresses of a mark.
+const MARK_BYTES: usize = 16;
+/// Bytes of addresses for all of them: marks of 16 million functions.
+const RANGE_BYTES: usize = 256 << 20;
+
+static ON: AtomicBool = AtomicBool::new(false);
+/// Where the next mark starts, and where the range ends.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+static MAP: Mutex<Option<File>> = Mutex::new(None);
+
+/// Whether code that is loaded says what runs.
+#[inline(always)]
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Begins to give marks, if the options ask for it. To be called before any module is loaded. Gives the text of what went wrong; the runtime
+/// goes on without marks.
+pub fn start(o: &EmulatorOptions) -> Result<(), String> {
+    let jit = &o.flags.jit;
+    // Only there can the interpreter put a mark into its frame.
+    if !jit.perf_map || !options::PERF_MARKS {
+        return Ok(());
+    }
+    let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
+    let path = format!("{dir}/perf-{}.map", std::process::id());
+    let file = File::create(&path).map_err(|e| format!("cannot write {path}: {e}"))?;
+    let start = sys::reserve_marks(RANGE_BYTES).ok_or("no addresses for names of functions")?;
+    NEXT.store(start, Ordering::Relaxed);
+    END.store(start + RANGE_BYTES, Ordering::Relaxed);
+    *MAP.lock() = Some(file);
+    ON.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The marks of a module's functions.
+pub(super) struct Marks {
+    /// The first mark; 0: there are none.
+    start: usize,
+}
+
+impl Marks {
+    /// For a module of so many functions that is loaded now.
+    pub(super) fn new(functions: usize) -> Marks {
+        if !on() {
+            return Marks { start: 0 };
+        }
+        let bytes = functions * MARK_BYTES;
+        let fits = |next: usize| {
+            let end = next.checked_add(bytes)?;
+            (end <= END.load(Ordering::Relaxed)).then_some(end)
+        };
+        let start = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        Marks {
+            start: start.unwrap_or(0),
+        }
+    }
+    /// The mark of the function with that index: an address within its range, where a return address would be.
+    pub(super) fn of(&self, index: usize) -> Option<u64> {
+        (self.start != 0).then(|| (self.start + index * MARK_BYTES + MARK_BYTES / 2) as u64)
+    }
+    /// Writes their names.
+    pub(super) fn write(&self, module: Term, functions: &[LoweredFunction]) {
+        if self.start == 0 {
+            return;
+        }
+        let mut text = String::new();
+        for (i, f) in functions.iter().enumerate() {
+            // SAFETY: the word of an atom.
+            let name = unsafe { Term::from_raw(f.name) };
+            let quoted = |t| format_atom(t, Style::Display);
+            let shown = format!("${}:{}/{}", quoted(module), quoted(name), f.arity);
+            let at = self.start + i * MARK_BYTES;
+            text += &format!("{at:#x} {MARK_BYTES:x} {shown}\n");
+        }
+        if let Some(file) = MAP.lock().as_mut() {
+            // A full disk takes names away, no more.
+            let _ = file.write_all(text.as_bytes());
+        }
+    }
+}
+
+/// The mark of the function at an address; 0 if it has none.
+pub fn mark_at(pc: *const u64) -> u64 {
+    let found = module_at(pc).and_then(|m| m.marks.of(m.index_at(pc)?));
+    found.unwrap_or(0)
+}

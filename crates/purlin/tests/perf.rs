@@ -1,0 +1,86 @@
+//! What `perf` shows of a program under `+JPperf true`. Skipped with a printed line where there is no `perf`, or it may not sample.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PROGRAM: &str = r#"
+-module(busy).
+-export([main/0]).
+main() -> work(30), halt().
+work(0) -> ok;
+work(N) -> fib(24), encode(30), work(N - 1).
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+encode(0) -> ok;
+encode(N) -> true = byte_size(term_to_binary(lists:duplicate(5000, {a, N}))) > N, encode(N - 1).
+"#;
+
+fn can_sample() -> bool {
+    let args = ["record", "-q", "-o", "/dev/null", "-e", "cpu-clock", "true"];
+    let ran = Command::new("perf").args(args).output();
+    ran.is_ok_and(|o| o.status.success())
+}
+
+fn run(dir: &Path, program: &str, args: &[&str]) -> String {
+    let mut command = Command::new(program);
+    let output = command.args(args).current_dir(dir).output().expect("runs");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {err}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// In what part of the samples of the thread that runs the program each of the words stands.
+fn parts(samples: &str, words: &[&str]) -> Vec<f64> {
+    let all: Vec<&str> = samples
+        .split("\n\n")
+        .filter(|s| s.contains("purlin_run_marked"))
+        .collect();
+    assert!(all.len() > 20, "{} samples", all.len());
+    let part = |w: &&str| {
+        let n = all.iter().filter(|s| s.contains(*w)).count();
+        n as f64 / all.len() as f64
+    };
+    words.iter().map(part).collect()
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn perf_shows_which_erlang_function_runs() {
+    if !can_sample() {
+        println!("skipped: no perf, or it may not sample");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("purlin-perf-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("makes a directory");
+    fs::write(dir.join("busy.erl"), PROGRAM).expect("writes");
+    let purlin = env!("CARGO_BIN_EXE_purlin");
+    run(&dir, purlin, &["erlc", "busy.erl"]);
+    let record = "record -q -o perf.data -e cpu-clock -F 499 --call-graph dwarf,8192";
+    let erl = "erl +JPperf true -noshell -s busy main";
+    let args: Vec<&str> = record
+        .split(' ')
+        .chain([purlin])
+        .chain(erl.split(' '))
+        .collect();
+    run(&dir, "perf", &args);
+    let samples = run(
+        &dir,
+        "perf",
+        &[
+            "script",
+            "-i",
+            "perf.data",
+            "--no-inline",
+            "-F",
+            "comm,ip,sym",
+        ],
+    );
+    let shown = parts(&samples, &["$busy:fib/1", "$busy:encode/1", "$"]);
+    fs::remove_dir_all(&dir).expect("removes");
+    assert!(
+        shown[0] > 0.02 && shown[1] > 0.02,
+        "fib, encode, any: {shown:?}"
+    );
+    assert!(shown[2] > 0.8, "fib, encode, any: {shown:?}");
+}
