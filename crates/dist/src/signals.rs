@@ -761,7 +761,6 @@ pub fn lost(cx: &mut Cx, name: Term, id: u32) {
 
 /// The targets of monitors over a lost connection have ended, as far as one knows.
 fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
-    let me = cx.self_pid();
     let Some(e) = cx.process().ext() else { return };
     let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
     let ended: Vec<(OwnedTerm, OwnedTerm)> = e
@@ -774,8 +773,8 @@ fn lost_monitors(cx: &mut Cx, name: Term, id: u32) {
         })
         .collect();
     for (r, object) in ended {
-        // As a signal to itself: what has arrived before it comes first.
-        send::monitor_down(me, r.term(), am::PROCESS, object.term(), am::NOCONNECTION);
+        // At once: what comes behind this may be told that the node is down, and end the monitor.
+        handle::monitor_down_here(cx, r.term(), object.term(), am::NOCONNECTION);
     }
 }
 

@@ -107,6 +107,10 @@ pub const FUNS_OF_INIT: Feature = since(27);
 pub const SMALLER_INTEGERS: Feature = since(27);
 /// Sending to other nodes need not make a process wait: `process_info` and `system_info` tell whether it does.
 pub const ASYNC_DIST_TOLD: Feature = since(26);
+/// Identifiers of the own node's processes and ports may have 60 bits. Before, 28.
+pub const WIDE_IDENTIFIERS: Feature = since(26);
+/// The report of a module that has to be compiled again also says that another release would do.
+pub const OTHER_RELEASE_ADVISED: Feature = since(27);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.

@@ -7,11 +7,12 @@
 //! * Erlang monotonic time: counts from [`START`] when the runtime starts, never goes back.
 //! * Erlang system time: Erlang monotonic time plus [`offset`].
 //!
-//! The offset is settled when the runtime starts and stays, as in time warp mode `no_time_warp`. The monotonic clock
-//! is the operating system's, which it disciplines itself; its frequency is not corrected here.
+//! The offset is settled when the runtime starts and stays, as in time warp mode `no_time_warp`; in mode `single_time_warp` a
+//! program may have it settled once more ([`settle`]). The monotonic clock is the operating system's, which it disciplines
+//! itself; its frequency is not corrected here.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Native time units in a second.
 pub const UNIT: i64 = 1_000_000_000;
@@ -65,10 +66,30 @@ pub fn monotonic() -> i64 {
     START + elapsed()
 }
 
+/// What is added to the offset of the start.
+static SHIFT: AtomicI64 = AtomicI64::new(0);
+static SETTLED: AtomicBool = AtomicBool::new(false);
+
 /// Erlang system time minus Erlang monotonic time.
 #[inline]
 pub fn offset() -> i64 {
-    base().offset
+    base().offset + SHIFT.load(Ordering::Relaxed)
+}
+
+/// Makes Erlang system time what the wall clock says now, to the microsecond; the new offset. Only the first call does: None
+/// otherwise.
+pub fn settle() -> Option<i64> {
+    if SETTLED.swap(true, Ordering::AcqRel) {
+        return None;
+    }
+    let offset = (os_system() - monotonic()).div_euclid(1000) * 1000;
+    SHIFT.store(offset - base().offset, Ordering::Relaxed);
+    Some(offset)
+}
+
+/// Whether [`settle`] was called.
+pub fn is_settled() -> bool {
+    SETTLED.load(Ordering::Acquire)
 }
 
 /// Erlang system time.

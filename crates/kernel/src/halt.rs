@@ -8,10 +8,13 @@ use crate::sync::Mutex;
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Writes out what is still buffered, taking at most that long (`None`: as long as it takes).
 pub(crate) type Flush = fn(limit: Option<Duration>);
+
+/// The exit status where writing out takes longer than it may.
+const FLUSH_TIMED_OUT: i32 = 255;
 
 /// Seconds that a dump may take where the runtime has found a fault in itself.
 const FATAL_SECONDS: u32 = 20;
@@ -60,17 +63,28 @@ fn end(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Ends the emulator with that exit status, after the output of ports has been written if `flush` says so.
-pub fn halt(status: i32, flush: bool) -> ! {
+/// Ends the emulator with that exit status.
+pub fn halt(status: i32) -> ! {
     first();
-    if flush {
-        let limit = crate::options::try_current()
-            .and_then(|o| o.flags.halt_flush_timeout_ms)
-            .map(|ms| Duration::from_millis(ms.into()));
-        let flushes = FLUSHES.lock().clone();
-        flushes.iter().for_each(|f| f(limit));
-    }
     end(status)
+}
+
+/// As [`halt`], after the output of ports has been written, for which there is that much time, or what the command line
+/// allows (`+zhft`) if that is less. Where it isn't enough, the status is another.
+pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
+    first();
+    let allowed = crate::options::try_current()
+        .and_then(|o| o.flags.halt_flush_timeout_ms)
+        .map(|ms| Duration::from_millis(ms.into()));
+    let limit = limit.into_iter().chain(allowed).min();
+    let started = Instant::now();
+    let left = || limit.map(|l| l.saturating_sub(started.elapsed()));
+    let flushes = FLUSHES.lock().clone();
+    flushes.iter().for_each(|f| f(left()));
+    match left() {
+        Some(Duration::ZERO) => end(FLUSH_TIMED_OUT),
+        _ => end(status),
+    }
 }
 
 /// Ends the emulator with that slogan on standard error and a crash dump; the exit status is 1.

@@ -32,6 +32,12 @@ pub fn get(name: &[u8]) -> Option<Vec<u8>> {
     v.get(name).cloned()
 }
 
+/// Calls `f` with what gives the value of a variable; None while somebody changes one.
+pub fn try_read<R>(f: impl FnOnce(&dyn Fn(&[u8]) -> Option<Vec<u8>>) -> R) -> Option<R> {
+    let v = variables().try_read()?;
+    Some(f(&|name| v.get(name).cloned()))
+}
+
 /// Sets a variable, or takes it away.
 pub fn set(name: Vec<u8>, value: Option<Vec<u8>>) {
     let mut v = variables().write();

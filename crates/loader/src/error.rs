@@ -6,6 +6,7 @@
 
 use crate::disasm::atom_text;
 use purlin_isa::genops;
+use purlin_isa::release::OTHER_RELEASE_ADVISED;
 use std::fmt;
 
 /// The chunk a fault lies in.
@@ -142,8 +143,13 @@ impl LoadError {
     /// Line and message of stock's report. What stock's reader of instructions refuses, for whatever
     /// reason, it calls an invalid opcode.
     fn stock_message(&self, release: &str) -> (u32, String) {
-        let recompile =
-            || format!("please re-compile this module with an Erlang/OTP {release} compiler");
+        let recompile = || {
+            let other = match release.parse() {
+                Ok(n) if OTHER_RELEASE_ADVISED.is_in(n) => " or update your Erlang/OTP version",
+                _ => "",
+            };
+            format!("please re-compile this module with an Erlang/OTP {release} compiler{other}")
+        };
         match &self.0.fault {
             Fault::Header => (144, "corrupt file header".into()),
             Fault::Missing(table) => (

@@ -307,6 +307,9 @@ fn damage_is_reported_as_in_stock() {
         }
         assert_eq!(error.log_text("sample", "25"), expected);
         assert_eq!(error.reason(), "badfile");
+        let since_27 = error.log_text("sample", "27");
+        let advised = since_27.contains("compiler or update your Erlang/OTP version");
+        assert_eq!(advised, expected.contains(" compiler"));
     }
 }
 

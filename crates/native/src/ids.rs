@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 const BLOCK: u64 = 1 << 12;
 /// The first of a reference's numbers has this many bits.
 const FIRST_BITS: u32 = 18;
+/// So many bits of the last of them differ within a run.
+const LAST_BITS: u32 = 64 - 32 - FIRST_BITS;
 
 static NEXT_REF: AtomicU64 = AtomicU64::new(0);
 static NEXT_UNIQUE: AtomicU64 = AtomicU64::new(0);
@@ -21,15 +23,26 @@ thread_local! {
     static UNIQUE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Where the numbers of references start: differs from run to run.
+/// What differs from run to run.
+struct Seed {
+    /// Where the numbers of references start.
+    first: u64,
+    /// The bits of a reference's last number that all references of this run have.
+    last: u32,
+}
+
 #[inline]
-fn seed() -> u64 {
-    static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| {
+fn seed() -> &'static Seed {
+    static SEED: OnceLock<Seed> = OnceLock::new();
+    SEED.get_or_init(|| {
         let t = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos() as u64);
-        (t.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4) & 0x0FFF_FFFF_FFFF_0000
+        let bits = t.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Seed {
+            first: (bits >> 4) & 0x0FFF_FFFF_FFFF_0000,
+            last: (bits.swap_bytes() as u32) << LAST_BITS,
+        }
     })
 }
 
@@ -54,7 +67,7 @@ pub fn ref_numbers() -> [u32; 3] {
 /// A new reference, as the bits that [`numbers_of`] takes.
 #[inline]
 pub fn ref_bits() -> u64 {
-    seed().wrapping_add(from_block(&REFS, &NEXT_REF))
+    seed().first.wrapping_add(from_block(&REFS, &NEXT_REF))
 }
 
 /// The numbers of a reference of this runtime: it has 64 bits.
@@ -63,7 +76,7 @@ pub fn numbers_of(bits: u64) -> [u32; 3] {
     [
         (bits & ((1 << FIRST_BITS) - 1)) as u32,
         (bits >> FIRST_BITS) as u32,
-        (bits >> (FIRST_BITS + 32)) as u32,
+        (bits >> (FIRST_BITS + 32)) as u32 | seed().last,
     ]
 }
 

@@ -197,6 +197,30 @@ fn latin1_tables() -> &'static [u8; 1088] {
     })
 }
 
+/// Where PCRE's memory for the pattern that it reads ends: it takes no more groups within groups.
+const MOST_NESTED: u32 = 798;
+
+/// Bytes of the native stack that compiling a pattern may take.
+const MOST_STACK: usize = 768 << 10;
+
+/// Whether the stack is used up: `first` is an address in the frame that compiling began in.
+extern "C" fn nests_too_deep(_depth: u32, first: *mut std::ffi::c_void) -> c_int {
+    let here = 0u8;
+    let used = first.addr().wrapping_sub(std::ptr::from_ref(&here).addr());
+    c_int::from(used > MOST_STACK)
+}
+
+/// PCRE2 looks for the first character of a match by a set in which `\w` has no letters beyond ASCII in UTF-8, whatever the
+/// tables say. Patterns that need them do without: this option says so.
+fn with_letters_beyond_ascii(text: &[u8], options: u32, plain: bool) -> u32 {
+    let utf = options & sys::PCRE2_UTF != 0 || text.starts_with(b"(*UTF");
+    let needed = !plain && utf && options & sys::PCRE2_UCP == 0;
+    match needed && text.windows(2).any(|w| w == b"\\w") {
+        true => sys::PCRE2_NO_START_OPTIMIZE,
+        false => 0,
+    }
+}
+
 /// Why a pattern did not compile: text and offset.
 type Fault = (String, usize);
 
@@ -242,7 +266,6 @@ impl Code {
             if ctx.is_null() {
                 return Err(("failed to get memory".into(), 0));
             }
-            sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
             if u32::from(src.newline) > sys::PCRE2_NEWLINE_ANYCRLF {
                 sys::pcre2_compile_context_free_8(ctx);
                 return Err(("inconsistent NEWLINE options".into(), 0));
@@ -253,7 +276,16 @@ impl Code {
                 src.newline as u32
             };
             sys::pcre2_set_newline_8(ctx, nl);
+            let first_frame = std::ptr::from_ref(&err).addr();
+            sys::pcre2_set_compile_recursion_guard_8(
+                ctx,
+                Some(nests_too_deep),
+                ptr::without_provenance_mut(first_frame),
+            );
+            sys::pcre2_set_parens_nest_limit_8(ctx, if plain { 10_000 } else { MOST_NESTED });
             if !plain {
+                // PCRE2's own know the letters of ASCII.
+                sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
                 // Lookbehind has a fixed length, and \K may stand in assertions.
                 sys::pcre2_set_max_varlookbehind_8(ctx, 0);
                 let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
@@ -265,7 +297,7 @@ impl Code {
             let code = sys::pcre2_compile_8(
                 text.as_ptr(),
                 text.len(),
-                src.options,
+                src.options | with_letters_beyond_ascii(text, src.options, plain),
                 &mut err,
                 &mut at,
                 ctx,
@@ -332,7 +364,7 @@ fn error_text(code: c_int) -> String {
         114 => "missing )",
         117 => "unknown option bit(s) set",
         118 => "missing ) after comment",
-        119 => "parentheses are too deeply nested",
+        119 | 186 => "regular expression is too complicated",
         121 => "failed to get memory",
         122 => "unmatched parentheses",
         124 => "malformed number or name after (?(",

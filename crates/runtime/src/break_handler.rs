@@ -25,7 +25,7 @@ static OPEN: AtomicBool = AtomicBool::new(false);
 /// Ctrl-C was pressed. Called on the thread that handles signals.
 pub(crate) fn requested() {
     if OPEN.swap(true, Ordering::SeqCst) {
-        halt::halt(0, false);
+        halt::halt(0);
     }
     let t = std::thread::Builder::new().name("break".into()).spawn(|| {
         port::hold_terminal(|| {
@@ -36,7 +36,7 @@ pub(crate) fn requested() {
         OPEN.store(false, Ordering::SeqCst);
     });
     if t.is_err() {
-        halt::halt(0, false);
+        halt::halt(0);
     }
 }
 
@@ -60,7 +60,7 @@ fn menu() {
     say(MENU);
     loop {
         match key() {
-            None | Some(b'a' | b'q' | b'*') => halt::halt(0, false),
+            None | Some(b'a' | b'q' | b'*') => halt::halt(0),
             Some(b'A') => halt::fatal("Crash dump requested by user"),
             Some(b'c' | b'm') => break,
             Some(b'p') => {
@@ -323,7 +323,7 @@ fn killer() {
         say(&process_text(p));
         say("(k)ill (n)ext (r)eturn:\n");
         match key() {
-            None => halt::halt(0, false),
+            None => halt::halt(0),
             Some(b'k') => signal::send::exit_signal(Term::pid(0), p, am::KILL),
             Some(b'n') => {}
             Some(_) => return,

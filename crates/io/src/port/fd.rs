@@ -156,11 +156,7 @@ impl Output {
             match self.write(base, queue) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let ms = until.map_or(-1, |u| {
-                        let left = u.saturating_duration_since(Instant::now()).as_millis();
-                        i32::try_from(left).unwrap_or(i32::MAX)
-                    });
-                    if !sys::poll_one(self.fd, true, ms) {
+                    if !sys::poll_one(self.fd, true, sys::ms_until(until)) {
                         return;
                     }
                 }

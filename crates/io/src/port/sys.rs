@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
 
 fn check(r: libc::c_int) -> io::Result<libc::c_int> {
     if r < 0 {
@@ -109,6 +110,14 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
     // SAFETY: one valid entry.
     let n = retry(|| unsafe { libc::poll(&mut p, 1, timeout_ms) } as isize).ok();
     n.is_none_or(|n| n > 0)
+}
+
+/// The milliseconds until then, as [`poll_one`] takes them.
+pub fn ms_until(until: Option<Instant>) -> i32 {
+    until.map_or(-1, |u| {
+        let left = u.saturating_duration_since(Instant::now()).as_millis();
+        i32::try_from(left).unwrap_or(i32::MAX)
+    })
 }
 
 /// Whether the other side of `fd` has gone; None if the descriptor can't be asked.

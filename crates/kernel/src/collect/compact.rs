@@ -101,15 +101,16 @@ pub(crate) unsafe fn settles(p: *mut Process) -> bool {
     (*p).has(TIMER) && !(*p).has(SETTLED)
 }
 
-/// Compacts a process of a crowd that begins to wait with a timeout for the first time: it may well sleep for long. True if
-/// compacting it later may pay.
+/// Compacts a process that begins to wait with a timeout for the first time, and may well sleep for long: one of a crowd, or one
+/// whose heap is in a box, which takes more than a small heap does. That is what a message with a fun leaves. True if compacting
+/// it later may pay.
 ///
 /// # Safety
 /// As for [`compact`].
 #[cold]
 pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
     let me = &mut *p;
-    if !me.has(TIMER) || me.has(SETTLED) || table().live() < CROWD {
+    if !settles(p) || !(me.has_boxed_heap() || table().live() >= CROWD) {
         return true;
     }
     me.set_flag(SETTLED, true);

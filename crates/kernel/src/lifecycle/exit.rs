@@ -159,7 +159,7 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
                     outside().remote_demonitor(me, w);
                 }
             }
-            ext::Target::Clock => {}
+            ext::Target::Clock | ext::Target::Gone => {}
         }
     }
     if let Some(r) = e.rare() {

@@ -1096,12 +1096,7 @@ impl Parsed {
             self.flags.tables.ports = (ports.max(0) as u32).clamp(MIN_PORTS, MAX_PORTS);
             self.flags.tables.ports_given = true;
         }
-        let dump = &mut self.flags.crash_dump;
-        dump.file = variable("ERL_CRASH_DUMP");
-        dump.seconds = number("ERL_CRASH_DUMP_SECONDS").map(i64::from);
-        dump.bytes = variable("ERL_CRASH_DUMP_BYTES")
-            .map(|value| c_long(&value.to_string_lossy()).unwrap_or(0));
-        dump.nice = number("ERL_CRASH_DUMP_NICE");
+        self.flags.crash_dump.read_environment(variable);
     }
 
     /// Applies percentages, and keeps dirty schedulers within the others.
@@ -1156,6 +1151,19 @@ impl Parsed {
         self.flags.poll.threads = self.poll_threads as u32;
         self.flags.poll.sets = self.poll_sets as u32;
         Ok(())
+    }
+}
+
+impl CrashDumpFlags {
+    /// Sets what the environment says.
+    pub fn read_environment(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
+        let number =
+            |name: &str| variable(name).map(|value| scan_or_zero(&value.to_string_lossy()));
+        self.file = variable("ERL_CRASH_DUMP");
+        self.seconds = number("ERL_CRASH_DUMP_SECONDS").map(i64::from);
+        self.bytes = variable("ERL_CRASH_DUMP_BYTES")
+            .map(|value| c_long(&value.to_string_lossy()).unwrap_or(0));
+        self.nice = number("ERL_CRASH_DUMP_NICE");
     }
 }
 

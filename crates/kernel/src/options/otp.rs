@@ -69,6 +69,10 @@ impl OtpInstall {
         // Beside programs that were taken out of an installation, for a release of an own system.
         let told = fs::read_to_string(bindir.join(VERSION_FILE)).ok();
         let told = told.map(|text| text.trim().to_string());
+        let numbered = |version: &str| {
+            version.starts_with(|c: char| c.is_ascii_digit())
+                && version.bytes().all(|b| b.is_ascii_graphic())
+        };
         let major = |version: &str| version.split('.').next()?.parse().ok();
         // A release of an own system names itself freely, so the number may have to be looked for.
         let named = fields.next().and_then(|name| name.parse().ok());
@@ -78,11 +82,17 @@ impl OtpInstall {
                 .and_then(|name| major(&name))
                 .ok_or_else(|| fail("it has no releases/NN directory".into()))?,
         };
-        let version = told.unwrap_or_else(|| {
-            fs::read_to_string(releases.join(release.to_string()).join("OTP_VERSION"))
-                .map(|text| text.trim().to_string())
-                .unwrap_or_else(|_| release.to_string())
+        let file = match told {
+            Some(_) => bindir.join(VERSION_FILE),
+            None => releases.join(release.to_string()).join(VERSION_FILE),
+        };
+        let version = told.unwrap_or_else(|| match fs::read(&file) {
+            Ok(text) => String::from_utf8_lossy(&text).trim().to_string(),
+            Err(_) => release.to_string(),
         });
+        if !numbered(&version) {
+            return Err(fail(format!("{} holds no version", file.display())));
+        }
         let otp = OtpInstall {
             root: root.to_path_buf(),
             release,
@@ -163,6 +173,13 @@ mod tests {
         let otp = OtpInstall::open(&root).expect("found by its directories");
         assert_eq!((otp.release, otp.version.as_str()), (25, "25.2.3"));
         assert_eq!(otp.erts_version, "13.1.5");
+        for damaged in ["", "twenty-five", "25.2\n.3", "25 \x1b[31m"] {
+            make("releases/25/OTP_VERSION", damaged);
+            let error = OtpInstall::open(&root)
+                .expect_err("has no version")
+                .to_string();
+            assert!(error.ends_with("releases/25/OTP_VERSION holds no version"));
+        }
         make("releases/start_erl.data", "13.1.5 24");
         let otp = OtpInstall::open(&root).expect("found by its data file");
         assert_eq!((otp.release, otp.version.as_str()), (24, "24.3"));

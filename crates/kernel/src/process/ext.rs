@@ -289,6 +289,8 @@ pub enum Target {
     Named(Term, Term),
     /// `time_offset`
     Clock,
+    /// What was not there: the message that says so is on its way.
+    Gone,
     /// On another node: see [`Monitor::watched`].
     Remote,
 }
@@ -320,7 +322,9 @@ const NO_NAME: u32 = u32::MAX;
 const DATA: u32 = (1 << 28) - 1;
 const KIND: u32 = 3 << 28;
 const KIND_PORT: u32 = 1 << 28;
-const KIND_CLOCK: u32 = 2 << 28;
+/// The clock; or, with [`GONE`] as data, what was not there.
+const KIND_OTHER: u32 = 2 << 28;
+const GONE: u32 = 1;
 const KIND_REMOTE: u32 = 3 << 28;
 const ALIAS_SHIFT: u32 = 30;
 
@@ -332,12 +336,13 @@ impl Monitor {
         let (object, name) = match target {
             Target::Local(t) => (t, NO_NAME),
             Target::Named(t, n) => (t, n.atom_index()),
-            Target::Clock | Target::Remote => (NIL, NO_NAME),
+            Target::Clock | Target::Gone | Target::Remote => (NIL, NO_NAME),
         };
         let what = match object {
             t if t.is_local_pid() => t.pid_data(),
             t if t.is_local_port() => t.pid_data() | KIND_PORT,
-            _ => KIND_CLOCK,
+            _ if target == Target::Gone => KIND_OTHER | GONE,
+            _ => KIND_OTHER,
         };
         let more = match (&tag, name) {
             (None, NO_NAME) => std::ptr::null_mut(),
@@ -382,6 +387,7 @@ impl Monitor {
             0 => Term::pid(self.what & DATA),
             KIND_PORT => Term::port(self.what & DATA),
             KIND_REMOTE => return Target::Remote,
+            _ if self.what & DATA == GONE => return Target::Gone,
             _ => return Target::Clock,
         };
         match self.more().map_or(NO_NAME, |m| m.name) {
@@ -706,7 +712,8 @@ mod tests {
             assert_eq!(ids::bits_of(k.numbers()), Some(bits));
         }
         assert_eq!(ids::bits_of([1 << 18, 0, 0]), None);
-        assert_eq!(ids::bits_of([0, 0, 1 << 14]), None);
+        let [a, b, c] = ids::numbers_of(0);
+        assert_eq!(ids::bits_of([a, b, c ^ 1 << 14]), None);
         let most = (1 << 28) - 1;
         for t in [
             Term::pid(0),
@@ -716,7 +723,12 @@ mod tests {
         ] {
             assert_eq!(Peer::of(t).term(), t);
             let name = purlin_term::am::NORMAL;
-            for target in [Target::Local(t), Target::Named(t, name), Target::Clock] {
+            for target in [
+                Target::Local(t),
+                Target::Named(t, name),
+                Target::Clock,
+                Target::Gone,
+            ] {
                 for alias in [
                     AliasMode::None,
                     AliasMode::Explicit,

@@ -5,6 +5,7 @@ use super::send::{link_exit, monitor_down};
 use crate::cx::Cx;
 use crate::events::{self, Tie};
 use crate::keys::RefKey;
+use crate::lazy_atoms;
 use crate::message::external::Step;
 use crate::message::queue::Link;
 use crate::message::token::Token;
@@ -15,7 +16,9 @@ use crate::process::ext::{self, AliasMode, Monitor, Peer, Target, Watcher};
 use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
 use purlin_term::etf::aliases;
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::layout::RefWords;
 use purlin_term::{Alloc, NIL, Term, am, copy};
+use smallvec::SmallVec;
 
 /// The numbers of a reference of this node.
 #[inline]
@@ -257,7 +260,7 @@ pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
                 outside().remote_demonitor(me, w);
             }
         }
-        Target::Clock => {}
+        Target::Clock | Target::Gone => {}
     }
 }
 
@@ -434,6 +437,13 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
 }
 
 /// The target of a monitor has ended.
+/// What the process of the context monitors by `r` has ended, or counts as ended.
+pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
+    let s = super::send::down_signal(r, am::PROCESS, object, reason);
+    // SAFETY: a fresh signal; the process is the context's.
+    unsafe { down(cx, s) };
+}
+
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
@@ -464,6 +474,37 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
             (*t).sequel = (*s).sequel;
             Signal::free(s);
             message(cx, t, urgent);
+        }
+    }
+}
+
+lazy_atoms! {
+    a_change = "CHANGE"; a_clock_service = "clock_service";
+}
+
+/// The offset between monotonic and system time has changed: the process of the context is told once for each of its monitors
+/// of the clock, which stay.
+pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
+    // SAFETY: the process is the context's, and the signals are fresh.
+    unsafe {
+        let p = &mut *cx.proc;
+        let Some(e) = p.ext() else { return };
+        let mut f = Fragment::new();
+        let offset = f.int(offset);
+        let clocks = e
+            .monitors
+            .iter()
+            .filter(|(_, m)| m.target() == Target::Clock);
+        let all: SmallVec<[*mut Signal; 8]> = clocks
+            .map(|(k, m)| {
+                let r = RefWords::new(k.numbers());
+                let tag = m.tag().unwrap_or(a_change());
+                let told = [tag, r.term(), am::TIME_OFFSET, a_clock_service(), offset];
+                Signal::tuple_of(Kind::Message, &told)
+            })
+            .collect();
+        for s in all {
+            message(cx, s, false);
         }
     }
 }

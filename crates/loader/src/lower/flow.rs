@@ -722,9 +722,11 @@ impl Walk<'_> {
                 "integer" | "binary" => (m.get(i + 1), m.get(i + 5), 6),
                 "get_tail" => (m.get(i + 1), m.get(i + 3), 4),
                 "=:=" => (None, None, 4),
-                // Lowering makes it a command that never matches.
-                _ => break,
+                _ => return bad("a match by a command that is not known"),
             };
+            if i + len > m.len() {
+                return bad("a match that ends within a command");
+            }
             if let Some(&n) = live {
                 let n = match n {
                     Operand::Int(n) => n as usize,

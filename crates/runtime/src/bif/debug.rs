@@ -13,6 +13,7 @@ use purlin_term::bin::RcBin;
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
 use purlin_term::layout;
+use purlin_term::print::{Style, format_term};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash, region};
 use std::collections::{HashMap, HashSet};
@@ -212,6 +213,11 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             };
             Ok(cx.uint(limit.set(n as usize) as u64))
         }
+        // Matching is cut by reductions, not by steps of a loop.
+        ("re_loop_limit", "default") => Ok(Term::small(0)),
+        ("re_loop_limit", _) => arith::to_u64(value)
+            .map(|_| Term::small(0))
+            .ok_or(Fail::Badarg),
         // Natives of tables leave off by reductions only, and a tree is never split.
         ("ets_force_trap" | "ets_force_split" | "ets_debug_random_split_join", _) => Ok(am::NOTSUP),
         // The process named is looked for; it is the caller that collects.
@@ -299,6 +305,11 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             let ms = ms.ok_or(Fail::Badarg)?;
             crate::trace::GC_SLEEP_MS.store(ms, Ordering::Relaxed);
             Ok(am::TRUE)
+        }
+        // The emulator ends with a crash dump.
+        ("broken_halt", _) => {
+            let slogan = format_term(value, Style::Display, 10_000);
+            crate::halt::halt_with_dump(&slogan)
         }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
@@ -393,7 +404,7 @@ fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: T
             tell(cx, arg, "done");
             Ok(am::OK)
         }
-        ("alive_waitexiting", _) => {
+        ("alive_waitexiting" | "alive_waitexitingonly", _) => {
             tell(cx, arg, "alive");
             wait(cx, None);
             Ok(am::OK)

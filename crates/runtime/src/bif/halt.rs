@@ -2,10 +2,12 @@
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, halt, lazy_atoms};
-use purlin_term::{Term, am};
+use purlin_term::release::{self, HALT_FLUSH_TIMEOUT};
+use purlin_term::{Term, am, arith};
+use std::time::Duration;
 
 lazy_atoms! {
-    a_abort = "abort";
+    a_abort = "abort"; a_flush_timeout = "flush_timeout";
 }
 
 /// Characters of a slogan that are kept.
@@ -25,28 +27,49 @@ fn slogan(t: Term) -> Option<String> {
     it.tail().is_nil().then_some(s)
 }
 
-fn halt_2(cx: &mut Cx, [status, options]: [Term; 2]) -> BifResult {
-    let mut flush = true;
-    let mut it = options.list_iter();
-    for o in it.by_ref() {
-        flush = match o.as_tuple() {
-            Some(&[key, value]) if key == am::FLUSH => match value.as_bool() {
-                Some(b) => b,
-                None => return Err(cx.badarg_cause(am::BADOPT)),
-            },
-            _ => return Err(cx.badarg_cause(am::BADOPT)),
+/// Whether output is written first, and how long that may take.
+struct Options {
+    flush: bool,
+    limit: Option<Duration>,
+}
+
+fn options(list: Term) -> Option<Options> {
+    let mut o = Options {
+        flush: true,
+        limit: None,
+    };
+    let mut it = list.list_iter();
+    for t in it.by_ref() {
+        let &[key, value] = t.as_tuple()? else {
+            return None;
         };
+        if key == am::FLUSH {
+            o.flush = value.as_bool()?;
+        } else if key == a_flush_timeout() && release::has(HALT_FLUSH_TIMEOUT) {
+            let ms = u32::try_from(arith::to_u64(value)?).ok()?;
+            o.limit = Some(Duration::from_millis(ms.into()));
+        } else {
+            return None;
+        }
     }
-    if !it.tail().is_nil() {
+    it.tail().is_nil().then_some(o)
+}
+
+fn halt_2(cx: &mut Cx, [status, list]: [Term; 2]) -> BifResult {
+    let Some(o) = options(list) else {
         return Err(cx.badarg_cause(am::BADOPT));
-    }
+    };
     let bits = match (status.as_small(), status.as_big()) {
         (Some(n), _) if n >= 0 => Some(n as u64),
         (_, Some((false, digits))) => digits.first().copied(),
         _ => None,
     };
     if let Some(bits) = bits {
-        halt::halt((bits & i32::MAX as u64) as i32, flush);
+        let status = (bits & i32::MAX as u64) as i32;
+        match o.flush {
+            true => halt::halt_flushed(status, o.limit),
+            false => halt::halt(status),
+        }
     }
     if status == a_abort() {
         halt::abort();

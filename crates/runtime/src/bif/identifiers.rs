@@ -24,15 +24,17 @@ fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
         }
         return Ok(cx.external(Subtag::ExtPid, elsewhere(number)?, num | serial << 32));
     }
+    let serial = u32::try_from(serial).map_err(|_| Fail::Badarg)?;
     if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-        return Err(Fail::Badarg);
+        return node::unused_here(Subtag::ExtPid, num, serial, cx).ok_or(Fail::Badarg);
     }
-    Ok(Term::pid(num as u32 | (serial as u32) << PID_NUM_BITS))
+    Ok(Term::pid(num as u32 | serial << PID_NUM_BITS))
 }
 
 fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     match numbers(l, "#Port<").as_deref() {
         Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
+        Some(&[0, num]) => node::unused_here(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg),
         Some(&[number, num]) if number != 0 => {
             Ok(cx.external(Subtag::ExtPort, elsewhere(number)?, num))
         }

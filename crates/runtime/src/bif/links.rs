@@ -68,13 +68,16 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     if !to.is_pid() {
         return Err(Fail::Badarg);
     }
-    if !to.is_local_pid() {
+    if !to.is_local_pid() && remote::node_of(to) != Some(node::this_name()) {
         return remote::link(cx, to, urgent);
     }
     // Told whether anything comes of it or not.
     crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     if to == me {
         return Ok(am::TRUE);
+    }
+    if !to.is_local_pid() {
+        return no_process(cx, to, urgent);
     }
     let traced = cx.process().has(process::TRACED);
     let e = cx.process().ext_mut();
@@ -94,22 +97,26 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
             e.links.remove(&Peer::of(to));
             e.take_urgent_link(Peer::of(to));
         }
-        if cx.process().has(process::TRAP_EXIT) {
-            if release::has(REFUSED_LINKS_TOLD) {
-                crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
-            }
-            if urgent {
-                // Signals that have arrived come first.
-                handle::fetch(cx);
-                handle::link_refused(cx, to, am::NOPROC, true);
-                return Ok(am::TRUE);
-            }
-            let msg = cx.tuple(&[am::EXIT_UC, to, am::NOPROC]);
-            send::send(me, msg);
-            return Ok(am::TRUE);
-        }
+        return no_process(cx, to, urgent);
+    }
+    Ok(am::TRUE)
+}
+/// A link with a process that there is not.
+fn no_process(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
+    if !cx.process().has(process::TRAP_EXIT) {
         return Err(cx.error(am::NOPROC));
     }
+    if release::has(REFUSED_LINKS_TOLD) {
+        crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
+    }
+    if urgent {
+        // Signals that have arrived come first.
+        handle::fetch(cx);
+        handle::link_refused(cx, to, am::NOPROC, true);
+        return Ok(am::TRUE);
+    }
+    let msg = cx.tuple(&[am::EXIT_UC, to, am::NOPROC]);
+    send::send(cx.self_pid(), msg);
     Ok(am::TRUE)
 }
 
@@ -301,6 +308,8 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
             return Err(Fail::Badarg);
         }
         (registry::whereis(n), Some((n, nd)))
+    } else if port && what.is_port() && remote::node_of(what) == Some(node::this_name()) {
+        (None, None)
     } else if !port && what.is_pid() {
         if remote::node_of(what) != Some(node::this_name()) {
             return monitor_remote(cx, what, o);
@@ -323,7 +332,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         None => what,
     };
     let Some(to) = target else {
-        add(cx, k, Target::Clock, o);
+        add(cx, k, Target::Gone, o);
         send::monitor_down(me, r, kind, object, am::NOPROC);
         return Ok(r);
     };
@@ -408,22 +417,22 @@ fn monitor_3(cx: &mut Cx, [kind, what, opts]: [Term; 3]) -> BifResult {
     monitor(cx, kind, what, o)
 }
 
-/// True if there was such a monitor.
-fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
+/// The target of the monitor, if there was such a one.
+fn end_monitor(cx: &mut Cx, r: Term) -> Result<Option<Target>, Fail> {
     if r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
     let Some(k) = ref_key(r) else {
         // Another node's can't be of a monitor; one of a node of this one's name that was there before is of none any more.
         let own = ref_parts(r).is_some_and(|p| p.1 == node::this_name());
-        return if own { Ok(false) } else { Err(Fail::Badarg) };
+        return if own { Ok(None) } else { Err(Fail::Badarg) };
     };
     let me = cx.self_pid();
     let Some(e) = cx.process().ext() else {
-        return Ok(false);
+        return Ok(None);
     };
     let Some(m) = e.monitors.remove(&k) else {
-        return Ok(false);
+        return Ok(None);
     };
     e.take_urgent(&k);
     if m.alias() == AliasMode::Explicit {
@@ -432,7 +441,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<bool, Fail> {
         aliases::ended(|| k.numbers());
     }
     handle::end_monitor(me, &m, r);
-    Ok(true)
+    Ok(Some(m.target()))
 }
 
 fn demonitor_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
@@ -455,8 +464,10 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let was = end_monitor(cx, r)?;
-    let value = if info && !was { am::FALSE } else { am::TRUE };
-    if !do_flush || was {
+    let value = Term::bool(!info || was.is_some());
+    // One of the clock stays when there is a message, and there may be several.
+    let clock = was == Some(Target::Clock);
+    if !do_flush || (was.is_some() && !clock) {
         return Ok(value);
     }
     // The message, if there is one, is taken by a receive of stock's own, which knows markers and tags.
@@ -465,9 +476,7 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
         purlin_term::atom::intern("flush_monitor_messages"),
         3,
     );
-    let multi = am::FALSE;
-    let value = if info { am::FALSE } else { am::TRUE };
-    Err(cx.trap(x, &[r, multi, value]))
+    Err(cx.trap(x, &[r, Term::bool(clock), value]))
 }
 
 fn alias_with(cx: &mut Cx, once: bool, urgent: bool) -> BifResult {

@@ -19,7 +19,7 @@ use purlin_term::release::{
     SHARED_BINARIES_IN_LIMIT,
 };
 use purlin_term::word::{Subtag, header_subtag};
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, node};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -298,7 +298,11 @@ items! {
                         to.tuple(&[kind(p), n])
                     }
                     Target::Remote => to.tuple(&[kind(object), object]),
-                    Target::Clock => continue,
+                    Target::Clock => {
+                        let what = [am::TIME_OFFSET, atom::intern("clock_service")];
+                        to.tuple(&what)
+                    }
+                    Target::Gone => continue,
                 });
             }
             to.list(&out)
@@ -666,6 +670,9 @@ pub(crate) fn all_items(cx: &mut Cx) -> Term {
 }
 
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
+    if pid.is_pid() && node::is_unused_here(pid) {
+        return Ok(am::UNDEFINED);
+    }
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);
     }

@@ -5,8 +5,8 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::options::TimeWarp;
 use crate::process::ext::MaxHeap;
 use crate::sched::multi_scheduling;
-use crate::signal::share;
-use crate::{bifs, code, lazy_atoms, msacc, process, report, sched};
+use crate::signal::{handle, send, share};
+use crate::{bifs, clock, code, lazy_atoms, msacc, process, report, sched};
 use purlin_term::sync::Ordering as TableOrdering;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, gc};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ lazy_atoms! {
     blocked = "blocked";
     blocked_normal = "blocked_normal";
     enabled = "enabled";
-    final_ = "final";
+    final_ = "final"; preliminary = "preliminary";
     volatile = "volatile";
     unbound = "unbound";
     block_normal = "block_normal";
@@ -53,7 +53,20 @@ fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
 pub(crate) fn time_offset() -> Term {
     match crate::options::current().flags.time.warp {
         TimeWarp::Multi => volatile(),
+        TimeWarp::Single if !clock::is_settled() => preliminary(),
         _ => final_(),
+    }
+}
+
+/// Tells those who watch the clock.
+fn tell_offset(offset: i64) {
+    for pid in process::table().pids() {
+        let told = move |cx: Option<&mut Cx>| {
+            if let Some(cx) = cx {
+                handle::time_offset_changed(cx, offset);
+            }
+        };
+        send::run_in(pid, Box::new(told));
     }
 }
 
@@ -227,9 +240,17 @@ flags! {
             Err(cx.trap(e, &[value]))
         };
     "time_offset": "Ends the preliminary time offset." => |cx, value| {
-            // Which changes nothing: it is final, or changes for good.
-            if value == finalize() { return Ok(time_offset()); }
-            Err(cx.badarg_cause(am::BADOPT))
+            if value != finalize() {
+                return Err(cx.badarg_cause(am::BADOPT));
+            }
+            // Once it is final, or where it changes for good, this changes nothing.
+            let before = time_offset();
+            if before == preliminary()
+                && let Some(offset) = clock::settle()
+            {
+                tell_offset(offset);
+            }
+            Ok(before)
         };
     "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, value| {
             let n = arith::to_u64(value)

@@ -9,15 +9,18 @@
 mod terms;
 
 use crate::cx::Cx;
+use crate::options::CrashDumpFlags;
 use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
-use crate::{bif, code, sched};
+use crate::{bif, code, osenv, sched};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
 use purlin_term::{NIL, Term, atom};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 use terms::Objects;
 
@@ -77,12 +80,21 @@ fn create(path: &std::ffi::OsStr) -> io::Result<File> {
         .open(path)
 }
 
+/// What the environment says now. That of the start is what counts while a thread changes it: the emulator may be ending there.
+fn flags_now(at_start: &CrashDumpFlags) -> CrashDumpFlags {
+    let mut flags = at_start.clone();
+    osenv::try_read(|get| {
+        flags.read_environment(|name| get(name.as_bytes()).map(OsString::from_vec));
+    });
+    flags
+}
+
 /// Writes the dump, if the environment allows one, and says so on standard error.
 pub fn write(slogan: &str) {
     let Some(o) = crate::options::try_current() else {
         return;
     };
-    let flags = &o.flags.crash_dump;
+    let flags = &flags_now(&o.flags.crash_dump);
     if flags.seconds == Some(0) || flags.bytes == Some(0) {
         return;
     }
@@ -94,7 +106,7 @@ pub fn write(slogan: &str) {
         }
     }
     drop(ROOM.try_lock().map(|mut r| std::mem::take(&mut *r)));
-    let default = std::ffi::OsString::from("erl_crash.dump");
+    let default = OsString::from("erl_crash.dump");
     let path = flags.file.as_ref().unwrap_or(&default);
     let Ok(file) = create(path) else {
         return;

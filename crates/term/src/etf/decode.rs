@@ -375,7 +375,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(short)?;
         if is_this_node(name, creation) {
             if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-                return self.bad();
+                let unused = node::unused_here(Subtag::ExtPid, num.into(), serial, a);
+                return unused.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::pid(num | serial << PID_NUM_BITS));
         }
@@ -392,7 +393,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(t == tag::PORT)?;
         if is_this_node(name, creation) {
             if id >> PID_DATA_BITS != 0 {
-                return self.bad();
+                let unused = node::unused_here(Subtag::ExtPort, id, 0, a);
+                return unused.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::port(id as u32));
         }

@@ -22,6 +22,7 @@ use crate::os::sock as sys;
 use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
 use crate::port::channel::Channel;
+use crate::port::sys::{ms_until, poll_one};
 use crate::port::{Base, Driver, End, Reply, open, watch};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
@@ -1272,9 +1273,15 @@ impl Driver for Tcp {
         }
         self.s.select(base, Some(false), None);
     }
-    fn write_out(&mut self, base: &mut Base, _: Option<std::time::Instant>) {
+    fn write_out(&mut self, base: &mut Base, until: Option<std::time::Instant>) {
         let mut queue = std::mem::take(&mut self.queue);
-        let _ = self.push(base, &mut queue);
+        let lost = self.o.linger_zero || self.sending_file.is_some();
+        while queue.bytes > 0 && self.push(base, &mut queue).is_ok() && !lost {
+            let Ok(fd) = self.s.fd() else { break };
+            if queue.bytes > 0 && !poll_one(fd, true, ms_until(until)) {
+                break;
+            }
+        }
         self.queue = queue;
     }
     fn stop(&mut self, base: &mut Base) {

@@ -9,13 +9,15 @@
 //!
 //! The first value of a key, if it is small and no binaries belong to it, lies side by side with others, and nobody counts
 //! who holds it. When it is replaced or erased it is retired: its memory is kept for the life of the runtime, since any
-//! process may still point into it. It is no literal any more, though: those who hold it are told its size. A key whose
+//! process may still point into it. It is no literal any more, though, once who did that has had its time slice: those who hold
+//! it are told its size. A key whose
 //! value has changed once may change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]),
 //! so that a key costs one retired value.
 
 mod slots;
 
 use crate::cx::{BifResult, Cx, Fail};
+use purlin_kernel::later;
 use purlin_term::graph::Graph;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
@@ -208,6 +210,10 @@ pub fn slots() -> usize {
 /// Where values lay that were replaced or erased: first address, and the one behind it.
 static RETIRED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
+/// Where values lay that were replaced or erased in this time slice, the first few: they count as literals until it is over.
+static LEAVING: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+const MOST_LEAVING: usize = 64;
+
 impl Entry {
     /// The value is about to be replaced or erased.
     fn retire(&self) {
@@ -215,16 +221,34 @@ impl Entry {
             self.from.load(Ordering::Relaxed),
             self.to.load(Ordering::Relaxed),
         );
+        if from == to {
+            return;
+        }
         // Counted regions say themselves what they are, and their addresses are used again.
-        if from < to && !is_counted_ptr(from as *const Term) {
+        if !is_counted_ptr(from as *const Term) {
             let mut r = RETIRED.lock();
             r.insert(from, to);
+        }
+        let mut l = LEAVING.lock();
+        if l.is_empty() {
+            later::add(Box::new(|| LEAVING.lock().clear()));
+        }
+        if l.len() < MOST_LEAVING {
+            l.push((from, to));
         }
     }
 }
 
 /// Whether `p`, which points into a region, points into a literal: of a module, or a value that is in the table.
 pub(crate) fn is_literal(p: *const Term) -> bool {
+    let at = p as usize;
+    if LEAVING
+        .lock()
+        .iter()
+        .any(|&(from, to)| (from..to).contains(&at))
+    {
+        return true;
+    }
     if is_counted_ptr(p) {
         return region_of(p).is_some_and(|r| r.is_literal());
     }
