@@ -1,14 +1,16 @@
 //! Frames of another node, as a connection brings them after the handshake.
 
-use purlin_dist::table::{self, Controller};
+use purlin_dist::table::{self, Controller, Node};
 use purlin_dist::{flags, input};
+use purlin_io::port::channel::More;
 use purlin_term::{Term, am, atom, node};
+use std::sync::Arc;
 
 /// Bytes that no process waits for are taken back from a connection by this many packets at a time.
 const TAKEN: usize = 64;
 
 /// Input: what both nodes are capable of, as the bits of a byte, then frames, each behind its length in two bytes. All come
-/// on one connection, until it is to be killed.
+/// on one connection, until it is to be killed. By bit 3 those that a connection has a place for come in pieces.
 pub fn run(data: &[u8]) {
     let Some((&capable, mut rest)) = data.split_first() else {
         return;
@@ -40,7 +42,11 @@ pub fn run(data: &[u8]) {
         let length = usize::from(u16::from_be_bytes(*length)).min(more.len());
         let (frame, more) = more.split_at(length);
         rest = more;
-        if !input::packet(&n, id, frame) {
+        let good = match capable >> 3 & 1 {
+            1 => in_pieces(&n, id, frame).unwrap_or_else(|| input::packet(&n, id, frame)),
+            _ => input::packet(&n, id, frame),
+        };
+        if !good {
             break;
         }
         // What it answers is good: it is read again.
@@ -51,4 +57,24 @@ pub fn run(data: &[u8]) {
         }
     }
     n.down(id, am::NORMAL);
+}
+
+/// Gives a frame as a port does that reads it straight to its place: whether it is good; None: there is none for it.
+fn in_pieces(n: &Arc<Node>, id: u32, frame: &[u8]) -> Option<bool> {
+    let known = frame.len().checked_sub(1)?.min(18 + frame.len() % 7);
+    let (front, mut rest) = frame.split_at(known);
+    if !input::begins(n, id, front, rest.len()) {
+        return None;
+    }
+    while !rest.is_empty() {
+        let piece = rest.len().min(1 + rest.len() % 5);
+        let r = input::more(n, id, rest.len(), &mut |to| {
+            Ok(to[..piece].write_copy_of_slice(&rest[..piece]))
+        });
+        if matches!(r, More::Bad) {
+            return Some(false);
+        }
+        rest = &rest[piece..];
+    }
+    Some(true)
 }

@@ -17,6 +17,7 @@ use super::signal::{Kind, Signal, handle, send};
 use super::signals::{self, signal_of};
 use super::table::{IN_PORT, Node, State, most_waiting};
 use super::{events, exports, flags, lazy_atoms, process};
+use purlin_io::port::channel::{More, Read};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
 use purlin_kernel::message::external::{Step, Undecoded};
 use purlin_kernel::sched;
@@ -43,6 +44,10 @@ const DECODED_AT_ONCE: usize = 4096;
 const MOST_SEQUENCES: usize = 100_000;
 /// Bytes that a fragment is reckoned to take beyond its own.
 const SEQUENCE_BYTES: usize = 256;
+/// Most bytes that there is room for before they have come: how many fragments follow is only a claim.
+const MOST_ROOM: usize = 4 << 20;
+/// Bytes of what comes before those of a fragment: version, kind, the numbers of its sequence and its own.
+const MORE_HEAD: usize = 18;
 
 /// The bytes that a connection has brought so far.
 #[derive(Default)]
@@ -52,15 +57,40 @@ pub struct Input {
     cache: AtomCache,
     /// Messages whose fragments come, by their numbers.
     sequences: HashMap<u64, Sequence>,
-    /// Bytes of those.
+    /// Bytes that they take.
     waiting: usize,
+    /// The one whose next fragment is being read to its place.
+    reading: Option<u64>,
 }
 
 impl Input {
-    /// More of a message has come, or the last of it (less). False: too much waits.
+    /// Those messages take so much more. False: that is too much.
     fn add(&mut self, bytes: usize) -> bool {
         self.waiting = self.waiting.saturating_add(bytes);
         self.waiting <= most_waiting()
+    }
+    /// A fragment begins that is part `at`, counted from the end, of that message, for which room is made.
+    fn next_of(&mut self, sequence: u64, at: u64, bytes: usize) -> Result<&mut Gathered, Bad> {
+        let s = self.sequences.get_mut(&sequence).ok_or(Bad::Data)?;
+        if at == 0 || s.at.checked_sub(1) != Some(at) {
+            return Err(Bad::Data);
+        }
+        let before = s.bytes.room();
+        s.bytes.reserve(bytes);
+        let more = s.bytes.room() - before;
+        self.waiting = self.waiting.saturating_add(more);
+        if self.waiting > most_waiting() {
+            return Err(Bad::TooMuch);
+        }
+        s.at = at;
+        Ok(&mut s.bytes)
+    }
+    /// The message, if that fragment was its last.
+    fn whole(&mut self, sequence: u64) -> Option<Sequence> {
+        self.sequences.get(&sequence).filter(|s| s.at == 1)?;
+        let s = self.sequences.remove(&sequence)?;
+        self.waiting = self.waiting.saturating_sub(s.takes());
+        Some(s)
     }
 }
 
@@ -70,6 +100,13 @@ struct Sequence {
     atoms: Vec<Term>,
     /// Number of the fragment that came last: 1 is that of the last one.
     at: u64,
+}
+
+impl Sequence {
+    /// Bytes of memory.
+    fn takes(&self) -> usize {
+        self.bytes.room() + SEQUENCE_BYTES + size_of_val(&*self.atoms)
+    }
 }
 
 // SAFETY: the terms in it are atoms.
@@ -290,8 +327,17 @@ pub fn end_arguments() {
 /// Takes a packet that a port has brought, whose lock is held, or a process. False: it is no good, and the connection is
 /// to be killed.
 pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
-    if bytes.is_empty() || !node::is_alive() {
-        // An empty one only says that the other side is alive.
+    if bytes.is_empty() {
+        // It only says that the other side is alive.
+        return true;
+    }
+    came(n, id, bytes, |with| take(n, id, with, bytes))
+}
+
+/// Has `act` do what a packet asks for, which is given the flags of the connection, if that is up. False: the packet is no good;
+/// of its header `bytes` are told then.
+fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<(), Bad>) -> bool {
+    if !node::is_alive() {
         return true;
     }
     let (up, with, port) = {
@@ -304,10 +350,12 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
     }
     let before = IN_PORT.replace(port.map_or(0, |p| p.raw()));
     let home = n.home.load(Ordering::Relaxed);
-    let (r, home) = sched::in_order(home, || take(n, id, with, bytes));
+    let (r, home) = sched::in_order(home, || act(with));
     n.home.store(home, Ordering::Relaxed);
     IN_PORT.set(before);
-    forget_lost(n, id, with);
+    if with & flags::FRAGMENTS != 0 {
+        forget_lost(n, id);
+    }
     let Err(bad) = r else {
         let n = n.inner();
         // The answers that it caused are too many.
@@ -342,10 +390,7 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
 
 /// Gives up the fragments that have come where the connection has ended meanwhile: whoever ended it could not, since they were
 /// being added to.
-fn forget_lost(n: &Node, id: u32, with: u64) {
-    if with & flags::FRAGMENTS == 0 {
-        return;
-    }
+fn forget_lost(n: &Node, id: u32) {
     let mut input = n.input.lock();
     if input.id != id || input.sequences.is_empty() {
         return;
@@ -388,10 +433,7 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     if version != VERSION {
         return Err(Bad::Version);
     }
-    let number = |at: usize| {
-        let b = rest.get(at..at + 8)?.try_into().ok()?;
-        Some(u64::from_be_bytes(b))
-    };
+    let number = |at| number(rest, at);
     match kind {
         HEADER => {
             let (atoms, at) = read_atoms(rest, &mut input.cache).ok_or(Bad::Header)?;
@@ -410,14 +452,19 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
             if most || input.sequences.contains_key(&sequence) {
                 return Err(Bad::Data);
             }
-            if !input.add(rest.len() - at + SEQUENCE_BYTES + size_of_val(&*atoms)) {
-                return Err(Bad::TooMuch);
-            }
+            let bytes = &rest[at..];
+            // The others are as long as this one, save for the last.
+            let room = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(bytes.len());
             let s = Sequence {
-                bytes: Gathered::new(&rest[at..]),
+                bytes: Gathered::new(bytes, room.min(MOST_ROOM)),
                 atoms,
                 at: left,
             };
+            if !input.add(s.takes()) {
+                return Err(Bad::TooMuch);
+            }
             input.sequences.insert(sequence, s);
             Ok(())
         }
@@ -425,26 +472,79 @@ fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
             let (Some(sequence), Some(at)) = (number(0), number(8)) else {
                 return Err(Bad::Header);
             };
-            let s = input.sequences.get_mut(&sequence).ok_or(Bad::Data)?;
-            if at == 0 || s.at.checked_sub(1) != Some(at) {
-                return Err(Bad::Data);
+            let bytes = &rest[16..];
+            input.next_of(sequence, at, bytes.len())?.extend(bytes);
+            match input.whole(sequence) {
+                Some(s) => gathered(n, id, s),
+                None => Ok(()),
             }
-            s.at = at;
-            s.bytes.extend(&rest[16..]);
-            if at > 1 {
-                return match input.add(rest.len() - 16) {
-                    true => Ok(()),
-                    false => Err(Bad::TooMuch),
-                };
-            }
-            let s = input.sequences.remove(&sequence).ok_or(Bad::Data)?;
-            let all = s.bytes.finish();
-            let less = all.len() + SEQUENCE_BYTES + size_of_val(&*s.atoms);
-            // Of those the last fragment has not been counted.
-            input.waiting = (input.waiting + rest.len() - 16).saturating_sub(less);
-            message(n, id, Bytes::Gathered(all), false, s.atoms)
         }
         _ => Err(Bad::Header),
+    }
+}
+
+/// The number that is at that place.
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    let b = bytes.get(at..at + 8)?.try_into().ok()?;
+    Some(u64::from_be_bytes(b))
+}
+
+/// Acts on a message that has come in fragments.
+fn gathered(n: &Arc<Node>, id: u32, s: Sequence) -> Result<(), Bad> {
+    message(n, id, Bytes::Gathered(s.bytes.finish()), false, s.atoms)
+}
+
+/// Takes the first bytes of a packet of which `left` more are to come, if all that follows only goes on with a message. False: it
+/// is to be taken as a whole, as any other, by [`packet`].
+pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
+    let (Some([VERSION, MORE]), Some(sequence), Some(at)) =
+        (bytes.get(..2), number(bytes, 2), number(bytes, 10))
+    else {
+        return false;
+    };
+    let bytes = &bytes[MORE_HEAD..];
+    let mut input = n.input.lock();
+    // One that is no good is refused as any other.
+    let goes_on = |s: &Sequence| at != 0 && s.at.checked_sub(1) == Some(at);
+    if input.id != id || !input.sequences.get(&sequence).is_some_and(goes_on) {
+        return false;
+    }
+    let Ok(to) = input.next_of(sequence, at, bytes.len().saturating_add(left)) else {
+        return false;
+    };
+    to.extend(bytes);
+    input.reading = Some(sequence);
+    true
+}
+
+/// Has more of such a packet be read to its place, of which `left` bytes are to come.
+pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
+    let (r, whole) = {
+        let mut input = n.input.lock();
+        let i = &mut *input;
+        let place = match i.reading {
+            Some(sequence) if i.id == id => i.sequences.get_mut(&sequence),
+            _ => None,
+        };
+        // The connection has ended, and what it has brought is gone.
+        let Some(s) = place else { return More::Bad };
+        let r = s.bytes.fill(left, read);
+        let whole = match r {
+            Ok(n) if n == left => i.reading.take().and_then(|s| i.whole(s)),
+            _ => None,
+        };
+        (r, whole)
+    };
+    let good = match whole {
+        Some(s) => came(n, id, &[], |_| gathered(n, id, s)),
+        None => {
+            forget_lost(n, id);
+            true
+        }
+    };
+    match good {
+        true => More::Read(r),
+        false => More::Bad,
     }
 }
 
@@ -1330,6 +1430,55 @@ mod tests {
         let mut i = Input::default();
         assert!(i.add(most_waiting() - 1) && i.add(1));
         assert!(most_waiting() == usize::MAX || !i.add(1));
+    }
+
+    /// Reads `bytes` of those of a packet.
+    fn piece(n: &Arc<Node>, id: u32, left: usize, bytes: &[u8]) -> bool {
+        let r = more(n, id, left, &mut |to| {
+            Ok(to[..bytes.len()].write_copy_of_slice(bytes))
+        });
+        matches!(r, More::Read(Ok(n)) if n == bytes.len())
+    }
+
+    #[test]
+    fn fragments_may_come_in_pieces() {
+        let (n, id) = connect("pieces@tests", 0);
+        let head = |code, n| vec![tag::SMALL_TUPLE, n, tag::SMALL_INTEGER, code];
+        let (from, to) = (pid("pieces@tests", 1), pid("this@tests", 3000));
+        let link = [head(op::LINK, 3), from, to].concat();
+        let (a, rest) = link.split_at(20);
+        let (b, c) = rest.split_at(20);
+        let numbers = |kind, left: u64| {
+            let mut v = vec![VERSION, kind];
+            v.extend(7u64.to_be_bytes());
+            v.extend(left.to_be_bytes());
+            v
+        };
+        let first = [numbers(FRAGMENT, 3), vec![0], a.to_vec()].concat();
+        for _ in 0..3 {
+            // Nothing goes on where nothing has begun.
+            assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+            assert!(packet(&n, id, &first));
+            assert!(!begins(&n, id, &numbers(MORE, 1), c.len()));
+            assert!(!begins(&n, id, &numbers(FRAGMENT, 2), b.len()));
+            assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+            assert!(piece(&n, id, b.len(), &b[..1]));
+            assert!(piece(&n, id, b.len() - 1, &b[1..]));
+            let more = [numbers(MORE, 1), c[..5].to_vec()].concat();
+            assert!(begins(&n, id, &more, c.len() - 5));
+            assert!(n.next(id).is_none());
+            assert!(piece(&n, id, c.len() - 5, &c[5..]));
+            // There is no such process.
+            assert!(n.next(id).is_some());
+            assert_eq!(n.input.lock().waiting, 0);
+        }
+        // The connection ends in the midst of one.
+        assert!(packet(&n, id, &first));
+        assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+        n.down(id, am::NORMAL);
+        assert!(!piece(&n, id, b.len(), b));
+        assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+        assert!(n.input.lock().sequences.is_empty());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 
 use super::frame::Frame;
 use super::input::Input;
-use super::port::channel::{self, Channel, Packet};
+use super::port::channel::{self, Channel, More, Packet, Read};
 use super::process::ext::{Hashing, RefKey};
 use super::process::registry;
 use super::queue::Output;
@@ -288,6 +288,12 @@ struct Over {
 impl Channel for Over {
     fn input(&self, packet: &[u8]) -> bool {
         super::input::packet(&self.node, self.id, packet)
+    }
+    fn begins(&self, packet: &[u8], left: usize) -> bool {
+        super::input::begins(&self.node, self.id, packet, left)
+    }
+    fn more(&self, left: usize, read: &mut Read<'_>) -> More {
+        super::input::more(&self.node, self.id, left, read)
     }
     fn next(&self) -> Option<Packet> {
         self.node.next(self.id)

@@ -1372,7 +1372,8 @@ pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, r
     (*cx).bif_pc = pc;
     // `f` may be gone after this.
     let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
-    if t == Term::NON_VALUE || (*cx).heap.gc_wanted || (*cx).reds <= 0 {
+    // A call that has used up the time slice yields at the next one, as any other.
+    if t == Term::NON_VALUE || (*cx).heap.gc_wanted {
         return plain_nif_ended(cx, pc, t);
     }
     (*cx).x[0] = t;
@@ -1431,6 +1432,8 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// A function of a library has given `t`, or none. The result is the next instruction, or null: the time slice or the process has
 /// ended.
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
+    // A function that asks for another one in its place again and again calls nothing.
+    let mut yields = false;
     let (next, live) = if t != Term::NON_VALUE {
         cx.x[0] = t;
         // The function found the heap full, and will be called again: see `make_room_for_calls`.
@@ -1446,6 +1449,7 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         // From here on the registers hold them, and the collection below leads them on.
         let args = std::mem::take(&mut s.args);
         let to = s.code.as_ptr();
+        yields = cx.reds <= 0;
         cx.x[..args.len()].copy_from_slice(&args);
         collect_after(cx, args.len(), Also::NONE);
         (to, args.len())
@@ -1462,7 +1466,7 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
         // A handler: class, reason and trace stand in x1 to x3.
         (next, 4)
     };
-    if cx.reds > 0 && !cx.dirty {
+    if !yields && !cx.dirty {
         return next;
     }
     cx.interp.pc = next;

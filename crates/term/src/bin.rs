@@ -1,8 +1,9 @@
 //! Reference-counted binaries: bytes outside every heap.
 
 use crate::counts;
-use crate::fence::{self, Kind};
-use std::alloc::{Layout, handle_alloc_error, realloc};
+use crate::fence;
+use crate::large;
+use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
 /// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the single writer of a
@@ -45,10 +46,23 @@ fn count_freed(bytes: usize) {
 }
 
 impl RcBin {
+    /// The block for so many bytes; None: there can be none.
+    fn try_layout(capacity: usize) -> Option<Layout> {
+        let bytes = size_of::<RcBin>().checked_add(capacity)?;
+        Layout::from_size_align(bytes, 8).ok()
+    }
     fn layout(capacity: usize) -> Layout {
         // Capacities come from lengths of real data, far below isize::MAX.
-        Layout::from_size_align(size_of::<RcBin>() + capacity, 8)
-            .unwrap_or_else(|_| handle_alloc_error(Layout::new::<RcBin>()))
+        Self::try_layout(capacity).unwrap_or_else(|| handle_alloc_error(Layout::new::<RcBin>()))
+    }
+    /// Gives up the block.
+    ///
+    /// # Safety
+    /// `p` has no holder any more.
+    unsafe fn free(p: *mut RcBin) {
+        let l = Self::layout((*p).capacity);
+        count_freed((*p).capacity);
+        large::deallocate(p as *mut u8, l);
     }
     /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller owns.
     pub fn alloc(capacity: usize) -> *mut RcBin {
@@ -57,10 +71,10 @@ impl RcBin {
     }
     /// The same for a size that a program asks for: None if there is no memory for it.
     pub fn try_alloc(capacity: usize) -> Option<*mut RcBin> {
-        let l = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8).ok()?;
+        let l = Self::try_layout(capacity)?;
         // SAFETY: the layout has a non-zero size; fields are written before the block is used.
         unsafe {
-            let p = fence::allocate(Kind::Binary, l) as *mut RcBin;
+            let p = large::allocate(l) as *mut RcBin;
             if p.is_null() {
                 return None;
             }
@@ -137,10 +151,8 @@ impl RcBin {
         if fence::on() {
             return Self::try_move(p, capacity);
         }
-        let size = Layout::from_size_align(size_of::<RcBin>().checked_add(capacity)?, 8)
-            .ok()?
-            .size();
-        let q = realloc(p as *mut u8, Self::layout(old), size) as *mut RcBin;
+        let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
+        let q = large::reallocate(p as *mut u8, there, size) as *mut RcBin;
         if q.is_null() {
             return None;
         }
@@ -155,8 +167,7 @@ impl RcBin {
         let q = Self::try_alloc(capacity)?;
         std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
         *(*q).used.get_mut() = *(*p).used.get_mut();
-        count_freed(old);
-        fence::deallocate(p as *mut u8, Self::layout(old));
+        Self::free(p);
         Some(q)
     }
     /// Counts one more holder.
@@ -178,15 +189,13 @@ impl RcBin {
             if Self::is_foreign(p) {
                 return Self::end_foreign(p);
             }
-            count_freed((*p).capacity);
-            fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
+            Self::free(p as *mut RcBin);
         }
     }
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
         let f = (Self::bytes(p) as *const Foreign).read();
-        count_freed((*p).capacity);
-        fence::deallocate(p as *mut u8, Self::layout((*p).capacity));
+        Self::free(p as *mut RcBin);
         (f.end)(f.arg);
     }
 }

@@ -51,6 +51,11 @@ thread_local! {
     static AT_ONCE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether this thread gives back what it frees: see [`give_back_in`].
+pub(crate) fn gives_back() -> bool {
+    AT_ONCE.get()
+}
+
 /// Runs `f`. Blocks that it frees on this thread are given back and not kept: for heaps of processes that don't run.
 pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
     let before = AT_ONCE.replace(true);

@@ -8,6 +8,7 @@ use crate::layout::{Bits, heap_bin_limit};
 use crate::word::Subtag;
 use crate::{Alloc, NIL, Term};
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Default of [`small_limit`]: where copying a piece costs as much as giving the kernel one part more (benches/gather.erl).
@@ -422,26 +423,53 @@ pub struct Gathered {
 unsafe impl Send for Gathered {}
 
 impl Gathered {
-    /// A copy of `bytes`, to which more can be added.
-    pub fn new(bytes: &[u8]) -> Gathered {
-        Gathered {
-            bin: RcBin::from_bytes(bytes),
-            len: bytes.len(),
+    /// A copy of `bytes`, with room for so many in all.
+    pub fn new(bytes: &[u8], room: usize) -> Gathered {
+        let least = bytes.len();
+        let bin = RcBin::try_alloc(room.max(least)).unwrap_or_else(|| RcBin::alloc(least));
+        let mut g = Gathered { bin, len: 0 };
+        g.extend(bytes);
+        g
+    }
+    /// Bytes that there is room for.
+    pub fn room(&self) -> usize {
+        // SAFETY: this holds a count.
+        unsafe { (*self.bin).capacity }
+    }
+    /// Makes room for `n` bytes more.
+    pub fn reserve(&mut self, n: usize) {
+        let (all, room) = (self.len.saturating_add(n), self.room());
+        if all > room {
+            self.resize(all.max(room + room / 2));
         }
     }
     /// Adds bytes at the end.
     pub fn extend(&mut self, bytes: &[u8]) {
-        let all = self.len + bytes.len();
+        self.reserve(bytes.len());
         // SAFETY: this holds the only count; the bytes are written where there is room for them.
         unsafe {
-            let room = (*self.bin).capacity;
-            if all > room {
-                self.resize(all.max(room + room / 2));
-            }
             let end = RcBin::bytes(self.bin).add(self.len);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());
         }
-        self.len = all;
+        self.len += bytes.len();
+    }
+    /// Adds at the end what `fill` writes to the start of the room for `n` bytes, which it gives back: how many bytes.
+    pub fn fill<E>(
+        &mut self,
+        n: usize,
+        fill: impl for<'a> FnOnce(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], E>,
+    ) -> Result<usize, E> {
+        self.reserve(n);
+        // SAFETY: this holds the only count, and there is room for so many bytes.
+        let end = unsafe { RcBin::bytes(self.bin).add(self.len) };
+        // SAFETY: as above; they need not be initialised.
+        let room = unsafe { std::slice::from_raw_parts_mut(end.cast::<MaybeUninit<u8>>(), n) };
+        let filled = fill(room)?;
+        // Bytes that are initialised, but may be others.
+        let here = std::ptr::eq(filled.as_ptr(), end) && filled.len() <= n;
+        let filled = if here { filled.len() } else { 0 };
+        self.len += filled;
+        Ok(filled)
     }
     fn resize(&mut self, capacity: usize) {
         // SAFETY: this holds the only count.
@@ -450,7 +478,9 @@ impl Gathered {
     }
     /// All of them. Room that was left is given back.
     pub fn finish(mut self) -> IoSlice {
-        self.resize(self.len);
+        if self.len < self.room() {
+            self.resize(self.len);
+        }
         let mut s = std::mem::ManuallyDrop::new(self);
         // SAFETY: the count goes on to the result; nobody else sees the block yet.
         unsafe {

@@ -27,6 +27,7 @@ pub mod hash;
 pub mod heap;
 pub mod holders;
 pub mod iolist;
+pub mod large;
 pub mod layout;
 pub mod magic;
 pub mod map;

@@ -127,6 +127,12 @@ pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i
     // SAFETY: as many bytes as the slice has.
     unsafe { recv(fd, to.as_mut_ptr().cast(), to.len(), libc::MSG_DONTWAIT) }
 }
+/// As [`recv_now`]: the bytes that have been filled.
+pub(crate) fn recv_front_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<&mut [u8], i32> {
+    let n = recv_now(fd, to)?.min(to.len());
+    // SAFETY: the system has written so many bytes of the slice.
+    Ok(unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), n) })
+}
 /// As [`recv`], and where it came from.
 ///
 /// # Safety

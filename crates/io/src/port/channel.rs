@@ -6,14 +6,34 @@ use crate::msacc::{self, State};
 use purlin_term::Term;
 use purlin_term::iolist::IoSlice;
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 
 /// The parts of a packet that goes out.
 pub type Packet = SmallVec<[IoSlice; 2]>;
+
+/// Reads what is there, into the start of a place; that start, or an error of the system.
+pub type Read<'r> = dyn for<'a> FnMut(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], i32> + 'r;
+
+/// What came of it that more of a packet was to be read.
+pub enum More {
+    /// So many bytes were read, or the system has failed.
+    Read(Result<usize, i32>),
+    /// The packet is no good, or the connection is gone: the port is to be killed.
+    Bad,
+}
 
 /// A connection. All is called with the port's lock held.
 pub trait Channel: Send + Sync {
     /// A packet has come in. False: it is no good, and the port is to be killed.
     fn input(&self, packet: &[u8]) -> bool;
+    /// Of a packet these bytes have come, and `left` are to come. True: the connection has a place for all of it, and has taken
+    /// these; the others are read by [`Channel::more`].
+    fn begins(&self, _packet: &[u8], _left: usize) -> bool {
+        false
+    }
+    /// Has the next bytes be read, of which `left` are to come, to where they are to be, by `read`, which is called once. With the
+    /// last of them the packet has come in.
+    fn more(&self, left: usize, read: &mut Read<'_>) -> More;
     /// The next packet that goes out.
     fn next(&self) -> Option<Packet>;
     /// The port has ended, for that reason.

@@ -97,7 +97,8 @@ fn serve() {
             give_back_at_once();
         }
         let waiting = compact_all(&mut cx, &mut seen);
-        let left = give_back(&mut seen, quiet) | purlin_term::blocks::release_unused();
+        let kept = purlin_term::blocks::release_unused() | purlin_term::large::release_unused();
+        let left = give_back(&mut seen, quiet) | kept;
         follow_processors(&mut seen);
         pause = (begun.elapsed() * REST).clamp(ROUND, LONGEST);
         if switches == seen.switches && !waiting && !left {

@@ -9,7 +9,6 @@ use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{Function, GenericCode, Instr, Operand};
 use purlin_isa::genops::{self as g, Kind};
-use std::collections::HashMap;
 
 /// The findings of the check.
 #[derive(Default)]
@@ -48,16 +47,21 @@ const MAKE_NOTHING: &[&str] = &[
     "tuple_size",
 ];
 
-const WORDS: usize = 16;
-
-/// A set of register numbers below 1024.
+/// A set of register numbers below 64 times `W`.
 #[derive(Clone, Copy, PartialEq)]
-struct Set([u64; WORDS]);
+struct Set<const W: usize>([u64; W]);
 
-impl Set {
-    const EMPTY: Set = Set([0; WORDS]);
-    fn below(n: usize) -> Set {
-        let mut s = Set::EMPTY;
+/// Of all registers that there are; and of those of nearly all functions.
+const ALL: usize = 16;
+const FEW: usize = 1;
+/// Where no number in a function is as large, no register is beyond those of [`FEW`]: what is passed to handlers, and the like, comes
+/// to a few more.
+const FEW_NUMBERS: usize = 56;
+
+impl<const W: usize> Set<W> {
+    const EMPTY: Self = Set([0; W]);
+    fn below(n: usize) -> Self {
+        let mut s = Self::EMPTY;
         for (i, w) in s.0.iter_mut().enumerate() {
             *w = match n.saturating_sub(64 * i) {
                 0 => 0,
@@ -68,27 +72,27 @@ impl Set {
         s
     }
     fn has(&self, n: usize) -> bool {
-        self.0[n / 64 % WORDS] >> (n % 64) & 1 != 0
+        self.0[n / 64 % W] >> (n % 64) & 1 != 0
     }
     fn add(&mut self, n: usize) {
-        self.0[n / 64 % WORDS] |= 1 << (n % 64);
+        self.0[n / 64 % W] |= 1 << (n % 64);
     }
     fn remove(&mut self, n: usize) {
-        self.0[n / 64 % WORDS] &= !(1 << (n % 64));
+        self.0[n / 64 % W] &= !(1 << (n % 64));
     }
-    fn and(self, o: Set) -> Set {
+    fn and(self, o: Self) -> Self {
         Set(std::array::from_fn(|i| self.0[i] & o.0[i]))
     }
-    fn or(self, o: Set) -> Set {
+    fn or(self, o: Self) -> Self {
         Set(std::array::from_fn(|i| self.0[i] | o.0[i]))
     }
-    fn includes(&self, o: &Set) -> bool {
+    fn includes(&self, o: &Self) -> bool {
         self.0.iter().zip(&o.0).all(|(a, b)| a & b == *b)
     }
     /// The numbers from `n` on, less `n`.
-    fn shift(&self, n: usize) -> Set {
-        let mut s = Set::EMPTY;
-        for i in n..64 * WORDS {
+    fn shift(&self, n: usize) -> Self {
+        let mut s = Self::EMPTY;
+        for i in n..64 * W {
             if self.has(i) {
                 s.add(i - n);
             }
@@ -116,33 +120,73 @@ impl Frame {
 }
 
 #[derive(Clone, PartialEq)]
-struct State {
+struct State<const W: usize> {
     frame: Frame,
     /// Words that are reserved on the heap.
     room: u32,
     /// A bit string is being built, and nothing that may move or free it came since: the place to write is known.
     building: bool,
-    x: Set,
-    y: Set,
+    x: Set<W>,
+    y: Set<W>,
     /// Y registers that hold the mark of a catch.
-    catches: Set,
+    catches: Set<W>,
 }
 
-impl State {
+impl<const W: usize> State<W> {
     /// Whether all registers of the frame hold something.
     fn is_whole(&self) -> bool {
         self.y.includes(&Set::below(self.frame.size()))
     }
 }
 
-struct Walk<'a> {
+struct Walk<'a, const W: usize> {
     file: &'a BeamFile<'a>,
     code: &'a GenericCode,
     f: &'a Function,
     arities: &'a Arities,
-    labels: HashMap<u32, State>,
+    at: &'a mut AtLabels<W>,
     todo: Vec<u32>,
     flow: Flow,
+}
+
+/// The states at the labels of the function that is checked. One for all functions of a module, since most have few labels.
+struct AtLabels<const W: usize> {
+    /// By label: the index of its state, counted from 1; 0: there is none.
+    index: Vec<u32>,
+    /// With their labels.
+    states: Vec<(u32, State<W>)>,
+}
+
+impl<const W: usize> Default for AtLabels<W> {
+    fn default() -> Self {
+        AtLabels {
+            index: Vec::new(),
+            states: Vec::new(),
+        }
+    }
+}
+
+impl<const W: usize> AtLabels<W> {
+    fn clear(&mut self) {
+        for (l, _) in self.states.drain(..) {
+            self.index[l as usize] = 0;
+        }
+    }
+    fn get(&mut self, label: u32) -> Option<&mut State<W>> {
+        let i = *self.index.get(label as usize)?;
+        self.states
+            .get_mut((i as usize).wrapping_sub(1))
+            .map(|s| &mut s.1)
+    }
+    /// Notes the state of a label that has none.
+    fn insert(&mut self, label: u32, s: State<W>) {
+        let l = label as usize;
+        if self.index.len() <= l {
+            self.index.resize(l + 1, 0);
+        }
+        self.states.push((label, s));
+        self.index[l] = self.states.len() as u32;
+    }
 }
 
 type Step = Result<bool, LoadError>;
@@ -151,13 +195,67 @@ fn bad<T>(what: &'static str) -> Result<T, LoadError> {
     Err(Fault::Flow(what).into())
 }
 
+/// What is kept from one function to the next.
+#[derive(Default)]
+pub(super) struct Kept {
+    few: AtLabels<FEW>,
+    all: AtLabels<ALL>,
+}
+
 /// Checks one function.
 pub(super) fn check(
     file: &BeamFile,
     code: &GenericCode,
     f: &Function,
     arities: &Arities,
+    kept: &mut Kept,
 ) -> Result<Flow, LoadError> {
+    // What is no good is looked at in full, to be on the safe side.
+    if has_few(code, f)
+        && let Ok(flow) = check_with(file, code, f, arities, &mut kept.few)
+    {
+        return Ok(flow);
+    }
+    check_with(file, code, f, arities, &mut kept.all)
+}
+
+/// Whether all numbers of registers in it, and whatever else may be a number of registers, are small.
+fn has_few(code: &GenericCode, f: &Function) -> bool {
+    let few = |o: &Operand| match o.untyped() {
+        Operand::X(n) | Operand::Y(n) => (n as usize) < FEW_NUMBERS,
+        Operand::U(n) => n < FEW_NUMBERS as u64,
+        _ => true,
+    };
+    // Whether it is the place of something in a table of the module.
+    let place = |k: Kind| {
+        matches!(
+            k,
+            Kind::Import | Kind::Lambda | Kind::StrOff | Kind::Line | Kind::Def
+        )
+    };
+    let instr = |i: &Instr| {
+        let kinds = g::row(i.op).map_or(&[][..], |r| r.kinds);
+        let args = code.args(i);
+        kinds.len() >= args.len()
+            && kinds
+                .iter()
+                .zip(args)
+                .all(|(&k, o)| place(k) || (few(o) && code.list(*o).iter().all(few)))
+    };
+    (f.arity as usize) < FEW_NUMBERS
+        && code.instrs[f.start as usize..f.end as usize]
+            .iter()
+            .all(instr)
+}
+
+fn check_with<const W: usize>(
+    file: &BeamFile,
+    code: &GenericCode,
+    f: &Function,
+    arities: &Arities,
+    at: &mut AtLabels<W>,
+) -> Result<Flow, LoadError> {
+    at.clear();
     let start = State {
         frame: Frame::None,
         room: 0,
@@ -171,7 +269,7 @@ pub(super) fn check(
         code,
         f,
         arities,
-        labels: HashMap::new(),
+        at,
         todo: Vec::new(),
         flow: Flow::default(),
     };
@@ -192,16 +290,16 @@ pub(super) fn is_handler(code: &GenericCode, label: u32) -> bool {
         .is_some_and(|i| i.op == g::TRY_CASE)
 }
 
-impl Walk<'_> {
+impl<const W: usize> Walk<'_, W> {
     /// Control may go to `label` with that state.
-    fn reach(&mut self, label: u32, s: &State) -> Result<(), LoadError> {
+    fn reach(&mut self, label: u32, s: &State<W>) -> Result<(), LoadError> {
         let at = self.code.labels[label as usize];
         if !(self.f.start..self.f.end).contains(&at) {
             return bad("a jump out of the function");
         }
-        match self.labels.get_mut(&label) {
+        match self.at.get(label) {
             None => {
-                self.labels.insert(label, s.clone());
+                self.at.insert(label, s.clone());
                 self.todo.push(label);
             }
             Some(old) => {
@@ -231,7 +329,7 @@ impl Walk<'_> {
     }
 
     fn block(&mut self, label: u32) -> Result<(), LoadError> {
-        let Some(mut s) = self.labels.get(&label).cloned() else {
+        let Some(mut s) = self.at.get(label).cloned() else {
             return Ok(());
         };
         let mut i = self.code.labels[label as usize] as usize + 1;
@@ -265,19 +363,19 @@ impl Walk<'_> {
             _ => 0,
         }
     }
-    fn need_x(s: &State, n: usize) -> Result<(), LoadError> {
-        if n > 64 * WORDS || !s.x.includes(&Set::below(n)) {
+    fn need_x(s: &State<W>, n: usize) -> Result<(), LoadError> {
+        if n > 64 * W || !s.x.includes(&Set::below(n)) {
             return bad("an X register that holds nothing");
         }
         Ok(())
     }
-    fn need_frame(s: &State) -> Result<usize, LoadError> {
+    fn need_frame(s: &State<W>) -> Result<usize, LoadError> {
         match s.frame {
             Frame::Of(n) => Ok(n),
             _ => bad("no stack frame"),
         }
     }
-    fn read(&mut self, s: &mut State, o: Operand) -> Result<(), LoadError> {
+    fn read(&mut self, s: &mut State<W>, o: Operand) -> Result<(), LoadError> {
         match o.untyped() {
             Operand::X(n) if !s.x.has(n as usize) => bad("an X register that holds nothing"),
             Operand::Y(n) => {
@@ -297,7 +395,7 @@ impl Walk<'_> {
             _ => Ok(()),
         }
     }
-    fn write(s: &mut State, o: Operand) -> Result<(), LoadError> {
+    fn write(s: &mut State<W>, o: Operand) -> Result<(), LoadError> {
         match o.untyped() {
             Operand::X(n) => s.x.add(n as usize),
             Operand::Y(n) => {
@@ -312,7 +410,7 @@ impl Walk<'_> {
         Ok(())
     }
     /// A collection may happen, with `live` X registers.
-    fn collect(&mut self, s: &mut State, live: usize) -> Result<(), LoadError> {
+    fn collect(&mut self, s: &mut State<W>, live: usize) -> Result<(), LoadError> {
         Self::need_x(s, live)?;
         s.x = Set::below(live);
         s.room = 0;
@@ -329,22 +427,22 @@ impl Walk<'_> {
     /// A local call passes as many arguments as the function takes.
     fn called(&self, a: &[Operand]) -> Result<(), LoadError> {
         let takes = match a[1] {
-            Operand::Label(l) => self.arities.get(&l),
+            Operand::Label(l) => self.arities.get(l),
             _ => None,
         };
         match takes {
-            Some(&n) if n as usize == Self::u(a[0]) => Ok(()),
+            Some(n) if n as usize == Self::u(a[0]) => Ok(()),
             _ => bad("a call with another number of arguments"),
         }
     }
-    fn after_call(&mut self, s: &mut State, args: usize) -> Step {
+    fn after_call(&mut self, s: &mut State<W>, args: usize) -> Step {
         Self::need_x(s, args)?;
         Self::need_frame(s)?;
         self.collect(s, 0)?;
         s.x.add(0);
         Ok(true)
     }
-    fn take(s: &mut State, words: usize) -> Result<(), LoadError> {
+    fn take(s: &mut State<W>, words: usize) -> Result<(), LoadError> {
         match usize::try_from(s.room)
             .ok()
             .and_then(|r| r.checked_sub(words))
@@ -358,7 +456,7 @@ impl Walk<'_> {
     }
 
     /// One instruction: whether the next one may follow.
-    fn step(&mut self, ins: &Instr, s: &mut State) -> Step {
+    fn step(&mut self, ins: &Instr, s: &mut State<W>) -> Step {
         let code = self.code;
         let a = code.args(ins);
         match ins.op {
@@ -557,7 +655,7 @@ impl Walk<'_> {
     }
 
     /// The function is left with that many X registers; `frame` is dropped, or there must be none.
-    fn tail(&mut self, s: &State, args: usize, frame: Option<Operand>) -> Step {
+    fn tail(&mut self, s: &State<W>, args: usize, frame: Option<Operand>) -> Step {
         Self::need_x(s, args)?;
         let want = match frame {
             Some(n) => Frame::Of(Self::u(n)),
@@ -569,7 +667,7 @@ impl Walk<'_> {
         Ok(false)
     }
 
-    fn target(&mut self, o: Operand, s: &State) -> Result<(), LoadError> {
+    fn target(&mut self, o: Operand, s: &State<W>) -> Result<(), LoadError> {
         match o {
             Operand::Label(l) if l != 0 && self.is_handler(l) => {
                 bad("a jump to an exception handler")
@@ -580,7 +678,7 @@ impl Walk<'_> {
     }
 
     /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
-    fn general(&mut self, ins: &Instr, s: &mut State) -> Result<(), LoadError> {
+    fn general(&mut self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
         let code = self.code;
         let a = code.args(ins);
         let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
@@ -704,7 +802,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn bs_match(&mut self, s: &mut State, a: &[Operand]) -> Step {
+    fn bs_match(&mut self, s: &mut State<W>, a: &[Operand]) -> Step {
         self.read(s, a[1])?;
         // The commands before the one that fails may have made terms.
         s.room = 0;

@@ -16,7 +16,7 @@ use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// An imported function, as the runtime knows it.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         out: Lowered::default(),
         live: 0,
         clear_frames: false,
+        kept: flow::Kept::default(),
         guarded: Vec::new(),
         switched: Vec::new(),
         nif: false,
@@ -139,11 +140,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
         place: None,
         all_nifs: loads_library(file) && !code.instrs.iter().any(|i| i.op == g::NIF_START),
     };
-    let arities = code
-        .functions
-        .iter()
-        .map(|f| (f.entry_label, f.arity))
-        .collect();
+    let arities = Arities::of(code);
     check_entries(file, &arities)?;
     for f in &code.functions {
         l.function(f, &arities)?;
@@ -180,14 +177,27 @@ fn loads_library(file: &BeamFile) -> bool {
 }
 
 /// Arity of the function that starts at each entry label.
-type Arities = HashMap<u32, u32>;
+struct Arities(Vec<Option<u32>>);
+
+impl Arities {
+    fn of(code: &GenericCode) -> Arities {
+        let mut all = vec![None; code.labels.len()];
+        for f in &code.functions {
+            all[f.entry_label as usize] = Some(f.arity);
+        }
+        Arities(all)
+    }
+    fn get(&self, label: u32) -> Option<u32> {
+        *self.0.get(label as usize)?
+    }
+}
 
 /// Checks that exports and funs lead to functions that take as many arguments as are passed.
 fn check_entries(file: &BeamFile, arities: &Arities) -> Result<(), LoadError> {
     let exports = file.exports.iter().map(|e| (e.label, e.arity));
     let lambdas = file.lambdas.iter().map(|l| (l.label, l.arity));
     for (label, arity) in exports.chain(lambdas) {
-        if arities.get(&label) != Some(&arity) {
+        if arities.get(label) != Some(arity) {
             return Err(Fault::NotFunction(label).into());
         }
     }
@@ -204,6 +214,7 @@ struct Lower<'a> {
     live: u32,
     /// Whether its frames are cleared when they are made.
     clear_frames: bool,
+    kept: flow::Kept,
     /// Labels of it that must not be run into.
     guarded: Vec<u32>,
     /// Labels of it whose tests a `type_switch` before them leads to.
@@ -232,7 +243,7 @@ impl Lower<'_> {
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
-        let flow = flow::check(self.file, code, f, arities)?;
+        let flow = flow::check(self.file, code, f, arities, &mut self.kept)?;
         self.clear_frames = flow.clear_frames;
         self.guarded = flow.guarded;
         self.switched.clear();
@@ -966,17 +977,15 @@ impl Lower<'_> {
     fn select_val(&mut self, a: &[Operand]) {
         let code = self.code;
         let fail = self.label(a[1]);
-        let mut pairs: Vec<(u64, Arg)> = Vec::new();
-        let mut seen = HashSet::new();
         let members = code.list(a[2]);
+        let mut pairs: Vec<(u64, Arg)> = Vec::with_capacity(members.len() / 2);
         for p in members.chunks(2) {
-            let value = self.s(p[0]).word();
-            // As in stock the first of two equal values wins.
-            if seen.insert(value) {
-                pairs.push((value, self.label(p[1])));
-            }
+            pairs.push((self.s(p[0]).word(), self.label(p[1])));
         }
+        // As in stock the first of two equal values wins.
         if pairs.iter().any(|p| p.0 & 3 != 3) {
+            let mut seen = HashSet::new();
+            pairs.retain(|p| seen.insert(p.0));
             let s = self.s(a[0]);
             let words: Vec<Arg> = pairs.iter().flat_map(|p| [Arg::Q(p.0), p.1]).collect();
             self.e.op_list(
@@ -986,6 +995,8 @@ impl Lower<'_> {
             );
             return;
         }
+        pairs.sort_by_key(|p| p.0);
+        pairs.dedup_by_key(|p| p.0);
         let r = self.r(a[0]);
         let smalls = pairs.iter().all(|p| p.0 & 15 == 15);
         if smalls && pairs.len() >= 3 {
@@ -1009,7 +1020,6 @@ impl Lower<'_> {
                 return;
             }
         }
-        pairs.sort_by_key(|p| p.0);
         let mut words: Vec<Arg> = pairs.iter().map(|p| Arg::Q(p.0)).collect();
         words.extend(pairs.iter().map(|p| p.1));
         self.e.op_list(

@@ -21,7 +21,7 @@ use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
 use crate::os::sock as sys;
 use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
-use crate::port::channel::Channel;
+use crate::port::channel::{Channel, More};
 use crate::port::sys::{ms_until, poll_one};
 use crate::port::{Base, Driver, End, Reply, open, watch};
 use crate::posix::errno_atom;
@@ -89,6 +89,9 @@ struct Input {
     size: usize,
     /// Bytes that are missing, where that is known.
     missing: usize,
+    /// Of the packet that is read straight to where the connection to another node wants it: bytes that are to come, and all.
+    straight: usize,
+    packet: usize,
     /// The last read got all that it asked for: there may be more.
     full: bool,
 }
@@ -532,6 +535,9 @@ impl Tcp {
 
     /// Reads once, and delivers what is complete: how many packets. With `wanted` exactly so many bytes are one.
     fn recv(&mut self, base: &mut Base, wanted: usize) -> Flow<usize> {
+        if self.goes_straight(base) {
+            return self.recv_straight(base);
+        }
         let have = self.input.data().len();
         let read;
         if self.input.size == 0 {
@@ -589,6 +595,74 @@ impl Tcp {
             Ok(Front::More(_)) => Ok(0),
             Err(()) => self.recv_failed(base, libc::EMSGSIZE),
         }
+    }
+    /// Whether what comes next is the rest of a packet for which the connection to another node has a place.
+    fn goes_straight(&mut self, base: &Base) -> bool {
+        if self.input.straight > 0 {
+            return true;
+        }
+        let (0, Some(channel), Kind::Length(l), 1..) = (
+            self.s.deliver,
+            &base.channel,
+            self.s.packet_kind(),
+            self.input.missing,
+        ) else {
+            return false;
+        };
+        let (data, left) = (self.input.data(), self.input.missing);
+        let all = data.len() + left;
+        let known = packet::length(
+            self.s.packet_kind(),
+            data,
+            self.s.limits(self.input.size),
+            self.in_headers,
+        );
+        let begun = matches!(known, Length::Known(n) if n == all)
+            && data
+                .get(l as usize..)
+                .is_some_and(|b| channel.begins(b, left));
+        if begun {
+            self.input.clear();
+            (self.input.straight, self.input.packet) = (left, all);
+        }
+        begun
+    }
+    /// Reads more of such a packet, once. It is none that anybody is told of here.
+    fn recv_straight(&mut self, base: &mut Base) -> Flow<usize> {
+        let left = self.input.straight;
+        let mut r = Err(libc::EBADF);
+        let mut bad = base.channel.is_none();
+        if let (Some(channel), Ok(fd)) = (base.channel.clone(), self.s.fd()) {
+            match channel.more(left, &mut |to| sys::recv_front_now(fd, to)) {
+                More::Read(got) => r = got,
+                More::Bad => bad = true,
+            }
+        }
+        if bad {
+            self.input.clear();
+            base.end(End::Reason(am::KILLED));
+            return Err(Over);
+        }
+        let n = match r {
+            Ok(0) => return self.recv_closed(base),
+            Ok(n) => n,
+            Err(libc::EAGAIN | libc::EINTR) => return Ok(0),
+            Err(libc::ECONNRESET) if !self.o.show_econnreset => return self.recv_closed(base),
+            Err(e) => return self.recv_failed(base, e),
+        };
+        self.input.full = n == left;
+        self.input.straight = left - n.min(left);
+        if self.input.straight == 0 {
+            let all = std::mem::take(&mut self.input.packet);
+            self.s.received.add(all);
+            base.bytes_in += all as u64;
+            if self.s.active != active::PASSIVE {
+                self.s.count_active(base);
+            } else if self.ops.is_empty() {
+                self.s.select(base, Some(false), None);
+            }
+        }
+        Ok(0)
     }
     /// Reads at most `n` bytes behind what is there.
     fn read(&mut self, n: usize) -> Result<usize, Error> {

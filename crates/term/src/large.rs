@@ -1,0 +1,240 @@
+//! The memory of counted binaries: large blocks that were freed last are kept for the next ones.
+//!
+//! What comes from a file, a socket or another node is often one large binary after the other, made by one thread and freed by
+//! another. The C library gives such a block back to the system, or cuts it up; and each page of a fresh one that is touched costs as
+//! much as filling it. So blocks are kept, pages and all: at most [`KEPT_BYTES`], and not beyond two rounds of upkeep
+//! ([`release_unused`]). One that is wanted takes the place of a kept one that is up to an eighth larger, and one that is made
+//! smaller by less than that stays as it is: how large it is says the C library.
+//!
+//! With a fence ([`crate::fence`]) all blocks come from there, and in the stress mode nothing is kept.
+
+use crate::blocks;
+use crate::counts;
+use crate::fence::{self, Kind};
+use crate::stress::stress;
+use crate::sync::Mutex;
+use smallvec::SmallVec;
+use std::alloc::Layout;
+use std::ops::RangeInclusive;
+
+/// Sizes of blocks that are kept. Smaller ones the C library keeps itself; what is larger is seldom, and much to keep.
+const SIZES: RangeInclusive<usize> = 1 << 17..=1 << 23;
+/// Bytes that are kept; and where there is a crowd of processes.
+const KEPT_BYTES: usize = 16 << 20;
+const KEPT_IN_CROWD: usize = 4 << 20;
+
+/// Bytes that a block for so many may have more.
+fn slack(bytes: usize) -> usize {
+    bytes / 8
+}
+
+/// Freed blocks.
+struct Kept {
+    /// Where, bytes, and in which round it was freed; the last one freed is the last.
+    blocks: Vec<(usize, usize, u32)>,
+    bytes: usize,
+    round: u32,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept {
+    blocks: Vec::new(),
+    bytes: 0,
+    round: 0,
+});
+
+impl Kept {
+    fn remove(&mut self, i: usize) -> usize {
+        let (at, bytes, _) = self.blocks.remove(i);
+        self.bytes -= bytes;
+        at
+    }
+}
+
+/// Blocks to be given back, once the lock is free.
+type Gone = SmallVec<[usize; 8]>;
+
+fn give_back(gone: Gone) {
+    for at in gone {
+        // SAFETY: `keep` was given the block by its last holder, and nobody else knows it.
+        unsafe { libc::free(at as *mut _) };
+    }
+}
+
+/// Bytes of a block of the C library, all of which may be written. None: it doesn't tell.
+unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    return Some(libc::malloc_usable_size(p.cast()));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = p;
+        None
+    }
+}
+
+/// A block of that layout, for a counted binary; null: there is no memory.
+pub(crate) fn allocate(l: Layout) -> *mut u8 {
+    if fence::on() {
+        // SAFETY: the layout of a counted binary has a size.
+        return unsafe { fence::allocate(Kind::Binary, l) };
+    }
+    // Its head needs no more than what the C library aligns anything to.
+    debug_assert!(l.align() <= 8);
+    let kept = match SIZES.contains(&l.size()) {
+        true => take(l.size()),
+        false => None,
+    };
+    kept.unwrap_or_else(|| {
+        // SAFETY: may be called with any size.
+        let p = unsafe { libc::malloc(l.size()) };
+        if !p.is_null() {
+            counts::add(|c| &c.blocks, 1);
+        }
+        p.cast()
+    })
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// It came from [`allocate`] or [`reallocate`], for that layout, and is not used afterwards.
+pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
+    if fence::on() {
+        return fence::deallocate(p, l);
+    }
+    if SIZES.contains(&l.size()) && keep(p) {
+        return;
+    }
+    counts::add(|c| &c.blocks, usize::MAX);
+    libc::free(p.cast());
+}
+
+/// Makes a block larger or smaller, moving it. Null: there is no memory, and the block is as it was. Not for use with a fence.
+///
+/// # Safety
+/// `p` came from [`allocate`] or this, for `bytes` bytes, and is not used afterwards, if there is a result.
+pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8 {
+    let large = SIZES.contains(&bytes);
+    if large
+        && let Some(there) = size_of_block(p)
+        && (new..=new + slack(new)).contains(&there)
+    {
+        return p;
+    }
+    libc::realloc(p.cast(), new).cast()
+}
+
+/// A kept block of so many bytes, or a little more, which the caller owns; what is in it is as good as not initialised.
+#[cold]
+#[inline(never)]
+fn take(bytes: usize) -> Option<*mut u8> {
+    let mut k = KEPT.lock();
+    let fits = |b: &(usize, usize, u32)| (bytes..=bytes + slack(bytes)).contains(&b.1);
+    // The one that was freed last is the most likely to be in the processor's caches.
+    let i = k.blocks.iter().rposition(fits)?;
+    let at = k.remove(i);
+    drop(k);
+    counts::add(|c| &c.blocks, 1);
+    Some(at as *mut u8)
+}
+
+/// Keeps a block. False: it is to be freed.
+///
+/// # Safety
+/// As for [`deallocate`]: if it is kept the caller forgets it.
+#[cold]
+#[inline(never)]
+unsafe fn keep(p: *mut u8) -> bool {
+    let most = match blocks::is_crowded() {
+        true => KEPT_IN_CROWD,
+        false => KEPT_BYTES,
+    };
+    let Some(bytes) = size_of_block(p) else {
+        return false;
+    };
+    if bytes > most || stress() || blocks::gives_back() {
+        return false;
+    }
+    let mut gone = Gone::new();
+    {
+        let mut k = KEPT.lock();
+        while k.bytes + bytes > most {
+            gone.push(k.remove(0));
+        }
+        let round = k.round;
+        k.blocks.push((p as usize, bytes, round));
+        k.bytes += bytes;
+    }
+    counts::add(|c| &c.blocks, usize::MAX);
+    give_back(gone);
+    true
+}
+
+/// Gives back what has been kept since the last round; a round begins with each call. True if something is still kept.
+pub fn release_unused() -> bool {
+    let mut gone = Gone::new();
+    let kept = {
+        let mut k = KEPT.lock();
+        k.round = k.round.wrapping_add(1);
+        let now = k.round;
+        while k.blocks.first().is_some_and(|b| now.wrapping_sub(b.2) > 1) {
+            gone.push(k.remove(0));
+        }
+        !k.blocks.is_empty()
+    };
+    give_back(gone);
+    kept
+}
+
+/// Bytes of the freed blocks that are kept.
+pub fn kept_bytes() -> usize {
+    KEPT.lock().bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, 8).expect("a size")
+    }
+
+    // One after the other: what is kept is common to all threads.
+    #[test]
+    fn large_blocks_are_kept_for_the_next_and_not_for_long() {
+        const N: usize = 1_000_000;
+        // SAFETY: each block is freed once, with its layout, and written within it.
+        unsafe {
+            let p = allocate(layout(N));
+            p.add(N - 1).write(7);
+            deallocate(p, layout(N));
+            assert!(kept_bytes() >= N);
+            // Too small for this, and much too large for that.
+            let (a, b) = (allocate(layout(N + N / 2)), allocate(layout(N / 2)));
+            assert!(a != p && b != p);
+            let q = allocate(layout(N - N / 20));
+            assert_eq!(p, q);
+            // A little larger again, and a little smaller.
+            let q = reallocate(q, N - N / 20, N);
+            assert_eq!(p, q);
+            let q = reallocate(q, N, N - N / 30);
+            assert_eq!(p, q);
+            q.add(N - N / 30 - 1).write(8);
+            let q = reallocate(q, N - N / 30, 100);
+            assert!(!q.is_null());
+            deallocate(q, layout(100));
+            // As much as fits: those that were freed first have gone.
+            let all: Vec<_> = (0..40).map(|_| allocate(layout(N))).collect();
+            all.iter().for_each(|p| deallocate(*p, layout(N)));
+            assert!((KEPT_BYTES - 2 * N..=KEPT_BYTES).contains(&kept_bytes()));
+            assert_eq!(allocate(layout(N)), all[39]);
+            deallocate(all[39], layout(N));
+            deallocate(a, layout(N + N / 2));
+            deallocate(b, layout(N / 2));
+            let round = KEPT.lock().round;
+            while KEPT.lock().round.wrapping_sub(round) < 2 {
+                release_unused();
+            }
+            assert_eq!(kept_bytes(), 0);
+        }
+    }
+}
