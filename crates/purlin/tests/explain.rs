@@ -830,6 +830,10 @@ stay() ->
     [ets:insert(T, {N, lists:seq(1, 120), <<N:800>>}) || N <- lists:seq(1, 60000)],
     persistent_term:put(kept, [binary:copy(<<1>>, 5000) || _ <- lists:seq(1, 4000)]),
     Large = [binary:copy(<<1>>, 4 bsl 20) || _ <- lists:seq(1, 4)],
+    %% Heaps with room in them that nothing has been written to.
+    Self = self(),
+    [spawn_link(fun() -> L = lists:seq(1, 300000), Self ! built, receive never -> L end end) || _ <- lists:seq(1, 10)],
+    [receive built -> ok end || _ <- lists:seq(1, 10)],
     io:format("ready~n"),
     receive never -> Large end.
 "#;

@@ -16,6 +16,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
 use std::cell::{Cell, UnsafeCell};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Blocks of more words than this are mapped.
@@ -27,6 +28,13 @@ const SPARE_PART: usize = 4;
 const SPARE_IN_CROWD: usize = 16 << 20;
 
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Where the mapped blocks lie that are in use, and bytes of each: only to tell what of them takes memory.
+static MAPPED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// A mapped block lies there and has so many words from now on.
+fn note(p: *mut Term, words: usize) {
+    MAPPED.lock().insert(p as usize, words * 8);
+}
 
 /// Bytes in all heap blocks of processes, those in their cells excepted.
 pub fn heap_bytes() -> usize {
@@ -35,6 +43,15 @@ pub fn heap_bytes() -> usize {
 /// Bytes of those blocks of heaps that were mapped, and not allocated.
 pub fn mapped_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed)
+}
+/// Bytes that mapped blocks take, those that are kept for others included: their pages that were touched. As far as the system tells.
+pub fn resident_bytes() -> usize {
+    let mut all: Vec<(usize, usize)> = MAPPED.lock().iter().map(|(&at, &n)| (at, n)).collect();
+    all.extend(spare().blocks.iter().map(|b| (b.0, b.1)));
+    // Of one that was unmapped meanwhile the system tells nothing.
+    all.into_iter()
+        .filter_map(|(at, n)| sys::resident(at, n))
+        .sum()
 }
 
 static CROWDED: AtomicBool = AtomicBool::new(false);
@@ -392,7 +409,9 @@ pub fn alloc_block(words: usize) -> *mut Term {
     }
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
-        map(words * 8) as *mut Term
+        let p = map(words * 8) as *mut Term;
+        note(p, words);
+        p
     } else if let Some(p) = stashed(words).or_else(|| take_warm(words)) {
         p
     } else {
@@ -422,6 +441,7 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     }
     if words > MAP_ABOVE_WORDS {
         MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+        MAPPED.lock().remove(&(p as usize));
         unmap(p as usize, words * 8);
     } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
         std::alloc::dealloc(p as *mut u8, layout(words));
@@ -447,9 +467,15 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
-    let q = sys::resize(p as usize, from, bytes)?;
+    // It may move, and others get its addresses at once.
+    MAPPED.lock().remove(&(p as usize));
+    let Some(q) = sys::resize(p as usize, from, bytes) else {
+        note(p, words);
+        return None;
+    };
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    note(q as *mut Term, to);
     Some(q as *mut Term)
 }
 
@@ -471,6 +497,7 @@ pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool
     }
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
+    note(p, to);
     true
 }
 
@@ -487,6 +514,7 @@ pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     debug_assert!(may_cut_block(words, to));
     counts::add(|c| &c.heap_bytes, ((words - to) * 8).wrapping_neg());
     MAPPED_BYTES.fetch_sub((words - to) * 8, Ordering::Relaxed);
+    note(p, to);
     // The system keeps the page that the cut goes through, and frees it with the rest.
     let page = sys::page_bytes();
     let from = (p.add(to) as usize).next_multiple_of(page);

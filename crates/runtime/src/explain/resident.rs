@@ -168,7 +168,8 @@ pub fn parts() -> Json {
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
     let (program, stacks) = (sum("program"), sum("stacks"));
     let tables = reserved[1] + reserved[2] + reserved[3];
-    let heaps = blocks::mapped_bytes() + blocks::kept_bytes();
+    // Of a heap only what was touched takes memory.
+    let heaps = blocks::resident_bytes();
     let large = blocks.saturating_sub(heaps);
     let found = sum("allocator");
     let joined = joined_arenas(allocator, found, large, sum_of("blocks", may_hold_arena));
