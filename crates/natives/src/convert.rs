@@ -300,8 +300,10 @@ fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     }
 }
 
-/// The float that `text` spells: sign, digits, point or comma, digits, and maybe an exponent.
+/// The float that `text` spells: sign, digits, point or comma, digits, and maybe an exponent. It ends with a zero byte, if there is
+/// one.
 fn parse_float(text: &[u8]) -> Option<f64> {
+    let text = text.split(|b| *b == 0).next()?;
     let digits = |at: usize| text[at..].iter().take_while(|c| c.is_ascii_digit()).count();
     let sign = |at: usize| matches!(text.get(at), Some(b'+' | b'-')) as usize;
     let mut at = sign(0);

@@ -310,6 +310,8 @@ impl Code {
                 at = r.place(err, at, given.len());
             }
             if plain {
+                // Later versions name no place where memory for what is read ends.
+                let at = if err == 186 { 0 } else { at };
                 return Err((text_of_pcre2(err), at));
             }
             let open = err == 114 && given.ends_with(b"(?");

@@ -760,7 +760,13 @@ impl Reader<'_> {
                 }
                 self.write_to(i + 2, &[c]);
             }
-            b'c' => self.copy_to(i + 3),
+            b'c' => match self.at(i + 2) {
+                // PCRE2 wants a character that can be seen.
+                Some(c) if c.is_ascii_control() => {
+                    self.write_to(i + 3, format!("\\x{:02x}", c ^ 0x40).as_bytes());
+                }
+                _ => self.copy_to(i + 3),
+            },
             _ => self.copy_to(i + 2),
         }
         Ok(())

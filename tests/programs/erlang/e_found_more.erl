@@ -5,6 +5,9 @@
 -export([main/0, one/1, call/1, ends/1]).
 
 main() ->
+    %% Text of a float ends with a zero.
+    [io:format("~0p ~0p~n", [B, [try F() catch C:E -> {C, E} end || F <- [fun() -> binary_to_float(same(B)) end, fun() -> list_to_float(binary_to_list(B)) end, fun() -> string:to_float(binary_to_list(B)) end]]])
+     || B <- [<<"3.14", 0>>, <<"3.14", 0, 0>>, <<"3.14", 0, "x">>, <<0>>, <<0, "3.14">>, <<"3.", 0, "14">>, <<"3.1", 0, "e5">>, <<"3.14e", 0, "5">>, <<"3.14 ">>]],
     %% What may be the beginning of a character is told so by its length, and what follows is joined to it.
     [io:format("~w ~w: ~w~n", [F, A, try apply(unicode, F, A) catch C:E -> {C, E} end])
      || F <- [characters_to_list, characters_to_binary], B <- [<<5, 247, 212>>, <<5, 200>>, <<224, 97>>, <<240, 128>>, <<255>>, <<97, 195>>, <<240, 159, 152>>],

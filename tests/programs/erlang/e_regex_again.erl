@@ -4,6 +4,8 @@
 -module(e_regex_again).
 -export([main/0]).
 
+letters(S, P, O) -> try re:run(S, P, O) catch C:R -> {C, R} end.
+
 main() ->
     {ok, Word} = re:compile("(\\w+)-([0-9]{2,4})"),
     {ok, Line} = re:compile("^b.*$", [multiline]),
@@ -13,6 +15,13 @@ main() ->
     %% More groups in one than in the next, and the other way round.
     [io:format("~p~n", [[run(Text, P, []) || P <- Ps]]) || Ps <- [[Word, Many, Word], [Many, Line, Many, Greek], [Greek, Word, Line]]],
     [io:format("~p~n", [run(S, Greek, [{capture, all, T}])]) || S <- ["abc αβγx", <<"αβγ"/utf8>>, <<"ω", 255>>, ""], T <- [index, binary, list]],
+    %% Letters beyond ASCII, of tables and of Unicode; groups in groups.
+    [io:format("~0p~n", [{S, P, O, letters(S, P, O)}]) ||
+        {S, P, O} <- [{[229], "\\w", [unicode]}, {<<229>>, "\\w", []}, {[1024], "\\w", [unicode]}, {[1024], "\\w", [unicode, ucp]}, {[229], "[[:alpha:]]", [unicode]},
+            {<<229>>, "[[:upper:][:lower:]]", []}, {[229], "\\W", [unicode]}, {<<229>>, "\\W", []}, {[160, 133], "\\s", [unicode]}, {<<"x", 229>>, "x\\b", []},
+            {<<229>>, <<197>>, [caseless]}, {[229], [197], [unicode, caseless]}, {"a" ++ [229, 228], "\\w+", [unicode]}, {[32, 229], "\\W\\w", [unicode]},
+            {[32, 229], "\\b.", [unicode]}, {[228], "(\\w)\\W*$", [unicode]}]],
+    [io:format("~p ~0p~n", [N, element(1, re:compile([lists:duplicate(N, $(), lists:duplicate(N, $))]))]) || N <- [200, 251, 798, 2000]],
     %% The newline of a call is that call's.
     Lines = <<"a1\rb2\nb3\r\nb4">>,
     [io:format("~p~n", [run(Lines, Line, [global, {capture, all, binary} | O])]) || O <- [[], [{newline, cr}], [], [{newline, crlf}], [{newline, any}], []]],

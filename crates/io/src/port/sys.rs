@@ -115,8 +115,8 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
 /// The milliseconds until then, as [`poll_one`] takes them.
 pub fn ms_until(until: Option<Instant>) -> i32 {
     until.map_or(-1, |u| {
-        let left = u.saturating_duration_since(Instant::now()).as_millis();
-        i32::try_from(left).unwrap_or(i32::MAX)
+        let left = u.saturating_duration_since(Instant::now()).as_micros();
+        i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX)
     })
 }
 
