@@ -98,7 +98,8 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
     })
 }
 
-/// Asks for large pages behind a large block.
+/// Asks for large pages behind a large block, before anything is in it. (The system is slow at moving some that are there, as it does
+/// where a block grows.)
 #[inline]
 fn in_large_pages(p: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
@@ -140,11 +141,7 @@ pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8
     {
         return p;
     }
-    let q = libc::realloc(p.cast(), new).cast();
-    if new > bytes {
-        in_large_pages(q, new);
-    }
-    q
+    libc::realloc(p.cast(), new).cast()
 }
 
 /// A kept block of so many bytes, or a little more, which the caller owns; what is in it is as good as not initialised.
