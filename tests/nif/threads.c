@@ -250,6 +250,35 @@ NIF(last)
     return enif_make_int(env, enif_send(env, &boss, NULL, am_ok));
 }
 
+/* A dirty function that goes on when its process has ended, with what it was given: it sums up the elements. */
+static volatile int outlived_sum;
+
+NIF(outlives)
+{
+    ErlNifPid self, again, to;
+    const ERL_NIF_TERM *t;
+    int i, v, arity, n = 0, sum = 0;
+    if (!enif_self(env, &self) || !enif_get_tuple(env, argv[0], &arity, &t) || !enif_whereis_pid(env, enif_make_atom(env, "n_told"), &to))
+        return enif_make_badarg(env);
+    enif_send(env, &to, NULL, enif_make_tuple2(env, enif_make_atom(env, "runs"), enif_make_pid(env, &self)));
+    while (n++ < 5000 && enif_is_process_alive(env, &self))
+        usleep(2000);
+    usleep(1500000);
+    for (i = 0; i < arity; i++)
+        if (enif_get_int(env, t[i], &v))
+            sum += v;
+    if (enif_is_process_alive(env, &self) || enif_is_current_process_alive(env) || !enif_self(env, &again)
+            || enif_compare_pids(&self, &again) != 0 || enif_send(env, &to, NULL, am_ok))
+        sum = -1;
+    outlived_sum = sum;
+    return enif_make_list1(env, argv[0]);
+}
+
+NIF(outlived)
+{
+    return enif_make_int(env, outlived_sum);
+}
+
 NIF(has_lasted)
 {
     return enif_make_int(env, lasted);
@@ -258,6 +287,7 @@ NIF(has_lasted)
 static ErlNifFunc functions[] = {
     {"threads", 1, threads, ERL_NIF_DIRTY_JOB_IO_BOUND}, {"make_pipe", 0, make_pipe}, {"read", 1, read_end}, {"write", 2, write_end},
     {"select", 4, select_end}, {"through_queue", 3, through_queue}, {"has_lasted", 0, has_lasted}, {"slice", 0, slice, ERL_NIF_DIRTY_JOB_CPU_BOUND}, {"last", 0, last, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"outlives", 1, outlives, ERL_NIF_DIRTY_JOB_IO_BOUND}, {"outlived", 0, outlived},
 };
 
 ERL_NIF_INIT(n_threads, functions, load, NULL, NULL, NULL)

@@ -45,7 +45,7 @@ const MOST_SEQUENCES: usize = 100_000;
 /// Bytes that a fragment is reckoned to take beyond its own.
 const SEQUENCE_BYTES: usize = 256;
 /// Most bytes that there is room for before they have come: how many fragments follow is only a claim.
-const MOST_ROOM: usize = 4 << 20;
+const MOST_ROOM: usize = 128 << 20;
 /// Bytes of what comes before those of a fragment: version, kind, the numbers of its sequence and its own.
 const MORE_HEAD: usize = 18;
 

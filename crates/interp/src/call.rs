@@ -1432,6 +1432,12 @@ unsafe fn nif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// A function of a library has given `t`, or none. The result is the next instruction, or null: the time slice or the process has
 /// ended.
 unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *const u64 {
+    if cx.dirty && cx.process().state.load().is_exiting() {
+        // It has ended within the function. Its code may be gone.
+        cx.interp.live = 0;
+        cx.interp.exit = Exit::Yield;
+        return std::ptr::null();
+    }
     // A function that asks for another one in its place again and again calls nothing.
     let mut yields = false;
     let (next, live) = if t != Term::NON_VALUE {

@@ -281,6 +281,7 @@ unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
     let outer = env.read();
     env.write(ErlNifEnv::of_process(cx, f.library, null()));
     let value = run(env, cx, args, f);
+    // The library is still there: if the process has ended meanwhile, it keeps that.
     // What was there now is empty: see `finish`.
     env.write(outer);
     if counted {

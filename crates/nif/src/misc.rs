@@ -184,7 +184,9 @@ exported! {
             return 0;
         }
         let percent = i64::from(percent.clamp(1, 100));
-        cx.reds -= purlin_kernel::threads::slice::SLICE / 100 * percent;
+        let used = purlin_kernel::threads::slice::SLICE / 100 * percent;
+        // As in stock nobody uses more than there is.
+        cx.reds = (cx.reds - used).max(cx.reds.min(0));
         c_int::from(cx.out_of_reds())
     }
     fn enif_monotonic_time(unit: c_int) -> i64 {

@@ -181,7 +181,7 @@ unsafe fn select(
     let to = match pid.as_ref() {
         Some(p) => *p,
         None => match env.as_mut().and_then(|e| e.process()) {
-            Some(cx) => cx.self_pid(),
+            Some(cx) => crate::send::pid_of(cx),
             None => return c_int::MIN | FAILED,
         },
     };

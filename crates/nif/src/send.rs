@@ -2,7 +2,9 @@
 
 use crate::abi::Pid;
 use crate::env::ErlNifEnv;
+use purlin_kernel::cx::Cx;
 use purlin_kernel::events;
+use purlin_kernel::lifecycle::exit;
 use purlin_kernel::outside::outside;
 use purlin_kernel::process::{self, EXIT_PENDING, TRACED, registry};
 use purlin_kernel::signal::{self, handle};
@@ -29,6 +31,29 @@ fn whereis(t: Term, is: fn(Term) -> bool) -> Option<Term> {
         false => t,
     };
     is(who).then_some(who)
+}
+
+/// The pid of the process that calls, which may have ended meanwhile.
+pub fn pid_of(cx: &mut Cx) -> Term {
+    if cx.dirty
+        && cx.process().state.load().is_exiting()
+        && let Some(gone) = cx.process().ext().and_then(|e| e.gone.as_ref())
+    {
+        return gone.pid;
+    }
+    cx.self_pid()
+}
+
+/// Whether the process that calls is alive. If what ends it has come while it was here, it ends now for all others.
+unsafe fn is_alive(cx: &mut Cx) -> bool {
+    if cx.dirty && !cx.process().has(EXIT_PENDING) {
+        handle::fetch(cx);
+    }
+    let alive = !cx.process().has(EXIT_PENDING);
+    if !alive && cx.dirty {
+        exit::end_within(cx);
+    }
+    alive
 }
 
 exported! {
@@ -64,7 +89,7 @@ exported! {
     fn enif_self(env: *mut ErlNifEnv, to: *mut Pid) -> *mut Pid {
         match (*env).process() {
             Some(cx) => {
-                to.write(cx.self_pid());
+                to.write(pid_of(cx));
                 to
             }
             None => std::ptr::null_mut(),
@@ -82,7 +107,13 @@ exported! {
     fn enif_is_pid_undefined(pid: *const Pid) -> c_int {
         c_int::from(*pid == UNDEFINED)
     }
-    fn enif_is_process_alive(_env: *mut ErlNifEnv, pid: *const Pid) -> c_int {
+    fn enif_is_process_alive(env: *mut ErlNifEnv, pid: *const Pid) -> c_int {
+        if let Some(cx) = env.as_mut().and_then(|e| e.process())
+            && cx.dirty
+            && pid_of(cx) == *pid
+        {
+            return c_int::from(is_alive(cx));
+        }
         c_int::from((*pid).is_local_pid() && process::table().is_alive(*pid))
     }
     fn enif_is_port_alive(_env: *mut ErlNifEnv, port: *const Pid) -> c_int {
@@ -92,11 +123,7 @@ exported! {
         let Some(cx) = (*env).process() else {
             return 0;
         };
-        if cx.dirty {
-            // What ends it may have come while it was here.
-            handle::fetch(cx);
-        }
-        c_int::from(!cx.process().has(EXIT_PENDING))
+        c_int::from(is_alive(cx))
     }
     fn enif_whereis_pid(_env: *mut ErlNifEnv, name: Term, to: *mut Pid) -> c_int {
         store(to, whereis(name, Term::is_local_pid))
@@ -106,7 +133,7 @@ exported! {
     }
     fn enif_port_command(env: *mut ErlNifEnv, port: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
         let port = *port;
-        let from = (*env).process().map(|cx| cx.self_pid());
+        let from = (*env).process().map(|cx| pid_of(cx));
         if !port.is_local_port() || !outside().port_is_open(port) {
             return 0;
         }

@@ -1,6 +1,6 @@
 %% Native libraries: threads of their own, locks, descriptors, queues, dirty functions. @nif threads @stress @fence
 -module(n_threads).
--export([main/0]).
+-export([main/0, outlives/1]).
 -on_load(load/0).
 
 load() -> erlang:load_nif("../ebin/threads", []).
@@ -14,6 +14,8 @@ through_queue(_, _, _) -> erlang:nif_error(undef).
 slice() -> erlang:nif_error(undef).
 last() -> erlang:nif_error(undef).
 has_lasted() -> erlang:nif_error(undef).
+outlives(_) -> erlang:nif_error(undef).
+outlived() -> erlang:nif_error(undef).
 
 show(What, F) ->
     R = try F() catch C:E:T -> {C, E, T} end,
@@ -62,4 +64,26 @@ main() ->
     receive after 100 -> ok end,
     exit(L, kill),
     show(last, fun() -> {wait(200), none()} end),
-    show(gone, fun() -> receive after 100 -> is_process_alive(L) end end).
+    show(gone, fun() -> receive after 100 -> is_process_alive(L) end end),
+    %% One that goes on when its process has ended, with a literal of a module that goes meanwhile.
+    register(n_told, self()),
+    literal(0),
+    literal(100),
+    {E, M} = spawn_monitor(fun() -> register(n_ends, self()), n_literal:f() end),
+    show(runs, fun() -> receive {runs, Who} -> Who =:= E after 60000 -> nothing end end),
+    exit(E, kill),
+    show(ended, fun() -> {receive {'DOWN', M, process, E, Why} -> Why after 60000 -> nothing end, is_process_alive(E), whereis(n_ends), outlived()} end),
+    show(purged, fun() -> {code:purge(n_literal), code:delete(n_literal), code:purge(n_literal)} end),
+    show(sum, fun() -> {until_outlived(300), none()} end).
+
+until_outlived(0) -> late;
+until_outlived(N) -> case outlived() of 0 -> receive after 20 -> until_outlived(N - 1) end; V -> V end.
+
+%% Loads a module that calls it with a literal.
+literal(N) ->
+    Tuple = {tuple, 1, [{integer, 1, N + I} || I <- lists:seq(1, 50)]},
+    Call = {call, 1, {remote, 1, {atom, 1, ?MODULE}, {atom, 1, outlives}}, [Tuple]},
+    Forms = [{attribute, 1, module, n_literal}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [Call]}]}],
+    {ok, n_literal, B} = compile:forms(Forms),
+    code:purge(n_literal),
+    {module, n_literal} = code:load_binary(n_literal, "n_literal", B).

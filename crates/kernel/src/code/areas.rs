@@ -22,7 +22,8 @@
 //! any more of them: what is passed on is counted. Each process is then asked by `erts_literal_area_collector`, in
 //! its messages with stock's form, to collect if a word of the first row's may point into the area. Processes that are
 //! made meanwhile begin with copies. When all have answered, the area's count is given up: the region goes with the last
-//! that holds it. Until then it is marked (`Region::set_code`), so that the verifier knows that it is held for all.
+//! that holds it. A process that has ended for others, but is within a function of a library, can't be asked: while there
+//! is one, no count is given up. Until then it is marked (`Region::set_code`), so that the verifier knows that it is held for all.
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
@@ -40,6 +41,10 @@ struct Areas {
     asked: Regions,
     /// The process that asks.
     collector: Option<Term>,
+    /// Processes that have ended within functions of libraries, which go on: nobody can ask them.
+    within: usize,
+    /// Those that all others have answered for meanwhile.
+    held: Regions,
 }
 
 fn areas() -> MutexGuard<'static, Areas> {
@@ -47,6 +52,8 @@ fn areas() -> MutexGuard<'static, Areas> {
         queued: Vec::new(),
         asked: Vec::new(),
         collector: None,
+        within: 0,
+        held: Vec::new(),
     });
     A.lock()
 }
@@ -99,16 +106,46 @@ pub fn switch() -> bool {
     let mut a = areas();
     let next = std::mem::take(&mut a.queued);
     let there = !next.is_empty();
-    let done = std::mem::replace(&mut a.asked, next);
+    let mut done = std::mem::replace(&mut a.asked, next);
+    if a.within > 0 {
+        a.held.append(&mut done);
+    }
     drop(a);
-    for r in done {
+    // SAFETY: every process has collected since the code went, or had no pointer into it.
+    unsafe { give_up(done) };
+    there
+}
+
+/// Gives up areas.
+///
+/// # Safety
+/// Nobody points into them who doesn't count them.
+unsafe fn give_up(all: Regions) {
+    for r in all {
         r.set_code(false);
         // A holder of a part of it has it as any other term.
         r.set_literal(false);
-        // SAFETY: every process has collected since the code went, or had no pointer into it.
-        unsafe { r.release() };
+        r.release();
     }
-    there
+}
+
+/// A process ends within a function of a library, as far as others can tell: from now on it can't be asked, and what it may point
+/// into stays.
+pub(crate) fn ends_within() {
+    areas().within += 1;
+}
+
+/// Such a process has given up what it had.
+pub(crate) fn ended_within() {
+    let mut a = areas();
+    a.within -= 1;
+    let held = match a.within {
+        0 => std::mem::take(&mut a.held),
+        _ => Vec::new(),
+    };
+    drop(a);
+    // SAFETY: all processes had answered, save for those that ended within functions, and these have gone.
+    unsafe { give_up(held) };
 }
 
 /// Has the running process count the areas that it may point into; `live` X registers are all there is.

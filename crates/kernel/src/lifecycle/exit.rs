@@ -1,9 +1,11 @@
 //! The end of a process.
 
+use crate::code;
 use crate::cx::Cx;
 use crate::events;
 use crate::message::mailbox::Mailbox;
 use crate::outside::outside;
+use crate::process::ext::Gone;
 use crate::process::table::take_spare;
 use crate::process::{self, Process, SEQUENTIAL, TRACED, ext, registry, table};
 use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
@@ -11,7 +13,7 @@ use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::layout::RefWords;
 use purlin_term::print::{Style, format_term};
-use purlin_term::{NIL, Term, copy, gc};
+use purlin_term::{NIL, Term, am, copy, gc};
 
 /// Characters of the reason for which a system process ends that are shown.
 const MOST_OF_REASON: usize = 100_000;
@@ -22,6 +24,35 @@ const MOST_OF_REASON: usize = 100_000;
 /// # Safety
 /// The caller owns the process in `cx`, whose heap is expanded; `reason` may lie on that heap.
 pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
+    tell_all(cx, reason);
+    bury(cx);
+}
+
+/// Ends the running process, which a signal has ended, as far as others can tell. What it has stays, for the function of a library
+/// that is under way.
+///
+/// # Safety
+/// The caller owns the process in `cx`, whose heap is expanded, and which has `EXIT_PENDING`. It leaves the process to the end of its
+/// time slice without running anything of it.
+pub unsafe fn end_within(cx: &mut Cx) {
+    let p = cx.process();
+    if !p.state.load().is_exiting() {
+        let reason = p.take_exit_reason();
+        let gone = Gone {
+            pid: p.pid(),
+            _module: code::module_at(cx.bif_pc),
+        };
+        cx.process().ext_mut().gone = Some(Box::new(gone));
+        code::areas::ends_within();
+        tell_all(cx, reason.as_ref().map_or(am::NORMAL, |r| r.term()));
+    }
+}
+
+/// Has everybody who is to know hear that the running process has ended: nobody finds it any more.
+///
+/// # Safety
+/// As for [`terminate`].
+unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
     if process::is_system(me) {
@@ -95,7 +126,24 @@ pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     }
     // After those who had linked and monitored it before.
     drain_dead(me, left);
+}
+
+/// Gives up what the running process has, and its cell, after all that are to know that it has ended have heard of it.
+///
+/// # Safety
+/// The caller owns the process in `cx`, whose heap is expanded. It must not be touched afterwards.
+pub(crate) unsafe fn bury(cx: &mut Cx) {
+    let p = cx.proc;
+    let gone = (*p)
+        .ext()
+        .and_then(|e| e.rare())
+        .and_then(|r| r.gone.take());
     gc::destroy(&mut cx.heap);
+    if let Some(gone) = gone {
+        code::areas::ended_within();
+        // That its library may be unloaded is for another moment.
+        crate::later::add(Box::new(move || drop(gone)));
+    }
     let me_mut = &mut *p;
     me_mut.drop_boxed_heap();
     if !me_mut.mailbox.is_null() {

@@ -512,6 +512,14 @@ pub struct Timed {
     pub since: i64,
 }
 
+/// What a process leaves that has ended within a function of a library.
+pub struct Gone {
+    /// The pid that it had.
+    pub pid: Term,
+    /// The module of the function: it keeps the code and the library.
+    pub(crate) _module: Option<std::sync::Arc<crate::code::Module>>,
+}
+
 /// The parts that hardly any process has.
 pub struct Rare {
     pub regs: Vec<Term>,
@@ -527,6 +535,8 @@ pub struct Rare {
     pub max_heap: Option<MaxHeap>,
     /// Why a signal has ended it.
     pub exit_reason: Option<Box<OwnedTerm>>,
+    /// It has ended within a function of a library, which goes on.
+    pub gone: Option<Box<Gone>>,
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
@@ -589,6 +599,7 @@ impl Rare {
             },
             max_heap: None,
             exit_reason: None,
+            gone: None,
             bif_state: None,
             suspended: Vec::new(),
             suspending: Vec::new(),

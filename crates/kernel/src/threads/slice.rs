@@ -170,6 +170,21 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let pc = (*p).pc;
+        // What has come while it waited for this thread may end it.
+        if (*p).state.take_signals() {
+            let goes_on = obey(cx, pc);
+            if !goes_on {
+                return msacc::change(State::Other);
+            }
+            if (*p).state.load().is_suspended() {
+                account(cx);
+                let live = (*p).live as usize;
+                cx.leave(pc, live);
+                let prio = (*p).state.requeue();
+                sched::enqueue(p, prio);
+                return msacc::change(State::Other);
+            }
+        }
         if profile::on() {
             profile::begins_dirty();
         }
@@ -456,6 +471,10 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
 /// Ends the process by the reason that a signal left.
 #[inline]
 unsafe fn end(cx: &mut Cx) {
+    if (*cx.proc).state.load().is_exiting() {
+        // It has ended within a function of a library.
+        return exit::bury(cx);
+    }
     let reason = (*cx.proc).take_exit_reason();
     let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
     exit::terminate(cx, t);
