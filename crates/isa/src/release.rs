@@ -111,6 +111,8 @@ pub const ASYNC_DIST_TOLD: Feature = since(26);
 pub const WIDE_IDENTIFIERS: Feature = since(26);
 /// The report of a module that has to be compiled again also says that another release would do.
 pub const OTHER_RELEASE_ADVISED: Feature = since(27);
+/// `binary:copy` refuses what isn't made of whole bytes even where nothing is copied.
+pub const COPIES_WHOLE_BYTES: Feature = since(27);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.

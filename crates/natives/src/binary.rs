@@ -10,6 +10,7 @@ use crate::{bifs, lazy_atoms};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
+use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::borrow::Cow;
@@ -285,8 +286,8 @@ fn last_1(_: &mut Env, [s]: [Term; 1]) -> BifResult {
 }
 
 fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
-    // Stock looks at the last bits when there is something to copy.
-    if n == Term::small(0) && s.as_bits().is_some() {
+    // Before, stock looked at the last bits when there was something to copy.
+    if n == Term::small(0) && s.as_bits().is_some() && !release::has(COPIES_WHOLE_BYTES) {
         return Ok(cx.binary(&[]));
     }
     let b = bytes(s)?;
