@@ -188,6 +188,9 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         if profile::on() {
             profile::begins_dirty();
         }
+        if (*p).has(process::TRACED) {
+            events::sink().scheduled(&mut *p, true, pc);
+        }
         let exit = E::run(cx, pc);
         account(cx);
         if profile::on() {
@@ -195,6 +198,9 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         }
         let next = finish(cx, exit);
         msacc::change(State::Other);
+        if !matches!(next, Next::Gone) && (*p).has(process::TRACED) {
+            events::sink().scheduled(&mut *p, false, (*p).pc);
+        }
         match next {
             // Whatever it does next it does on a scheduler.
             Next::Go(_) => {
