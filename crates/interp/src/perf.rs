@@ -16,7 +16,7 @@
 
 use super::{Exit, run};
 use crate::cx::Cx;
-use purlin_kernel::code::perf;
+use purlin_kernel::code;
 use std::ffi::c_void;
 
 std::arch::global_asm!(
@@ -86,10 +86,10 @@ pub(crate) unsafe fn run_marked(cx: &mut Cx, entry: *const u64) -> Exit {
 
 /// The mark of the function at `entry`, or, where a native goes on there, of the one that has called it; 0 if there is none.
 unsafe fn mark_of(cx: &Cx, entry: *const u64) -> u64 {
-    let mark = perf::mark_at(entry);
+    let mark = code::mark_at(entry);
     if mark != 0 || cx.heap.stack_words() == 0 {
         return mark;
     }
     // The slot of a frame, which holds a return address or 0.
-    perf::mark_at((*cx.heap.stop).raw() as *const u64)
+    code::mark_at((*cx.heap.stop).raw() as *const u64)
 }

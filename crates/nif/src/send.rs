@@ -133,7 +133,7 @@ exported! {
     }
     fn enif_port_command(env: *mut ErlNifEnv, port: *const Pid, own: *mut ErlNifEnv, msg: Term) -> c_int {
         let port = *port;
-        let from = (*env).process().map(|cx| pid_of(cx));
+        let from = (*env).process().map(pid_of);
         if !port.is_local_port() || !outside().port_is_open(port) {
             return 0;
         }

@@ -12,19 +12,20 @@
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
+use crate::pressure::{gives_back, is_crowded};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks of more words than this are mapped.
 pub(crate) const MAP_ABOVE_WORDS: usize = 1 << 17;
 /// Bytes of freed blocks that are kept, if they are not more than this or the fourth part of all mapped blocks.
 const SPARE_BYTES: usize = 64 << 20;
 const SPARE_PART: usize = 4;
-/// As many where there is a crowd of processes: see [`set_crowded`].
+/// As many where there is a crowd of processes: see [`crate::pressure`].
 const SPARE_IN_CROWD: usize = 16 << 20;
 
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -52,33 +53,6 @@ pub fn resident_bytes() -> usize {
     all.into_iter()
         .filter_map(|(at, n)| sys::resident(at, n))
         .sum()
-}
-
-static CROWDED: AtomicBool = AtomicBool::new(false);
-
-/// Says whether there are so many processes that what each takes matters more than the time it saves: then less is kept.
-pub fn set_crowded(crowded: bool) {
-    CROWDED.store(crowded, Ordering::Relaxed);
-}
-pub(crate) fn is_crowded() -> bool {
-    CROWDED.load(Ordering::Relaxed)
-}
-
-thread_local! {
-    static AT_ONCE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread gives back what it frees: see [`give_back_in`].
-pub(crate) fn gives_back() -> bool {
-    AT_ONCE.get()
-}
-
-/// Runs `f`. Blocks that it frees on this thread are given back and not kept: for heaps of processes that don't run.
-pub fn give_back_in<T>(f: impl FnOnce() -> T) -> T {
-    let before = AT_ONCE.replace(true);
-    let result = f();
-    AT_ONCE.set(before);
-    result
 }
 
 /// Counts of the calls for mapped blocks of heaps since the start, and how many blocks are in use.
@@ -240,7 +214,7 @@ fn unmap(at: usize, bytes: usize) {
     let mut gone = Gone::new();
     {
         let mut s = spare();
-        if bytes > most || AT_ONCE.get() {
+        if bytes > most || gives_back() {
             gone.push((at, bytes));
         } else {
             while s.bytes + bytes > most {
@@ -373,8 +347,7 @@ fn take_warm(words: usize) -> Option<*mut Term> {
 
 /// Keeps a block, in place of those that were freed longest ago; None if it is not kept.
 fn keep_warm(p: *mut Term, words: usize) -> Option<()> {
-    if words <= STASH_WORDS || is_crowded() || AT_ONCE.get() || counts::share() == 0 || fence::on()
-    {
+    if words <= STASH_WORDS || is_crowded() || gives_back() || counts::share() == 0 || fence::on() {
         return None;
     }
     WARM_BLOCKS.with(|w| {

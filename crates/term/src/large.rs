@@ -8,9 +8,9 @@
 //!
 //! With a fence ([`crate::fence`]) all blocks come from there, and in the stress mode nothing is kept.
 
-use crate::blocks;
 use crate::counts;
 use crate::fence::{self, Kind};
+use crate::pressure::{gives_back, is_crowded};
 use crate::stress::stress;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -103,7 +103,7 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
 #[inline]
 fn in_large_pages(p: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
-    if bytes >= LARGE_PAGES && !p.is_null() && !blocks::is_crowded() {
+    if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() {
         let page = crate::sys::page_bytes();
         let from = (p as usize).next_multiple_of(page);
         let to = (p as usize + bytes) / page * page;
@@ -165,14 +165,14 @@ fn take(bytes: usize) -> Option<*mut u8> {
 #[cold]
 #[inline(never)]
 unsafe fn keep(p: *mut u8) -> bool {
-    let most = match blocks::is_crowded() {
+    let most = match is_crowded() {
         true => KEPT_IN_CROWD,
         false => KEPT_BYTES,
     };
     let Some(bytes) = size_of_block(p) else {
         return false;
     };
-    if bytes > most || stress() || blocks::gives_back() {
+    if bytes > most || stress() || gives_back() {
         return false;
     }
     let mut gone = Gone::new();

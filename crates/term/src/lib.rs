@@ -34,6 +34,7 @@ pub mod map;
 pub mod node;
 pub mod off_heap;
 pub mod prefetch;
+pub mod pressure;
 pub mod print;
 pub mod record;
 pub mod refcount;
@@ -42,6 +43,7 @@ pub mod release;
 mod stress;
 pub mod sync;
 pub mod sys;
+pub mod unused;
 pub mod verify;
 pub mod word;
 

@@ -1,9 +1,7 @@
 //! Names of other nodes, as external pids, ports and references hold them.
 
-use crate::alloc::Alloc;
-use crate::release::{self, WIDE_IDENTIFIERS};
 use crate::sync::Mutex;
-use crate::word::{Subtag, Term};
+use crate::word::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -117,29 +115,6 @@ impl std::hash::Hash for Held {
     fn hash<H: std::hash::Hasher>(&self, h: &mut H) {
         h.write_usize(std::ptr::from_ref(self.0).addr());
     }
-}
-
-/// A pid or port of this node that no process or port here ever has: its number or serial has more bits than those that are given
-/// out. None if no node of this release has such a one.
-pub fn unused_here<A: Alloc + ?Sized>(
-    subtag: Subtag,
-    number: u64,
-    serial: u32,
-    a: &mut A,
-) -> Option<Term> {
-    // Of the number of a pid, whose serial may be any, and of a port.
-    let bits = if subtag == Subtag::ExtPid { 28 } else { 60 };
-    if number >> bits != 0 || !release::has(WIDE_IDENTIFIERS) {
-        return None;
-    }
-    let n = intern(this_name(), this_creation());
-    Some(a.external(subtag, n, number | u64::from(serial) << 32))
-}
-
-/// Whether a term is what [`unused_here`] makes.
-pub fn is_unused_here(t: Term) -> bool {
-    let here = |n: &Node| (n.name, n.creation) == (this_name(), this_creation());
-    t.as_external().is_some_and(|(n, _)| here(n))
 }
 
 static THIS_NAME: AtomicU64 = AtomicU64::new(0);

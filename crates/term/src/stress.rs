@@ -25,7 +25,6 @@
 //!   ([`crate::verify`]): small ones always, of large ones a sample, so that a collection costs in proportion to what it
 //!   copies, and a receive as much as [`VERIFIED_WORDS`] in the long run.
 
-use crate::word::Term;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -127,12 +126,13 @@ pub fn once_in(n: usize, words: usize) -> bool {
 /// The word that fills a block whose terms were moved away, in stress mode: a boxed pointer to an address that cannot be.
 pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 
-/// Fills `words` words at `p` with [`POISON`].
+/// Fills `words` words at `p`, terms or what else takes a word, with [`POISON`].
 ///
 /// # Safety
 /// They are in no use any more.
-pub(crate) unsafe fn poison(p: *mut Term, words: usize) {
+pub(crate) unsafe fn poison<T>(p: *mut T, words: usize) {
+    let p = p.cast::<u64>();
     for i in 0..words {
-        (p.add(i) as *mut u64).write(POISON);
+        p.add(i).write(POISON);
     }
 }

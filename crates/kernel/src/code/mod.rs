@@ -21,7 +21,7 @@ pub use disasm::{disasm_at, disasm_specific};
 pub use load::{LoadFailure, Prepared, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, NotNif, Place, Versions, current, delete, find, finish_all,
-    finish_on_load, loaded, module_at, record, with_versions,
+    finish_on_load, loaded, mark_at, module_at, record, with_versions,
 };
 
 pub use purlin_native::bif::native;

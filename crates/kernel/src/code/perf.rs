@@ -11,7 +11,6 @@
 //! * Marks are not used again: a function of a module that was purged keeps its name.
 //! * Where marks are off, no code has the instruction, and this costs one look at a flag in a time slice.
 
-use super::versions::module_at;
 use crate::options::{self, EmulatorOptions};
 use crate::sync::Mutex;
 use purlin_loader::lower::LoweredFunction;
@@ -102,10 +101,4 @@ impl Marks {
             let _ = file.write_all(text.as_bytes());
         }
     }
-}
-
-/// The mark of the function at an address; 0 if it has none.
-pub fn mark_at(pc: *const u64) -> u64 {
-    let found = module_at(pc).and_then(|m| m.marks.of(m.index_at(pc)?));
-    found.unwrap_or(0)
 }

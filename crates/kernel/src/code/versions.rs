@@ -393,6 +393,12 @@ pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
     r.get(i).filter(|m| m.contains(pc)).cloned()
 }
 
+/// The mark of the function at an address, see [`super::perf`]; 0 if it has none.
+pub fn mark_at(pc: *const u64) -> u64 {
+    let found = module_at(pc).and_then(|m| m.marks.of(m.index_at(pc)?));
+    found.unwrap_or(0)
+}
+
 /// The function and line at an address; for return addresses give the word before.
 pub fn find(pc: *const u64) -> Option<Place> {
     let m = module_at(pc)?;

@@ -40,7 +40,7 @@ pub unsafe fn end_within(cx: &mut Cx) {
         let reason = p.take_exit_reason();
         let gone = Gone {
             pid: p.pid(),
-            _module: code::module_at(cx.bif_pc),
+            _keeps: Box::new(code::module_at(cx.bif_pc)),
         };
         cx.process().ext_mut().gone = Some(Box::new(gone));
         code::areas::ends_within();

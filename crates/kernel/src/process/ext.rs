@@ -516,8 +516,8 @@ pub struct Timed {
 pub struct Gone {
     /// The pid that it had.
     pub pid: Term,
-    /// The module of the function: it keeps the code and the library.
-    pub(crate) _module: Option<std::sync::Arc<crate::code::Module>>,
+    /// What the function needs as long as it runs: its module, which keeps the code and the library.
+    pub(crate) _keeps: Box<dyn std::any::Any + Send + Sync>,
 }
 
 /// The parts that hardly any process has.

@@ -92,7 +92,7 @@ fn serve() {
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
         seen.reductions = reductions();
         let crowded = table().live() >= compact::CROWD;
-        purlin_term::blocks::set_crowded(crowded);
+        purlin_term::pressure::set_crowded(crowded);
         if crowded && !std::mem::replace(&mut seen.crowd, true) {
             give_back_at_once();
         }
@@ -136,7 +136,8 @@ fn compact_all(cx: &mut Cx, seen: &mut Seen) -> bool {
                 Age::First => more = true,
                 Age::Owned => {
                     rest_if_stopped();
-                    seen.compacted += purlin_term::blocks::give_back_in(|| compact::compact(cx, p));
+                    seen.compacted +=
+                        purlin_term::pressure::give_back_in(|| compact::compact(cx, p));
                     if (*p).state.try_wait(false) == Wait::Awake {
                         let prio = (*p).state.requeue();
                         sched::enqueue(p, prio);

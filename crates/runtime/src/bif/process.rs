@@ -16,7 +16,7 @@ use purlin_dist::{input, signals};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT};
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, node};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, unused};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -684,7 +684,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
 }
 
 fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
-    if pid.is_pid() && node::is_unused_here(pid) {
+    if pid.is_pid() && unused::is_unused_here(pid) {
         return Ok(am::FALSE);
     }
     if !pid.is_local_pid() {

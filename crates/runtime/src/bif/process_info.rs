@@ -19,7 +19,7 @@ use purlin_term::release::{
     SHARED_BINARIES_IN_LIMIT,
 };
 use purlin_term::word::{Subtag, header_subtag};
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, node};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unused};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -670,7 +670,7 @@ pub(crate) fn all_items(cx: &mut Cx) -> Term {
 }
 
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
-    if pid.is_pid() && node::is_unused_here(pid) {
+    if pid.is_pid() && unused::is_unused_here(pid) {
         return Ok(am::UNDEFINED);
     }
     if !pid.is_local_pid() {

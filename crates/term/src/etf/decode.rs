@@ -13,6 +13,7 @@ use crate::map;
 use crate::node;
 use crate::record::Definition;
 use crate::release::{self, NATIVE_RECORDS};
+use crate::unused;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 
@@ -375,7 +376,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(short)?;
         if is_this_node(name, creation) {
             if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-                let unused = node::unused_here(Subtag::ExtPid, num.into(), serial, a);
+                let unused = unused::unused_here(Subtag::ExtPid, num.into(), serial, a);
                 return unused.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::pid(num | serial << PID_NUM_BITS));
@@ -393,7 +394,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(t == tag::PORT)?;
         if is_this_node(name, creation) {
             if id >> PID_DATA_BITS != 0 {
-                let unused = node::unused_here(Subtag::ExtPort, id, 0, a);
+                let unused = unused::unused_here(Subtag::ExtPort, id, 0, a);
                 return unused.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::port(id as u32));

@@ -3,9 +3,10 @@
 use super::generational::{collect_once, trim};
 use super::sizes::{MOST_YOUNG_WORDS, REST_WORDS, heap_size_for, heap_sizes, room_for, young_part};
 use super::{steps, stressed};
-use crate::blocks::{MAP_ABOVE_WORDS, is_crowded};
+use crate::blocks::MAP_ABOVE_WORDS;
 use crate::counts;
 use crate::heap::Heap;
+use crate::pressure::is_crowded;
 use crate::stress::{once_in, stress};
 use crate::word::Term;
 

@@ -1,6 +1,6 @@
 //! How large heaps are made, and from which size on what is done to them: all numbers that tune the collector, and the
 //! functions that choose sizes by them. They read nothing but their arguments: `crowded` says that there are so many processes
-//! that what each takes matters ([`crate::blocks::set_crowded`]).
+//! that what each takes matters ([`crate::pressure::set_crowded`]).
 
 use crate::blocks::MAP_ABOVE_WORDS;
 use std::sync::OnceLock;
