@@ -236,6 +236,9 @@ impl Undecoded for Left {
         };
         (step, d.used().saturating_sub(before))
     }
+    fn node(&self) -> Term {
+        self.node.name
+    }
     fn refused(&self) {
         corrupted(&self.node, self.bytes.as_bytes(), &self.atoms);
         self.node.kill(self.connection);
@@ -889,7 +892,12 @@ fn signal_with(
     if payload.bytes().len() <= DECODED_AT_ONCE
         && let Ok(msg) = payload.owned()
     {
-        return Ok(signal_of(alias.as_ref(), token.as_ref(), msg.term()));
+        return Ok(signal_of(
+            Some(n.name),
+            alias.as_ref(),
+            token.as_ref(),
+            msg.term(),
+        ));
     }
     Ok(Signal::external(payload.undecoded(n, id), alias, token))
 }

@@ -178,12 +178,20 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
     Ok(Sent::Done)
 }
 
-/// The signal of a message, by an alias if there is one, with the token that came with it.
-pub fn signal_of(alias: Option<&OwnedTerm>, token: Option<&Token>, msg: Term) -> *mut Signal {
-    let s = match (alias, token) {
-        (a, Some(t)) => return Signal::with_token(a.map(OwnedTerm::term), t, None, msg),
-        (None, None) => Signal::copy_of(Kind::Message, msg),
-        (Some(a), None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
+/// The signal of a message, by an alias if there is one, with the token that came with it. `from`: the node that it is from, for those who
+/// trace messages by their sender.
+pub fn signal_of(
+    from: Option<Term>,
+    alias: Option<&OwnedTerm>,
+    token: Option<&Token>,
+    msg: Term,
+) -> *mut Signal {
+    let from = from.filter(|_| events::by_sender());
+    let s = match (alias, token, from) {
+        (a, Some(t), from) => return Signal::with_token(a.map(OwnedTerm::term), t, from, msg),
+        (a, None, Some(from)) => Signal::sent(a.map(OwnedTerm::term), from, msg),
+        (None, None, None) => Signal::copy_of(Kind::Message, msg),
+        (Some(a), None, None) => Signal::pair_of(Kind::AliasMessage, a.term(), msg),
     };
     // SAFETY: a fresh signal.
     unsafe { (*s).sequel = Sequel::Ends };
@@ -601,7 +609,7 @@ fn reply_of(
     let parts = [tag.term(), r.term(), result, value].map(|t| copy::copy(t, &mut f));
     let t = f.tuple(&parts);
     let t = OwnedTerm::from_parts(t, f);
-    signal_of(None, token, t.term())
+    signal_of(None, None, token, t.term())
 }
 
 /// That as a message.

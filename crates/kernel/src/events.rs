@@ -398,7 +398,7 @@ pub fn set_by_sender(on: bool) {
 
 /// Whether messages are to carry their sender.
 #[inline]
-pub(crate) fn by_sender() -> bool {
+pub fn by_sender() -> bool {
     BY_SENDER.load(Ordering::Relaxed)
 }
 

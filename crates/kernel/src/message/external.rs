@@ -26,6 +26,8 @@ pub trait Undecoded: Send {
     /// Goes on for up to `budget` terms, which are made in `to`: the same each time. Behind [`Step::Whole`] and [`Step::Bad`] it
     /// is not called again. Tells how many bytes that were, too.
     fn step(&mut self, to: &mut Fragment, budget: usize) -> (Step, usize);
+    /// The name of the node that it is from.
+    fn node(&self) -> Term;
     /// It was no term, and has been dropped.
     fn refused(&self);
 }
@@ -107,6 +109,11 @@ impl Signal {
     }
     pub(crate) fn is_urgent(&self) -> bool {
         self.as_external().is_some_and(|e| e.urgent)
+    }
+    /// The node that it is from, as long as it is not decoded.
+    pub(crate) fn from_node(&self) -> Option<Term> {
+        let u = self.as_external()?.undecoded.as_ref();
+        u.map(|u| u.node())
     }
     /// The alias that it was sent by; None from then on.
     pub(crate) fn take_alias(&mut self) -> Option<OwnedTerm> {

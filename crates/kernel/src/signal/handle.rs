@@ -231,8 +231,9 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
         }
     }
     if p.has(crate::process::TRACED) {
+        let from = (*s).from_node();
         match (*s).decode(usize::MAX).0 {
-            Step::Whole(t) => events::sink().received(cx, None, t),
+            Step::Whole(t) => events::sink().received(cx, from, t),
             Step::More | Step::Bad => {
                 let u = (*s).take_undecoded();
                 Signal::free(s);
