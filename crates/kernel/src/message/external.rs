@@ -111,7 +111,7 @@ impl Signal {
         self.as_external().is_some_and(|e| e.urgent)
     }
     /// The node that it is from, as long as it is not decoded.
-    pub(crate) fn from_node(&self) -> Option<Term> {
+    pub(crate) fn origin(&self) -> Option<Term> {
         let u = self.as_external()?.undecoded.as_ref();
         u.map(|u| u.node())
     }

@@ -231,7 +231,7 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
         }
     }
     if p.has(crate::process::TRACED) {
-        let from = (*s).from_node();
+        let from = (*s).origin();
         match (*s).decode(usize::MAX).0 {
             Step::Whole(t) => events::sink().received(cx, from, t),
             Step::More | Step::Bad => {
