@@ -18,6 +18,7 @@ use purlin_term::print::{Style, format_atom};
 use purlin_term::{Term, sys};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes of addresses of a mark.
@@ -47,7 +48,14 @@ pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     }
     let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
     let path = format!("{dir}/perf-{}.map", std::process::id());
-    let file = File::create(&path).map_err(|e| format!("cannot write {path}: {e}"))?;
+    // The directory is everybody's, and the name can be guessed: not through a link that somebody has put there.
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)
+        .map_err(|e| format!("cannot write {path}: {e}"))?;
     let start = sys::reserve_marks(RANGE_BYTES).ok_or("no addresses for names of functions")?;
     NEXT.store(start, Ordering::Relaxed);
     END.store(start + RANGE_BYTES, Ordering::Relaxed);
