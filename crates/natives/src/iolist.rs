@@ -96,7 +96,7 @@ fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     })
 }
 
-/// Bits that a list for the native `erlang:name(t)` has; leaves for a dirty thread where that is much, or many elements.
+/// Bits that a list for the native `erlang:name(t)` has, at most as many as a machine word counts (no binary is that large); leaves for a dirty thread where that is much, or many elements.
 fn measured(
     cx: &mut Env,
     name: &str,
@@ -106,6 +106,7 @@ fn measured(
     let most = if cx.dirty { usize::MAX } else { MANY };
     let found = measure(walk(t), most).map_err(bad)?;
     if let Some((bits, pieces)) = found {
+        let bits = clamped(bits);
         let parts = pieces + bits / BITS_PER_PART;
         if cx.dirty || parts <= MANY {
             cx.bump(parts / PARTS_PER_REDUCTION);
@@ -114,7 +115,11 @@ fn measured(
     }
     dirty_if(cx, "erlang", name, &[t], || true)?;
     // There is nowhere to leave for.
-    bit_size(walk(t)).map_err(bad)
+    bit_size(walk(t)).map(clamped).map_err(bad)
+}
+
+fn clamped(bits: u128) -> usize {
+    usize::try_from(bits).unwrap_or(usize::MAX)
 }
 
 fn bad(_: BadIoList) -> Fail {
@@ -148,7 +153,7 @@ fn iolist_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         }
     };
     cx.bump(pieces / STEPS_PER_REDUCTION + 1);
-    Ok(cx.uint(bits as u64 / 8))
+    Ok(cx.uint((bits / 8) as u64))
 }
 
 fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {

@@ -171,6 +171,8 @@ impl Ord for Key {
 
 /// Right-hand lists up to this long are searched one by one.
 const SHORT: usize = 16;
+/// Pairs of elements of `A -- B` up to which looking at each takes less than a tree of those of `B`.
+const FEW_PAIRS: usize = 1024;
 
 /// `A -- B`: for each element of `B`, its first occurrence in `A` goes.
 pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
@@ -183,7 +185,7 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     let mut kept: smallvec::SmallVec<[Term; SHORT]> = smallvec::SmallVec::with_capacity(la);
     // From here on nothing is left to remove: the rest of `a` is shared.
     let mut rest = a;
-    if lb <= SHORT {
+    if lb <= SHORT || la.saturating_mul(lb) <= FEW_PAIRS {
         let mut todo: smallvec::SmallVec<[Term; SHORT]> = b.list_iter().collect();
         while let Some((h, t)) = rest.as_cons() {
             let found = match h.is_immed() {

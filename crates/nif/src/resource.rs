@@ -495,7 +495,7 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
     }
     Arc::increment_strong_count(kind);
     (*kind).enter();
-    let reference = MagicRef::new(ids::ref_numbers(), Box::new(Value(p)));
+    let reference = MagicRef::with_end(ids::ref_numbers(), Box::new(Value(p)));
     (*reference).retain();
     p.write(Head {
         magic: reference,

@@ -458,9 +458,60 @@ fn cmp_definitions(a: Definition, b: Definition) -> Ordering {
         })
 }
 
-/// Equality. Hash maps of equal keys have equal trees, so they compare node by node.
+/// Equality of terms that are not the same word. Tuples and lists are walked without a stack as long as there is but one pair of
+/// their elements to look into; most that differ show it by an element that is an immediate.
 #[inline(never)]
-fn equal(a: Term, b: Term, exact: bool) -> bool {
+fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
+    loop {
+        // Where it isn't exact, an integer may be equal to a float.
+        if a.is_immed() && (exact || b.is_immed()) || exact && b.is_immed() {
+            return false;
+        }
+        if a.is_list_ptr() && b.is_list_ptr() {
+            // SAFETY: conses are two words.
+            let ((x, y), (xs, ys)) = unsafe {
+                let (p, q) = (a.ptr(), b.ptr());
+                ((*p, *q), (*p.add(1), *q.add(1)))
+            };
+            if x == y {
+                (a, b) = (xs, ys);
+            } else if xs == ys {
+                (a, b) = (x, y);
+            } else {
+                return equal_any(a, b, exact);
+            }
+        } else if let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
+            if x.len() != y.len() {
+                return false;
+            }
+            let mut pairs = x.iter().zip(y).filter(|(x, y)| x != y);
+            // Equal otherwise.
+            let Some((&x, &y)) = pairs.next() else {
+                return true;
+            };
+            let mut more = false;
+            for (x, y) in pairs {
+                if exact && (x.is_immed() || y.is_immed()) {
+                    return false;
+                }
+                more = true;
+            }
+            if more {
+                return equal_any(a, b, exact);
+            }
+            (a, b) = (x, y);
+        } else {
+            return equal_any(a, b, exact);
+        }
+        if a == b {
+            return true;
+        }
+    }
+}
+
+/// Equality of terms of any shape. Hash maps of equal keys have equal trees, so they compare node by node.
+#[inline(never)]
+fn equal_any(a: Term, b: Term, exact: bool) -> bool {
     // Words to compare pairwise: (at in a, at in b, count, exact).
     let mut todo: SmallVec<[(*const Term, *const Term, usize, bool); 16]> = SmallVec::new();
     let (mut a, mut b, mut exact) = (a, b, exact);

@@ -42,7 +42,7 @@ pub struct Graph<'a, const SHARE: bool> {
     known: HashMap<u64, Term>,
     words: usize,
     any_twice: bool,
-    any_binary: bool,
+    any_outside: bool,
 }
 
 impl<'a, const SHARE: bool> Graph<'a, SHARE> {
@@ -61,7 +61,7 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
             known: HashMap::new(),
             words: 0,
             any_twice: false,
-            any_binary: false,
+            any_outside: false,
         };
         if SHARE && let Some(sent) = heap.and_then(|h| h.sent.as_ref()) {
             for (t, shared) in sent.terms() {
@@ -87,9 +87,10 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
         self.any_twice
     }
 
-    /// Whether there are binaries in it that lie outside the heap, or parts of binaries.
-    pub fn any_binary(&self) -> bool {
-        self.any_binary
+    /// Whether it holds something outside the heap that somebody may wait to see given up: binaries or parts of them, and
+    /// resources of libraries, which have destructors.
+    pub fn any_outside(&self) -> bool {
+        self.any_outside
     }
 
     fn measure(&mut self, t: Term, limit: usize) -> bool {
@@ -118,11 +119,11 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 unsafe {
                     match header_subtag((*p).raw()) {
                         Subtag::SubBin | Subtag::MatchContext => {
-                            self.any_binary = true;
+                            self.any_outside = true;
                             self.words += bits_words::<SHARE>(t)
                         }
                         sub => {
-                            self.any_binary |= sub == Subtag::RefcBin;
+                            self.any_outside |= sub == Subtag::RefcBin || layout::ends_outside(p);
                             self.words += layout::object_words(p);
                             let (a, b) = layout::term_range(p);
                             for i in a..b {

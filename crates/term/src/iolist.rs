@@ -176,8 +176,9 @@ impl IoWalk {
 }
 
 /// Bits in an I/O list (whole bytes unless `walk` allows otherwise), and its elements; None if these are more than `most`.
-pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(usize, usize)>, BadIoList> {
-    let (mut bits, mut pieces) = (0usize, 0usize);
+/// A list that names one large binary many times has more bits than a machine word counts.
+pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
+    let (mut bits, mut pieces) = (0u128, 0usize);
     while pieces <= most {
         let len = if walk.next_byte().is_some() {
             8
@@ -191,13 +192,13 @@ pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(usize, usize)>, 
             }
         };
         pieces += 1;
-        bits = bits.checked_add(len).ok_or(BadIoList)?;
+        bits += len as u128;
     }
     Ok(None)
 }
 
 /// Bits in an I/O list, as for [`measure`].
-pub fn bit_size(walk: IoWalk) -> Result<usize, BadIoList> {
+pub fn bit_size(walk: IoWalk) -> Result<u128, BadIoList> {
     // No list has more elements than that.
     measure(walk, usize::MAX)?.map(|n| n.0).ok_or(BadIoList)
 }
@@ -226,9 +227,9 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
     Ok(None)
 }
 
-/// Bytes in an I/O list.
+/// Bytes in an I/O list; more than fit a machine word are an error.
 pub fn size(t: Term) -> Result<usize, BadIoList> {
-    bit_size(IoWalk::new(t)).map(|n| n / 8)
+    usize::try_from(bit_size(IoWalk::new(t))? / 8).map_err(|_| BadIoList)
 }
 
 /// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.

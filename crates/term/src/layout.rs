@@ -191,6 +191,16 @@ pub(crate) unsafe fn is_magic(p: *const Term) -> bool {
     (*p.add(1)).raw() as u32 != REF_MARKER
 }
 
+/// Whether the object at `p` is a magic reference to something whose end is seen from outside.
+///
+/// # Safety
+/// `p` points at a boxed object.
+pub(crate) unsafe fn ends_outside(p: *const Term) -> bool {
+    header_subtag((*p).raw()) == Subtag::Ref
+        && is_magic(p)
+        && (*((*p.add(1)).raw() as *const crate::magic::MagicRef)).ends_outside
+}
+
 /// The bytes and bits behind any bitstring: where the data starts, from which bit, how many bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits {

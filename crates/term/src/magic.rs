@@ -18,12 +18,26 @@ use std::sync::atomic::{self, AtomicU64, Ordering};
 pub struct MagicRef {
     pub refc: AtomicU64,
     pub num: [u32; 3],
+    /// Whether the end of the value is seen from outside: the destructor of a library's resource runs. Who keeps such a
+    /// reference for good keeps somebody waiting.
+    pub ends_outside: bool,
     pub value: Box<dyn Any + Send + Sync>,
 }
 
 impl MagicRef {
     /// A new value with count 0: the first term made from it counts it to 1.
     pub fn new(num: [u32; 3], value: Box<dyn Any + Send + Sync>) -> *const MagicRef {
+        Self::make(num, value, false)
+    }
+    /// As [`MagicRef::new`], of a value whose end is seen from outside.
+    pub fn with_end(num: [u32; 3], value: Box<dyn Any + Send + Sync>) -> *const MagicRef {
+        Self::make(num, value, true)
+    }
+    fn make(
+        num: [u32; 3],
+        value: Box<dyn Any + Send + Sync>,
+        ends_outside: bool,
+    ) -> *const MagicRef {
         let l = Layout::new::<MagicRef>();
         // SAFETY: the layout has a size; the memory is fresh and written whole.
         unsafe {
@@ -34,6 +48,7 @@ impl MagicRef {
             p.write(MagicRef {
                 refc: AtomicU64::new(0),
                 num,
+                ends_outside,
                 value,
             });
             p

@@ -32,11 +32,33 @@ one_round(Kinds) ->
     Ends = [begin P ! drop, told(3 - K) end || {K, P} <- lists:zip(Kinds, Ps)],
     {Ends, told()}.
 
+%% A resource that was the first value of a persistent term, then one that another took the place of: both end. Stock needs
+%% somebody to run on each scheduler before. The module stays.
+kept() ->
+    {module, ?M} = code:load_binary(?M, "none", module()),
+    Key = {?MODULE, kept},
+    in_another(fun() -> persistent_term:put(Key, [?M:make(2, 7)]) end),
+    in_another(fun() -> persistent_term:erase(Key) end),
+    First = told_at_last(),
+    in_another(fun() -> persistent_term:put(Key, {a, ?M:make(2, 8)}) end),
+    in_another(fun() -> persistent_term:put(Key, none) end),
+    {First, told_at_last()}.
+
+in_another(F) ->
+    {P, M} = spawn_monitor(F),
+    receive {'DOWN', M, process, P, normal} -> ok end.
+
+told_at_last() ->
+    receive {W, A, B} when is_atom(W), is_integer(A), is_integer(B) -> {W, A, B}
+    after 100 -> in_another(fun() -> lists:seq(1, 100000) end), told_at_last()
+    end.
+
 %% Stock calls what stands in types that it has freed, and may end by a fault: there the result is what it ought to be.
 main() ->
     register(n_endings, self()),
     Rounds = [[0], [1], [2], [0, 1, 2], [2, 0], [0, 0, 0]],
-    [io:format("~p~n", [really(R)]) || R <- Rounds].
+    [io:format("~p~n", [really(R)]) || R <- Rounds],
+    io:format("~p~n", [kept()]).
 
 really(Kinds) ->
     case string:find(erlang:system_info(system_version), "[purlin") of

@@ -288,10 +288,10 @@ enum Keep {
 fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
     let g = Graph::<false>::whole(t, Some(heap));
     let words = g.words();
-    // A value that stays when it is retired must not keep large binaries.
+    // A value that stays when it is retired must keep neither large binaries nor resources, whose destructor would never run.
     let counted = match keep {
         Keep::Always => false,
-        Keep::IfSmall => g.any_binary() && region::counted_totals().1 < MANY_REGIONS,
+        Keep::IfSmall => g.any_outside() && region::counted_totals().1 < MANY_REGIONS,
         Keep::Counted => true,
     };
     let (term, from) = if words == 0 {
