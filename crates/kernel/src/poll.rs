@@ -92,7 +92,10 @@ fn service() -> io::Result<&'static Service> {
         let t = std::thread::Builder::new()
             .name("poll".into())
             .stack_size(256 * 1024)
-            .spawn(move || run(s));
+            .spawn(move || {
+                crate::sched::binding::begin_unbound();
+                run(s)
+            });
         if let Err(e) = t {
             eprintln!("purlin: cannot start the poll thread: {e}");
             std::process::exit(1);

@@ -195,6 +195,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     if s.count_given {
         threads::upkeep::count_chosen();
     }
+    crate::sched::binding::start();
     threads::start::<Interpreter>(
         s.online as usize,
         s.dirty_cpu_online as usize,

@@ -38,7 +38,10 @@ fn children() -> &'static Children {
         let t = std::thread::Builder::new()
             .name("children".into())
             .stack_size(256 * 1024)
-            .spawn(reap);
+            .spawn(|| {
+                purlin_kernel::sched::binding::begin_unbound();
+                reap()
+            });
         if let Err(e) = t {
             eprintln!("purlin: cannot start the thread that waits for children: {e}");
             std::process::exit(1);

@@ -441,14 +441,17 @@ pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
         let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | SPAWN_SETSID;
         ok(libc::posix_spawnattr_setflags(&mut attr.0, flags as _))?;
         let mut pid = 0;
-        ok(libc::posix_spawn(
-            &mut pid,
-            c.program.as_ptr(),
-            &actions.0,
-            &attr.0,
-            argv.as_ptr(),
-            envp.as_ptr(),
-        ))?;
+        // A program has nothing of the processor that the scheduler which starts it is bound to.
+        ok(purlin_kernel::sched::binding::unbound(|| {
+            libc::posix_spawn(
+                &mut pid,
+                c.program.as_ptr(),
+                &actions.0,
+                &attr.0,
+                argv.as_ptr(),
+                envp.as_ptr(),
+            )
+        }))?;
         Ok(pid)
     }
 }

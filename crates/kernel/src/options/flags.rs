@@ -591,7 +591,16 @@ pub static FLAGS: &[FlagRow] = &[
         "sbt",
         "TYPE",
         "bind schedulers: u ns ts ps s nnts nnps tnnps db",
-        bind_type_set,
+        |p, v| {
+            bind_type_set(p, v)?;
+            let s = &p.flags.schedulers;
+            if s.bind_type != BindType::Unbound && s.skip_cpu_topology && s.cpu_topology.is_none() {
+                return Err(format!(
+                    "setting scheduler bind type '{v}' failed: no cpu topology available"
+                ));
+            }
+            Ok(())
+        },
     ),
     main(
         "sbwtdcpu",

@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Vec<CpuTopologyEntry>, &'static str> {
             return Err("not unique logical identifiers");
         }
     }
-    verify(&mut entries)?;
+    check(&mut entries)?;
     Ok(entries)
 }
 
@@ -134,7 +134,18 @@ fn parse_id(rest: &[u8]) -> Option<(i32, &[u8])> {
     (id <= MAX_ID).then_some((id, rest))
 }
 
-fn verify(entries: &mut [CpuTopologyEntry]) -> Result<(), &'static str> {
+/// Sorts a topology, and checks that it is one; the error is stock's reason.
+pub fn check(entries: &mut [CpuTopologyEntry]) -> Result<(), &'static str> {
+    if entries.is_empty() {
+        return Err("missing cpu topology");
+    }
+    if entries.iter().any(|e| {
+        [e.processor, e.core, e.thread, e.logical]
+            .iter()
+            .any(|id| !(0..=MAX_ID).contains(id))
+    }) {
+        return Err("invalid identifier");
+    }
     let mut logical: Vec<i32> = entries.iter().map(|entry| entry.logical).collect();
     logical.sort_unstable();
     if logical.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -4,6 +4,7 @@
 //! The protocols are in [`queues`], [`pool`] and [`parker`], which know nothing of processes; here they meet clocks
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
 
+pub mod binding;
 pub mod multi_scheduling;
 pub mod own;
 pub mod parker;

@@ -3,10 +3,11 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
+use super::system_info;
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
-use crate::sched::multi_scheduling;
+use crate::sched::{binding, multi_scheduling};
 use crate::signal::{self, handle};
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bin::RcBin;
@@ -32,6 +33,16 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
     if !AVAILABLE.load(Ordering::Relaxed) {
         return Err(Fail::Undef);
+    }
+    // The order in which schedulers would be bound by what is known of processors, whether they are there or not.
+    if let Some(&[what, how]) = item.as_tuple()
+        && word(what) == "fake_scheduler_bindings"
+    {
+        let how = how.is_atom().then(|| system_info::bind_type_of(how));
+        let how = how.flatten().ok_or(Fail::Badarg)?;
+        let all = binding::order(&binding::used(), how);
+        let all: Vec<Term> = all.iter().map(|&p| Term::small(p.into())).collect();
+        return Ok(cx.tuple(&all));
     }
     if word(item) == "reds_left" {
         return Ok(Term::small(cx.reds.max(0)));

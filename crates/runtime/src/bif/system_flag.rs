@@ -1,10 +1,11 @@
 //! The settings that `erlang:system_flag/2` changes and `erlang:system_info/1` tells, where no other part of the runtime owns
 //! them; and `system_flag/2` itself.
 
+use super::system_info;
 use crate::cx::{BifResult, Cx, Fail};
-use crate::options::TimeWarp;
+use crate::options::{CpuTopologyEntry, TimeWarp, topology};
 use crate::process::ext::MaxHeap;
-use crate::sched::multi_scheduling;
+use crate::sched::{binding, multi_scheduling};
 use crate::signal::{handle, send, share};
 use crate::{bifs, clock, code, lazy_atoms, msacc, process, report, sched};
 use purlin_term::sync::Ordering as TableOrdering;
@@ -114,6 +115,37 @@ const BIND_TYPE: &str = "A call to erlang:system_flag(scheduler_bind_type, _) wa
     made. The scheduler_bind_type argument is deprecated and\n\
     scheduled for removal in Erlang/OTP 18. For more\n\
     information see the erlang:system_flag/2 documentation.\n";
+
+/// A topology of tuples `{cpu, Node, Processor, ProcessorNode, Core, Thread, Logical}`.
+fn topology_of(t: Term) -> Option<Vec<CpuTopologyEntry>> {
+    let mut all = Vec::new();
+    let mut rest = t;
+    while let Some((h, t)) = rest.as_cons() {
+        let [tag, ids @ ..] = h.as_tuple()? else {
+            return None;
+        };
+        let ids: Vec<i32> = ids
+            .iter()
+            .map(|n| n.as_small().and_then(|n| i32::try_from(n).ok()))
+            .collect::<Option<_>>()?;
+        let &[node, processor, processor_node, core, thread, logical] = &ids[..] else {
+            return None;
+        };
+        if *tag != atom::intern("cpu") {
+            return None;
+        }
+        all.push(CpuTopologyEntry {
+            node,
+            processor,
+            processor_node,
+            core,
+            thread,
+            logical,
+        });
+        rest = t;
+    }
+    (rest.is_nil() && topology::check(&mut all).is_ok()).then_some(all)
+}
 
 fn warn(cx: &mut Cx, text: &str) {
     let (leader, me) = (super::process::group_leader_of(cx), cx.self_pid());
@@ -267,18 +299,26 @@ flags! {
                 Err(Fail::Badarg)
             }
         };
-    "cpu_topology": "Not to be set while it runs." => |cx, _| {
-            warn(cx, CPU_TOPOLOGY);
-            Err(Fail::Badarg)
+    "cpu_topology": "The topology that schedulers are bound by; its nested form is taken apart in Erlang." => |cx, value| {
+            let set = code::export(am::ERLANG, atom::intern("set_cpu_topology"), 1);
+            Err(cx.trap(set, &[value]))
         };
-    "internal_cpu_topology" | "erts_alloc": "Not to be set." => |_, _| Err(Fail::Badarg);
-    "scheduler_bind_type": "Schedulers are not bound." => |cx, value| {
+    "internal_cpu_topology": "The same as tuples `cpu`, or `undefined`." => |cx, value| {
+            warn(cx, CPU_TOPOLOGY);
+            let before = binding::used();
+            let wanted = match value == am::UNDEFINED {
+                true => None,
+                false => Some(topology_of(value).ok_or(Fail::Badarg)?),
+            };
+            binding::define(wanted);
+            Ok(system_info::internal_topology(cx, &before))
+        };
+    "erts_alloc": "Not to be set." => |_, _| Err(Fail::Badarg);
+    "scheduler_bind_type": "How schedulers are bound to processors." => |cx, value| {
             warn(cx, BIND_TYPE);
-            if value == unbound() || value == am::DEFAULT {
-                Ok(unbound())
-            } else {
-                Err(Fail::Badarg)
-            }
+            let how = value.is_atom().then(|| system_info::bind_type_of(value)).flatten();
+            let before = how.and_then(binding::set_bind_type).ok_or(Fail::Badarg)?;
+            Ok(system_info::bind_type(before))
         };
     "system_logger": "Who is told of what the emulator logs." => |_, value| report::set_system_logger(value).ok_or(Fail::Badarg);
 }

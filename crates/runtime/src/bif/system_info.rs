@@ -3,7 +3,8 @@
 
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::options::{CpuCounts, CpuTopologyEntry, EmulatorOptions, TimeWarp};
+use crate::options::{BindType, CpuCounts, CpuTopologyEntry, EmulatorOptions, TimeWarp};
+use crate::sched::binding;
 use crate::signal::share;
 use crate::{bifs, clock, code, lazy_atoms, process, sched};
 use purlin_isa::release::Feature;
@@ -22,10 +23,6 @@ lazy_atoms! {
     dirty_cpu = "dirty_cpu";
     dirty_io = "dirty_io";
     unbound = "unbound";
-    logical = "logical";
-    thread = "thread";
-    core = "core";
-    processor = "processor";
     cpu = "cpu";
     unchanged = "unchanged";
     changed = "changed";
@@ -179,89 +176,54 @@ fn time_source(cx: &mut Cx, monotonic: bool) -> Term {
     pairs(cx, &items)
 }
 
-/// The topology that the operating system tells, processors in order.
-fn detected() -> Vec<CpuTopologyEntry> {
-    let read = |cpu: u32, file: &str| -> Option<i32> {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}");
-        std::fs::read_to_string(path).ok()?.trim().parse().ok()
-    };
-    let mut all = Vec::new();
-    for cpu in 0..CpuCounts::detect().configured {
-        let (Some(package), Some(core)) = (read(cpu, "physical_package_id"), read(cpu, "core_id"))
-        else {
-            return Vec::new();
-        };
-        all.push(CpuTopologyEntry {
-            node: -1,
-            processor: package,
-            processor_node: -1,
-            core,
-            thread: 0,
-            logical: cpu as i32,
-        });
-    }
-    // Threads of a core are numbered in order of their processors.
-    for i in 0..all.len() {
-        let same = |e: &CpuTopologyEntry| e.processor == all[i].processor && e.core == all[i].core;
-        let before = all[..i].iter().filter(|e| same(e)).count();
-        all[i].thread = before as i32;
-    }
-    all.sort_by_key(|e| (e.processor, e.core, e.thread));
-    all
-}
-
 fn topology(which: Term) -> Option<Vec<CpuTopologyEntry>> {
-    let given = crate::options::current()
-        .flags
-        .schedulers
-        .cpu_topology
-        .clone();
     match atom::name(which) {
-        "defined" => Some(given.unwrap_or_default()),
-        "detected" => Some(detected()),
-        "used" => Some(given.unwrap_or_else(detected)),
+        "defined" => Some(binding::defined().unwrap_or_default()),
+        "detected" => Some(binding::detected()),
+        "used" => Some(binding::used()),
         _ => None,
     }
 }
 
-/// The nested form of a topology: `[{processor, [{core, {logical, 0}}, …]}]`.
-fn topology_term(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
-    if all.is_empty() {
-        return am::UNDEFINED;
-    }
-    level(cx, all, 0)
+/// The name of an order in which schedulers are bound.
+pub fn bind_type(how: BindType) -> Term {
+    symbol(match how {
+        BindType::Unbound => "unbound",
+        BindType::NoSpread => "no_spread",
+        BindType::ThreadSpread => "thread_spread",
+        BindType::ProcessorSpread => "processor_spread",
+        BindType::Spread => "spread",
+        BindType::NoNodeThreadSpread => "no_node_thread_spread",
+        BindType::NoNodeProcessorSpread => "no_node_processor_spread",
+        BindType::ThreadNoNodeProcessorSpread | BindType::Default => {
+            "thread_no_node_processor_spread"
+        }
+    })
 }
 
-/// Levels from the outside in: how to tell the groups apart, and the name of a group.
-fn level(cx: &mut Cx, all: &[CpuTopologyEntry], depth: usize) -> Term {
-    type Key = fn(&CpuTopologyEntry) -> i32;
-    let levels: [(Key, Term); 5] = [
-        (|e| e.node, am::NODE),
-        (|e| e.processor, processor()),
-        (|e| e.processor_node, am::NODE),
-        (|e| e.core, core()),
-        (|e| e.thread, thread()),
-    ];
-    let Some(&(key, name)) = levels.get(depth) else {
-        let id = all.first().map_or(0, |e| e.logical);
-        return cx.tuple(&[logical(), Term::small(id.into())]);
-    };
-    let first = key(&all[0]);
-    if first < 0 || (depth == 4 && all.len() == 1) {
-        // Nothing is told of this level, or a core has one thread only.
-        return level(cx, all, depth + 1);
-    }
-    let groups: Vec<Term> = all
-        .chunk_by(|a, b| key(a) == key(b))
-        .map(|g| {
-            let inner = level(cx, g, depth + 1);
-            cx.tuple(&[name, inner])
-        })
-        .collect();
-    cx.list(&groups)
+/// The order that a name stands for.
+pub fn bind_type_of(name: Term) -> Option<BindType> {
+    Some(match atom::name(name) {
+        "unbound" => BindType::Unbound,
+        "no_spread" => BindType::NoSpread,
+        "thread_spread" => BindType::ThreadSpread,
+        "processor_spread" => BindType::ProcessorSpread,
+        "spread" => BindType::Spread,
+        "no_node_thread_spread" => BindType::NoNodeThreadSpread,
+        "no_node_processor_spread" => BindType::NoNodeProcessorSpread,
+        "thread_no_node_processor_spread" | "default_bind" => BindType::Default,
+        _ => return None,
+    })
 }
 
-fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
+/// The nested form of a topology (`[{processor, [{core, {logical, 0}}, …]}]`), which is made in Erlang.
+fn topology_term(cx: &mut Cx, all: &[CpuTopologyEntry]) -> BifResult {
+    let tuples = internal_topology(cx, all);
+    let format = code::export(am::ERLANG, symbol("format_cpu_topology"), 1);
+    Err(cx.trap(format, &[tuples]))
+}
+
+pub fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
     if all.is_empty() {
         return am::UNDEFINED;
     }
@@ -519,16 +481,13 @@ items! {
             cx.list(&v)
         };
     "heap_type": "Each process has its own heap." => |_, _| am::PRIVATE;
-    "cpu_topology": "Processors in use, nested." => |cx, _| {
-            let all = topology(symbol("used")).unwrap_or_default();
-            topology_term(cx, &all)
-        };
     "update_cpu_info": "Reads the processors again; whether they changed." => |_, o| {
             let now = CpuCounts::detect();
             let mut known = CPUS.lock();
             if known.replace(now).unwrap_or(o.flags.schedulers.cpus) == now {
                 unchanged()
             } else {
+                binding::again();
                 changed()
             }
         };
@@ -542,8 +501,12 @@ items! {
     "logical_processors_online": "Processors that are online." => |_, o| processors(cpus(o.flags.schedulers.cpus).online);
     "logical_processors_available": "Processors that this may run on." => |_, o| processors(cpus(o.flags.schedulers.cpus).available);
     "cpu_quota": "Processors' worth of time that this may use." => |_, o| o.flags.schedulers.cpus.quota.map_or(unknown(), |q| Term::small(q.into()));
-    "scheduler_bind_type": "Schedulers are not bound." => |_, _| unbound();
-    "scheduler_bindings": "Processor of each scheduler: none." => |cx, _| cx.tuple(&vec![unbound(); schedulers()]);
+    "scheduler_bind_type": "How schedulers are bound to processors." => |_, _| bind_type(binding::bind_type());
+    "scheduler_bindings": "The processor that each scheduler is bound to." => |cx, _| {
+            let of = |p: Option<usize>| p.map_or(unbound(), count);
+            let all: Vec<Term> = binding::bindings(schedulers()).into_iter().map(of).collect();
+            cx.tuple(&all)
+        };
     "schedulers" | "schedulers_total": "Normal schedulers." => |_, _| count(schedulers());
     "schedulers_online": "Normal schedulers that are online." => |_, _| count(sched::multi_scheduling::schedulers_online());
     "schedulers_active": "Normal schedulers that run." => |_, _| count(sched::online());
@@ -669,7 +632,7 @@ fn tuple_item(cx: &mut Cx, t: &[Term]) -> BifResult {
         }
         ("cpu_topology", 2) if arg.is_atom() => {
             let all = topology(arg).ok_or(Fail::Badarg)?;
-            Ok(topology_term(cx, &all))
+            topology_term(cx, &all)
         }
         ("internal_cpu_topology", 2) if arg.is_atom() => {
             let all = topology(arg).ok_or(Fail::Badarg)?;
@@ -696,6 +659,9 @@ fn system_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     }
     if !what.is_atom() {
         return Err(Fail::Badarg);
+    }
+    if atom::name(what) == "cpu_topology" {
+        return topology_term(cx, &binding::used());
     }
     let item = item(atom::name(what)).ok_or(Fail::Badarg)?;
     Ok((item.get)(cx, crate::options::current()))

@@ -1,0 +1,290 @@
+//! Schedulers that are bound to processors, in an order that the user chooses: `+sbt`, `+stbt`, `+sct` and
+//! `system_flag(scheduler_bind_type | cpu_topology, _)`, as erl(1) and the manual page of module `erlang` tell of them.
+//!
+//! Each scheduler binds its own thread, when it next looks for work. So nobody changes where another thread may run, and
+//! [`super::place::leave`] finds what its thread has chosen itself. A thread that a bound one starts would be bound as well, and
+//! asks for all processors as it begins ([`begin_unbound`]).
+
+use super::{MAX_SCHEDULERS, multi_scheduling, place};
+use crate::options::topology::CpuTopologyEntry;
+use crate::options::{self, BindType, CpuCounts};
+use crate::sync::{AtomicU32, Ordering};
+use purlin_term::sync::Mutex;
+use std::sync::OnceLock;
+
+struct State {
+    /// The topology that the user has told; None: the one that the system tells is used.
+    defined: Option<Vec<CpuTopologyEntry>>,
+    how: BindType,
+    /// Processors of the schedulers, from the first on. Those beyond have none.
+    plan: Vec<usize>,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    defined: None,
+    how: BindType::Unbound,
+    plan: Vec::new(),
+});
+
+/// Counts the plans. 0: no scheduler has ever been bound.
+static PLANS: AtomicU32 = AtomicU32::new(0);
+
+/// Where threads might run before any was bound.
+fn allowed() -> &'static [usize] {
+    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+    ALLOWED.get_or_init(place::allowed)
+}
+
+/// Takes what the command line says, before schedulers start.
+pub fn start() {
+    let flags = &options::current().flags.schedulers;
+    allowed();
+    let mut s = STATE.lock();
+    s.defined = flags.cpu_topology.clone();
+    s.how = flags.bind_type;
+    s.plan();
+}
+
+impl State {
+    fn used(&self) -> Vec<CpuTopologyEntry> {
+        self.defined.clone().unwrap_or_else(detected)
+    }
+    /// Has schedulers follow what was chosen.
+    fn plan(&mut self) {
+        let unbound = self.how == BindType::Unbound;
+        if unbound && PLANS.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.plan = match unbound {
+            true => Vec::new(),
+            false => order(&self.used(), self.how)
+                .into_iter()
+                .filter_map(|p| usize::try_from(p).ok())
+                .filter(|p| allowed().contains(p))
+                .take(MAX_SCHEDULERS)
+                .collect(),
+        };
+        PLANS.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The topology that the user has told.
+pub fn defined() -> Option<Vec<CpuTopologyEntry>> {
+    STATE.lock().defined.clone()
+}
+
+/// The topology in use; empty: none is known.
+pub fn used() -> Vec<CpuTopologyEntry> {
+    STATE.lock().used()
+}
+
+/// Has another topology used, or (None) the one that the system tells.
+pub fn define(topology: Option<Vec<CpuTopologyEntry>>) {
+    let mut s = STATE.lock();
+    s.defined = topology;
+    s.plan();
+}
+
+/// The order that was chosen.
+pub fn bind_type() -> BindType {
+    STATE.lock().how
+}
+
+/// Chooses an order, which may be none; the one before. None: no topology is known to bind by.
+pub fn set_bind_type(how: BindType) -> Option<BindType> {
+    let mut s = STATE.lock();
+    if s.used().is_empty() {
+        return None;
+    }
+    let before = std::mem::replace(&mut s.how, how);
+    s.plan();
+    Some(before)
+}
+
+/// The processors have changed, as far as the system tells.
+pub fn again() {
+    STATE.lock().plan();
+}
+
+/// The processor that each of `total` schedulers is bound to; those that are not online are bound to none.
+pub fn bindings(total: usize) -> Vec<Option<usize>> {
+    let online = multi_scheduling::schedulers_online();
+    let s = STATE.lock();
+    (0..total)
+        .map(|i| (i < online).then(|| s.plan.get(i).copied()).flatten())
+        .collect()
+}
+
+/// Scheduler `i`, whose thread calls, goes to its processor if that has changed. `seen`: the plan that it has followed last; 0 at first.
+#[inline]
+pub(crate) fn follow(i: usize, seen: &mut u32) {
+    let now = PLANS.load(Ordering::Relaxed);
+    if now != *seen {
+        *seen = now;
+        follow_plan(i);
+    }
+}
+
+#[cold]
+fn follow_plan(i: usize) {
+    let own = STATE.lock().plan.get(i).copied();
+    match &own {
+        Some(p) => place::bind(std::slice::from_ref(p)),
+        None => place::bind(allowed()),
+    };
+}
+
+/// The thread that calls may run where a thread might that no scheduler has started.
+pub fn begin_unbound() {
+    if PLANS.load(Ordering::Relaxed) != 0 {
+        place::bind(allowed());
+    }
+}
+
+/// Does what makes a process of the system, which runs where its maker may: where threads might before any was bound.
+pub fn unbound<R>(make: impl FnOnce() -> R) -> R {
+    if PLANS.load(Ordering::Relaxed) == 0 {
+        return make();
+    }
+    let own = place::allowed();
+    place::bind(allowed());
+    let made = make();
+    place::bind(&own);
+    made
+}
+
+/// The topology that the operating system tells, processors in order. Empty where it tells none, or (`+ssrct`, `+sct`) is not asked.
+pub fn detected() -> Vec<CpuTopologyEntry> {
+    if options::current().flags.schedulers.skip_cpu_topology {
+        return Vec::new();
+    }
+    let read = |cpu: u32, file: &str| -> Option<i32> {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}");
+        std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let mut all = Vec::new();
+    for cpu in 0..CpuCounts::detect().configured {
+        let (Some(package), Some(core)) = (read(cpu, "physical_package_id"), read(cpu, "core_id"))
+        else {
+            return Vec::new();
+        };
+        all.push(CpuTopologyEntry {
+            node: node_of(cpu),
+            processor: package,
+            processor_node: -1,
+            core,
+            thread: 0,
+            logical: cpu as i32,
+        });
+    }
+    // Threads of a core are numbered in order of their processors.
+    for i in 0..all.len() {
+        let same = |e: &CpuTopologyEntry| e.processor == all[i].processor && e.core == all[i].core;
+        let before = all[..i].iter().filter(|e| same(e)).count();
+        all[i].thread = before as i32;
+    }
+    all.sort_by_key(|e| (e.node, e.processor, e.core, e.thread));
+    all
+}
+
+/// The node of memory that a processor belongs to; -1 where the system tells none.
+fn node_of(cpu: u32) -> i32 {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}"));
+    let node = |name: &str| name.strip_prefix("node")?.parse().ok();
+    entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .find_map(|e| node(e.file_name().to_str()?))
+        .unwrap_or(-1)
+}
+
+/// A processor by its ranks among its like, each within what is around it.
+struct Ranked {
+    /// A node of processors, or a processor of nodes.
+    outer: usize,
+    processor: usize,
+    /// Of its processor among neighbours: those in the same node of processors, or those that stand side by side in none.
+    beside: usize,
+    inner_node: usize,
+    core: usize,
+    thread: usize,
+    logical: i32,
+}
+
+fn ranked(topology: &[CpuTopologyEntry]) -> Vec<Ranked> {
+    let mut all = topology.to_vec();
+    all.sort_by_key(|e| (e.processor, e.node, e.processor_node, e.core, e.thread));
+    // What contains others is told by the identifiers from the outside to it.
+    let outer = |e: &CpuTopologyEntry| match (e.node, e.processor_node) {
+        (0.., _) => (e.node, -1),
+        (_, 0..) => (-1, e.processor),
+        _ => (-1, -1),
+    };
+    let levels = |e: &CpuTopologyEntry| [e.processor, e.processor_node, e.core, e.thread];
+    let mut outers = Vec::new();
+    let mut beside: Vec<usize> = Vec::new();
+    for (i, e) in all.iter().enumerate() {
+        let rank = match i.checked_sub(1).map(|j| (&all[j], beside[j])) {
+            Some((b, n)) if b.node == e.node => n + usize::from(b.processor != e.processor),
+            _ => 0,
+        };
+        beside.push(rank);
+    }
+    all.iter()
+        .zip(&beside)
+        .map(|(e, &beside)| {
+            let own = outer(e);
+            let at = outers.iter().position(|&o| o == own).unwrap_or_else(|| {
+                outers.push(own);
+                outers.len() - 1
+            });
+            // How many different ones come before at a level, within what is around.
+            let rank = |level: usize| {
+                let mut before: Vec<i32> = all
+                    .iter()
+                    .filter(|o| outer(o) == own && levels(o)[..level] == levels(e)[..level])
+                    .map(|o| levels(o)[level])
+                    .filter(|&id| id < levels(e)[level])
+                    .collect();
+                before.sort_unstable();
+                before.dedup();
+                before.len()
+            };
+            Ranked {
+                outer: at,
+                processor: rank(0),
+                beside,
+                inner_node: rank(1),
+                core: rank(2),
+                thread: rank(3),
+                logical: e.logical,
+            }
+        })
+        .collect()
+}
+
+/// The logical processors of a topology in the order in which schedulers are bound to them. Unbound: in the order without spreading.
+pub fn order(topology: &[CpuTopologyEntry], how: BindType) -> Vec<i32> {
+    let mut all = ranked(topology);
+    all.sort_by_key(|r| {
+        let Ranked {
+            outer: o,
+            processor: p,
+            inner_node: n,
+            core: c,
+            thread: t,
+            ..
+        } = *r;
+        match how {
+            BindType::Unbound | BindType::NoSpread => [o, p, n, c, t],
+            BindType::ThreadSpread => [t, o, p, n, c],
+            BindType::ProcessorSpread => [t, n, c, o, p],
+            BindType::Spread => [t, c, n, r.beside, o],
+            BindType::NoNodeThreadSpread => [o, n, t, p, c],
+            BindType::NoNodeProcessorSpread => [o, n, t, c, p],
+            BindType::ThreadNoNodeProcessorSpread | BindType::Default => [t, o, n, c, p],
+        }
+    });
+    all.iter().map(|r| r.logical).collect()
+}
