@@ -1,7 +1,7 @@
 %% Tracer modules: events of every kind, what they are asked before, when they are taken away, and modules that come and go while they
 %% trace. @nif tracers @stress @shared @fence @seconds 120
 -module(n_tracers).
--export([main/0, called/1, fails/1, deep/2, loop/0]).
+-export([main/0, called/1, waits/1, fails/1, deep/2, loop/0]).
 
 -define(NO_TIMES, [send, 'receive', call, procs]).
 
@@ -41,6 +41,7 @@ load(M) ->
 unload(M) -> code:purge(M), code:delete(M), code:purge(M).
 
 called(X) -> X.
+waits(_) -> receive stop -> ok end.
 fails(X) -> error({failed, X}).
 deep(0, X) -> X;
 deep(N, X) -> [_ | T] = [N | deep(N - 1, X)], T.
@@ -79,13 +80,17 @@ brief(X) -> X.
 
 print(Name, P) ->
     io:format("~0p~n", [Name]),
-    [io:format("  ~0p~n", [seen(E, P)]) || E <- events(P)].
+    %% That it goes on to wait may come later.
+    [io:format("  ~0p~n", [seen(E, P)]) || E <- events(P), not waits_on(E)].
+
+waits_on({_, call, _, _, {_, tracee, _}, _, _}) -> true;
+waits_on(_) -> false.
 
 work(call) -> called(a), catch fails(b), ok;
 work(send) -> self() ! ok, work_pid() ! gone, ok;
 work('receive') -> ok;
 work(procs) ->
-    Q = spawn(?MODULE, called, [1]), link(Q), catch unlink(Q),
+    Q = spawn(?MODULE, waits, [1]), link(Q), unlink(Q), Q ! stop,
     register(some_name, self()), unregister(some_name), ok;
 work(garbage_collection) -> erlang:garbage_collect(), ok;
 work(running) -> receive after 5 -> ok end.
@@ -185,7 +190,7 @@ asked(M) ->
         erlang:trace_info(T, flags),
         A3 = M:asked(),
         erlang:trace(T, false, [F]),
-        io:format("~0p~n", [{M, F, [A || {_, Tag, _} = A <- A1, Tag =/= trace_status], [A || {_, Tag, _} = A <- A2, Tag =/= trace_status], A3}]),
+        io:format("~0p~n", [{M, F, [A || {_, Tag, _} = A <- A1, Tag =/= trace_status], [A || {_, Tag, _} = A <- A2, Tag =/= trace_status], lists:usort(A3)}]),
         T ! stop
     end || F <- [send, 'receive', call, procs, arity]],
     erlang:trace_pattern({?MODULE, called, 1}, false, [local]),
@@ -217,6 +222,8 @@ removed(Tag, Answer) ->
     A = maps:put(Tag, Answer, answers()),
     show({Tag, Answer}, fun() -> erlang:trace(T, true, [Flag, {tracer, n_plain, {A, self(), x}}]) end),
     run(T, fun() -> called(1), self() ! ok, spawn(fun() -> ok end), ok end),
+    %% What it has sent to itself has come then.
+    run(T, fun() -> ok end),
     Es = [{K, G, W, O} || {K, G, _, _, W, O, _} <- events(T), not is_pid(W), not is_tuple(W) orelse element(1, W) =/= run],
     show({info, length(Es)}, fun() -> {erlang:trace_info(T, flags), element(2, erlang:trace_info(T, tracer)) =:= []} end),
     io:format("  ~0p~n", [[{K, G} || {K, G, _, _} <- Es]]),
