@@ -237,12 +237,16 @@ fn own(library: *const Library) -> Box<OwnEnv> {
 
 /// Calls `f` with the environment of a callback of that library.
 pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R) -> R {
-    let e = Box::into_raw(own(library));
-    // SAFETY: just made; C code gets the address of its first part.
+    let mut own = OwnEnv {
+        env: ErlNifEnv::of_process(std::ptr::null_mut(), library, std::ptr::null()),
+        frag: Fragment::new(),
+    };
+    let e = &raw mut own;
+    // SAFETY: it stays where it is until the call is over; C code gets the address of its first part.
     unsafe {
+        (*e).env.frag = &raw mut (*e).frag;
         let r = f(&raw mut (*e).env);
         (*e).env.clear();
-        drop(Box::from_raw(e));
         r
     }
 }

@@ -50,10 +50,8 @@ pub(crate) struct Functions {
 /// Those of a library; None: it hasn't those that a tracer module must have.
 pub(crate) fn functions(library: &Library) -> Option<Functions> {
     let find = |name: &str, arity: u32| {
-        let is = |f: &Box<crate::library::Function>| {
-            f.base.arity == arity && atom::name(f.base.function) == name
-        };
-        library.functions().iter().position(is)
+        let mut all = library.functions().iter().map(|f| &f.base);
+        all.position(|f| f.arity == arity && atom::name(f.function) == name)
     };
     let all = |verb: &str, arity: u32| {
         let general = find(verb, arity)?;

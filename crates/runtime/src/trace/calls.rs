@@ -949,12 +949,13 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
         }
         if let Some((tracer, spec)) = meta {
             if let Tracer::Module(m) = &tracer {
-                if !tracer.lives(me) {
-                    forget_meta(&b, which.as_ref(), &tracer);
-                    continue;
-                }
-                if module::wants(m, flag::CALL, call_tag(), me) != module::Answer::Trace {
-                    continue;
+                match module::wants_call(m, call_tag(), me, true) {
+                    module::Answer::Trace => {}
+                    module::Answer::Discard => continue,
+                    module::Answer::Remove => {
+                        forget_meta(&b, which.as_ref(), &tracer);
+                        continue;
+                    }
                 }
             }
             let mut fx = Effects {
@@ -1006,11 +1007,7 @@ fn pass_traced(
     let (_, tracer) = state(cx.process(), which);
     if let Tracer::Module(m) = &tracer {
         let me = cx.self_pid();
-        let answer = match tracer.lives(me) {
-            true => module::wants(m, flag::CALL, call_tag(), me),
-            false => module::Answer::Remove,
-        };
-        match answer {
+        match module::wants_call(m, call_tag(), me, false) {
             module::Answer::Trace => {}
             module::Answer::Discard => return,
             module::Answer::Remove => return super::drop_tracer(cx.process(), which),

@@ -64,13 +64,32 @@ pub(crate) fn lives(module: Term, state: Term, tracee: Term) -> bool {
     found.is_some_and(|m| m.enabled(Kind::Other, trace_status(), state, tracee) != remove())
 }
 
+/// Whether it wants to be told of a call by that process: first whether of the process at all. `meta`: it is the tracer that the
+/// function has for all its calls, which only what it says of the process takes away.
+pub(crate) fn wants_call(m: &OfModule, tag: Term, tracee: Term, meta: bool) -> Answer {
+    let Some(found) = tracer_module(m.module) else {
+        return Answer::Remove;
+    };
+    let status = found.enabled(Kind::Other, trace_status(), m.state(), tracee);
+    if status == remove() {
+        return Answer::Remove;
+    }
+    match answer(found.enabled(Kind::Call, tag, m.state(), tracee)) {
+        Answer::Remove if meta => Answer::Discard,
+        a => a,
+    }
+}
+
 /// Whether it wants an event, of those that the flag `wanted` stands for.
 pub(crate) fn wants(m: &OfModule, wanted: u32, tag: Term, tracee: Term) -> Answer {
     let Some(found) = tracer_module(m.module) else {
         return Answer::Discard;
     };
-    let answer = found.enabled(kind(wanted), tag, m.state(), tracee);
-    match answer {
+    answer(found.enabled(kind(wanted), tag, m.state(), tracee))
+}
+
+fn answer(said: Term) -> Answer {
+    match said {
         am::TRACE => Answer::Trace,
         a if a == discard() => Answer::Discard,
         // Whatever it is: stock takes it for `remove`.
