@@ -235,6 +235,17 @@ pub fn lives(t: Term) -> bool {
     }
 }
 
+impl Tracer {
+    /// Whether it is there, and wants to be told of that process or port at all.
+    pub fn lives(&self, tracee: Term) -> bool {
+        match self {
+            Tracer::Nobody => false,
+            Tracer::Local(t) => lives(*t),
+            Tracer::Module(m) => sink().tracer_lives(m, tracee),
+        }
+    }
+}
+
 /// Flags and tracer that what is made from now on gets; 0 flags if none. The tracer is changed under the lock only.
 pub struct Defaults {
     flags: AtomicU32,

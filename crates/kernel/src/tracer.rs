@@ -3,7 +3,6 @@
 //! A tracer module (`erl_tracer` in OTP's documentation) is named with a state, any term, which its functions are given with each event.
 //! The state is copied once, as the tracer is named; all tracees that were named together share that copy.
 
-use crate::events;
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, NIL, Term, copy};
@@ -59,14 +58,6 @@ impl Tracer {
     }
     pub fn is_port(&self) -> bool {
         matches!(self, Tracer::Local(t) if t.is_local_port())
-    }
-    /// Whether it is there, and wants to be told of that process or port at all.
-    pub fn lives(&self, tracee: Term) -> bool {
-        match self {
-            Tracer::Nobody => false,
-            Tracer::Local(t) => events::lives(*t),
-            Tracer::Module(m) => events::sink().tracer_lives(m, tracee),
-        }
     }
     /// As programs see it: the process or port, or `{Module, State}`; `[]` for nobody.
     pub fn term(&self, to: &mut dyn Alloc) -> Term {
