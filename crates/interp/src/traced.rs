@@ -3,7 +3,9 @@
 use super::call::args_list;
 use super::{Exit, HANDLERS, collect, collect_after, slow_op};
 use crate::code;
-use crate::code::breakpoint::{self, FRAME_WORDS, TIME_WORDS, breakpoints, frame_words, kind};
+use crate::code::breakpoint::{
+    self, FRAME_WORDS, TIME_WORDS, Whom, breakpoints, frame_words, kind,
+};
 use crate::collect::Also;
 use crate::cx::Cx;
 use crate::events::sink;
@@ -55,8 +57,16 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
             push_frame(cx, live, words);
         }
     }
-    for (kind, tracer) in p.returns {
-        push_frame(cx, live, [m, f, number(n.into()), number(kind), tracer]);
+    for (kind, whom) in p.returns {
+        let word = match whom {
+            Whom::Own(word) => word,
+            Whom::Tracer(tracer) => tracer.term(cx),
+        };
+        // It may lie on the heap: so it is where a collection looks for it until the frame is there.
+        cx.x[live] = word;
+        room(cx, FRAME_WORDS, live + 1);
+        let word = cx.x[live];
+        push_frame(cx, live, [m, f, number(n.into()), number(kind), word]);
     }
     for (before, whom) in p.time {
         // A function that is called last by one whose calls are measured returns for both.
@@ -129,11 +139,16 @@ unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; FRAME_WORDS - 1]) {
     push(cx, live, code::stubs().return_trace.as_ptr(), words);
 }
 
+/// Has so many words free on the stack, where `live` X registers hold terms.
+unsafe fn room(cx: &mut Cx, words: usize, live: usize) {
+    if cx.heap.free_words() < words + cx.heap.stack_reserve + live {
+        collect(cx, words + live, live);
+    }
+}
+
 /// The same for a frame that begins with `stub`.
 unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words: [Term; N]) {
-    if cx.heap.free_words() < 1 + N + cx.heap.stack_reserve + live {
-        collect(cx, 1 + N + live, live);
-    }
+    room(cx, 1 + N, live);
     let at = cx.heap.stop.sub(1 + N);
     (at as *mut u64).write(stub as u64);
     for (i, w) in words.into_iter().enumerate() {

@@ -14,9 +14,10 @@ use crate::process::heap_info::gc_info;
 use crate::process::session::{Made, any_new};
 use crate::process::{self, INACTIVE, Process, SAVES, TRACED, WAITING, saved};
 use crate::sync::Mutex;
+use crate::tracer::{OfModule, Tracer};
 use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{NIL, Term};
+use purlin_term::{Term, am};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -42,7 +43,7 @@ pub mod flag {
     pub const RUNNING_PROCS: u32 = 1 << 17;
     pub const PORTS: u32 = 1 << 18;
     pub const RUNNING_PORTS: u32 = 1 << 19;
-    /// Events tell the number of the scheduler; not part of `all`.
+    /// Events tell the number of the scheduler.
     pub const SCHEDULER_ID: u32 = 1 << 20;
     /// Flags that say how, or that processes and ports have both.
     pub const BOTH: u32 =
@@ -50,7 +51,7 @@ pub mod flag {
     /// Flags of ports.
     pub const OF_PORTS: u32 = BOTH | PORTS | RUNNING_PORTS;
     /// Flags of processes.
-    pub const OF_PROCESSES: u32 = ((ALL | SCHEDULER_ID) & !OF_PORTS) | BOTH;
+    pub const OF_PROCESSES: u32 = (ALL & !OF_PORTS) | BOTH;
     /// The flags that `all` stands for.
     pub const ALL: u32 = SEND
         | RECEIVE
@@ -71,30 +72,31 @@ pub mod flag {
         | EXITING
         | RUNNING_PROCS
         | PORTS
-        | RUNNING_PORTS;
-    /// The names, in the order in which stock lists them.
+        | RUNNING_PORTS
+        | SCHEDULER_ID;
+    /// The names; stock lists them from the last to the first.
     pub const NAMES: &[(&str, u32)] = &[
+        ("timestamp", TIMESTAMP),
+        ("strict_monotonic_timestamp", STRICT_MONOTONIC),
+        ("monotonic_timestamp", MONOTONIC),
         ("send", SEND),
         ("receive", RECEIVE),
         ("set_on_spawn", SET_ON_SPAWN),
         ("call", CALL),
         ("procs", PROCS),
-        ("ports", PORTS),
         ("set_on_first_spawn", SET_ON_FIRST_SPAWN),
         ("set_on_link", SET_ON_LINK),
         ("set_on_first_link", SET_ON_FIRST_LINK),
         ("running", RUNNING),
-        ("running_procs", RUNNING_PROCS),
-        ("running_ports", RUNNING_PORTS),
+        ("exiting", EXITING),
         ("garbage_collection", GC),
-        ("timestamp", TIMESTAMP),
-        ("monotonic_timestamp", MONOTONIC),
-        ("strict_monotonic_timestamp", STRICT_MONOTONIC),
         ("arity", ARITY),
         ("return_to", RETURN_TO),
         ("silent", SILENT),
-        ("exiting", EXITING),
         ("scheduler_id", SCHEDULER_ID),
+        ("ports", PORTS),
+        ("running_ports", RUNNING_PORTS),
+        ("running_procs", RUNNING_PROCS),
     ];
 }
 
@@ -172,10 +174,28 @@ pub trait Sink: Sync {
     /// A scheduler (from 1) has nothing to run any more, or again; so many have.
     #[inline]
     fn scheduler_is(&self, _number: usize, _busy: bool, _count: usize) {}
-    /// An event of a port, which is traced with these flags. False: there is no tracer any more.
+    /// An event of a port, one of those that `wanted` stands for. `flags`: those that the port is traced with. False: there is no
+    /// tracer any more.
     #[inline]
-    fn port_event(&self, _tracer: Term, _flags: u32, _port: Term, _items: &[Term]) -> bool {
+    fn port_event(
+        &self,
+        _tracer: &Tracer,
+        _flags: u32,
+        _port: Term,
+        _wanted: u32,
+        _items: &[Term],
+    ) -> bool {
         false
+    }
+    /// Whether a tracer module is there, and wants to be told of that process or port (`undefined`: of none in particular).
+    #[inline]
+    fn tracer_lives(&self, _tracer: &OfModule, _tracee: Term) -> bool {
+        false
+    }
+    /// Whether what a process with a token of sequential tracing sends has a number of its own.
+    #[inline]
+    fn counts_sequence(&self, _pid: Term) -> bool {
+        true
     }
     /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
     #[inline]
@@ -215,10 +235,21 @@ pub fn lives(t: Term) -> bool {
     }
 }
 
+impl Tracer {
+    /// Whether it is there, and wants to be told of that process or port at all.
+    pub fn lives(&self, tracee: Term) -> bool {
+        match self {
+            Tracer::Nobody => false,
+            Tracer::Local(t) => lives(*t),
+            Tracer::Module(m) => sink().tracer_lives(m, tracee),
+        }
+    }
+}
+
 /// Flags and tracer that what is made from now on gets; 0 flags if none. The tracer is changed under the lock only.
 pub struct Defaults {
     flags: AtomicU32,
-    tracer: Mutex<Term>,
+    tracer: Mutex<Tracer>,
 }
 
 /// Of processes.
@@ -230,7 +261,7 @@ impl Defaults {
     const fn new() -> Defaults {
         Defaults {
             flags: AtomicU32::new(0),
-            tracer: Mutex::new(NIL),
+            tracer: Mutex::new(Tracer::Nobody),
         }
     }
     /// Whether there are any flags.
@@ -239,24 +270,32 @@ impl Defaults {
         self.flags.load(Ordering::Relaxed) != 0
     }
     /// Flags and tracer.
-    pub fn get(&self) -> (u32, Term) {
+    pub fn get(&self) -> (u32, Tracer) {
         if !self.any() {
-            return (0, NIL);
+            return (0, Tracer::Nobody);
+        }
+        let (flags, tracer) = {
+            let t = self.tracer.lock();
+            (self.flags.load(Ordering::Relaxed), t.clone())
+        };
+        // A tracer module is asked, which may take its time.
+        if tracer.is_nobody() || tracer.lives(am::UNDEFINED) {
+            return (flags, tracer);
         }
         let mut t = self.tracer.lock();
-        if *t != NIL && !lives(*t) {
-            *t = NIL;
+        if *t == tracer {
+            *t = Tracer::Nobody;
             self.flags.store(0, Ordering::Relaxed);
         }
-        (self.flags.load(Ordering::Relaxed), *t)
+        (0, Tracer::Nobody)
     }
     /// Sets flags, or takes them away.
-    pub fn change(&self, on: bool, flags: u32, tracer: Term) {
+    pub fn change(&self, on: bool, flags: u32, tracer: Tracer) {
         let mut t = self.tracer.lock();
         let before = self.flags.load(Ordering::Relaxed);
         let now = if on { before | flags } else { before & !flags };
         if now == 0 {
-            *t = NIL;
+            *t = Tracer::Nobody;
         } else if on {
             *t = tracer;
         }

@@ -31,6 +31,7 @@ pub mod signal;
 pub mod sync;
 pub mod threads;
 pub mod timer;
+pub mod tracer;
 pub mod waits;
 
 use purlin_native::{bif, hashing, ids, lazy_atoms};

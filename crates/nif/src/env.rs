@@ -3,7 +3,7 @@
 //! | environment | made by | its terms lie | it ends |
 //! | --- | --- | --- | --- |
 //! | of a process | a call of a library's function, `load`, `upgrade` | on the heap of the process | with the call |
-//! | of a callback | a destructor, `down`, `stop`, `unload` | in a fragment of its own | with the call |
+//! | of a callback | a destructor, `down`, `stop`, `unload`, a function of a tracer module | in a fragment of its own | with the call |
 //! | independent | `enif_alloc_env` | in a fragment of its own | by `enif_free_env` |
 
 use crate::library::Library;
@@ -58,6 +58,8 @@ pub struct ErlNifEnv {
     pub module: *const u64,
     /// The function that is called; null in a callback.
     pub function: *const purlin_native::nif::NifFunction,
+    /// The process in the midst of which a callback is called, if that is told; else [`Term::NON_VALUE`].
+    pub on_behalf: Term,
     /// Reason of the exception that was raised, or [`Term::NON_VALUE`].
     exception: Term,
     /// The call that was asked for in place of the one under way.
@@ -85,6 +87,7 @@ impl ErlNifEnv {
             library,
             module,
             function: std::ptr::null(),
+            on_behalf: Term::NON_VALUE,
             exception: Term::NON_VALUE,
             scheduled: None,
             opening: std::ptr::null_mut(),
@@ -141,6 +144,10 @@ impl ErlNifEnv {
         self.exception = reason;
         self.left = true;
         Term::NON_VALUE
+    }
+    /// Whether an exception was raised.
+    pub fn has_exception(&self) -> bool {
+        self.exception != Term::NON_VALUE
     }
     pub fn badarg(&mut self) -> Term {
         self.raise(am::BADARG)
@@ -230,12 +237,16 @@ fn own(library: *const Library) -> Box<OwnEnv> {
 
 /// Calls `f` with the environment of a callback of that library.
 pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R) -> R {
-    let e = Box::into_raw(own(library));
-    // SAFETY: just made; C code gets the address of its first part.
+    let mut own = OwnEnv {
+        env: ErlNifEnv::of_process(std::ptr::null_mut(), library, std::ptr::null()),
+        frag: Fragment::new(),
+    };
+    let e = &raw mut own;
+    // SAFETY: it stays where it is until the call is over; C code gets the address of its first part.
     unsafe {
+        (*e).env.frag = &raw mut (*e).frag;
         let r = f(&raw mut (*e).env);
         (*e).env.clear();
-        drop(Box::from_raw(e));
         r
     }
 }

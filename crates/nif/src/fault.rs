@@ -88,8 +88,10 @@ fn tell(signal: &str, address: usize) {
         u.function,
         u.arity
     );
-    // SAFETY: the context is of this thread, whose process called the library, and waits for it.
-    let cx = unsafe { &mut *u.cx };
+    // SAFETY: null, or the context of this thread, whose process called the library, and waits for it.
+    let Some(cx) = (unsafe { u.cx.as_mut() }) else {
+        return report::to_stderr(&s);
+    };
     let pid = cx.self_pid();
     let _ = writeln!(s, "  process:  {}", format_term(pid, Style::Display, 60));
     let mut at = cx.heap.stop as *const Term;

@@ -35,12 +35,14 @@ mod select;
 mod send;
 mod terms;
 mod threads;
+mod tracer;
 
 pub use driver::owner_exit;
 pub use library::loaded;
 pub use load::{minor_of, taints};
 pub use resource::{watched_by, watched_down};
 pub use select::count as selected;
+pub use tracer::{Kind, TracerModule, tracer_module};
 
 use purlin_native::bif::Bif;
 

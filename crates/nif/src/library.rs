@@ -19,7 +19,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The callbacks that `enif_set_option` has registered.
 pub type Callback = unsafe extern "C" fn(*mut c_void);
@@ -51,6 +51,8 @@ pub struct Library {
     pub on_halt: Mutex<Option<Callback>>,
     /// `ERL_NIF_OPT_ON_UNLOAD_THREAD`
     pub on_unload_thread: Mutex<Option<Callback>>,
+    /// The functions of a tracer module, if it is one's library.
+    pub(crate) tracer: OnceLock<Option<crate::tracer::Functions>>,
     /// Calls under way, if halting has to wait for them.
     running: AtomicUsize,
 }
@@ -138,6 +140,7 @@ impl Library {
             delays_halt: AtomicBool::new(false),
             on_halt: Mutex::new(None),
             on_unload_thread: Mutex::new(None),
+            tracer: OnceLock::new(),
             running: AtomicUsize::new(0),
         }
     }
@@ -222,6 +225,7 @@ pub struct UnderWay {
     pub arity: u32,
     /// File of the library.
     pub path: String,
+    /// Null: it is a tracer's function, which knows nothing of the process that runs.
     pub cx: *mut Cx,
 }
 
@@ -284,6 +288,29 @@ unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
     // The library is still there: if the process has ended meanwhile, it keeps that.
     // What was there now is empty: see `finish`.
     env.write(outer);
+    if counted {
+        library.running.fetch_sub(1, Ordering::SeqCst);
+    }
+    value
+}
+
+/// Has a function of a library called by `how`, in the midst of whatever this thread is at: if it fails, the report names it.
+///
+/// # Safety
+/// The library stays open meanwhile.
+pub unsafe fn named_here(f: &Function, how: impl FnOnce(NifFn) -> Term) -> Term {
+    let library = &*f.library;
+    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
+    let counted = library.delays_halt.load(Ordering::Relaxed);
+    if counted {
+        library.running.fetch_add(1, Ordering::SeqCst);
+    }
+    let (function, cx) = ((*env).function, (*env).cx);
+    (*env).function = &raw const f.base;
+    (*env).cx = null_mut();
+    let value = how(f.fptr);
+    (*env).function = function;
+    (*env).cx = cx;
     if counted {
         library.running.fetch_sub(1, Ordering::SeqCst);
     }

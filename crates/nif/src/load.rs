@@ -94,6 +94,7 @@ pub fn dl_error() -> String {
 }
 
 fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
+    code::permission::wanted(cx)?;
     // Whoever calls it by its name is no module's code.
     let Some(m) = code::module_at(cx.bif_pc) else {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";

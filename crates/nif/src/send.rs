@@ -92,6 +92,10 @@ exported! {
                 to.write(pid_of(cx));
                 to
             }
+            None if (*env).on_behalf != Term::NON_VALUE => {
+                to.write((*env).on_behalf);
+                to
+            }
             None => std::ptr::null_mut(),
         }
     }
@@ -121,7 +125,7 @@ exported! {
     }
     fn enif_is_current_process_alive(env: *mut ErlNifEnv) -> c_int {
         let Some(cx) = (*env).process() else {
-            return 0;
+            return c_int::from((*env).on_behalf != Term::NON_VALUE);
         };
         c_int::from(is_alive(cx))
     }

@@ -64,6 +64,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "keys",
             "remote",
             "message",
+            "tracer",
             "process",
             "cx",
             "accounts",

@@ -19,7 +19,7 @@ pub use purlin_io::{os_signals, port};
 use purlin_kernel::sync;
 pub use purlin_kernel::{
     accounts, clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options,
-    osenv, outside, poll, posix, process, report, sched, signal, threads, timer, waits,
+    osenv, outside, poll, posix, process, report, sched, signal, threads, timer, tracer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
 pub use purlin_term::counts::Counted;

@@ -973,7 +973,10 @@ pub fn demonitor(port: Term, reference: Term) {
 pub fn register(port: Term, name: Term) -> bool {
     find(port).is_some_and(|p| {
         let mut core = p.lock();
-        if core.base.closing || core.base.registered.is_some() || !registry::register(name, port) {
+        if core.base.closing
+            || core.base.registered.is_some()
+            || registry::register(name, port).is_err()
+        {
             return false;
         }
         core.base.registered = Some(name);

@@ -10,8 +10,10 @@ use crate::events::{self, flag, sink};
 use crate::gather::{Gather, Parts};
 use crate::lazy_atoms;
 use crate::process::session::{self, Made, Session, Tracing};
+use purlin_kernel::tracer::Tracer;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{Alloc, NIL, Term, am, atom};
+use purlin_term::{Alloc, Term, am, atom};
+use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -71,9 +73,10 @@ impl Work {
 
 /// How a port is traced. No flags: not at all.
 pub(crate) struct Traced {
-    flags: u32,
-    tracer: Term,
-    sessions: Vec<Tracing>,
+    /// Events take it away, if the tracer says so.
+    flags: Cell<u32>,
+    tracer: Tracer,
+    sessions: RefCell<Vec<Tracing>>,
 }
 
 impl Traced {
@@ -85,17 +88,14 @@ impl Traced {
             for s in session::all() {
                 let (flags, tracer) = s.new_tracing(Made::Port);
                 let new = (true, flags, tracer);
-                session::change(&mut sessions, &s, new, events::lives);
+                session::change(&mut sessions, &s, new, |_| false);
             }
         }
         Traced {
-            flags,
+            flags: Cell::new(flags),
             tracer,
-            sessions,
+            sessions: RefCell::new(sessions),
         }
-    }
-    fn alive(&self) -> bool {
-        events::lives(self.tracer)
     }
 }
 
@@ -106,9 +106,9 @@ pub fn change(
     session: Option<&Arc<Session>>,
     on: bool,
     flags: u32,
-    tracer: Term,
+    tracer: Tracer,
 ) -> Option<bool> {
-    if on && tracer.is_local_port() {
+    if on && tracer.is_port() {
         return Some(false);
     }
     let p = super::find(port)?;
@@ -119,25 +119,27 @@ pub fn change(
     let t = &mut core.base.traced;
     if let Some(s) = session {
         let how = (on, flags, tracer);
-        return Some(session::change(&mut t.sessions, s, how, events::lives));
+        return Some(session::change(t.sessions.get_mut(), s, how, |t| {
+            t.lives(port)
+        }));
     }
     if on {
-        if t.flags != 0 && t.tracer != tracer && t.alive() {
+        if t.flags.get() != 0 && t.tracer != tracer && t.tracer.lives(port) {
             return Some(false);
         }
         t.tracer = tracer;
-        t.flags |= flags;
+        t.flags.set(t.flags.get() | flags);
     } else {
-        t.flags &= !flags;
-        if t.flags == 0 {
-            t.tracer = NIL;
+        t.flags.set(t.flags.get() & !flags);
+        if t.flags.get() == 0 {
+            t.tracer = Tracer::Nobody;
         }
     }
     Some(true)
 }
 
 /// Flags and tracer of a port, of a session or without. None: it is gone.
-pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Term)> {
+pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Tracer)> {
     let p = super::find(port)?;
     let mut core = p.lock();
     if core.base.closing {
@@ -145,14 +147,16 @@ pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Term)> 
     }
     let t = &mut core.base.traced;
     if let Some(s) = session {
-        let found = t.sessions.iter().find(|t| Arc::ptr_eq(&t.session, s));
-        let alive = found.filter(|t| !s.is_over() && events::lives(t.tracer));
-        return Some(alive.map_or((0, NIL), |t| (t.flags, t.tracer)));
+        let all = t.sessions.get_mut().iter();
+        let mut found = all.filter(|t| Arc::ptr_eq(&t.session, s));
+        let alive = found.find(|t| !s.is_over() && t.tracer.lives(port));
+        return Some(alive.map_or((0, Tracer::Nobody), |t| (t.flags, t.tracer.clone())));
     }
-    if t.flags != 0 && !t.alive() {
-        (t.flags, t.tracer) = (0, NIL);
+    if t.flags.get() == 0 || !t.tracer.lives(port) {
+        t.flags.set(0);
+        t.tracer = Tracer::Nobody;
     }
-    Some((t.flags, t.tracer))
+    Some((t.flags.get(), t.tracer.clone()))
 }
 
 impl Base {
@@ -160,19 +164,23 @@ impl Base {
     #[inline]
     pub(super) fn traced_for(&self, flags: u32) -> bool {
         let t = &self.traced;
-        t.flags & flags != 0 || t.sessions.iter().any(|t| t.flags & flags != 0)
+        t.flags.get() & flags != 0 || t.sessions.borrow().iter().any(|t| t.flags & flags != 0)
     }
     #[cold]
     fn tell_tracer(&self, wanted: u32, items: &[Term]) {
         let t = &self.traced;
-        if t.flags & wanted != 0 {
-            sink().port_event(t.tracer, t.flags, self.id, items);
+        // Whether a tracer module wants no more of it. What a process that has gone traced is looked at when it is asked about.
+        let over = |tracer: &Tracer, flags: u32| {
+            let told = sink().port_event(tracer, flags, self.id, wanted, items);
+            !told && matches!(tracer, Tracer::Module(_))
+        };
+        let flags = t.flags.get();
+        if flags & wanted != 0 && over(&t.tracer, flags) {
+            t.flags.set(0);
         }
-        for t in t.sessions.iter().filter(|t| t.flags & wanted != 0) {
-            if !t.session.is_over() {
-                sink().port_event(t.tracer, t.flags, self.id, items);
-            }
-        }
+        t.sessions
+            .borrow_mut()
+            .retain(|t| t.flags & wanted == 0 || t.session.is_over() || !over(&t.tracer, t.flags));
     }
     /// It is opened by a process, for something of that name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {

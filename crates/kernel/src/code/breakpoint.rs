@@ -5,10 +5,11 @@
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
 //! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
-//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer.
+//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer (as [`Tracer::term`] has it).
 
 use super::Module;
 use crate::cx::Cx;
+use crate::tracer::Tracer;
 use purlin_isa::ops::Op;
 use purlin_term::Term;
 use smallvec::SmallVec;
@@ -150,6 +151,13 @@ pub fn number() -> u16 {
     *N.get_or_init(|| Op::Breakpoint.variant(&[]).unwrap_or(0))
 }
 
+/// The last word of a frame, which says who is told.
+pub enum Whom {
+    /// The tracer that the process has, without a session (`[]`) or in one (its number).
+    Own(Term),
+    Tracer(Tracer),
+}
+
 /// A call that came by a breakpoint.
 pub struct Passed {
     /// Number of the instruction to run in its place, and where.
@@ -159,7 +167,7 @@ pub struct Passed {
     /// The tracers that are told where the call returns to.
     pub return_to: SmallVec<[Term; 2]>,
     /// Returns to be told, in the order in which frames for them are made: kind of frame, and who is told.
-    pub returns: SmallVec<[(i64, Term); 2]>,
+    pub returns: SmallVec<[(i64, Whom); 2]>,
     /// The time of the call is measured: the entry of the function whose time was, or 0, and for whom.
     pub time: SmallVec<[(usize, i64); 1]>,
     /// The debugger runs it.

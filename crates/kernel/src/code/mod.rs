@@ -12,6 +12,7 @@ mod disasm;
 pub mod entry;
 mod load;
 pub mod perf;
+pub mod permission;
 pub mod purge;
 mod purge_count;
 pub mod stack;

@@ -83,6 +83,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     crate::timer::message::owner_exit(me);
     crate::sched::multi_scheduling::owner_exit(me);
     outside().owner_exit(me);
+    registry::ends(me);
     // Whoever no longer finds the name finds none of the process's tables either.
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL

@@ -545,8 +545,8 @@ pub struct Rare {
     pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
-    /// `Pid` of the process that the trace messages of this one go to; nil for none.
-    pub tracer: Term,
+    /// Who is told of it, without a session.
+    pub tracer: crate::tracer::Tracer,
     pub trace_flags: u32,
     /// The flags and tracers of the sessions that trace it.
     pub sessions: Vec<super::session::Tracing>,
@@ -604,7 +604,7 @@ impl Rare {
             suspended: Vec::new(),
             suspending: Vec::new(),
             priority: Priority::Normal,
-            tracer: NIL,
+            tracer: crate::tracer::Tracer::Nobody,
             trace_flags: 0,
             sessions: Vec::new(),
             long_queue_told: Vec::new(),

@@ -6,7 +6,8 @@
 //! left of it in a process or a port is taken away when that is looked at next.
 
 use crate::sync::{Mutex, RwLock};
-use purlin_term::{NIL, Term};
+use crate::tracer::Tracer;
+use purlin_term::Term;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -16,11 +17,11 @@ pub struct Session {
     pub number: u32,
     /// An atom.
     pub name: Term,
-    /// A local process or port, which may have gone; `[]`: none, each tracee has its own.
-    tracer: Term,
+    /// Nobody: each tracee has its own.
+    tracer: Tracer,
     over: AtomicBool,
     /// Flags and tracer that new processes and new ports get. No flags: no tracer.
-    new: [Mutex<(u32, Term)>; 2],
+    new: [Mutex<(u32, Tracer)>; 2],
 }
 
 /// The tracing of a process or a port in a session.
@@ -29,7 +30,7 @@ pub struct Tracing {
     pub session: Arc<Session>,
     pub flags: u32,
     /// That of the session, if it has one.
-    pub tracer: Term,
+    pub tracer: Tracer,
 }
 
 /// The kind of thing that is made.
@@ -64,15 +65,15 @@ pub fn any_new(kind: Made) -> bool {
 }
 
 impl Session {
-    /// A session begins. `tracer`: `[]` for none.
-    pub fn begin(name: Term, tracer: Term) -> Arc<Session> {
+    /// A session begins. `tracer`: nobody, if each tracee has its own.
+    pub fn begin(name: Term, tracer: Tracer) -> Arc<Session> {
         let mut all = ALL.write();
         let session = Arc::new(Session {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             name,
             tracer,
             over: AtomicBool::new(false),
-            new: [Mutex::new((0, NIL)), Mutex::new((0, NIL))],
+            new: Default::default(),
         });
         all.push(session.clone());
         session
@@ -82,7 +83,7 @@ impl Session {
         let mut all = ALL.write();
         all.retain(|s| s.number != self.number);
         for (kind, n) in NEW.iter().enumerate() {
-            if std::mem::replace(&mut *self.new[kind].lock(), (0, NIL)).0 != 0 {
+            if std::mem::take(&mut *self.new[kind].lock()).0 != 0 {
                 n.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -93,17 +94,15 @@ impl Session {
         self.over.load(Ordering::Acquire)
     }
     /// The tracer of all that it traces, if it has one.
-    #[inline]
-    pub fn tracer(&self) -> Option<Term> {
-        (self.tracer != NIL).then_some(self.tracer)
+    pub fn tracer(&self) -> Option<Tracer> {
+        (!self.tracer.is_nobody()).then(|| self.tracer.clone())
     }
     /// Flags and tracer that what is made of that kind gets.
-    #[inline]
-    pub fn new_tracing(&self, kind: Made) -> (u32, Term) {
-        *self.new[kind as usize].lock()
+    pub fn new_tracing(&self, kind: Made) -> (u32, Tracer) {
+        self.new[kind as usize].lock().clone()
     }
     /// Sets flags for what is made of that kind, or takes them away.
-    pub fn change_new(&self, kind: Made, on: bool, flags: u32, tracer: Term) {
+    pub fn change_new(&self, kind: Made, on: bool, flags: u32, tracer: Tracer) {
         let _all = ALL.write();
         if self.is_over() {
             return;
@@ -111,8 +110,11 @@ impl Session {
         let mut new = self.new[kind as usize].lock();
         let before = new.0;
         let now = if on { before | flags } else { before & !flags };
-        let tracer = if on { tracer } else { new.1 };
-        *new = (now, if now == 0 { NIL } else { tracer });
+        let tracer = if on { tracer } else { new.1.clone() };
+        *new = match now {
+            0 => (0, Tracer::Nobody),
+            _ => (now, tracer),
+        };
         match (before, now) {
             (0, n) if n != 0 => NEW[kind as usize].fetch_add(1, Ordering::Relaxed),
             (b, 0) if b != 0 => NEW[kind as usize].fetch_sub(1, Ordering::Relaxed),
@@ -126,14 +128,14 @@ impl Session {
 pub fn change(
     list: &mut Vec<Tracing>,
     session: &Arc<Session>,
-    (on, flags, tracer): (bool, u32, Term),
-    lives: fn(Term) -> bool,
+    (on, flags, tracer): (bool, u32, Tracer),
+    lives: impl Fn(&Tracer) -> bool,
 ) -> bool {
     list.retain(|t| !t.session.is_over());
     match list.iter().position(|t| Arc::ptr_eq(&t.session, session)) {
         Some(i) if on => {
             let t = &mut list[i];
-            if t.tracer != tracer && lives(t.tracer) {
+            if t.tracer != tracer && lives(&t.tracer) {
                 return false;
             }
             t.flags |= flags;
@@ -163,17 +165,18 @@ mod tests {
     use super::*;
     use purlin_term::am;
 
+    /// Stands for a process.
+    const ONE: Tracer = Tracer::Local(am::NORMAL);
+    const OTHER: Tracer = Tracer::Local(am::TRUE);
+
     #[test]
     fn what_is_over_goes() {
-        let (a, b) = (
-            Session::begin(am::TRUE, am::NORMAL),
-            Session::begin(am::TRUE, am::NORMAL),
-        );
+        let (a, b) = (Session::begin(am::TRUE, ONE), Session::begin(am::TRUE, ONE));
         assert!(a.number < b.number && find(am::TRUE, b.number).is_some());
         assert!(find(am::FALSE, b.number).is_none());
         let mut list = Vec::new();
         let change = |list: &mut _, s: &_, on, flags| {
-            assert!(super::change(list, s, (on, flags, am::NORMAL), |_| true));
+            assert!(super::change(list, s, (on, flags, ONE), |_| true));
         };
         change(&mut list, &a, true, 3);
         change(&mut list, &b, true, 4);
@@ -181,10 +184,10 @@ mod tests {
         assert_eq!(list.iter().map(|t| t.flags).collect::<Vec<_>>(), [2, 4]);
         change(&mut list, &b, false, u32::MAX);
         assert_eq!(list.len(), 1);
-        a.change_new(Made::Port, true, 5, am::NORMAL);
-        assert!(any_new(Made::Port) && a.new_tracing(Made::Port) == (5, am::NORMAL));
+        a.change_new(Made::Port, true, 5, ONE);
+        assert!(any_new(Made::Port) && a.new_tracing(Made::Port) == (5, ONE));
         assert!(a.end() && !a.end() && !any_new(Made::Port));
-        a.change_new(Made::Port, true, 5, am::NORMAL);
+        a.change_new(Made::Port, true, 5, ONE);
         assert!(!any_new(Made::Port));
         change(&mut list, &b, true, 1);
         assert!(list.len() == 1 && Arc::ptr_eq(&list[0].session, &b));
@@ -195,20 +198,20 @@ mod tests {
 
     #[test]
     fn one_tracer_each() {
-        let s = Session::begin(am::TRUE, NIL);
+        let s = Session::begin(am::TRUE, Tracer::Nobody);
         assert!(s.tracer().is_none());
         let mut list = Vec::new();
-        assert!(change(&mut list, &s, (true, 1, am::NORMAL), |_| true));
-        assert!(!change(&mut list, &s, (true, 2, am::TRUE), |_| true));
-        assert!(list[0].tracer == am::NORMAL && list[0].flags == 1);
+        assert!(change(&mut list, &s, (true, 1, ONE), |_| true));
+        assert!(!change(&mut list, &s, (true, 2, OTHER), |_| true));
+        assert!(list[0].tracer == ONE && list[0].flags == 1);
         // One that has gone doesn't mind.
-        assert!(change(&mut list, &s, (true, 2, am::TRUE), |_| false));
-        assert!(list[0].tracer == am::TRUE && list[0].flags == 3);
-        s.change_new(Made::Process, true, 3, am::NORMAL);
-        s.change_new(Made::Process, false, 1, NIL);
-        assert!(s.new_tracing(Made::Process) == (2, am::NORMAL));
-        s.change_new(Made::Process, false, 2, NIL);
-        assert!(s.new_tracing(Made::Process) == (0, NIL));
+        assert!(change(&mut list, &s, (true, 2, OTHER), |_| false));
+        assert!(list[0].tracer == OTHER && list[0].flags == 3);
+        s.change_new(Made::Process, true, 3, ONE);
+        s.change_new(Made::Process, false, 1, Tracer::Nobody);
+        assert!(s.new_tracing(Made::Process) == (2, ONE));
+        s.change_new(Made::Process, false, 2, Tracer::Nobody);
+        assert!(s.new_tracing(Made::Process) == (0, Tracer::Nobody));
         s.end();
     }
 }

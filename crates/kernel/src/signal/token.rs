@@ -88,6 +88,9 @@ fn step(p: &mut Process) {
 
 /// As [`step`], of a process with that identifier.
 fn step_as(p: &mut Process, me: Term) {
+    if !sink().counts_sequence(me) {
+        return;
+    }
     let s = sequence(p);
     s.clock = s.clock.wrapping_add(1);
     let (clock, last) = (s.clock, s.last);

@@ -84,6 +84,7 @@ fn has_prepared_code_on_load_1(_: &mut Cx, [h]: [Term; 1]) -> BifResult {
 }
 
 fn finish_loading_1(cx: &mut Cx, [list]: [Term; 1]) -> BifResult {
+    code::permission::wanted(cx)?;
     let items = list.list_to_vec().ok_or(Fail::Badarg)?;
     let mut on_load = false;
     for &t in &items {
@@ -127,7 +128,8 @@ fn call_on_load_function_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
         None => Err(Fail::Badarg),
     }
 }
-fn finish_after_on_load_2(_: &mut Cx, [module, keep]: [Term; 2]) -> BifResult {
+fn finish_after_on_load_2(cx: &mut Cx, [module, keep]: [Term; 2]) -> BifResult {
+    code::permission::wanted(cx)?;
     let keep = keep.as_bool().ok_or(Fail::Badarg)?;
     match code::finish_on_load(need_atom(module)?, keep) {
         true => Ok(am::TRUE),
@@ -153,6 +155,7 @@ fn pre_loaded_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(cx.list(&l))
 }
 fn delete_module_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
+    code::permission::wanted(cx)?;
     match code::delete(need_atom(module)?) {
         None => Ok(am::UNDEFINED),
         Some(true) => Ok(am::TRUE),
@@ -186,6 +189,7 @@ fn is_purger(cx: &mut Cx) -> bool {
     crate::process::is_system(p.pid()) && began.is_some_and(|e| e.module == erts_code_purger())
 }
 fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
+    code::permission::wanted(cx)?;
     if !is_purger(cx) {
         return Err(Fail::Notsup);
     }

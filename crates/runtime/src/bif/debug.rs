@@ -322,6 +322,15 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             let slogan = format_term(value, Style::Display, 10_000);
             crate::halt::halt_with_dump(&slogan)
         }
+        // Nobody else changes code, or what of it is traced.
+        ("code_write_permission", "true") => {
+            code::permission::keep(cx)?;
+            Ok(am::TRUE)
+        }
+        ("code_write_permission", "false") => {
+            code::permission::give_back();
+            Ok(am::TRUE)
+        }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             std::thread::sleep(std::time::Duration::from_millis(ms));

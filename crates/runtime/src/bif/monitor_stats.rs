@@ -6,6 +6,7 @@ use crate::trace::flag;
 use crate::trace::monitor::{self, LEGACY, Wanted};
 use crate::trace::profile::{self, Profile};
 use crate::trace::sessions::{self, Session};
+use crate::tracer::Tracer;
 use crate::{bifs, lazy_atoms};
 use purlin_term::release::{self, LONG_QUEUES_TOLD, MONITORS_OF_SESSIONS};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
@@ -178,10 +179,11 @@ fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifRe
     let by = s.number.into();
     let answer = match s.tracer() {
         None => set(cx, by, pid, list)?,
-        Some(to) => {
-            if pid != atom::intern("session") || !to.is_local_pid() {
-                return Err(Fail::Badarg);
-            }
+        Some(tracer) => {
+            let to = match tracer {
+                Tracer::Local(t) if t.is_local_pid() && pid == atom::intern("session") => t,
+                _ => return Err(Fail::Badarg),
+            };
             let mut w = Wanted {
                 to: to.raw(),
                 ..monitor::wanted(by)

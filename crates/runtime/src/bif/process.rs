@@ -487,36 +487,36 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         return Ok(am::NONE);
     }
     if who == cx.self_pid() {
-        if has_name(cx.process()) {
-            return Ok(am::REGISTERED_NAME);
-        }
-        if !registry::register(name, who) {
-            return Ok(am::NONE);
+        match registry::register(name, who) {
+            Ok(()) => {}
+            Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
+            Err(_) => return Ok(am::NONE),
         }
         cx.process().ext_mut().name = name;
         crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
         return Ok(am::TRUE);
     }
-    // The other process enters its own name; this one waits for the answer.
-    ask(cx, who, move |p| {
-        let Some(p) = p else { return a_notalive() };
-        if has_name(p) {
-            return am::REGISTERED_NAME;
-        }
-        if !registry::register(name, p.pid()) {
-            return am::NONE;
-        }
-        p.ext_mut().name = name;
-        crate::trace::tie(p, crate::trace::Tie::Register, name);
-        am::TRUE
-    })
-}
-
-/// Whether a process has a registered name. One that another process has taken from it may still be noted there.
-fn has_name(p: &mut Process) -> bool {
-    let me = p.pid();
-    p.ext()
-        .is_some_and(|e| e.name != NIL && registry::whereis(e.name) == Some(me))
+    // The other process has it at once, wherever it is, and notes it later.
+    match registry::give(name, who, || crate::process::table().is_alive(who)) {
+        Ok(()) => {}
+        Err(registry::Refused::Ended) => return Ok(a_notalive()),
+        Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
+        Err(registry::Refused::Taken) => return Ok(am::NONE),
+    }
+    send::run_in(
+        who,
+        Box::new(move |cx| {
+            let has = registry::noted(name, who, cx.is_none());
+            if let Some(cx) = cx {
+                let p = cx.process();
+                if has {
+                    p.ext_mut().name = name;
+                }
+                crate::trace::tie(p, crate::trace::Tie::Register, name);
+            }
+        }),
+    );
+    Ok(am::TRUE)
 }
 
 /// Has the process `who` compute an atom for this native, which waits for it. `p` is `None` where `who` has ended.

@@ -254,7 +254,10 @@ flags! {
             let before = crate::ets::matchspec::TRACE_CONTROL_WORD.swap(n, Ordering::Relaxed);
             Ok(Term::small(before.into()))
         };
-    "sequential_tracer": "Who is told of sequential traces." => |_, value| super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg);
+    "sequential_tracer": "Who is told of sequential traces." => |cx, value| {
+        let before = super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg)?;
+        Ok(super::trace::sequential_tracer_term(cx, &before))
+    };
     "reset_seq_trace": "Drops the tokens of all processes." => |cx, _| {
             super::trace::reset_tokens(cx);
             Ok(am::TRUE)

@@ -417,6 +417,7 @@ items! {
         };
     "sequential_tracer": "Who is told of sequential traces." => |cx, _| {
             let t = super::trace::sequential_tracer();
+            let t = super::trace::sequential_tracer_term(cx, &t);
             cx.tuple(&[symbol("sequential_tracer"), t])
         };
     "garbage_collection": "Defaults of the heaps of processes." => |cx, _| {

@@ -4,18 +4,19 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
 use crate::trace::sessions::Session;
-use crate::trace::{self, Which, flag, monitor, sequential, sessions};
-use crate::{bifs, clock, ids, lazy_atoms, port, process, report, signal, timer};
+use crate::trace::{self, Which, flag, module, monitor, sequential, sessions};
+use crate::tracer::Tracer;
+use crate::{bifs, clock, code, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST};
+use purlin_term::sync::RwLock;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 lazy_atoms! {
     tracer_ = "tracer";
-    erl_tracer = "erl_tracer";
     global = "global";
     any = "any"; session = "session"; legacy = "legacy"; default = "default";
     trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
@@ -23,29 +24,49 @@ lazy_atoms! {
     serial = "serial";
 }
 
-/// The word of the sequential tracer; 0 if there is none.
-static SEQUENTIAL_TRACER: AtomicU64 = AtomicU64::new(0);
+static SEQUENTIAL_TRACER: RwLock<Tracer> = RwLock::new(Tracer::Nobody);
+/// Whether there is any.
+static SEQUENTIAL: AtomicBool = AtomicBool::new(false);
 
-/// Pid or port of the sequential tracer, or `false`.
-pub(crate) fn sequential_tracer() -> Term {
-    match SEQUENTIAL_TRACER.load(Ordering::Relaxed) {
-        0 => am::FALSE,
-        // SAFETY: only immediates are stored.
-        w => unsafe { Term::from_raw(w) },
+/// The sequential tracer. A module that doesn't want to be it any more isn't.
+pub(crate) fn sequential_tracer() -> Tracer {
+    if !SEQUENTIAL.load(Ordering::Relaxed) {
+        return Tracer::Nobody;
+    }
+    let t = SEQUENTIAL_TRACER.read().clone();
+    if matches!(t, Tracer::Module(_)) && !t.lives(am::UNDEFINED) {
+        let mut now = SEQUENTIAL_TRACER.write();
+        if *now == t {
+            *now = Tracer::Nobody;
+            SEQUENTIAL.store(false, Ordering::Relaxed);
+        }
+        return Tracer::Nobody;
+    }
+    t
+}
+
+/// The sequential tracer as programs see it: `false` for nobody.
+pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
+    match t.is_nobody() {
+        true => am::FALSE,
+        false => t.term(cx),
     }
 }
 
-/// Makes a local pid or port the sequential tracer, or nobody (`false`); who it was before. None for anything else.
-pub(crate) fn set_sequential_tracer(t: Term) -> Option<Term> {
-    let before = sequential_tracer();
-    let word = if t == am::FALSE {
-        0
-    } else if trace::lives(t) {
-        t.raw()
-    } else {
-        return None;
+/// Makes a local pid or port the sequential tracer, or `{Module, State}`, or nobody (`false`); who it was before. None for anything
+/// else.
+pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
+    let new = match t.as_tuple() {
+        _ if t == am::FALSE => Tracer::Nobody,
+        Some(&[m, state]) if m.is_atom() => module::named(m, state)?,
+        _ => Tracer::Local(t),
     };
-    SEQUENTIAL_TRACER.store(word, Ordering::Relaxed);
+    if !new.is_nobody() && !new.lives(am::UNDEFINED) {
+        return None;
+    }
+    let before = sequential_tracer();
+    SEQUENTIAL.store(!new.is_nobody(), Ordering::Relaxed);
+    *SEQUENTIAL_TRACER.write() = new;
     Some(before)
 }
 
@@ -112,7 +133,7 @@ fn seq_trace_print_2(cx: &mut Cx, [label, info]: [Term; 2]) -> BifResult {
 /// The request of a call of `trace/3`.
 struct Request {
     flags: u32,
-    tracer: Term,
+    tracer: Tracer,
 }
 
 /// The session that a term stands for: the pair of which the first owns it, or the second alone.
@@ -124,7 +145,7 @@ fn session_of(cx: &mut Cx, t: Term) -> Result<Arc<Session>, Fail> {
 }
 
 /// The tracer of all that a session traces, if it has one.
-fn own_tracer(which: Which) -> Option<Term> {
+fn own_tracer(which: Which) -> Option<Tracer> {
     which.and_then(|s| s.tracer())
 }
 
@@ -132,25 +153,24 @@ fn own_tracer(which: Which) -> Option<Term> {
 fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,
-        tracer: own_tracer(which).unwrap_or(cx.self_pid()),
+        tracer: own_tracer(which).unwrap_or(Tracer::Local(cx.self_pid())),
     };
     let mut it = list.list_iter();
     for o in it.by_ref() {
-        let pair = match o.as_tuple() {
-            Some(&[key, value]) => Some((key, value)),
-            // The tracer module that needs no library.
-            Some(&[key, module, value]) if module == erl_tracer() => Some((key, value)),
-            _ => None,
-        };
-        if let Some((key, value)) = pair {
-            // As in stock, a port may have gone: then nothing is told.
-            if own_tracer(which).is_some()
-                || key != tracer_()
-                || !(value.is_local_port() || trace::lives(value))
-            {
+        if let Some(t) = o.as_tuple() {
+            let chosen = match *t {
+                [key, value] if key == tracer_() => {
+                    // As in stock it may have gone: then nothing is told.
+                    let good = value.is_local_pid() || value.is_local_port();
+                    good.then_some(Tracer::Local(value))
+                }
+                [key, m, state] if key == tracer_() && m.is_atom() => module::named(m, state),
+                _ => None,
+            };
+            if own_tracer(which).is_some() {
                 return None;
             }
-            r.tracer = value;
+            r.tracer = chosen?;
             continue;
         }
         if !o.is_atom() {
@@ -198,6 +218,7 @@ fn trace_of(
     let p = match under_way {
         Some(p) => p,
         None => {
+            code::permission::wanted(cx)?;
             let which = which(cx)?;
             match ask(cx, which.as_ref(), whom, how, list)? {
                 Ok(n) => return Ok(Term::small(n)),
@@ -246,9 +267,9 @@ fn ask(
         }
         vec![whom]
     } else if whom.is_local_port() {
-        return match port::traced::change(whom, which, on, r.flags, r.tracer) {
+        return match port::traced::change(whom, which, on, r.flags, r.tracer.clone()) {
             Some(true) => Ok(Ok(1)),
-            Some(false) if on && r.tracer.is_local_port() => Err(Fail::Notsup),
+            Some(false) if on && r.tracer.is_port() => Err(Fail::Notsup),
             Some(false) => Err(other_tracer(cx)),
             None => Err(Fail::Badarg),
         };
@@ -278,22 +299,23 @@ fn ask(
         if new && kind.0 && r.flags & flag::OF_PROCESSES != 0 {
             let flags = r.flags & flag::OF_PROCESSES;
             match which {
-                None => trace::NEW_PROCESSES.change(on, flags, r.tracer),
-                Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer),
+                None => trace::NEW_PROCESSES.change(on, flags, r.tracer.clone()),
+                Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer.clone()),
             }
         }
-        if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_local_port()) {
+        if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_port()) {
             let flags = r.flags & flag::OF_PORTS;
             match which {
-                None => trace::NEW_PORTS.change(on, flags, r.tracer),
-                Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer),
+                None => trace::NEW_PORTS.change(on, flags, r.tracer.clone()),
+                Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer.clone()),
             }
         }
         // Flags that only the other kind has change nothing, and what they'd change isn't counted.
         let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
         if existing && kind.1 && concerns(flag::OF_PORTS) {
-            let changed =
-                |&p: &Term| port::traced::change(p, which, on, r.flags, r.tracer) == Some(true);
+            let changed = |&p: &Term| {
+                port::traced::change(p, which, on, r.flags, r.tracer.clone()) == Some(true)
+            };
             ports = port::all().iter().filter(|p| changed(p)).count() as i64;
         }
         if !existing || !kind.0 || !concerns(flag::OF_PROCESSES) {
@@ -306,7 +328,7 @@ fn ask(
     let others: Vec<Term> = pids.iter().copied().filter(|&p| p != me).collect();
     let found = pids.len() as i64 + ports;
     let (flags, tracer) = (r.flags, r.tracer);
-    if others.len() < pids.len() && !trace::change(cx.process(), which, on, flags, tracer) {
+    if others.len() < pids.len() && !trace::change(cx.process(), which, on, flags, tracer.clone()) {
         return Err(other_tracer(cx));
     }
     if others.is_empty() {
@@ -322,7 +344,7 @@ fn ask(
     timer::after(PATIENCE_MS, move || signal::send::wake(me));
     for pid in others {
         let p = p.clone();
-        let which = which.cloned();
+        let (which, tracer) = (which.cloned(), tracer.clone());
         signal::send::run_in(
             pid,
             Box::new(move |cx| {
@@ -345,7 +367,7 @@ fn ask(
 struct Kinds {
     global: bool,
     local: bool,
-    meta: Option<Term>,
+    meta: Option<Tracer>,
     count: bool,
     time: bool,
     memory: bool,
@@ -355,12 +377,19 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
     let mut k = Kinds::default();
     let mut it = list.list_iter();
     for o in it.by_ref() {
-        if let Some(&[key, pid]) = o.as_tuple() {
-            let chosen = own_tracer(which).is_none();
-            if !chosen || key != am::META || !(pid.is_local_pid() || pid.is_local_port()) {
+        if let Some(t) = o.as_tuple() {
+            let chosen = match *t {
+                [key, pid] if key == am::META => {
+                    let good = pid.is_local_pid() || pid.is_local_port();
+                    good.then_some(Tracer::Local(pid))
+                }
+                [key, m, state] if key == am::META && m.is_atom() => module::named(m, state),
+                _ => None,
+            };
+            if own_tracer(which).is_some() {
                 return None;
             }
-            k.meta = Some(pid);
+            k.meta = Some(chosen?);
             continue;
         }
         if !o.is_atom() {
@@ -369,7 +398,9 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
         match atom::name(o) {
             "global" => k.global = true,
             "local" => k.local = true,
-            "meta" => k.meta = Some(own_tracer(which).unwrap_or(cx.self_pid())),
+            "meta" => {
+                k.meta = Some(own_tracer(which).unwrap_or(Tracer::Local(cx.self_pid())));
+            }
             "call_count" => k.count = true,
             "call_time" => k.time = true,
             "call_memory" if release::has(CALL_MEMORY) => k.memory = true,
@@ -411,6 +442,7 @@ fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResu
 }
 
 fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
+    code::permission::wanted(cx)?;
     let word = spec.is_atom().then(|| atom::name(spec));
     let program = match word {
         Some("false") => None,
@@ -477,8 +509,8 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
             // A breakpoint in the function takes the place of one before it.
             w.call = None;
         }
-        if let Some(tracer) = k.meta {
-            w.meta = program.clone().map(|s| (tracer, s));
+        if let Some(tracer) = &k.meta {
+            w.meta = program.clone().map(|s| (tracer.clone(), s));
         }
         if k.count {
             w.count = match (word, w.count.take()) {
@@ -546,6 +578,12 @@ fn flag_list(cx: &mut Cx, flags: u32) -> Term {
     cx.list(&names)
 }
 
+/// As [`process_info`], of what is traced so.
+fn tracing_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Tracer)) -> BifResult {
+    let tracer = tracer.term(cx);
+    process_info(cx, item, (flags, tracer))
+}
+
 fn process_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Term)) -> BifResult {
     let value = match item.is_atom().then(|| atom::name(item)) {
         Some("flags") => flag_list(cx, flags),
@@ -601,7 +639,7 @@ fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
             Some((s, _)) => copy::copy(s.text.term(), cx),
             None => am::FALSE,
         },
-        "meta" => w.meta.as_ref().map_or(am::FALSE, |m| m.0),
+        "meta" => w.meta.as_ref().map_or(am::FALSE, |m| m.0.term(cx)),
         "meta_match_spec" => match &w.meta {
             Some((_, s)) => copy::copy(s.text.term(), cx),
             None => am::FALSE,
@@ -823,16 +861,14 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
 fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
     let each_its_own = tracer == am::UNDEFINED;
     let tracer = match tracer.as_tuple() {
-        // The tracer module that needs no library.
-        Some(&[module, state]) if module == erl_tracer() => state,
-        Some(&[module, _]) if module.is_atom() => return Err(Fail::Notsup),
-        _ => tracer,
+        _ if each_its_own => Some(Tracer::Nobody),
+        Some(&[m, state]) if m.is_atom() => module::named(m, state),
+        _ => (tracer.is_local_pid() || tracer.is_local_port()).then_some(Tracer::Local(tracer)),
     };
-    let good = each_its_own || tracer.is_local_pid() || tracer.is_local_port();
-    if !name.is_atom() || !good || options != NIL {
+    let (true, Some(tracer), true) = (name.is_atom(), tracer, options == NIL) else {
         return Err(Fail::Badarg);
-    }
-    let s = Session::begin(name, if each_its_own { NIL } else { tracer });
+    };
+    let s = Session::begin(name, tracer);
     let weak = weak(cx, &s);
     let strong = sessions::reference(cx, s);
     Ok(cx.tuple(&[strong, weak]))
@@ -903,7 +939,7 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
     if what.is_local_pid() {
         if what == cx.self_pid() {
             let s = trace::live_state(cx.process(), which);
-            return process_info(cx, item, s);
+            return tracing_info(cx, item, s);
         }
         let known = item.is_atom() && ["flags", "tracer"].contains(&atom::name(item));
         if !known {
@@ -916,6 +952,7 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
             };
             let (flags, tracer) = trace::live_state(cx.process(), of.as_ref());
             let mut f = Fragment::new();
+            let tracer = tracer.term(&mut f);
             let t = f.tuple(&[Term::small(flags.into()), tracer]);
             OwnedTerm::from_parts(t, f)
         })?;
@@ -929,7 +966,7 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
     }
     if what.is_local_port() {
         return match port::traced::state(what, which) {
-            Some(s) => process_info(cx, item, s),
+            Some(s) => tracing_info(cx, item, s),
             None => Ok(am::UNDEFINED),
         };
     }
@@ -939,14 +976,14 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
                 None => trace::NEW_PROCESSES.get(),
                 Some(s) => s.new_tracing(sessions::Made::Process),
             };
-            process_info(cx, item, s)
+            tracing_info(cx, item, s)
         }
         Some("new_ports") => {
             let s = match which {
                 None => trace::NEW_PORTS.get(),
                 Some(s) => s.new_tracing(sessions::Made::Port),
             };
-            process_info(cx, item, s)
+            tracing_info(cx, item, s)
         }
         Some("system") if release::has(MONITORS_OF_SESSIONS) && item == am::ALL => {
             let by = which.map_or(monitor::LEGACY, |s| s.number.into());

@@ -16,7 +16,7 @@
 //! modules only, and another all of them, both places have a breakpoint: who comes by the export is told to all, and goes on
 //! behind the one of the entry, which tells calls from within.
 
-use super::{Which, emit, flag, number_of, sequential, state};
+use super::{Which, emit_unasked, flag, module, number_of, sequential, state};
 pub use crate::code::breakpoint::*;
 use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
@@ -24,8 +24,9 @@ use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run
 use crate::process::ext::Timed;
 use crate::process::session::Session;
 use crate::process::{self, TRACED};
+use crate::tracer::Tracer;
 use crate::{clock, lazy_atoms, signal};
-use purlin_term::frag::OwnedTerm;
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
 use purlin_term::release::{self, SILENT_IF_TRACED};
 use purlin_term::sync::{Mutex, RwLock};
@@ -36,7 +37,7 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
-    call = "call";
+    call_tag = "call";
     return_from = "return_from";
     return_to = "return_to";
     exception_from = "exception_from";
@@ -120,7 +121,7 @@ pub struct Wanted {
     /// Calls by processes that are traced for calls: from within the module too (`true`) or not.
     pub call: Option<(Arc<Spec>, bool)>,
     /// Calls by any process, told to that tracer.
-    pub meta: Option<(Term, Arc<Spec>)>,
+    pub meta: Option<(Tracer, Arc<Spec>)>,
     /// Calls counted so far; false: counting pauses.
     pub count: Option<(u64, bool)>,
     /// Calls and nanoseconds of each process; false: paused.
@@ -552,7 +553,7 @@ fn flag_named(t: Term) -> Option<u32> {
 }
 
 /// Flags and tracer from the list of a `trace` form; `choice`: whether it may name a tracer.
-fn flag_list(t: Term, tracer: &mut Term, choice: bool) -> Option<u32> {
+fn flag_list(t: Term, tracer: &mut Tracer, choice: bool) -> Option<u32> {
     let mut flags = 0;
     let mut it = t.list_iter();
     for o in it.by_ref() {
@@ -563,7 +564,12 @@ fn flag_list(t: Term, tracer: &mut Term, choice: bool) -> Option<u32> {
                     && atom::name(k) == "tracer"
                     && (v.is_local_pid() || v.is_local_port()) =>
             {
-                *tracer = v;
+                *tracer = Tracer::Local(v);
+            }
+            Some(&[k, module, state])
+                if choice && k.is_atom() && atom::name(k) == "tracer" && module.is_atom() =>
+            {
+                *tracer = module::named(module, state)?;
             }
             _ if o == am::ALL => flags |= flag::ALL,
             _ => flags |= flag_named(o)?,
@@ -576,12 +582,12 @@ fn flag_list(t: Term, tracer: &mut Term, choice: bool) -> Option<u32> {
 pub(super) fn retrace(
     p: &mut process::Process,
     which: Which,
-    tracer: Term,
+    tracer: Tracer,
     off: u32,
     on: u32,
 ) -> bool {
     let (flags, before) = state(p, which);
-    let now = if tracer == NIL {
+    let now = if tracer.is_nobody() {
         0
     } else {
         (flags & !off) | on
@@ -591,39 +597,43 @@ pub(super) fn retrace(
         true => flags & !now,
         false => u32::MAX,
     };
-    super::change(p, which, false, gone, NIL);
-    if now != 0 {
-        super::change(p, which, true, now, tracer);
+    super::change(p, which, false, gone, Tracer::Nobody);
+    if now == 0 {
+        return flags != 0 || !before.is_nobody();
     }
-    now != flags || before != if now == 0 { NIL } else { tracer }
+    super::change(p, which, true, now, tracer.clone());
+    now != flags || before != tracer
 }
 
 impl Effects {
     /// The tracer of the session for which it runs, if it has one for all.
-    fn own(&self) -> Option<Term> {
+    fn own(&self) -> Option<Tracer> {
         self.which.as_ref().and_then(|s| s.tracer())
     }
     /// Flags of the process in the context, and the tracer that it has or gets.
-    fn tracer(&self, cx: &mut Cx) -> (u32, Term) {
+    fn tracer(&self, cx: &mut Cx) -> (u32, Tracer) {
         let (flags, tracer) = state(cx.process(), self.which.as_ref());
         (flags, self.own().unwrap_or(tracer))
+    }
+    /// The pid that the argument of a form names; None: of the process in the context.
+    fn whom(&self, cx: &mut Cx, whom: Option<Term>) -> Option<Term> {
+        match whom {
+            None => Some(cx.self_pid()),
+            Some(t) if t.is_atom() => process::registry::whereis(t),
+            Some(t) => Some(t),
+        }
     }
     /// Does it to the process in the context, or to another that is there.
     fn retrace(
         &self,
         cx: &mut Cx,
         whom: Option<Term>,
-        tracer: Term,
+        tracer: Tracer,
         off: u32,
         on: u32,
     ) -> Option<bool> {
-        let me = cx.self_pid();
-        let pid = match whom {
-            None => me,
-            Some(t) if t.is_atom() => process::registry::whereis(t)?,
-            Some(t) => t,
-        };
-        if pid == me {
+        let pid = self.whom(cx, whom)?;
+        if pid == cx.self_pid() {
             return Some(retrace(cx.process(), self.which.as_ref(), tracer, off, on));
         }
         if !pid.is_local_pid() || process::table().find(pid).is_none() {
@@ -706,7 +716,7 @@ impl Host for Effects {
                 let choice = self.own().is_none();
                 let off = flag_list(lists[0], &mut tracer, choice)?;
                 let on = flag_list(lists[1], &mut tracer, choice)?;
-                if tracer != NIL && !super::lives(tracer) {
+                if !tracer.is_nobody() && !tracer.lives(self.whom(cx, whom)?) {
                     return None;
                 }
                 self.retrace(cx, whom, tracer, off, on).map(Term::bool)
@@ -891,7 +901,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
         passed.debug = w.plain.debug;
         watched = w.plain.watched && !sensitive;
         for (which, w) in w.each_mut() {
-            let traced = candidate && super::live_state(cx.process(), which).0 & flag::CALL != 0;
+            let traced = candidate && state_of_local(cx.process(), which) & flag::CALL != 0;
             if let Some((n, true)) = &mut w.count {
                 *n += 1;
             }
@@ -907,16 +917,16 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
             }
             if let Some((tracer, _)) = &mut w.meta
                 && !sensitive
-                && *tracer != NIL
-                && !super::lives(*tracer)
+                && let Tracer::Local(to) = *tracer
+                && !super::lives(to)
             {
-                *tracer = NIL;
+                *tracer = Tracer::Nobody;
             }
             let call = w.call.clone().filter(|c| traced && (c.1 || !only_local));
             let meta = w
                 .meta
                 .clone()
-                .filter(|m| !sensitive && m.0 != NIL && m.0 != me);
+                .filter(|m| !sensitive && !m.0.is_nobody() && !m.0.is(me));
             if call.is_some() || meta.is_some() {
                 told.push((which.cloned(), call, meta));
             }
@@ -938,17 +948,27 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
             pass_traced(cx, which.as_ref(), &mut passed, &spec, local, &args, caller);
         }
         if let Some((tracer, spec)) = meta {
+            if let Tracer::Module(m) = &tracer {
+                match module::wants_call(m, call_tag(), me, true) {
+                    module::Answer::Trace => {}
+                    module::Answer::Discard => continue,
+                    module::Answer::Remove => {
+                        forget_meta(&b, which.as_ref(), &tracer);
+                        continue;
+                    }
+                }
+            }
             let mut fx = Effects {
                 returns: 0,
                 caller,
-                which,
+                which: which.clone(),
             };
             if let Some(m) = matches(cx, &spec, &args, &mut fx) {
                 if m != am::FALSE {
-                    tell_call(cx, tracer, flag::TIMESTAMP, b.mfa, &args, m);
+                    tell_call(cx, &tracer, flag::TIMESTAMP, b.mfa, &args, m);
                 }
                 if fx.returns != 0 {
-                    passed.returns.push((fx.returns, tracer));
+                    passed.returns.push((fx.returns, Whom::Tracer(tracer)));
                 }
             }
         }
@@ -960,7 +980,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
 type Told = (
     Option<Arc<Session>>,
     Option<(Arc<Spec>, bool)>,
-    Option<(Term, Arc<Spec>)>,
+    Option<(Tracer, Arc<Spec>)>,
 );
 
 /// The word of a frame that says who is told.
@@ -985,6 +1005,14 @@ fn pass_traced(
     };
     // The body may change both.
     let (_, tracer) = state(cx.process(), which);
+    if let Tracer::Module(m) = &tracer {
+        let me = cx.self_pid();
+        match module::wants_call(m, call_tag(), me, false) {
+            module::Answer::Trace => {}
+            module::Answer::Discard => return,
+            module::Answer::Remove => return super::drop_tracer(cx.process(), which),
+        }
+    }
     let Some(m) = matches(cx, spec, args, &mut fx) else {
         return;
     };
@@ -993,47 +1021,84 @@ fn pass_traced(
         return;
     }
     if fx.returns != 0 {
-        passed.returns.push((fx.returns, word_of(which)));
+        passed.returns.push((fx.returns, Whom::Own(word_of(which))));
     }
     if m != am::FALSE {
         if local && flags & flag::RETURN_TO != 0 {
             passed.return_to.push(word_of(which));
         }
-        tell_call(cx, tracer, flags, passed.mfa, args, m);
+        tell_call(cx, &tracer, flags, passed.mfa, args, m);
     }
 }
 
+/// Tells of a call that a tracer module has been asked about.
 fn tell_call(
     cx: &mut Cx,
-    tracer: Term,
+    tracer: &Tracer,
     flags: u32,
     (m, f, n): (Term, Term, u32),
     args: &[Term],
     message: Term,
 ) {
     let me = cx.self_pid();
-    if tracer == me {
+    if tracer.is(me) {
         return;
     }
-    super::tell(tracer, |a| {
-        let last = if flags & flag::ARITY != 0 {
-            Term::small(n.into())
-        } else {
-            let v: Vec<Term> = args.iter().map(|&t| copy::copy(t, a)).collect();
-            a.list(&v)
+    let make = |a: &mut dyn Alloc, args: &[Term]| {
+        let last = match flags & flag::ARITY != 0 {
+            true => Term::small(n.into()),
+            false => a.list(args),
         };
-        let mfa = a.tuple(&[m, f, last]);
-        let mut v = vec![am::TRACE, me, call(), mfa];
-        if message != am::TRUE {
-            v.push(copy::copy(message, a));
-        }
-        super::stamp(a, flags, &mut v);
-        a.tuple(&v)
-    });
+        a.tuple(&[m, f, last])
+    };
+    if let Tracer::Local(to) = tracer {
+        super::tell(*to, |a| {
+            let args: SmallVec<[Term; 8]> = match flags & flag::ARITY != 0 {
+                true => SmallVec::new(),
+                false => args.iter().map(|&t| copy::copy(t, a)).collect(),
+            };
+            let mfa = make(a, &args);
+            let mut v = vec![am::TRACE, me, call_tag(), mfa];
+            if message != am::TRUE {
+                v.push(copy::copy(message, a));
+            }
+            super::stamp(a, flags, &mut v);
+            a.tuple(&v)
+        });
+        return;
+    }
+    // It refers to what the registers hold: nothing moves before the tracer has it.
+    let mut frag = Fragment::new();
+    let mfa = make(&mut frag, args);
+    emit_unasked(tracer, flags, me, flag::CALL, &[call_tag(), mfa], message);
+    drop(OwnedTerm::from_parts(mfa, frag));
+}
+
+/// Flags of a process that the caller owns. Where its tracer is a process or port that has gone it is not traced any more; a module
+/// is asked later, where no lock is held.
+fn state_of_local(p: &mut process::Process, which: Which) -> u32 {
+    match state(p, which) {
+        (flags, Tracer::Module(_)) => flags,
+        _ => super::live_state(p, which).0,
+    }
+}
+
+/// A tracer of all calls doesn't want to be told any more.
+fn forget_meta(b: &Breakpoint, which: Which, tracer: &Tracer) {
+    let mut w = b.wanted.lock();
+    let number = number_of(which);
+    let mut all = w.each_mut();
+    let found = all.find(|(s, _)| number_of(*s) == number);
+    if let Some((_, w)) = found
+        && let Some((t, _)) = &mut w.meta
+        && t == tracer
+    {
+        *t = Tracer::Nobody;
+    }
 }
 
 /// Flags and tracer by the word of a frame; None: the word is a tracer itself.
-fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Term)> {
+fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Tracer)> {
     if word == NIL {
         return Some(state(cx.process(), None));
     }
@@ -1041,7 +1106,7 @@ fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Term)> {
     let all = cx.process().ext().map(|e| e.sessions.clone());
     let mut all = all.unwrap_or_default().into_iter();
     let found = all.find(|t| i64::from(t.session.number) == number && !t.session.is_over());
-    Some(found.map_or((0, NIL), |t| (t.flags, t.tracer)))
+    Some(found.map_or((0, Tracer::Nobody), |t| (t.flags, t.tracer)))
 }
 
 /// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
@@ -1052,24 +1117,38 @@ pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value
     if class.is_some() && kind != kind::EXCEPTION || cx.process().has(process::SENSITIVE) {
         return;
     }
-    let (flags, tracer) = match traced_by(cx, tracer) {
-        Some(found) => found,
-        None => (flag::CALL | flag::TIMESTAMP, tracer),
-    };
-    if flags & flag::CALL == 0 {
-        return;
-    }
-    let mut frag = purlin_term::frag::Fragment::new();
+    let mut frag = Fragment::new();
     let mfa = frag.tuple(&[m, f, arity]);
-    let me = cx.self_pid();
-    match class {
-        None => emit(tracer, flags, me, &[return_from(), mfa, value]),
+    let items = match class {
+        None => [return_from(), mfa, value],
         Some(c) => {
             let v = copy::copy(value, &mut frag);
-            let pair = frag.tuple(&[c, v]);
-            emit(tracer, flags, me, &[exception_from(), mfa, pair])
+            [exception_from(), mfa, frag.tuple(&[c, v])]
         }
     };
+    let me = cx.self_pid();
+    const META: u32 = flag::CALL | flag::TIMESTAMP;
+    match traced_by(cx, tracer) {
+        Some((flags, tracer)) if flags & flag::CALL != 0 => {
+            emit_unasked(&tracer, flags, me, flag::CALL, &items, am::TRUE);
+        }
+        Some(_) => {}
+        None => match tracer.as_tuple() {
+            Some(&[name, state]) => {
+                super::emit_to_module((name, state), META, me, flag::CALL, &items, am::TRUE);
+            }
+            _ => {
+                emit_unasked(
+                    &Tracer::Local(tracer),
+                    META,
+                    me,
+                    flag::CALL,
+                    &items,
+                    am::TRUE,
+                );
+            }
+        },
+    }
     drop(OwnedTerm::from_parts(mfa, frag));
 }
 
@@ -1089,11 +1168,19 @@ pub(crate) fn returned_to(cx: &mut Cx, whom: Term, pc: *const u64) {
     if flags & flag::RETURN_TO == 0 || cx.process().has(process::SENSITIVE) {
         return;
     }
-    let mut frag = purlin_term::frag::Fragment::new();
+    let mut frag = Fragment::new();
     let place = match code::find(pc.wrapping_sub(1)) {
         Some(p) => frag.tuple(&[p.module, p.function, Term::small(p.arity.into())]),
         None => am::UNDEFINED,
     };
-    emit(tracer, flags, cx.self_pid(), &[return_to(), place]);
+    let me = cx.self_pid();
+    emit_unasked(
+        &tracer,
+        flags,
+        me,
+        flag::CALL,
+        &[return_to(), place],
+        am::TRUE,
+    );
     drop(OwnedTerm::from_parts(place, frag));
 }

@@ -82,15 +82,11 @@ fn wanted(cx: &mut Cx, which: Which, receive: bool, args: &[Term]) -> Option<Ter
     (m != am::FALSE && state(cx.process(), which).0 & flag::SILENT == 0).then_some(m)
 }
 
-fn tell(cx: &mut Cx, which: Which, items: &[Term], more: Term) {
-    let mut items = items.to_vec();
-    if more != am::TRUE {
-        items.push(more);
-    }
+fn tell(cx: &mut Cx, which: Which, wanted: u32, items: &[Term], more: Term) {
     let (flags, tracer) = state(cx.process(), which);
     let me = cx.self_pid();
-    if flags != 0 && tracer != me && !super::emit(tracer, flags, me, &items) {
-        super::change(cx.process(), which, false, u32::MAX, purlin_term::NIL);
+    if flags != 0 && !tracer.is(me) && !super::emit(&tracer, flags, me, wanted, items, more) {
+        super::drop_tracer(cx.process(), which);
     }
 }
 
@@ -113,7 +109,7 @@ pub fn sending(cx: &mut Cx, to: Term, msg: Term) {
         } else {
             send_to_non_existing_process()
         };
-        tell(cx, which, &[tag, msg, to], more);
+        tell(cx, which, flag::SEND, &[tag, msg, to], more);
     }
 }
 
@@ -129,7 +125,7 @@ pub fn received(cx: &mut Cx, from: Option<Term>, msg: Term) {
     for (which, ..) in who(cx.process(), flag::RECEIVE) {
         let which = which.as_ref();
         if let Some(more) = wanted(cx, which, true, &[node, from, msg]) {
-            tell(cx, which, &[super::receive(), msg], more);
+            tell(cx, which, flag::RECEIVE, &[super::receive(), msg], more);
         }
     }
 }

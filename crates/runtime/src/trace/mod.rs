@@ -6,11 +6,13 @@
 //!   that an untraced process pays.
 //! * Trace messages are sent by the thread that runs the traced process, in the order of the events; so one tracer
 //!   sees the events of one process in order.
-//! * A tracer is a local process, which gets messages, or a port, which gets the same terms in the external format. When it
-//!   is gone, those it traced stop being traced at their next event.
+//! * A tracer is a local process, which gets messages, or a port, which gets the same terms in the external format, or a module
+//!   whose functions, in a native library, are called ([`module`]). When it is gone, those it traced stop being traced at their
+//!   next event.
 
 pub mod calls;
 pub mod messages;
+pub(crate) mod module;
 pub mod monitor;
 pub mod profile;
 pub mod sequential;
@@ -24,11 +26,12 @@ use crate::events::Sink;
 pub use crate::events::{Defaults, GC_SLEEP_MS, NEW_PORTS, NEW_PROCESSES, Tie, flag, lives, tie};
 use crate::process::session::{self, Made, Session};
 use crate::process::{self, Process, TRACED};
+use crate::tracer::{OfModule, Tracer};
 use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{self, INHERITS_TRACE_ALONE};
-use purlin_term::{Alloc, NIL, Term, am, copy};
+use purlin_term::{Alloc, Term, am, copy};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -55,10 +58,10 @@ lazy_atoms! {
     heap_size = "heap_size";
 }
 
-/// Gives a tracer what `f` builds. False: there is no such tracer any more.
+/// Gives a tracer that is a process or a port what `f` builds. False: there is no such tracer any more.
 pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     if !tracer.is_local_port() {
-        return signal::send_with(tracer, f);
+        return tracer.is_local_pid() && signal::send_with(tracer, f);
     }
     let mut frag = Fragment::new();
     let t = f(&mut frag);
@@ -75,14 +78,15 @@ pub(crate) fn number_of(which: Which) -> i64 {
 }
 
 /// Changes what a process is traced for; the owner calls this. False if another tracer has it.
-pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer: Term) -> bool {
+pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer: Tracer) -> bool {
+    let me = p.pid();
     let e = p.ext_mut();
     if let Some(s) = which {
-        if !session::change(&mut e.sessions, s, (on, flags, tracer), lives) {
+        if !session::change(&mut e.sessions, s, (on, flags, tracer), |t| t.lives(me)) {
             return false;
         }
     } else if on {
-        if e.trace_flags != 0 && e.tracer != tracer && lives(e.tracer) {
+        if e.trace_flags != 0 && e.tracer != tracer && e.tracer.lives(me) {
             return false;
         }
         e.tracer = tracer;
@@ -90,7 +94,7 @@ pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer
     } else {
         e.trace_flags &= !flags;
         if e.trace_flags == 0 {
-            e.tracer = NIL;
+            e.tracer = Tracer::Nobody;
         }
     }
     if !on && flags & flag::CALL != 0 && !e.call_time.is_empty() {
@@ -112,30 +116,37 @@ pub(crate) fn drop_over(p: &mut Process) {
 }
 
 /// Flags and tracer of a process that the caller owns.
-pub(crate) fn state(p: &mut Process, which: Which) -> (u32, Term) {
-    let Some(e) = p.ext() else { return (0, NIL) };
+pub(crate) fn state(p: &mut Process, which: Which) -> (u32, Tracer) {
+    let Some(e) = p.ext() else {
+        return (0, Tracer::Nobody);
+    };
     match which {
-        None => (e.trace_flags, e.tracer),
-        Some(s) if s.is_over() => (0, NIL),
+        None => (e.trace_flags, e.tracer.clone()),
+        Some(s) if s.is_over() => (0, Tracer::Nobody),
         Some(s) => {
             let mut all = e.sessions.iter();
             let found = all.find(|t| Arc::ptr_eq(&t.session, s));
-            found.map_or((0, NIL), |t| (t.flags, t.tracer))
+            found.map_or((0, Tracer::Nobody), |t| (t.flags, t.tracer.clone()))
         }
     }
 }
 
+/// A process that the caller owns is not traced any more.
+pub(crate) fn drop_tracer(p: &mut Process, which: Which) {
+    change(p, which, false, u32::MAX, Tracer::Nobody);
+}
+
 /// As [`state`]; where the tracer has gone the process is not traced any more.
-pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Term) {
+pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Tracer) {
     let (_, tracer) = state(p, which);
-    if tracer != NIL && !lives(tracer) {
-        change(p, which, false, u32::MAX, NIL);
+    if !tracer.is_nobody() && !tracer.lives(p.pid()) {
+        drop_tracer(p, which);
     }
     state(p, which)
 }
 
 /// The tracers of a process that the caller owns: session, flags, tracer.
-type Many = SmallVec<[(Option<Arc<Session>>, u32, Term); 2]>;
+type Many = SmallVec<[(Option<Arc<Session>>, u32, Tracer); 2]>;
 
 /// The tracers of a process that the caller owns, for any of the flags `wanted`. Sessions come first.
 pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
@@ -146,11 +157,11 @@ pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
     let Some(e) = p.ext() else { return all };
     for t in e.sessions.iter().filter(|t| t.flags & wanted != 0) {
         if !t.session.is_over() {
-            all.push((Some(t.session.clone()), t.flags, t.tracer));
+            all.push((Some(t.session.clone()), t.flags, t.tracer.clone()));
         }
     }
     if e.trace_flags & wanted != 0 {
-        all.push((None, e.trace_flags, e.tracer));
+        all.push((None, e.trace_flags, e.tracer.clone()));
     }
     all
 }
@@ -178,14 +189,79 @@ pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
     }
 }
 
-/// Sends `{trace, Pid, Items…}`, with a timestamp if `flags` ask for one. False: there is no tracer any more.
-pub(crate) fn emit(tracer: Term, flags: u32, pid: Term, items: &[Term]) -> bool {
-    tell(tracer, |a| {
-        let mut v = vec![am::TRACE, pid];
-        v.extend(items.iter().map(|&t| copy::copy(t, a)));
-        stamp(a, flags, &mut v);
-        a.tuple(&v)
-    })
+/// Tells a tracer of an event, one of those that `wanted` stands for: the tag, what is about it, and for some what else is. `flags`:
+/// those that `pid` is traced with; `result`: what a match specification adds, `true` for nothing. False: the tracer has gone,
+/// or doesn't want to be told of it any more.
+///
+/// A process or port gets `{trace, Pid, Items…}`, with a timestamp if `flags` ask for one.
+pub(crate) fn emit(
+    tracer: &Tracer,
+    flags: u32,
+    pid: Term,
+    wanted: u32,
+    items: &[Term],
+    result: Term,
+) -> bool {
+    if let Tracer::Module(m) = tracer {
+        match module::wants(m, wanted, items[0], pid) {
+            module::Answer::Trace => {}
+            module::Answer::Discard => return true,
+            // As in stock, these events of a process don't take it away.
+            module::Answer::Remove => {
+                return pid.is_local_pid() && wanted & (flag::PROCS | flag::RECEIVE) != 0;
+            }
+        }
+    }
+    emit_unasked(tracer, flags, pid, wanted, items, result)
+}
+
+/// As [`emit`], of what a tracer module isn't asked about.
+pub(crate) fn emit_unasked(
+    tracer: &Tracer,
+    flags: u32,
+    pid: Term,
+    wanted: u32,
+    items: &[Term],
+    result: Term,
+) -> bool {
+    match tracer {
+        Tracer::Nobody => false,
+        Tracer::Local(to) => tell(*to, |a| {
+            let mut v = vec![am::TRACE, pid];
+            v.extend(items.iter().map(|&t| copy::copy(t, a)));
+            if result != am::TRUE {
+                v.push(copy::copy(result, a));
+            }
+            stamp(a, flags, &mut v);
+            a.tuple(&v)
+        }),
+        Tracer::Module(m) => {
+            emit_to_module((m.module, m.state()), flags, pid, wanted, items, result);
+            true
+        }
+    }
+}
+
+/// The same for a tracer module and its state.
+fn emit_to_module(
+    (name, state): (Term, Term),
+    flags: u32,
+    pid: Term,
+    wanted: u32,
+    items: &[Term],
+    result: Term,
+) {
+    let within = pid.is_local_pid() && wanted & (flag::PROCS | flag::RECEIVE) == 0;
+    let event = module::Event {
+        wanted,
+        tag: items[0],
+        of: pid,
+        message: items[1],
+        extra: items.get(2).copied(),
+        result,
+        who: if within { pid } else { Term::NON_VALUE },
+    };
+    module::tell(name, state, flags, &event);
 }
 
 /// Puts behind an event what the flags want: the number of the scheduler, the time.
@@ -212,8 +288,8 @@ fn argument(cx: &mut Cx, t: Term) -> Term {
 fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     let pid = p.pid();
     for (which, flags, tracer) in who(p, wanted) {
-        if tracer != pid && !emit(tracer, flags, pid, items) {
-            change(p, which.as_ref(), false, u32::MAX, NIL);
+        if !tracer.is(pid) && !emit(&tracer, flags, pid, wanted, items, am::TRUE) {
+            drop_tracer(p, which.as_ref());
         }
     }
 }
@@ -233,7 +309,7 @@ pub(crate) fn links(p: &mut Process, with: Term) {
     for (which, flags, tracer) in who(p, flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) {
         let off = once_linked(flags);
         if off != 0 {
-            change(p, which.as_ref(), false, off, NIL);
+            change(p, which.as_ref(), false, off, Tracer::Nobody);
         }
         let task = Box::new(move |cx: Option<&mut Cx>| {
             if let Some(cx) = cx {
@@ -248,7 +324,7 @@ pub(crate) fn links(p: &mut Process, with: Term) {
 /// says so.
 fn inherit(
     which: Which,
-    (mut flags, mut tracer): (u32, Term),
+    (mut flags, mut tracer): (u32, Tracer),
     parent: Option<&mut Process>,
     child: &mut Process,
     linked: bool,
@@ -271,7 +347,7 @@ fn inherit(
             flags = (flags | f) & !off;
             tracer = t;
             if off != 0 {
-                change(p, which, false, off, NIL);
+                change(p, which, false, off, Tracer::Nobody);
             }
         }
     }
@@ -285,7 +361,7 @@ fn inherit(
 /// # Safety
 /// `parent` is null or owned by the caller, and so is `child`.
 pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa: [Term; 3]) {
-    let mut new = (0, NIL);
+    let mut new = (0, Tracer::Nobody);
     let system = child.has(process::SYSTEM);
     if NEW_PROCESSES.any() && !system {
         new = NEW_PROCESSES.get();
@@ -307,7 +383,7 @@ pub unsafe fn spawn(parent: *mut Process, child: &mut Process, linked: bool, mfa
     }
     for s in &sessions {
         let new = match system {
-            true => (0, NIL),
+            true => (0, Tracer::Nobody),
             false => s.new_tracing(Made::Process),
         };
         inherit(Some(s), new, both.as_deref_mut(), child, linked);
@@ -348,6 +424,14 @@ fn tied(p: &mut Process, what: Tie, other: Term) {
 #[cold]
 pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     calls::pause(p, !starts);
+    if starts {
+        // Tracer modules are asked whether they still want to be told of it.
+        for (which, _, tracer) in who(p, u32::MAX) {
+            if matches!(tracer, Tracer::Module(_)) && !tracer.lives(p.pid()) {
+                drop_tracer(p, which.as_ref());
+            }
+        }
+    }
     if who(p, flag::RUNNING | flag::RUNNING_PROCS).is_empty() {
         return;
     }
@@ -437,8 +521,21 @@ impl Sink for Tracers {
     fn scheduler_is(&self, number: usize, busy: bool, count: usize) {
         profile::scheduler_event(number, busy, count);
     }
-    fn port_event(&self, tracer: Term, flags: u32, port: Term, items: &[Term]) -> bool {
-        emit(tracer, flags, port, items)
+    fn port_event(
+        &self,
+        tracer: &Tracer,
+        flags: u32,
+        port: Term,
+        wanted: u32,
+        items: &[Term],
+    ) -> bool {
+        emit(tracer, flags, port, wanted, items, am::TRUE)
+    }
+    fn tracer_lives(&self, tracer: &OfModule, tracee: Term) -> bool {
+        module::lives(tracer.module, tracer.state(), tracee)
+    }
+    fn counts_sequence(&self, pid: Term) -> bool {
+        sequential::counts(pid)
     }
     fn returned(&self, cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
         calls::returned(cx, frame, class, value);

@@ -1,15 +1,17 @@
 //! Sequential tracing: what the tokens that go with messages tell. The tokens: `signal/token.rs`.
 
-use super::{flag, timestamp};
+use super::{flag, module, timestamp};
 use crate::cx::Cx;
 use crate::lazy_atoms;
 pub use crate::signal::token::*;
-use purlin_term::frag::OwnedTerm;
-use purlin_term::{Alloc, NIL, Term, copy};
+use crate::tracer::Tracer;
+use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::{Alloc, NIL, Term, am, copy};
 
 lazy_atoms! {
     seq_trace = "seq_trace";
     sequential_trace_token = "sequential_trace_token";
+    receive = "receive";
     label = "label";
     serial = "serial";
 }
@@ -68,13 +70,35 @@ pub fn change(cx: &mut Cx, what: Term, value: Term) -> Option<Term> {
 /// token asks for one.
 pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
     let tracer = crate::bif::trace::sequential_tracer();
-    if tracer == purlin_term::am::FALSE {
-        return;
-    }
     let wanted = |f: u32, time: u32| if t.flags & f != 0 { time } else { 0 };
     let time = wanted(token_flag::TIMESTAMP, flag::TIMESTAMP)
         | wanted(token_flag::STRICT_MONOTONIC, flag::STRICT_MONOTONIC)
         | wanted(token_flag::MONOTONIC, flag::MONOTONIC);
+    let tracer = match tracer {
+        Tracer::Nobody => return,
+        Tracer::Local(t) => t,
+        Tracer::Module(m) => {
+            let who = if what == receive() { to } else { t.from.term() };
+            if asked(&m, who) != module::Answer::Trace {
+                return;
+            }
+            let mut frag = Fragment::new();
+            let serial = frag.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
+            let message = frag.tuple(&[what, serial, t.from.term(), to, msg]);
+            let event = module::Event {
+                wanted: 0,
+                tag: seq_trace(),
+                of: t.label.term(),
+                message,
+                extra: None,
+                result: am::TRUE,
+                who: Term::NON_VALUE,
+            };
+            module::tell(m.module, m.state(), time, &event);
+            drop(OwnedTerm::from_parts(message, frag));
+            return;
+        }
+    };
     super::tell(tracer, |a| {
         let serial = a.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
         let (to, msg) = (copy::copy(to, a), copy::copy(msg, a));
@@ -84,4 +108,22 @@ pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
         v.extend(timestamp(a, time));
         a.tuple(&v)
     });
+}
+
+/// Whether a tracer module wants to be told of what a process does with its token.
+fn asked(m: &crate::tracer::OfModule, who: Term) -> module::Answer {
+    let who = if who.is_local_pid() {
+        who
+    } else {
+        am::UNDEFINED
+    };
+    module::wants(m, 0, seq_trace(), who)
+}
+
+/// Whether what a process with a token sends has a number of its own: not where a tracer module doesn't want to be told of it.
+pub(super) fn counts(pid: Term) -> bool {
+    match crate::bif::trace::sequential_tracer() {
+        Tracer::Module(m) => asked(&m, pid) == module::Answer::Trace,
+        _ => true,
+    }
 }
