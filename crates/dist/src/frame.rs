@@ -53,6 +53,10 @@ impl Frame {
     pub fn own(&self) -> usize {
         self.bytes.len() + size_of::<Frame>() + size_of_val(&*self.atoms)
     }
+    /// Whether it goes in fragments, if the other node knows them.
+    pub fn is_long(&self) -> bool {
+        self.payload && self.len() - self.split > FRAGMENT_BYTES
+    }
     /// Whether it can't be sent: lengths are told in four bytes.
     pub fn is_too_large(&self) -> bool {
         let most = u32::MAX as usize;

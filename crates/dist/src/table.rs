@@ -353,11 +353,12 @@ impl Node {
     /// Has the process wait (true) if too much is under way on the connection.
     pub fn is_busy(&self, waits: Option<Term>) -> bool {
         let mut n = self.inner();
-        let busy = n.state != State::Idle && n.out.bytes() >= busy_limit();
-        if let (true, Some(pid)) = (busy, waits) {
-            n.out.wait(pid);
-        }
-        busy
+        let limit = busy_limit();
+        n.state != State::Idle
+            && match waits {
+                Some(pid) => n.out.waits(pid, limit),
+                None => n.out.bytes() >= limit,
+            }
     }
     /// Sends a frame on that connection, if it is still there.
     pub fn send(&self, id: u32, f: Frame) -> bool {

@@ -249,7 +249,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
-        // No process runs for so many milliseconds.
+        // No process runs for so many milliseconds, and nothing comes in.
         ("block", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             let before = multi_scheduling::blocked();
@@ -259,8 +259,9 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
                 true => None,
                 false => multi_scheduling::turn(|_| {}),
             };
+            let held = crate::poll::hold();
             std::thread::sleep(Duration::from_millis(ms));
-            drop(turn);
+            drop((held, turn));
             multi_scheduling::block(before);
             Ok(am::TRUE)
         }
