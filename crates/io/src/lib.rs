@@ -20,7 +20,7 @@ pub mod socket;
 mod terminfo;
 
 use purlin_kernel::{
-    accounts, clock, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
+    accounts, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
     report, signal, timer,
 };
 use purlin_native::bif::Bif;

@@ -8,11 +8,6 @@
 //! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
 //! So the receiver of reports must know by itself when it is over, which it does under its own lock.
 //!
-//! Who has read a lot, and not all that is there, says so ([`want_more`]). A scheduler goes on with that itself, once it has run what it
-//! has woken and has nothing else to do ([`go_on`]), and the kernel isn't asked meanwhile: it would wake the poll thread at once, which
-//! would go on beside the scheduler, and take a processor from whoever sends. If something else is to be run, or the process that was
-//! woken takes long (an alarm tells), the kernel is asked ([`hand_over`]).
-//!
 //! Reports are made without any lock of this module held. Receivers may call anything here from within one.
 //!
 //! Descriptors that the kernel can't wait for (regular files) count as ready always. A descriptor that is registered
@@ -21,7 +16,6 @@
 use crate::msacc::{self, State};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -69,24 +63,6 @@ struct Table {
     next: usize,
     /// How many entries are always ready and wanted.
     always: usize,
-    left: Option<Left>,
-    /// Of what is left: how often there was something, and the number of that at the last alarm, if one is set.
-    lefts: u64,
-    alarm: Option<u64>,
-}
-
-/// An entry that is wanted, of which the kernel isn't told: a scheduler goes on with it.
-struct Left {
-    id: usize,
-    /// The number of the scheduler's [`Waiter`].
-    by: usize,
-}
-
-thread_local! {
-    /// This thread is a scheduler that makes reports, and may go on with what there is more of.
-    static MAY_LEAVE: Cell<bool> = const { Cell::new(false) };
-    /// It has left something, which may have been taken from it by now.
-    static HAS_LEFT: Cell<bool> = const { Cell::new(false) };
 }
 
 struct Service {
@@ -107,9 +83,6 @@ fn service() -> io::Result<&'static Service> {
                 entries: HashMap::new(),
                 next: 0,
                 always: 0,
-                left: None,
-                lefts: 0,
-                alarm: None,
             }),
         })
     });
@@ -187,18 +160,8 @@ pub fn want(id: Id, read: bool, write: bool) {
 /// The same. With `error` an error or urgent data is waited for too: if it is the only thing, neither input nor a hang-up ends
 /// the wait.
 pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
-    set(id, (read, write, error), false);
-}
-
-/// As [`want`]: there is more to read at once. The scheduler that makes this report goes on with it, if it can.
-pub fn want_more(id: Id, read: bool, write: bool) {
-    set(id, (read, write, false), read && !write && MAY_LEAVE.get());
-}
-
-fn set(id: Id, (read, write, error): (bool, bool, bool), leave: bool) {
     let Ok(s) = service() else { return };
-    let mut table = s.table();
-    let t = &mut *table;
+    let mut t = s.table();
     let Some(e) = t.entries.get_mut(&id.0) else {
         return;
     };
@@ -208,18 +171,7 @@ fn set(id: Id, (read, write, error): (bool, bool, bool), leave: bool) {
     let before = e.read || e.write;
     (e.read, e.write, e.error) = (read, write, error);
     if !e.always {
-        let number = t.lefts.wrapping_add(1);
-        if leave && t.left.is_none() && (t.alarm.is_some() || s.kernel.alarm()) {
-            t.lefts = number;
-            t.alarm.get_or_insert(number);
-            t.left = Some(Left {
-                id: id.0,
-                by: Waiter::me().number(),
-            });
-            HAS_LEFT.set(true);
-        } else {
-            s.arm(id.0, e);
-        }
+        s.arm(id.0, e);
         return;
     }
     match (before, read || write) {
@@ -333,76 +285,15 @@ pub(crate) fn wait_beside() -> Found {
     found
 }
 
-/// Tells of what was found, on this thread, a scheduler. With `may_leave` it goes on with what there is more of: what it has left
-/// ([`has_left`]) is to be gone on with or handed over soon.
-pub(crate) fn tell(found: Found, may_leave: bool) {
+/// Tells of what was found, on this thread.
+pub(crate) fn tell(found: Found) {
     let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
         return;
     };
     let _state = msacc::within(State::CheckIo);
-    MAY_LEAVE.set(may_leave);
     for (id, what) in found.0 {
         report(s, id, what);
     }
-    MAY_LEAVE.set(false);
-}
-
-/// Whether this thread has left something.
-#[inline]
-pub(crate) fn has_left() -> bool {
-    HAS_LEFT.get()
-}
-
-/// What this thread has left, which is its own again; None: it was taken from it.
-fn take_left(t: &mut Table) -> Option<usize> {
-    HAS_LEFT.set(false);
-    let me = Waiter::me().number();
-    t.left.take_if(|l| l.by == me).map(|l| l.id)
-}
-
-/// This thread, a scheduler, goes on with what it has left; with `may_leave` as in [`tell`].
-pub(crate) fn go_on(may_leave: bool) {
-    let Some(Ok(s)) = SERVICE.get() else { return };
-    let Some(id) = take_left(&mut s.table()) else {
-        return;
-    };
-    let _state = msacc::within(State::CheckIo);
-    MAY_LEAVE.set(may_leave);
-    report(s, id, (true, false, false));
-    MAY_LEAVE.set(false);
-}
-
-/// Has the kernel be asked for what this thread has left.
-#[cold]
-pub(crate) fn hand_over() {
-    let Some(Ok(s)) = SERVICE.get() else { return };
-    let mut t = s.table();
-    if let Some(id) = take_left(&mut t) {
-        ask_again(s, &t, id);
-    }
-}
-
-fn ask_again(s: &Service, t: &Table, id: usize) {
-    if let Some(e) = t.entries.get(&id)
-        && (e.read || e.write)
-    {
-        s.arm(id, e);
-    }
-}
-
-/// The alarm has gone off: has the kernel be asked for what was left when it was set, and looks again later if there is something else.
-fn overdue(s: &Service) {
-    let mut t = s.table();
-    let seen = t.alarm.take();
-    let Some(id) = t.left.as_ref().map(|l| l.id) else {
-        return;
-    };
-    if seen != Some(t.lefts) && s.kernel.alarm() {
-        t.alarm = Some(t.lefts);
-        return;
-    }
-    t.left = None;
-    ask_again(s, &t, id);
 }
 
 /// How many have reports wait.
@@ -436,9 +327,6 @@ fn wait_while_held() {
 }
 
 fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {
-    if id == kernel::ALARM {
-        return overdue(s);
-    }
     if HELD.load(Ordering::Relaxed) > 0 {
         wait_while_held();
     }
@@ -541,61 +429,6 @@ mod tests {
         forget(id);
     }
 
-    /// What a scheduler has left it goes on with itself, or hands over, or the alarm does. Each time there is one report.
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn what_is_left_is_reported_once() {
-        struct Leaves(Mutex<Sender<bool>>);
-        impl Ready for Leaves {
-            fn ready(&self, id: Id, _: bool, _: bool) {
-                let here = MAY_LEAVE.get();
-                if here {
-                    want_more(id, true, false);
-                }
-                let _ = self.0.lock().send(here);
-            }
-        }
-        let (a, mut b) = UnixStream::pair().expect("a pair");
-        let (s, got) = channel();
-        let id = register(a.as_raw_fd(), Arc::new(Leaves(Mutex::new(s)))).expect("registered");
-        b.write_all(b"x").expect("written");
-        let begin = || {
-            let s = service().expect("is there");
-            if let Some(e) = s.table().entries.get_mut(&id.0) {
-                e.read = true;
-            }
-            tell(
-                Found(SmallVec::from_slice(&[(id.0, (true, false, false))])),
-                true,
-            );
-            assert_eq!(got.try_recv(), Ok(true));
-            assert!(has_left());
-        };
-        let mut here = 0;
-        for _ in 0..100 {
-            begin();
-            go_on(true);
-            if got.recv_timeout(SOON).expect("a report") {
-                here += 1;
-                hand_over();
-                assert_eq!(got.recv_timeout(SOON), Ok(false));
-            }
-            assert!(!has_left());
-        }
-        // The alarm comes in between where the machine is busy.
-        assert!(here > 0);
-        begin();
-        assert_eq!(got.recv_timeout(SOON), Ok(false));
-        go_on(true);
-        hand_over();
-        assert!(got.recv_timeout(SHORT).is_err());
-        // Of one that is forgotten nobody hears.
-        begin();
-        forget(id);
-        go_on(true);
-        assert!(got.recv_timeout(SHORT).is_err());
-    }
-
     #[test]
     fn reports_wait_while_they_are_held() {
         let (a, mut b) = UnixStream::pair().expect("a pair");
@@ -629,7 +462,7 @@ mod tests {
                         if *over.lock() {
                             break;
                         }
-                        tell(wait_beside(), false);
+                        tell(wait_beside());
                     }
                     service().expect("is there").place.leave();
                 });

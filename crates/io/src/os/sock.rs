@@ -127,40 +127,11 @@ pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i
     // SAFETY: as many bytes as the slice has.
     unsafe { recv(fd, to.as_mut_ptr().cast(), to.len(), libc::MSG_DONTWAIT) }
 }
-/// Whether there is something to receive, or the end of it.
-pub(crate) fn is_readable(fd: RawFd) -> bool {
-    let mut one = [0u8];
-    // SAFETY: room for a byte.
-    let r = unsafe { recv(fd, one.as_mut_ptr(), 1, libc::MSG_DONTWAIT | libc::MSG_PEEK) };
-    r != Err(libc::EAGAIN)
-}
-/// Receives into `to` and, once that is full, behind what is in `then`, where there is room for `more` bytes, without waiting: the bytes
-/// of `to` that have been filled.
-pub(crate) fn recv_both_now<'a>(
-    fd: RawFd,
-    to: &'a mut [MaybeUninit<u8>],
-    then: &mut Vec<u8>,
-    more: usize,
-) -> Result<&'a mut [u8], i32> {
-    then.reserve(more);
-    let room = &mut then.spare_capacity_mut()[..more];
-    let part = |to: &mut [MaybeUninit<u8>]| libc::iovec {
-        iov_base: to.as_mut_ptr().cast(),
-        iov_len: to.len(),
-    };
-    let mut parts = [part(to), part(room)];
-    // SAFETY: zero is a value of these plain bits; the parts are as long as they say, and good for the call.
-    let n = bytes(unsafe {
-        let mut m: libc::msghdr = std::mem::zeroed();
-        m.msg_iov = parts.as_mut_ptr();
-        m.msg_iovlen = parts.len() as _;
-        libc::recvmsg(fd, &mut m, libc::MSG_DONTWAIT)
-    })?;
-    let front = n.min(to.len());
-    // SAFETY: the system has filled the first part, if any bytes of the second, and so many of that.
-    unsafe { then.set_len(then.len() + (n - front).min(more)) };
+/// As [`recv_now`]: the bytes that have been filled.
+pub(crate) fn recv_front_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<&mut [u8], i32> {
+    let n = recv_now(fd, to)?.min(to.len());
     // SAFETY: the system has written so many bytes of the slice.
-    Ok(unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), front) })
+    Ok(unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), n) })
 }
 /// As [`recv`], and where it came from.
 ///

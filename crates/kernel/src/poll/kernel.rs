@@ -15,15 +15,12 @@ pub type Report = (usize, (bool, bool, bool));
 /// Reports that [`Kernel::wait_beside`] gives at most.
 pub const FEW: usize = 16;
 
-/// What is reported as a registration when the [alarm](Kernel::alarm) goes off.
-pub const ALARM: usize = usize::MAX - 1;
-
 /// Whether others may wait beside the poll thread.
 pub const BESIDE: bool = cfg!(target_os = "linux");
 
 #[cfg(target_os = "linux")]
 mod with_epoll {
-    use super::{ALARM, FEW, Report};
+    use super::{FEW, Report};
     use std::io;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -35,8 +32,6 @@ mod with_epoll {
     const ERROR: u32 = (libc::EPOLLPRI | libc::EPOLLERR) as u32;
     /// The number by which the descriptor that ends a wait of the poll thread is known.
     const NOTIFY: u64 = u64::MAX;
-    /// Until the alarm goes off.
-    const ALARM_NANOSECONDS: i64 = 10_000_000;
     /// The signal that ends a wait beside it. It is one that nothing else is done with, and that debuggers pass on without a word.
     const RING: i32 = libc::SIGURG;
     /// Reports that one wait gives at most.
@@ -55,8 +50,6 @@ mod with_epoll {
     pub struct Kernel {
         epoll: OwnedFd,
         notify: OwnedFd,
-        /// Where the system has timers of this kind.
-        alarm: Option<OwnedFd>,
     }
 
     fn owned(fd: RawFd) -> io::Result<OwnedFd> {
@@ -140,30 +133,10 @@ mod with_epoll {
                     owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?,
                 )
             };
-            // SAFETY: a plain call.
-            let alarm = unsafe {
-                libc::timerfd_create(
-                    libc::CLOCK_MONOTONIC,
-                    libc::TFD_CLOEXEC | libc::TFD_NONBLOCK,
-                )
-            };
-            let mut k = Kernel {
-                epoll,
-                notify,
-                alarm: owned(alarm).ok(),
-            };
+            let k = Kernel { epoll, notify };
             // Is reported until it is read, which only the poll thread does.
             let events = libc::EPOLLIN as u32;
             k.control(libc::EPOLL_CTL_ADD, k.notify.as_raw_fd(), events, NOTIFY)?;
-            // Is reported once each time, and never read.
-            let events = events | libc::EPOLLET as u32;
-            let known = |fd: &OwnedFd| {
-                k.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), events, ALARM as u64)
-                    .is_ok()
-            };
-            if !k.alarm.as_ref().is_some_and(known) {
-                k.alarm = None;
-            }
             hear()?;
             Ok(k)
         }
@@ -210,18 +183,6 @@ mod with_epoll {
             // SAFETY: eight bytes that are good for the call. Where the count is full the wait ends without.
             unsafe { libc::write(self.notify.as_raw_fd(), one.as_ptr().cast(), one.len()) };
             Ok(())
-        }
-        /// Has [`ALARM`] be reported in ten milliseconds. False: there is no such thing here.
-        pub fn alarm(&self) -> bool {
-            // SAFETY: zero is a value of these plain bits.
-            let mut at: libc::itimerspec = unsafe { std::mem::zeroed() };
-            at.it_value.tv_nsec = ALARM_NANOSECONDS as _;
-            self.alarm.as_ref().is_some_and(|fd| {
-                // SAFETY: the time is good for the call, and the old one is not asked for.
-                let r =
-                    unsafe { libc::timerfd_settime(fd.as_raw_fd(), 0, &at, std::ptr::null_mut()) };
-                r == 0
-            })
         }
         fn reports<'a>(
             &self,
@@ -352,9 +313,5 @@ mod other {
         }
         /// See [`super::BESIDE`].
         pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
-        /// See [`super::BESIDE`].
-        pub fn alarm(&self) -> bool {
-            false
-        }
     }
 }

@@ -302,12 +302,6 @@ pub fn dirty_kind() -> Option<bool> {
     POOL.get()
 }
 
-/// Whether this thread is a scheduler that has something to run next.
-#[inline]
-pub fn has_next() -> bool {
-    current().checked_sub(1).is_some_and(|me| QUEUES.has(me))
-}
-
 /// Processes in each run queue.
 #[inline]
 pub fn queue_lengths() -> Vec<usize> {

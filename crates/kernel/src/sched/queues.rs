@@ -492,11 +492,6 @@ impl<H: Hooks> RunQueues<H> {
     pub fn lengths(&self) -> Vec<usize> {
         self.started().iter().map(|w| w.len()).collect()
     }
-    /// Whether something waits in the queue of scheduler `i`.
-    #[inline]
-    pub(crate) fn has(&self, i: usize) -> bool {
-        self.schedulers[i].len() != 0
-    }
     /// Whether scheduler `i` has nothing to do.
     #[inline]
     pub(crate) fn is_idle(&self, i: usize) -> bool {

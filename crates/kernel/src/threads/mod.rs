@@ -61,62 +61,15 @@ impl Vain {
     }
 }
 
-/// Nanoseconds for which a process that input has woken may run before the scheduler goes on reading. For longer somebody else may
-/// read meanwhile.
-const SHORT: i64 = 50_000;
-
-/// Of so many times that a scheduler might go on it doesn't once a process has run for longer.
-const OTHERS_GO_ON: u32 = 16;
-
-/// What a scheduler has read some of, see [`poll`], and goes on with once it has run what that has woken.
-#[derive(Default)]
-struct Reads {
-    /// It runs a process since that time, without having gone on.
-    since: Option<i64>,
-    /// How often it is not to go on.
-    others: u32,
-}
-
-impl Reads {
-    /// The scheduler is about to run a process, with `more` behind that.
-    fn runs(&mut self, more: bool) {
-        if !poll::has_left() {
-            return;
-        }
-        let now = crate::clock::elapsed();
-        // The process may have several turns.
-        let long = now - *self.since.get_or_insert(now) > SHORT;
-        if long {
-            self.others = OTHERS_GO_ON;
-        }
-        if more || long {
-            self.since = None;
-            poll::hand_over();
-        }
-    }
-    /// Whether it is to go on next time.
-    fn may(&mut self) -> bool {
-        if let Some(t) = self.since.take()
-            && crate::clock::elapsed() - t > SHORT
-        {
-            self.others = OTHERS_GO_ON;
-        }
-        let may = self.others == 0;
-        self.others = self.others.saturating_sub(1);
-        may
-    }
-}
-
 /// The next process for scheduler `i`; sleeps until there is one. `used`: reductions of this scheduler since it looked at
-/// timers, which is brought up to date, as `vain` and `reads` are.
-fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain, reads: &mut Reads) -> u32 {
+/// timers, which is brought up to date, as `vain` is.
+fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
     let q = &*QUEUES;
     *used += REDUCTIONS_PER_PICK;
     let mut rounds = ROUNDS;
     let mut rested = false;
     let cell = loop {
         if STOPPED.load(Ordering::Relaxed) {
-            poll::hand_over();
             q.retire(i);
             rest_if_stopped();
         }
@@ -125,18 +78,7 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain, reads: &mut Reads) ->
             timer::poll();
         }
         if let Some(c) = q.next(i, None) {
-            reads.runs(q.has(i));
             break c;
-        }
-        if poll::has_left() {
-            if i < q.online() {
-                poll::go_on(reads.may());
-            } else {
-                poll::hand_over();
-            }
-            *used = REDUCTIONS_PER_POLL;
-            rounds = ROUNDS;
-            continue;
         }
         // A moment of looking costs less than to sleep and be woken.
         let mut glanced = None;
@@ -163,7 +105,7 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain, reads: &mut Reads) ->
             Rest::Found(c) if !STOPPED.load(Ordering::Relaxed) => break c,
             Rest::Again => rounds -= 1,
             Rest::Outside(found) => {
-                poll::tell(found, reads.may());
+                poll::tell(found);
                 rounds = ROUNDS;
             }
             _ => rounds = ROUNDS,
@@ -238,11 +180,11 @@ fn work<E: Engine>(i: usize) {
     crate::message::blocks::keep();
     purlin_term::counts::take_share();
     let mut cx = Cx::boxed(i);
-    let (mut used, mut vain, mut reads) = (0, Vain::default(), Reads::default());
+    let (mut used, mut vain) = (0, Vain::default());
     let mut plan = 0;
     loop {
         sched::binding::follow(i, &mut plan);
-        let cell = next_or_park(i, &mut used, &mut vain, &mut reads);
+        let cell = next_or_park(i, &mut used, &mut vain);
         let _turn = multi_scheduling::turn(|on| {
             let rests = &QUEUES.hooks.rests[i];
             if on { rests.begin() } else { rests.end() }

@@ -309,13 +309,6 @@ impl Sock {
             poll::want(id, r, w);
         }
     }
-    /// The same, where there is more to read at once.
-    pub(crate) fn arm_for_more(&mut self, base: &Base) {
-        match self.poll {
-            Some(id) if !self.ignored => poll::want_more(id, self.reads, self.writes),
-            _ => self.arm(base),
-        }
-    }
     /// Whether a report is about this socket.
     pub(crate) fn is_polled(&self, id: poll::Id) -> bool {
         self.poll == Some(id)

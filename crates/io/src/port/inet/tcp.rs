@@ -26,8 +26,7 @@ use crate::port::sys::{ms_until, poll_one};
 use crate::port::{Base, Driver, End, Reply, open, watch};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
-use crate::{accounts, clock, lazy_atoms};
-use purlin_kernel::sched;
+use crate::{accounts, lazy_atoms};
 use purlin_term::iolist::{IoSlice, IoVec};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
@@ -50,16 +49,6 @@ const MAX_RECV_BYTES: u32 = 0x400_0000;
 /// Bytes sent, and times read, before somebody else gets a turn.
 const TURN_BYTES: usize = 1 << 20;
 const TURN_READS: usize = 16;
-/// Of a long message from another node so many bytes are read in a turn, if nothing is woken meanwhile.
-const TURN_LONG: usize = 1 << 20;
-/// Where so many bytes of a packet are missing a scheduler looks for more, for so long, before it waits to be told; but seldom where it
-/// has looked in vain so often in a row.
-const LONG_REST: usize = 4096;
-const LOOK_NANOSECONDS: i64 = 30_000;
-const VAIN: u32 = 4;
-const SELDOM: u32 = 32;
-/// Bytes read behind the part of a packet that goes straight to its place: where the next begins, and may be told from others.
-const BEHIND: usize = 1024;
 /// Room made at once for input, at most; a packet's length is only a claim.
 const READ_STEP: usize = 256 * 1024;
 /// Bytes in the queue up to which packets of a connection to another node are taken from it: what is taken can't be
@@ -105,8 +94,6 @@ struct Input {
     packet: usize,
     /// The last read got all that it asked for: there may be more.
     full: bool,
-    /// Bytes that it has read of a packet that is read straight to its place.
-    got: usize,
 }
 
 impl Input {
@@ -115,9 +102,9 @@ impl Input {
     }
     /// Gives the buffer up.
     fn clear(&mut self) {
-        let (full, got) = (self.full, self.got);
+        let full = self.full;
         let old = std::mem::take(self);
-        (self.full, self.got) = (full, got);
+        self.full = full;
         if (1..=SPARE_BYTES).contains(&old.buf.capacity()) {
             SPARE.set(old.buf);
         }
@@ -182,8 +169,6 @@ pub(crate) struct Tcp {
     input: Input,
     /// Whether the headers of an HTTP message are under way.
     in_headers: bool,
-    /// Times in a row that it was looked in vain for more of a long message.
-    vain: u32,
     queue: IoVec,
     /// The process that gets the answer to the request that is being sent.
     sender: Option<Term>,
@@ -219,7 +204,6 @@ impl Tcp {
             ops: SmallVec::new(),
             input: Input::default(),
             in_headers: false,
-            vain: 0,
             queue: IoVec::default(),
             sender: None,
             waiting_sender: None,
@@ -612,53 +596,6 @@ impl Tcp {
             Err(()) => self.recv_failed(base, libc::EMSGSIZE),
         }
     }
-    /// Reads for a turn. True: there is more of a long message from another node.
-    fn read_turn(&mut self, base: &mut Base) -> bool {
-        let (mut reads, mut long) = (0, 0);
-        while reads < TURN_READS {
-            (self.input.full, self.input.got) = (false, 0);
-            let r = self.recv(base, 0);
-            let wanted = self.s.active != active::PASSIVE || !self.ops.is_empty();
-            if r.is_err() || !wanted {
-                return false;
-            }
-            match self.input.got {
-                0 => reads += 1,
-                n => long += n,
-            }
-            if !self.input.full && !self.more_comes(base) {
-                return false;
-            }
-            if long > 0 && (long >= TURN_LONG || sched::has_next()) {
-                return true;
-            }
-        }
-        false
-    }
-    /// The socket is empty in the midst of a long message: whether more has come a moment later. A node on this machine writes while it
-    /// is read here, and each time the reader sleeps the writer has to wake it.
-    fn more_comes(&mut self, base: &Base) -> bool {
-        let missing = self.input.straight.max(self.input.missing);
-        if base.channel.is_none() || missing < LONG_REST || sched::current() == 0 {
-            return false;
-        }
-        self.vain = self.vain.wrapping_add(1);
-        let (true, Ok(fd)) = (
-            self.vain <= VAIN || self.vain.is_multiple_of(SELDOM),
-            self.s.fd(),
-        ) else {
-            return false;
-        };
-        let end = clock::elapsed() + LOOK_NANOSECONDS;
-        while clock::elapsed() < end && !sched::has_next() {
-            (0..64).for_each(|_| std::hint::spin_loop());
-            if sys::is_readable(fd) {
-                self.vain = 0;
-                return true;
-            }
-        }
-        false
-    }
     /// Whether what comes next is the rest of a packet for which the connection to another node has a place.
     fn goes_straight(&mut self, base: &Base) -> bool {
         if self.input.straight > 0 {
@@ -695,14 +632,8 @@ impl Tcp {
         let left = self.input.straight;
         let mut r = Err(libc::EBADF);
         let mut bad = base.channel.is_none();
-        // What comes behind it is read with it.
-        let mut behind = SPARE.take();
-        behind.clear();
-        let more = BEHIND.min(self.s.buffer.max(1) as usize);
         if let (Some(channel), Ok(fd)) = (base.channel.clone(), self.s.fd()) {
-            match channel.more(left, &mut |to| {
-                sys::recv_both_now(fd, to, &mut behind, more)
-            }) {
+            match channel.more(left, &mut |to| sys::recv_front_now(fd, to)) {
                 More::Read(got) => r = got,
                 More::Bad => bad = true,
             }
@@ -712,13 +643,6 @@ impl Tcp {
             base.end(End::Reason(am::KILLED));
             return Err(Over);
         }
-        let full = behind.len() == more;
-        if behind.is_empty() {
-            SPARE.set(behind);
-        } else {
-            self.input.buf = behind;
-            self.input.size = self.s.buffer.max(1) as usize;
-        }
         let n = match r {
             Ok(0) => return self.recv_closed(base),
             Ok(n) => n,
@@ -726,8 +650,7 @@ impl Tcp {
             Err(libc::ECONNRESET) if !self.o.show_econnreset => return self.recv_closed(base),
             Err(e) => return self.recv_failed(base, e),
         };
-        self.input.full = n == left && full;
-        self.input.got = n;
+        self.input.full = n == left;
         self.input.straight = left - n.min(left);
         if self.input.straight == 0 {
             let all = std::mem::take(&mut self.input.packet);
@@ -737,13 +660,6 @@ impl Tcp {
                 self.s.count_active(base);
             } else if self.ops.is_empty() {
                 self.s.select(base, Some(false), None);
-            }
-            let next = match self.input.size == 0 || self.s.active == active::PASSIVE {
-                true => None,
-                false => self.next_packet(base)?,
-            };
-            if next.is_some() && !base.is_ending() {
-                return self.deliver(base, next);
             }
         }
         Ok(0)
@@ -1354,7 +1270,6 @@ impl Driver for Tcp {
         if !self.s.is_polled(id) {
             return;
         }
-        let mut more = false;
         if writable {
             if self.s.state & state::CONNECTING != 0 {
                 self.connect_done(base);
@@ -1368,15 +1283,20 @@ impl Driver for Tcp {
             if self.s.state & state::LISTEN != 0 {
                 self.accept_ready(base);
             } else if self.s.is_connected() {
-                more = self.read_turn(base);
+                for _ in 0..TURN_READS {
+                    self.input.full = false;
+                    let r = self.recv(base, 0);
+                    let wanted = self.s.active != active::PASSIVE || !self.ops.is_empty();
+                    if r.is_err() || !wanted || !self.input.full {
+                        break;
+                    }
+                }
             } else if self.s.state & state::CONNECTING == 0 {
                 self.s.select(base, Some(false), None);
             }
         }
-        match (base.is_ending(), more) {
-            (true, _) => {}
-            (false, true) => self.s.arm_for_more(base),
-            (false, false) => self.s.arm(base),
+        if !base.is_ending() {
+            self.s.arm(base);
         }
     }
 
