@@ -78,7 +78,7 @@ pub fn call(cx: &mut Cx, work: impl FnOnce() -> Outcome + Send + 'static) -> Bif
         .name("blocking".into())
         .stack_size(128 * 1024)
         .spawn(move || {
-            purlin_kernel::sched::binding::begin_unbound();
+            purlin_kernel::affinity::begin_unbound();
             let _counted = counted;
             let work = theirs.lock().take();
             if let Some(work) = work {

@@ -171,7 +171,7 @@ fn close_later(f: Arc<File>) {
         std::thread::Builder::new()
             .name("closer".into())
             .spawn(move || {
-                purlin_kernel::sched::binding::begin_unbound();
+                purlin_kernel::affinity::begin_unbound();
                 for f in rx {
                     // Nobody is left to be told.
                     let _ = f.close();

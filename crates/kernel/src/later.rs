@@ -139,7 +139,7 @@ pub fn add(work: Work) {
 }
 
 fn serve() {
-    crate::sched::binding::begin_unbound();
+    crate::affinity::begin_unbound();
     SERVES.set(true);
     let s = service();
     loop {

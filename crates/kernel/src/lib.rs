@@ -4,6 +4,7 @@
 //! traces is behind [`events::Sink`].
 
 pub mod accounts;
+pub mod affinity;
 pub mod clock;
 pub mod code;
 pub mod collect;

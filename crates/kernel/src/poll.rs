@@ -94,7 +94,7 @@ fn service() -> io::Result<&'static Service> {
             .name("poll".into())
             .stack_size(256 * 1024)
             .spawn(move || {
-                crate::sched::binding::begin_unbound();
+                crate::affinity::begin_unbound();
                 run(s)
             });
         if let Err(e) = t {

@@ -240,7 +240,7 @@ exported! {
     /// A thread of a library has begun, below whose frames there are none of Rust.
     fn purlin_nif_thread_begins(t: *mut c_void) {
         MINE.set(t as *mut Thread);
-        purlin_kernel::sched::binding::begin_unbound();
+        purlin_kernel::affinity::begin_unbound();
         let name = (*(t as *mut Thread)).name.0.to_bytes();
         // The system takes fifteen bytes.
         let mut short = [0u8; 16];

@@ -59,6 +59,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "filename",
             "osenv",
             "posix",
+            "affinity",
             "poll",
             "later",
             "keys",

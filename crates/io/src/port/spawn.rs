@@ -39,7 +39,7 @@ fn children() -> &'static Children {
             .name("children".into())
             .stack_size(256 * 1024)
             .spawn(|| {
-                purlin_kernel::sched::binding::begin_unbound();
+                purlin_kernel::affinity::begin_unbound();
                 reap()
             });
         if let Err(e) = t {

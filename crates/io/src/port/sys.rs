@@ -442,7 +442,7 @@ pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
         ok(libc::posix_spawnattr_setflags(&mut attr.0, flags as _))?;
         let mut pid = 0;
         // A program has nothing of the processor that the scheduler which starts it is bound to.
-        ok(purlin_kernel::sched::binding::unbound(|| {
+        ok(purlin_kernel::affinity::unbound(|| {
             libc::posix_spawn(
                 &mut pid,
                 c.program.as_ptr(),

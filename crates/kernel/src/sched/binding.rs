@@ -2,15 +2,14 @@
 //! `system_flag(scheduler_bind_type | cpu_topology, _)`, as erl(1) and the manual page of module `erlang` tell of them.
 //!
 //! Each scheduler binds its own thread, when it next looks for work. So nobody changes where another thread may run, and
-//! [`super::place::leave`] finds what its thread has chosen itself. A thread that a bound one starts would be bound as well, and
-//! asks for all processors as it begins ([`begin_unbound`]).
+//! [`super::place::leave`] finds what its thread has chosen itself. What a bound thread starts is freed in [`crate::affinity`].
 
-use super::{MAX_SCHEDULERS, multi_scheduling, place};
+use super::{MAX_SCHEDULERS, multi_scheduling};
+use crate::affinity::{self, allowed};
 use crate::options::topology::CpuTopologyEntry;
 use crate::options::{self, BindType, CpuCounts};
 use crate::sync::{AtomicU32, Ordering};
 use purlin_term::sync::Mutex;
-use std::sync::OnceLock;
 
 struct State {
     /// The topology that the user has told; None: the one that the system tells is used.
@@ -28,12 +27,6 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 /// Counts the plans. 0: no scheduler has ever been bound.
 static PLANS: AtomicU32 = AtomicU32::new(0);
-
-/// Where threads might run before any was bound.
-fn allowed() -> &'static [usize] {
-    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
-    ALLOWED.get_or_init(place::allowed)
-}
 
 /// Takes what the command line says, before schedulers start.
 pub fn start() {
@@ -64,6 +57,7 @@ impl State {
                 .take(MAX_SCHEDULERS)
                 .collect(),
         };
+        affinity::begin_binding();
         PLANS.fetch_add(1, Ordering::Release);
     }
 }
@@ -129,28 +123,9 @@ pub(crate) fn follow(i: usize, seen: &mut u32) {
 fn follow_plan(i: usize) {
     let own = STATE.lock().plan.get(i).copied();
     match &own {
-        Some(p) => place::bind(std::slice::from_ref(p)),
-        None => place::bind(allowed()),
+        Some(p) => affinity::bind(std::slice::from_ref(p)),
+        None => affinity::bind(allowed()),
     };
-}
-
-/// The thread that calls may run where a thread might that no scheduler has started.
-pub fn begin_unbound() {
-    if PLANS.load(Ordering::Relaxed) != 0 {
-        place::bind(allowed());
-    }
-}
-
-/// Does what makes a process of the system, which runs where its maker may: where threads might before any was bound.
-pub fn unbound<R>(make: impl FnOnce() -> R) -> R {
-    if PLANS.load(Ordering::Relaxed) == 0 {
-        return make();
-    }
-    let own = place::allowed();
-    place::bind(allowed());
-    let made = make();
-    place::bind(&own);
-    made
 }
 
 /// The topology that the operating system tells, processors in order. Empty where it tells none, or (`+ssrct`, `+sct`) is not asked.

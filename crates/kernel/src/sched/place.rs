@@ -45,33 +45,6 @@ mod here {
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), mask) == 0 }
     }
 
-    /// Processors that this thread may run on.
-    pub(in crate::sched) fn allowed() -> Vec<usize> {
-        // SAFETY: as in `leave`; the bits asked for are those of the set.
-        unsafe {
-            let mut may: libc::cpu_set_t = zeroed();
-            if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut may) != 0 {
-                return Vec::new();
-            }
-            let bits = 8 * size_of::<libc::cpu_set_t>();
-            (0..bits).filter(|&p| libc::CPU_ISSET(p, &may)).collect()
-        }
-    }
-
-    /// Has this thread run on those processors only. False: the system refuses, and it runs where it might.
-    pub(in crate::sched) fn bind(to: &[usize]) -> bool {
-        let bits = 8 * size_of::<libc::cpu_set_t>();
-        // SAFETY: the set is plain bits, for which zero is a value, and those set are within it.
-        let mask = unsafe {
-            let mut mask: libc::cpu_set_t = zeroed();
-            to.iter()
-                .filter(|&&p| p < bits)
-                .for_each(|&p| libc::CPU_SET(p, &mut mask));
-            mask
-        };
-        set(&mask)
-    }
-
     /// Moves this thread to a processor that is none of those `taken`, if there is one that it may run on; where it may run later
     /// is as before. The processor that it has come to.
     #[cold]
@@ -113,16 +86,10 @@ mod here {
         None
     }
     pub(crate) fn give_way() {}
-    pub(in crate::sched) fn allowed() -> Vec<usize> {
-        Vec::new()
-    }
-    pub(in crate::sched) fn bind(_: &[usize]) -> bool {
-        false
-    }
 }
 
 pub(crate) use here::give_way;
-pub(super) use here::{allowed, bind, leave, processor};
+pub(super) use here::{leave, processor};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -140,7 +140,7 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
         .name(name)
         .stack_size(stack_size())
         .spawn(move || {
-            sched::binding::begin_unbound();
+            crate::affinity::begin_unbound();
             msacc::begin_thread(kind, index + 1);
             POOL.set(Some(kind == msacc::Kind::DirtyIo));
             later::begin_thread();
@@ -197,7 +197,7 @@ fn work<E: Engine>(i: usize) {
 
 /// The body of the thread of a process that has one to itself.
 fn own<E: Engine>(cell: u32, t: &Thread) {
-    sched::binding::begin_unbound();
+    crate::affinity::begin_unbound();
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
     while t.wait() {
         let _turn = multi_scheduling::turn(|_| ());

@@ -82,7 +82,7 @@ fn lines() -> &'static [Arc<Line>] {
 }
 
 fn serve(line: &Line) {
-    purlin_kernel::sched::binding::begin_unbound();
+    purlin_kernel::affinity::begin_unbound();
     loop {
         let mut jobs = line.jobs.lock();
         let job = loop {
