@@ -303,11 +303,11 @@ flags! {
             }
         };
     "cpu_topology": "The topology that schedulers are bound by; its nested form is taken apart in Erlang." => |cx, value| {
+            warn(cx, CPU_TOPOLOGY);
             let set = code::export(am::ERLANG, atom::intern("set_cpu_topology"), 1);
             Err(cx.trap(set, &[value]))
         };
     "internal_cpu_topology": "The same as tuples `cpu`, or `undefined`." => |cx, value| {
-            warn(cx, CPU_TOPOLOGY);
             let before = binding::used();
             let wanted = match value == am::UNDEFINED {
                 true => None,
