@@ -5,7 +5,7 @@ use super::reschedule::{MANY, dirty_if, dirty_if_large, is_large};
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports::CodeHooks;
 use purlin_term::etf::decode::{self, DecodeError, decode};
-use purlin_term::etf::encode::{self, encode, encode_parts, external_size};
+use purlin_term::etf::encode::{self, encode_all, encode_parts, external_size};
 use purlin_term::etf::{VERSION, tag};
 use purlin_term::release::{self, LOCAL_ENCODING};
 use purlin_term::{Alloc, NIL, Term, am, atom};
@@ -51,7 +51,7 @@ fn term_to_binary_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     to_binary(cx, t, o)
 }
 fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
-    let b = encode(t, o);
+    let b = encode_all(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(b.len() / 64);
     Ok(cx.binary(&b))
 }
@@ -77,7 +77,7 @@ fn to_iovec(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
         let b = to_binary(cx, t, o)?;
         return Ok(cx.list(&[b]));
     }
-    let parts = encode_parts(t, o, SHARED_BYTES);
+    let parts = encode_parts(t, o, SHARED_BYTES).ok_or(Fail::SystemLimit)?;
     cx.bump(parts.bytes.len() / 64);
     let mut list = Vec::with_capacity(2 * parts.binaries.len() + 1);
     let mut at = 0;
@@ -117,7 +117,7 @@ fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     dirty_if_large(cx, "erlang", "external_size", &[t, options], t)?;
-    let n = external_size(t, o);
+    let n = external_size(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(n / 64);
     Ok(Term::small(n as i64))
 }

@@ -146,7 +146,9 @@ exported! {
         }
     }
     fn enif_term_to_binary(_env: *mut ErlNifEnv, t: Term, to: *mut Binary) -> c_int {
-        let bytes = etf::encode(t, etf::encode::Options::default());
+        let Some(bytes) = etf::encode::encode_all(t, etf::encode::Options::default()) else {
+            return 0;
+        };
         let Some(b) = RcBin::try_alloc(bytes.len()) else {
             return 0;
         };

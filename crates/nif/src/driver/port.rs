@@ -699,7 +699,7 @@ impl Driver for CDriver {
     }
     fn call(&mut self, base: &mut Base, op: u32, data: Term) -> Option<OwnedTerm> {
         let f = self.0.code.entry.call?;
-        let mut bytes = etf::encode(data, etf::encode::Options::default());
+        let mut bytes = etf::encode::encode_all(data, etf::encode::Options::default())?;
         let mut room = vec![0u8; bytes.len().max(ANSWER_BYTES)];
         let own = room.as_mut_ptr() as *mut c_char;
         let (mut to, mut flags) = (own, 0);

@@ -155,6 +155,8 @@ pub struct Encoder {
     refs: Option<AtomRefs>,
     /// Bytes that `external_size` tells beyond those that there are: stock reckons with five for each small integer in a fun.
     spare_bytes: usize,
+    /// A binary has more bytes than the format can tell: what there is is no encoding.
+    too_long: bool,
 }
 
 /// An encoding without the contents of its large binaries.
@@ -167,7 +169,8 @@ pub struct Parts {
 }
 
 /// Encodes, without compression, but for the contents of binaries of at least `leave_out` bytes that start at a byte.
-pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Parts {
+/// None: a binary has 4 GiB or more, which the format can't tell.
+pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Option<Parts> {
     let opts = Options {
         compressed: 0,
         ..opts
@@ -176,11 +179,11 @@ pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Parts {
     e.leave_out = leave_out;
     loop {
         if let Some(bytes) = e.step(usize::MAX) {
-            return Parts {
+            return (!e.too_long).then(|| Parts {
                 size: bytes.len() + e.left_bytes + e.spare_bytes,
                 bytes,
                 binaries: e.left_out,
-            };
+            });
         }
     }
 }
@@ -195,9 +198,20 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
     }
 }
 
+/// As [`encode`]; None: a binary has 4 GiB or more, which the format can't tell.
+pub fn encode_all(t: Term, opts: Options) -> Option<Vec<u8>> {
+    let mut e = Encoder::new(t, opts);
+    loop {
+        if let Some(v) = e.step(usize::MAX) {
+            return (!e.too_long).then_some(v);
+        }
+    }
+}
+
 /// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
-pub fn external_size(t: Term, opts: Options) -> usize {
-    encode_parts(t, opts, 0).size
+/// None as for [`encode_parts`].
+pub fn external_size(t: Term, opts: Options) -> Option<usize> {
+    encode_parts(t, opts, 0).map(|p| p.size)
 }
 
 impl Encoder {
@@ -217,6 +231,7 @@ impl Encoder {
             left_bytes: 0,
             refs: None,
             spare_bytes: 0,
+            too_long: false,
         }
     }
     /// Without version byte and compression, behind what `out` holds already (distribution).
@@ -231,6 +246,7 @@ impl Encoder {
             left_bytes: 0,
             refs: None,
             spare_bytes: 0,
+            too_long: false,
         }
     }
     fn u16(&mut self, v: u16) {
@@ -342,6 +358,11 @@ impl Encoder {
             }
         } else if let Some(b) = t.as_bits() {
             let n = b.bit_len.div_ceil(8);
+            if u32::try_from(n).is_err() && !self.bare {
+                self.too_long = true;
+                self.todo.clear();
+                return;
+            }
             let left = (b.bit_len & 7) as u8;
             self.out.push(if left == 0 {
                 tag::BINARY
