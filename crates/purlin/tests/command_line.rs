@@ -136,7 +136,7 @@ fn the_emulators_vector_is_that_of_stock() {
         ("+SDcpux 2", &[]),
         ("+SD", &[]),
         (
-            "+sbt db +sbwt none +sbwtdcpu none +sbwtdio none +scl true +sct L0 +secio true +sfwi 5",
+            "+sct L0 +sbt db +sbwt none +sbwtdcpu none +sbwtdio none +scl true +secio true +sfwi 5",
             &[],
         ),
         (
@@ -310,6 +310,9 @@ fn nonsense_is_refused_in_stocks_words() {
         "+SDio 0",
         "+SDio x",
         "+sbt x",
+        "+ssrct +sbt db",
+        "+sbt ts +ssrct",
+        "+sbt ts +sct L0-1c0-1",
         "+sbwt x",
         "+sbwtdcpu x",
         "+sbwtdio x",

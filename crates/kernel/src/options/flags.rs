@@ -591,15 +591,11 @@ pub static FLAGS: &[FlagRow] = &[
         "sbt",
         "TYPE",
         "bind schedulers: u ns ts ps s nnts nnps tnnps db",
-        |p, v| {
-            bind_type_set(p, v)?;
-            let s = &p.flags.schedulers;
-            if s.bind_type != BindType::Unbound && s.skip_cpu_topology && s.cpu_topology.is_none() {
-                return Err(format!(
-                    "setting scheduler bind type '{v}' failed: no cpu topology available"
-                ));
-            }
-            Ok(())
+        |p, v| match bind_type_set(p, v)? {
+            true => Ok(()),
+            false => Err(format!(
+                "setting scheduler bind type '{v}' failed: no cpu topology available"
+            )),
         },
     ),
     main(
@@ -651,7 +647,6 @@ pub static FLAGS: &[FlagRow] = &[
             let topology =
                 topology::parse(v).map_err(|reason| format!("bad cpu topology '{v}': {reason}"))?;
             p.flags.schedulers.cpu_topology = Some(topology);
-            p.flags.schedulers.skip_cpu_topology = true;
             Ok(())
         },
     ),
@@ -675,8 +670,8 @@ pub static FLAGS: &[FlagRow] = &[
         p.flags.schedulers.port_parallelism = boolean(v, "bad port parallelism scheduling hint")?;
         Ok(())
     }),
-    main("ssrct", "", "do not read the processor topology", |p, _| {
-        p.flags.schedulers.skip_cpu_topology = true;
+    main("ssrct", "", "do not read the processor topology", |_, _| {
+        // Looked for before.
         Ok(())
     }),
     main(
@@ -722,7 +717,7 @@ pub static FLAGS: &[FlagRow] = &[
         "stbt",
         "TYPE",
         "like +sbt, but goes on where binding is impossible",
-        bind_type_set,
+        |p, v| bind_type_set(p, v).map(|_| ()),
     ),
     main(
         "sub",
@@ -964,6 +959,12 @@ pub(super) fn parse(
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
     let next = |at: usize| words.get(at + 1).map(String::as_str);
+
+    parsed.flags.schedulers.skip_cpu_topology = words
+        .iter()
+        .take(end)
+        .skip(1)
+        .any(|w| w.starts_with("-sct") || w.starts_with("-ssrct"));
 
     // What a pass has used up is out of the way of those after it.
     let mut used = vec![false; words.len() + 1];
@@ -1214,11 +1215,18 @@ fn dirty_cpu_set(p: &mut Parsed, v: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn bind_type_set(p: &mut Parsed, v: &str) -> Result<(), String> {
-    p.flags.schedulers.bind_type = word(BindType::from_word, v, || {
+/// False: there is no topology to bind by. One that comes later (`+sct`) is none yet, while what keeps the system from being asked
+/// counts wherever it stands.
+fn bind_type_set(p: &mut Parsed, v: &str) -> Result<bool, String> {
+    let wanted = word(BindType::from_word, v, || {
         format!("setting scheduler bind type '{v}' failed: invalid type")
     })?;
-    Ok(())
+    let s = &mut p.flags.schedulers;
+    if wanted != BindType::Unbound && s.skip_cpu_topology && s.cpu_topology.is_none() {
+        return Ok(false);
+    }
+    s.bind_type = wanted;
+    Ok(true)
 }
 
 fn fn_set(p: &mut Parsed, v: &str) -> Result<(), String> {

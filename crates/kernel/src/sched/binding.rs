@@ -35,6 +35,10 @@ pub fn start() {
     let mut s = STATE.lock();
     s.defined = flags.cpu_topology.clone();
     s.how = flags.bind_type;
+    // Where the system tells of no processors nothing is bound.
+    if s.how != BindType::Unbound && s.used().is_empty() {
+        s.how = BindType::Unbound;
+    }
     s.plan();
 }
 

@@ -358,6 +358,7 @@ impl Encoder {
             }
         } else if let Some(b) = t.as_bits() {
             let n = b.bit_len.div_ceil(8);
+            // What goes to another node is measured by who sends it.
             if u32::try_from(n).is_err() && !self.bare {
                 self.too_long = true;
                 self.todo.clear();
