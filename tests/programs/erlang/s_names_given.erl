@@ -61,7 +61,28 @@ killed() ->
     ended(P),
     show(killed, fun() -> {whereis(a_name), lists:member(a_name, registered())} end),
     show(free, fun() -> register(a_name, self()) end),
-    show(free, fun() -> unregister(a_name) end).
+    show(free, fun() -> unregister(a_name) end),
+    %% All that asks behind the signal hears of the end when it is one: the owner of many tables has none.
+    Tables = [list_to_atom("table_" ++ integer_to_list(I)) || I <- lists:seq(1, 300)],
+    Left = fun() -> {whereis(a_name), length([T || T <- Tables, ets:whereis(T) =/= undefined])} end,
+    Asks = [{monitor, fun(Owner) -> ended(Owner) end},
+        {link, fun(Owner) -> process_flag(trap_exit, true), catch link(Owner), receive {'EXIT', Owner, W} -> W end end},
+        {info, fun(Owner) -> process_info(Owner, reductions) end}],
+    [begin
+        Me = self(),
+        Owner = spawn(fun() ->
+            [ets:new(T, [named_table, public]) || T <- Tables],
+            Me ! made,
+            erts_debug:dirty_io(wait, 100),
+            receive stop -> ok after 2000 -> ok end
+        end),
+        receive made -> ok end,
+        timer:sleep(20),
+        register(a_name, Owner),
+        exit(Owner, kill),
+        Ask(Owner),
+        show(What, Left)
+    end || _ <- [1, 2, 3], {What, Ask} <- Asks].
 
 %% What the process itself wants meanwhile.
 taken() ->

@@ -4,6 +4,7 @@ use crate::code;
 use crate::cx::Cx;
 use crate::events;
 use crate::message::mailbox::Mailbox;
+use crate::message::queue::Link;
 use crate::outside::outside;
 use crate::process::ext::Gone;
 use crate::process::table::take_spare;
@@ -126,6 +127,11 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
         }
     }
     // After those who had linked and monitored it before.
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
+        for s in std::mem::take(&mut e.behind_end) {
+            drain_dead(me, s as *mut Link);
+        }
+    }
     drain_dead(me, left);
 }
 

@@ -5,6 +5,7 @@ use super::dict::Dict;
 use super::state::Priority;
 use super::task::Task;
 pub use crate::keys::{AliasMode, RefKey};
+use crate::message::Signal;
 use crate::message::sharing::Tally;
 use crate::message::token::Sequence;
 use crate::remote::{Remote, Watched};
@@ -537,6 +538,8 @@ pub struct Rare {
     pub exit_reason: Option<Box<OwnedTerm>>,
     /// It has ended within a function of a library, which goes on.
     pub gone: Option<Box<Gone>>,
+    /// What arrived behind the signal that ends it, and is answered when nobody finds it any more. Its end takes them.
+    pub(crate) behind_end: Vec<*mut Signal>,
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
@@ -600,6 +603,7 @@ impl Rare {
             max_heap: None,
             exit_reason: None,
             gone: None,
+            behind_end: Vec::new(),
             bif_state: None,
             suspended: Vec::new(),
             suspending: Vec::new(),

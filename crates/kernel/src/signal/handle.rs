@@ -86,8 +86,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::Message => message(cx, s, false),
         Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
         Kind::LinkExit | Kind::Exit => exit(cx, s),
-        // Behind the signal that ends it nobody finds the process any more.
-        Kind::Link | Kind::Monitor if p.has(EXIT_PENDING) => drain_dead(p.pid(), s as *mut Link),
+        Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => behind_end(p, s),
         Kind::Link => {
             events::tie(p, Tie::GettingLinked, (*s).term);
             link(p, (*s).term);
@@ -133,9 +132,18 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::External => external(cx, s),
         Kind::Run => {
             let task = Signal::into_task(s);
-            // One that an exit signal has ended counts as gone, even if it hasn't come to its end yet.
-            task(if p.has(EXIT_PENDING) { None } else { Some(cx) });
+            task(Some(cx));
         }
+    }
+}
+
+/// Behind the signal that ends it a process counts as gone. Whoever asked hears so when its names and tables are gone too.
+#[cold]
+unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
+    if p.state.load().is_exiting() {
+        drain_dead(p.pid(), s as *mut Link);
+    } else {
+        p.ext_mut().behind_end.push(s);
     }
 }
 
