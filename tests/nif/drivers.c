@@ -15,6 +15,7 @@ typedef struct {
     ErlDrvMonitor monitor;
     ErlDrvTid thread;
     int timeouts;
+    int slow;
 } data;
 
 static ErlDrvTermData atom(char *name)
@@ -338,6 +339,9 @@ static ErlDrvSSizeT control(ErlDrvData h, unsigned op, char *buf, ErlDrvSizeT n,
         number = driver_alloc(sizeof *number);
         *number = 0;
         return driver_async(d->port, NULL, slow_work, number, slow_free) > 0 ? 0 : -1;
+    case 28: /* Takes its time for timeouts and input. */
+        d->slow = 1;
+        return 0;
     case 26: {
         ErlDrvSysInfo i;
         driver_system_info(&i, sizeof i);
@@ -352,6 +356,8 @@ static void ready_input(ErlDrvData h, ErlDrvEvent e)
     data *d = (data *)h;
     char buf[100];
     int n = read((int)(long)e, buf, sizeof buf);
+    if (d->slow)
+        usleep(120000);
     if (n > 0)
         driver_output(d->port, buf, n);
 }
@@ -365,6 +371,8 @@ static void ready_async(ErlDrvData h, ErlDrvThreadData of)
 static void timeout(ErlDrvData h)
 {
     data *d = (data *)h;
+    if (d->slow)
+        usleep(120000);
     told(d, "timeout", ++d->timeouts);
     set_busy_port(d->port, 0);
     driver_deq(d->port, driver_sizeq(d->port));

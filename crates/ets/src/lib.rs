@@ -486,9 +486,11 @@ fn discard(n: usize, g: Garbage) {
     let reaper = REAPER.get_or_init(|| {
         let (tx, rx) = mpsc::channel::<Garbage>();
         let t = std::thread::Builder::new().name("ets_reaper".into());
-        t.spawn(move || rx.into_iter().for_each(drop))
-            .ok()
-            .map(|_| tx)
+        let serve = move || {
+            purlin_kernel::affinity::begin_unbound();
+            rx.into_iter().for_each(drop);
+        };
+        t.spawn(serve).ok().map(|_| tx)
     });
     // Without a thread, it is dropped here.
     if let Some(r) = reaper {

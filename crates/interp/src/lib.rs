@@ -150,12 +150,14 @@ fn check_effects(cx: &Cx, number: u16, collections: u32, exit: Exit) {
     );
 }
 
-/// The export of the native that the instruction at `pc` calls.
+/// The export of the native that the instruction at `pc` calls, if it is a `call_bif` of some kind.
 ///
 /// # Safety
-/// There is a `call_bif` op of some kind.
-pub unsafe fn called_native(pc: *const u64) -> &'static purlin_term::fun::Export {
-    instr::CallBif::at(pc).export()
+/// There is an instruction.
+pub unsafe fn called_native(pc: *const u64) -> Option<&'static purlin_term::fun::Export> {
+    let (row, _) = purlin_isa::ops::lookup(*(pc as *const u16))?;
+    let calls = matches!(row.name, "call_bif" | "call_bif_last" | "call_bif_only");
+    calls.then(|| instr::CallBif::at(pc).export())
 }
 
 /// Collects with the first `live` X registers as roots.

@@ -53,6 +53,7 @@ static EVER_BOUND: AtomicBool = AtomicBool::new(false);
 /// Threads will be bound from now on. The first call comes before the first is.
 pub(crate) fn begin_binding() {
     allowed();
+    purlin_term::background_free::begin_with(begin_unbound);
     EVER_BOUND.store(true, Ordering::Release);
 }
 

@@ -159,6 +159,9 @@ pub trait Sink: Sync {
     /// A process has run for so many nanoseconds without a break.
     #[inline]
     fn ran(&self, _pid: Term, _nanoseconds: i64) {}
+    /// A port's driver has run for so many nanoseconds, for what `op` names (`timeout`, `input`, `output`).
+    #[inline]
+    fn port_ran(&self, _port: Term, _op: &'static str, _nanoseconds: i64) {}
     /// A process that the caller owns has a queue of messages that may be long, or that may not be so any more.
     #[inline]
     fn queue_changed(&self, _p: &mut Process) {}
@@ -350,6 +353,18 @@ pub fn tie(p: &mut Process, what: Tie, other: Term) {
 pub static WATCHES_GC: AtomicU32 = AtomicU32::new(0);
 /// Milliseconds that a time slice may take; 0: of no interest.
 pub static LONG_SCHEDULE: AtomicU64 = AtomicU64::new(0);
+
+/// A driver runs for a port, for what `op` names: somebody may want to know how long.
+#[inline]
+pub fn port_runs<R>(port: Term, op: &'static str, f: impl FnOnce() -> R) -> R {
+    if LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
+        return f();
+    }
+    let began = crate::clock::elapsed();
+    let r = f();
+    sink().port_ran(port, op, crate::clock::elapsed() - began);
+    r
+}
 
 /// So many messages in the queue of a process are of interest; the largest number: none are.
 pub static LONG_QUEUE: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -9,6 +9,7 @@
 use crate::library::Library;
 use crate::resource::Opening;
 use purlin_kernel::cx::{Cx, Fail};
+use purlin_kernel::threads::lent;
 use purlin_native::nif::{NifSlot, Scheduled};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
@@ -67,6 +68,8 @@ pub struct ErlNifEnv {
     /// Resource types that `load` or `upgrade` opens: null in any other call.
     pub opening: *mut Opening,
     temporary: Vec<Temporary>,
+    /// The process is lent for the call: see [`hold`].
+    pub lent: bool,
     /// There may be an exception, a call that was asked for, or something to be freed.
     left: bool,
 }
@@ -92,6 +95,7 @@ impl ErlNifEnv {
             scheduled: None,
             opening: std::ptr::null_mut(),
             temporary: Vec::new(),
+            lent: false,
             left: false,
         }
     }
@@ -251,6 +255,15 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
     }
 }
 
+/// While a function of the interface looks at the process of `env`, nobody else does.
+///
+/// # Safety
+/// `env` is null or an environment.
+#[inline(always)]
+pub unsafe fn hold(env: *const ErlNifEnv) -> Option<lent::Hold> {
+    (!env.is_null() && (*env).lent).then(lent::hold)
+}
+
 /// Has `fptr` called in the place of the call under way: see `enif_schedule_nif`.
 pub fn schedule(
     env: &mut ErlNifEnv,
@@ -291,11 +304,11 @@ exported! {
     fn enif_clear_env(env: *mut ErlNifEnv) {
         (*env).clear();
     }
-    fn enif_make_copy(to: *mut ErlNifEnv, term: Term) -> Term {
+    fn enif_make_copy(env: *mut ErlNifEnv, term: Term) -> Term {
         if term.is_immed() {
             return term;
         }
-        copy::copy(term, &mut *to)
+        copy::copy(term, &mut *env)
     }
     fn enif_priv_data(env: *mut ErlNifEnv) -> *mut c_void {
         match (*env).library.as_ref() {

@@ -14,11 +14,23 @@
 /// Defines functions that native libraries call, and a list of them that keeps them in the executable.
 macro_rules! exported {
     ($($(#[$m:meta])* fn $name:ident($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? $b:block)*) => {
-        $($(#[$m])* #[unsafe(no_mangle)] pub unsafe extern "C" fn $name($($a: $t),*) $(-> $r)? $b)*
+        $($(#[$m])* #[unsafe(no_mangle)] pub unsafe extern "C" fn $name($($a: $t),*) $(-> $r)? {
+            $crate::holds!($($a),*; $($a),*);
+            $b
+        })*
         /// The functions here.
         pub(crate) static EXPORTED: &[crate::Exported] = &[$(crate::Exported($name as *const ())),*];
     };
 }
+
+/// Holds the process of the environment that is a function's first argument for as long as the function runs.
+macro_rules! holds {
+    (env $(, $_rest:ident)*; $env:ident $(, $_more:ident)*) => {
+        let _held = $crate::env::hold($env);
+    };
+    ($($_all:ident),*; $($_more:ident),*) => {};
+}
+pub(crate) use holds;
 
 mod abi;
 mod binary;

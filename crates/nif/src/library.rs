@@ -9,12 +9,13 @@ use crate::env::{self, ErlNifEnv};
 use crate::resource::ResourceType;
 use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
+use purlin_kernel::threads::lent;
 use purlin_native::bif::known_as;
 use purlin_native::cx::Env;
 use purlin_native::nif::{NifFunction, Pool};
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, atom};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
@@ -218,6 +219,11 @@ thread_local! {
         const { UnsafeCell::new(ManuallyDrop::new(ErlNifEnv::of_process(null_mut(), null(), null()))) };
 }
 
+thread_local! {
+    /// This thread, a dirty one, has lent its context for a call.
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A call that this thread makes in a library.
 pub struct UnderWay {
     pub module: &'static str,
@@ -263,11 +269,29 @@ unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function)
     (*env).library = f.library;
     (*env).module = cx.bif_pc;
     (*env).function = &raw const f.base;
-    let value = (f.fptr)(env, f.base.arity as c_int, args);
+    let value = match cx.dirty {
+        true => lending(env, cx, args, f),
+        false => (f.fptr)(env, f.base.arity as c_int, args),
+    };
     (*env).function = null();
     if value == Term::NON_VALUE || (*env).has_left() {
         return (*env).finish(value);
     }
+    value
+}
+
+/// Calls the function on a dirty thread: what arrives at the process is acted on meanwhile. In the midst of another call the process
+/// stays with that.
+#[inline(never)]
+unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Function) -> Term {
+    if WITHIN.get() {
+        return (f.fptr)(env, f.base.arity as c_int, args);
+    }
+    WITHIN.set(true);
+    (*env).lent = true;
+    let value = lent::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
+    (*env).lent = false;
+    WITHIN.set(false);
     value
 }
 

@@ -9,12 +9,23 @@ type Work = Box<dyn FnOnce() + Send>;
 /// Pieces of more bytes than this are worth the thread.
 pub(crate) const ABOVE_BYTES: usize = 8 << 20;
 
+/// Is called by the thread as it begins.
+static BEGINS_WITH: OnceLock<fn()> = OnceLock::new();
+
+/// The thread, if it is made from now on, calls `f` as it begins. The first call counts.
+pub fn begin_with(f: fn()) {
+    let _ = BEGINS_WITH.set(f);
+}
+
 /// Has the thread do something, after what it was given before; if there can be no thread, it is done here.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
     static THREAD: OnceLock<Option<Mutex<Sender<Work>>>> = OnceLock::new();
     let thread = THREAD.get_or_init(|| {
         let (tx, rx) = channel::<Work>();
         let serve = move || {
+            if let Some(f) = BEGINS_WITH.get() {
+                f();
+            }
             for work in rx {
                 work();
             }

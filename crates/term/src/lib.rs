@@ -8,7 +8,7 @@ pub mod alloc;
 pub mod am;
 pub mod arith;
 pub mod atom;
-mod background_free;
+pub mod background_free;
 pub mod bin;
 pub mod bits;
 pub mod block;

@@ -1,6 +1,7 @@
 //! The atomics and locks that protocols between threads are written against. `crates/models` compiles the files that use
 //! these with loom's in their place, and runs them through their interleavings.
 
+pub(crate) mod lend;
 mod spin;
 
 pub use purlin_term::sync::*;

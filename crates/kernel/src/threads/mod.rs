@@ -1,6 +1,7 @@
 //! The threads that run processes, and what they do: schedulers, dirty threads, threads of a process's own, upkeep. Which process
 //! is whose turn is up to [`crate::sched`].
 
+pub mod lent;
 pub mod slice;
 pub mod upkeep;
 

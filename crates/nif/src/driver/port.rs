@@ -17,7 +17,7 @@ use purlin_io::port::driver::Reply;
 use purlin_io::port::{Base, Driver, Port, open};
 use purlin_kernel::signal::{Kind, Signal, send};
 use purlin_kernel::timer::TimerId;
-use purlin_kernel::{later, poll, process, timer};
+use purlin_kernel::{events, later, poll, process, timer};
 use purlin_native::exports::CodeHooks;
 use purlin_native::ids;
 use purlin_term::bin::RcBin;
@@ -341,8 +341,11 @@ impl CPort {
             drop(s);
             b.told_of_timeout();
             if let Some(f) = self.code.entry.timeout {
-                // SAFETY: the driver's function.
-                self.inside(b, |_, d| unsafe { f(d) });
+                let id = b.id;
+                events::port_runs(id, "timeout", || {
+                    // SAFETY: the driver's function.
+                    self.inside(b, |_, d| unsafe { f(d) });
+                });
             }
         });
     }
@@ -638,10 +641,14 @@ impl Driver for CDriver {
                 true => (e.ready_output, "ready_output"),
             };
             match f {
-                // SAFETY: the driver's function.
-                Some(f) => self
-                    .0
-                    .inside(base, |_, d| unsafe { f(d, fd as isize as Event) }),
+                Some(f) => {
+                    let (id, op) = (base.id, if write { "output" } else { "input" });
+                    events::port_runs(id, op, || {
+                        // SAFETY: the driver's function.
+                        self.0
+                            .inside(base, |_, d| unsafe { f(d, fd as isize as Event) });
+                    });
+                }
                 None => {
                     missing(base, &self.0, name);
                     let mode = if write {

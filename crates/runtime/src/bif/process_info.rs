@@ -48,10 +48,13 @@ fn in_dirty_native(cx: &mut Cx) -> bool {
     cx.dirty || purlin_io::blocking::waits(cx)
 }
 
-/// The native that such a process is in.
-fn dirty_native(cx: &Cx) -> Option<&'static Export> {
-    // SAFETY: it is at the call of a native.
-    unsafe { Some(crate::interp::called_native(cx.bif_pc)) }
+/// The native that such a process is in; None: it is in a function of a library, which stands in its module's code.
+fn dirty_native(cx: &mut Cx) -> Option<&'static Export> {
+    if !in_dirty_native(cx) {
+        return None;
+    }
+    // SAFETY: it is at the call of a native or of such a function.
+    unsafe { crate::interp::called_native(cx.bif_pc) }
 }
 
 /// Whether the process waits in `hibernate/3`.
@@ -200,10 +203,9 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2)]);
             }
-            if in_dirty_native(cx) { return match dirty_native(cx) {
-            Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]),
-            None => am::UNDEFINED,
-        }; }
+            if let Some(x) = dirty_native(cx) {
+                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]);
+            }
             match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
             None => am::UNDEFINED,
@@ -213,10 +215,9 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2), NIL]);
             }
-            if in_dirty_native(cx) { return match dirty_native(cx) {
-            Some(x) => to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]),
-            None => am::UNDEFINED,
-        }; }
+            if let Some(x) = dirty_native(cx) {
+                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]);
+            }
             match current(cx) {
             Some(p) => location(to, &p),
             None => am::UNDEFINED,

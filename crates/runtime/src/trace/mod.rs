@@ -504,7 +504,10 @@ impl Sink for Tracers {
         sequential::tell(token, what, to, msg);
     }
     fn ran(&self, pid: Term, nanoseconds: i64) {
-        monitor::ran(pid, nanoseconds);
+        monitor::ran(pid, None, nanoseconds);
+    }
+    fn port_ran(&self, port: Term, op: &'static str, nanoseconds: i64) {
+        monitor::ran(port, Some(op), nanoseconds);
     }
     fn queue_changed(&self, p: &mut Process) {
         monitor::queue_changed(p);

@@ -153,8 +153,8 @@ fn timeout_name() -> &'static str {
     atom::name(am::TIMEOUT)
 }
 
-/// A process has run for so many nanoseconds without a break.
-pub(crate) fn ran(pid: Term, took: i64) {
+/// A process, or a port for what `op` names, has run for so many nanoseconds without a break.
+pub(crate) fn ran(who: Term, op: Option<&'static str>, took: i64) {
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     let ms = (took / 1_000_000).max(0) as u64;
     if limit == 0 || ms < limit {
@@ -162,8 +162,9 @@ pub(crate) fn ran(pid: Term, took: i64) {
     }
     for to in &all() {
         if to.1.long_schedule != 0 && ms >= to.1.long_schedule {
-            let info = [(timeout_name(), Term::small(ms as i64))];
-            tell_numbers(to, pid, long_schedule(), &info);
+            let mut info = vec![(timeout_name(), Term::small(ms as i64))];
+            info.extend(op.map(|op| ("port_op", atom::intern(op))));
+            tell_numbers(to, who, long_schedule(), &info);
         }
     }
 }

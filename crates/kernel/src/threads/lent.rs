@@ -1,0 +1,158 @@
+//! Processes within a function of a library, on dirty threads: what arrives at them is acted on meanwhile.
+//!
+//! Such a function may be long at work. It needs the process that calls it only where it asks the interface for something. So its thread
+//! lends the context for the call ([`lend`]), and each function of the interface that looks at the process holds it ([`hold`]). A watcher
+//! looks at the contexts that are lent. Where signals have arrived, it takes the context and acts on them, as the function has it done
+//! when it asks whether its process is alive. A signal that ends the process ends it for all others then ([`exit::end_within`]). Nothing
+//! that the function may know of moves: who wants the process collected waits until the function has returned.
+
+use crate::cx::Cx;
+use crate::lifecycle::exit;
+use crate::process::{EXIT_PENDING, Process};
+use crate::sched::parker::Parker;
+use crate::sched::{rest_if_stopped, stack_size};
+use crate::signal::handle;
+use crate::sync::lend::Lend;
+use crate::sync::{AtomicPtr, Mutex, Ordering};
+use purlin_term::gc;
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The context of a dirty thread.
+struct Slot {
+    lend: Lend,
+    cx: AtomicPtr<Cx>,
+    /// The process in a call; null: there is none.
+    process: AtomicPtr<Process>,
+}
+
+/// Those of all threads that have ever made such a call.
+static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+}
+
+/// The watcher sleeps so long between two looks while calls are under way: longer and longer while there is nothing to do.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(8);
+/// In the stress mode.
+const STRESSED: Duration = Duration::from_micros(100);
+/// Looks in vain before it sleeps until there is a call.
+const VAIN: u32 = 20;
+
+static WATCHER: LazyLock<Parker> = LazyLock::new(|| {
+    let made = std::thread::Builder::new()
+        .name("lent".into())
+        .stack_size(stack_size())
+        .spawn(watch);
+    if let Err(e) = made {
+        eprintln!("purlin: cannot start the thread for signals to dirty processes: {e}");
+    }
+    Parker::new()
+});
+
+#[cold]
+fn new_slot() -> &'static Slot {
+    let slot: &'static Slot = Box::leak(Box::new(Slot {
+        lend: Lend::new(),
+        cx: AtomicPtr::new(null_mut()),
+        process: AtomicPtr::new(null_mut()),
+    }));
+    SLOTS.lock().push(slot);
+    MINE.set(Some(slot));
+    slot
+}
+
+/// Calls the function of a library by `f`; others may have the context meanwhile.
+///
+/// # Safety
+/// `cx` is the context of this thread, a dirty one, at the call of a native function, and is not lent yet. `f` touches it only while it
+/// holds it.
+pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
+    let slot = MINE.get().unwrap_or_else(new_slot);
+    slot.cx.store(cx, Ordering::Relaxed);
+    slot.process.store((*cx).proc, Ordering::Release);
+    slot.lend.lend();
+    WATCHER.unpark();
+    let r = f();
+    slot.lend.take_back();
+    slot.process.store(null_mut(), Ordering::Relaxed);
+    r
+}
+
+/// This thread has the context that it has lent, until this is dropped.
+pub struct Hold(Option<&'static Slot>);
+
+impl Drop for Hold {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(s) = self.0 {
+            s.lend.lend();
+        }
+    }
+}
+
+/// Takes the context of this thread back for as long as the result lives. Without effect where it isn't lent.
+pub fn hold() -> Hold {
+    let slot = MINE.get().filter(|s| !s.lend.is_held());
+    if let Some(s) = slot {
+        s.lend.take_back();
+    }
+    Hold(slot)
+}
+
+fn watch() {
+    crate::affinity::begin_unbound();
+    let mut slots = Vec::new();
+    let (mut pause, mut vain) = (SHORTEST, 0);
+    loop {
+        rest_if_stopped();
+        slots.clear();
+        slots.extend_from_slice(&SLOTS.lock());
+        let (mut calls, mut acted) = (false, false);
+        for s in &slots {
+            // SAFETY: cells are never unmapped, and the state word is an atomic. Whoever has taken a context may use it.
+            unsafe {
+                let p = s.process.load(Ordering::Acquire);
+                if p.is_null() {
+                    continue;
+                }
+                calls = true;
+                if (*p).state.load().has_news() && s.lend.try_take() {
+                    acted |= act(&mut *s.cx.load(Ordering::Relaxed));
+                    s.lend.give_back();
+                }
+            }
+        }
+        vain = if calls { 0 } else { vain + 1 };
+        if vain > VAIN {
+            let in_call = |s: &&Slot| !s.process.load(Ordering::Acquire).is_null();
+            WATCHER.park(|| SLOTS.lock().iter().any(in_call));
+            vain = 0;
+        }
+        pause = match acted {
+            _ if gc::stress() => STRESSED,
+            true => SHORTEST,
+            false => (pause * 2).min(LONGEST),
+        };
+        std::thread::sleep(pause);
+    }
+}
+
+/// Acts on what has arrived at the process in a context that this thread has taken. False: there was nothing.
+unsafe fn act(cx: &mut Cx) -> bool {
+    if cx.process().state.load().is_exiting() {
+        return false;
+    }
+    let pending = cx.process().has(EXIT_PENDING);
+    if !pending {
+        handle::fetch(cx);
+    }
+    if cx.process().has(EXIT_PENDING) {
+        exit::end_within(cx);
+    }
+    true
+}
