@@ -29,6 +29,12 @@ if command -v rustup >/dev/null 2>&1; then
   new_enough || echo "Rust 1.$least or later is needed: rustup update" >&2
 elif ! new_enough; then
   echo "installing: Rust, to $HOME/.cargo and $HOME/.rustup" >&2
-  curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh |
-    sh -s -- -y -q --profile minimal --default-toolchain stable >/dev/null
+  installer=$(mktemp)
+  curl --proto '=https' --tlsv1.2 -sSf https://static.rust-lang.org/rustup/rustup-init.sh -o "$installer" || {
+    rm -f "$installer"
+    echo "Rust's installer cannot be fetched: see above, or install Rust 1.$least or later by hand" >&2
+    exit 1
+  }
+  sh "$installer" -y -q --profile minimal --default-toolchain stable >/dev/null
+  rm -f "$installer"
 fi

@@ -150,13 +150,16 @@ fn check_effects(cx: &Cx, number: u16, collections: u32, exit: Exit) {
     );
 }
 
-/// The export of the native that the instruction at `pc` calls, if it is a `call_bif` of some kind.
+/// The export of the native that the instruction at `pc` calls, if it calls one.
 ///
 /// # Safety
 /// There is an instruction.
 pub unsafe fn called_native(pc: *const u64) -> Option<&'static purlin_term::fun::Export> {
     let (row, _) = purlin_isa::ops::lookup(*(pc as *const u16))?;
-    let calls = matches!(row.name, "call_bif" | "call_bif_last" | "call_bif_only");
+    let calls = matches!(
+        row.name,
+        "call_bif" | "call_bif_last" | "call_bif_only" | "call_dirty"
+    );
     calls.then(|| instr::CallBif::at(pc).export())
 }
 

@@ -113,6 +113,8 @@ pub const WIDE_IDENTIFIERS: Feature = since(26);
 pub const OTHER_RELEASE_ADVISED: Feature = since(27);
 /// `binary:copy` refuses what isn't made of whole bytes even where nothing is copied.
 pub const COPIES_WHOLE_BYTES: Feature = since(27);
+/// Binaries and bit strings lie on the heap or are parts of what lies elsewhere: there is no third kind.
+pub const TWO_KINDS_OF_BITS: Feature = since(27);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.

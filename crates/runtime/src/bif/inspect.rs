@@ -6,7 +6,7 @@ use purlin_native::errors::badmap;
 use purlin_native::reschedule::dirty_if_large;
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
-use purlin_term::release::{self, ORDERED_ITERATORS};
+use purlin_term::release::{self, ORDERED_ITERATORS, TWO_KINDS_OF_BITS};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, compare, hash, layout};
 use std::io::ErrorKind;
@@ -44,6 +44,13 @@ fn same_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
     Ok(Term::bool(a == b))
 }
 
+/// Whether what a part of a binary is of lies on a heap itself.
+fn is_of_heap(t: Term) -> bool {
+    // SAFETY: a part of a binary, whose fifth word is that binary.
+    let of = unsafe { *t.ptr().add(4) };
+    of.boxed_header().is_some_and(|h| header_subtag(h) == Subtag::HeapBin)
+}
+
 fn term_type_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     let name = if t.is_list_ptr() {
         "list"
@@ -66,8 +73,10 @@ fn term_type_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             Subtag::Fun if t.as_fun().is_some_and(|f| f.external) => "export",
             Subtag::Fun => "fun",
             Subtag::Float => "hfloat",
+            Subtag::RefcBin if release::has(TWO_KINDS_OF_BITS) => "sub_binary",
             Subtag::RefcBin => "refc_binary",
             Subtag::HeapBin => "heap_binary",
+            Subtag::SubBin if release::has(TWO_KINDS_OF_BITS) && is_of_heap(t) => "heap_binary",
             Subtag::SubBin => "sub_binary",
             Subtag::ExtPid => "external_pid",
             Subtag::ExtPort => "external_port",
