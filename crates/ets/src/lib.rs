@@ -32,6 +32,7 @@ use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::release::{self, TABLES_A_WORD_MORE};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
@@ -252,13 +253,14 @@ impl Table {
         let o = &self.options;
         let fine = o.write_concurrency != WriteConcurrency::No;
         let read = if o.read_concurrency && !fine { 32 } else { 0 };
-        read + match (o.kind, fine) {
-            (Kind::OrderedSet, false) => 139,
-            (Kind::OrderedSet, true) => 133,
-            (_, false) => 305,
-            (_, true) if o.decentralized_counters => 1395,
-            (_, true) => 1361,
-        }
+        read + usize::from(release::has(TABLES_A_WORD_MORE))
+            + match (o.kind, fine) {
+                (Kind::OrderedSet, false) => 139,
+                (Kind::OrderedSet, true) => 133,
+                (_, false) => 305,
+                (_, true) if o.decentralized_counters => 1395,
+                (_, true) => 1361,
+            }
     }
 
     #[inline]

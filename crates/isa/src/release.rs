@@ -60,6 +60,8 @@ pub const BRACKETED_HOSTS: Feature = since(26);
 pub const EXTREMES_NATIVE: Feature = since(26);
 /// A large map is shown from its last pair to the first by what shows it for the emulator.
 pub const LARGE_MAPS_SHOWN_BACK: Feature = since(26);
+/// A sum or a difference with a constant that fails is shown with its operands, like any other.
+pub const INCREMENTS_SHOWN: Feature = since(26);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
 /// A value that is to be UTF-8 in a new binary is checked when the sizes are reckoned, as one that is to be UTF-32 is.
@@ -123,6 +125,8 @@ pub const WIDE_IDENTIFIERS: Feature = since(26);
 pub const OTHER_RELEASE_ADVISED: Feature = since(27);
 /// A part of at most 64 bytes is a copy: nobody sees that it refers to the whole.
 pub const SMALL_PARTS_COPIED: Feature = since(27);
+/// The size of a fun in the external format is told as it is.
+pub const EXACT_FUN_SIZES: Feature = since(27);
 /// A large binary is told as two objects: the part, and what it refers to.
 pub const LARGE_BINARIES_IN_TWO: Feature = since(27);
 /// A fun is told with an object by which it holds on to its code.
@@ -131,7 +135,7 @@ pub const FUNS_IN_TWO: Feature = between(27, 29);
 pub const LEAN_FUNS: Feature = since(29);
 /// `binary:referenced_byte_size` of what refers to nothing is in bits.
 pub const OWN_SIZE_IN_BITS: Feature = between(27, 28);
-/// `binary:copy` refuses what isn't made of whole bytes even where nothing is copied.
+/// `binary:copy`, parts of binaries and packets: what isn't made of whole bytes is refused even where nothing of the rest is looked at.
 pub const COPIES_WHOLE_BYTES: Feature = since(27);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
@@ -159,11 +163,17 @@ pub const SUMMER_IF_THERE_IS: Feature = since(28);
 pub const BAGS_FROM_BEHIND: Feature = between(23, 26);
 /// Module `socket` tells more of itself; `{tcp, keepcnt}` and its like; how many bytes there are to be read.
 pub const MORE_OF_SOCKETS: Feature = since(27);
+/// Of a socket that listens and the one that it accepts, the latter is connected.
+pub const ACCEPTED_CONNECTED: Feature = since(26);
 /// `{tcp, user_timeout}` and `{otp, select_read}` of module `socket`.
 pub const SOCKET_USER_TIMEOUT: Feature = since(28);
 /// The type of service is told as a map, with what it means by either of two readings; code points have names. Times of packets
 /// in nanoseconds, and messages that are notifications.
 pub const SERVICES_AS_MAPS: Feature = since(29);
+/// The float that stands for a large integer is the nearest one, not one that is rounded digit by digit.
+pub const NEAREST_FLOATS: Feature = since(29);
+/// A table takes a word more.
+pub const TABLES_A_WORD_MORE: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
 /// An item that is asked about a function must be a known one, whether the function is traced or not.

@@ -11,9 +11,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
-use purlin_term::release::{
-    self, COPIES_WHOLE_BYTES, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
-};
+use purlin_term::release::{self, COPIES_WHOLE_BYTES, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::borrow::Cow;

@@ -7,7 +7,7 @@
 main() ->
     logger:set_primary_config(level, none),
     [io:format("~w: ~0p~n", [F, try t(F) catch C:R -> {C, R} end])
-     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts]].
+     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts, numbers, whole_bytes, patterns, services]].
 
 rel() -> list_to_integer(erlang:system_info(otp_release)).
 
@@ -90,7 +90,38 @@ t(texts) ->
     [try apply(code, F, A) of V -> V
      catch error:R:S -> {F, R, try maps:to_list(erl_kernel_errors:format_error(R, S)) catch _:_ -> none end}
      end || rel() >= 27, {F, A} <- [{get_coverage, [function, lists]}, {get_coverage, [x, lists]}, {get_coverage, [line, no_such]}, {set_coverage_mode, [x]}, {set_coverage_mode, [1]},
-                                    {reset_coverage, [lists]}, {reset_coverage, [no_such]}, {get_coverage_mode, [1]}, {get_coverage_mode, [no_such]}]].
+                                    {reset_coverage, [lists]}, {reset_coverage, [no_such]}, {get_coverage_mode, [1]}, {get_coverage_mode, [no_such]}]];
+t(numbers) ->
+    Large = [428654966685883400000, 1 bsl 64, (1 bsl 64) - 1, (1 bsl 64) + 1, (1 bsl 117) + (1 bsl 64), (1 bsl 117) + (1 bsl 64) + 1, (1 bsl 117) + (3 bsl 64), (1 bsl 1024) - (1 bsl 970) - 1,
+             (1 bsl 1024) - (1 bsl 970), (1 bsl 1023), 3 bsl 900, 12345678901234567890123456789012345678901234567890],
+    rand:seed(exsss, {1, 2, 3}),
+    Random = [rand:uniform(1 bsl N) || N <- lists:seq(65, 1020, 7)],
+    {abs(id(-0.0)), abs(id(-1.5)), [try float(id(S * N)) catch error:R -> R end || N <- Large, S <- [1, -1]], erlang:phash2([float(N) || N <- Random]), id(2.5) * hd(Large)};
+t(whole_bytes) ->
+    [try F() catch error:R -> R end || F <- [fun() -> binary_part(id(<<1:3>>), 0, 0) end, fun() -> binary_part(id(<<5, 1:3>>), {0, 1}) end, fun() -> binary:part(id(<<1:3>>), 0, 0) end,
+                                             fun() -> erlang:decode_packet(1, id(<<1:3>>), []) end, fun() -> erlang:decode_packet(raw, id(<<7, 1:3>>), []) end,
+                                             fun() -> {erlang:external_size(fun id/1), byte_size(term_to_binary(fun id/1))} end]];
+t(patterns) ->
+    {ok, {re_pattern, 0, 0, 0, P}} = re:compile("a"),
+    {ok, {re_pattern, 0, 0, 0, Q}} = re:compile("a"),
+    T = ets:new(t, []),
+    ets:insert(T, {k, {re_pattern, 0, 0, 0, P}}),
+    erlang:garbage_collect(),
+    Me = self(),
+    spawn_link(fun() -> Me ! re:run("bab", ets:lookup_element(T, k, 2)) end),
+    {is_reference(P), is_binary(P), P =:= Q, receive R -> R end, re:run("cab", ets:lookup_element(T, k, 2), [{capture, all, list}]), catch re:run("a", {re_pattern, 0, 0, 0, make_ref()}),
+     [re:compile(B) || rel() >= 28, B <- [")", "a)", "[z-a]", "*", "a**", "(?<1n>a)", "\\1", "(?z)", "[:alpha:]", "\\x{zz}", "\\o{9}", "(*", "(?P=n)", "\\g{x}", "(?(1)a|b|c)", "(?1)", "\\u0041", "\\N{U+41}", "\\N{name}", "(", "[a", "a{2,1}"]]};
+t(services) ->
+    {ok, S} = socket:open(inet, dgram, udp),
+    R = [begin ok = socket:setopt(S, {ip, tos}, V), socket:getopt(S, {ip, tos}) end || V <- [0, 2, 4, 8, 16, 32, 184, 255, lowdelay, mincost | [P || rel() >= 29, P <- [cs1, ef, le, nqb, af43]]]],
+    N = [socket:setopt(S, {ip, tos}, V) || V <- [cs9, {}, "x" | [cs1 || rel() < 29]]],
+    socket:close(S),
+    {ok, C} = socket:open(inet, stream, tcp),
+    {_, K} = {ok, [{O, socket:setopt(C, O, 7), socket:getopt(C, O)} || O <- [{tcp, keepcnt}, {tcp, keepidle}, {tcp, user_timeout}]]},
+    O = [{socket:setopt(C, N1, true), socket:getopt(C, N1)} || rel() >= 29, N1 <- [{socket, timestampns}, {otp, select_read}]],
+    I = [socket:ioctl(C, A) || rel() >= 27, A <- [nread, atmark]],
+    socket:close(C),
+    {R, N, K, O, I, [socket:is_supported(options, L, X) || {L, X} <- [{tcp, keepcnt}, {tcp, user_timeout}, {socket, timestampns}], rel() >= 29]}.
 
 traced(X) -> X + 1.
 

@@ -40,10 +40,7 @@ pub(crate) const REQUESTS: &[(&str, i64)] = &[
 const AT_MARK: i64 = 0x8905;
 
 /// Questions about what has arrived: whether the next byte is urgent, and how many there are.
-pub(crate) const COUNTS: &[(&str, i64)] = &[
-    ("atmark", AT_MARK),
-    ("nread", libc::FIONREAD as i64),
-];
+pub(crate) const COUNTS: &[(&str, i64)] = &[("atmark", AT_MARK), ("nread", libc::FIONREAD as i64)];
 
 /// Flags of interfaces, in the order in which they are told; 0: not of this system.
 pub const FLAGS: &[(&str, i32)] = &[
@@ -138,11 +135,13 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     if let Some(&(name, _)) = count.filter(|_| release::has(MORE_OF_SOCKETS)) {
         let mut n: libc::c_int = 0;
         // SAFETY: both requests write an integer.
-        return Ok(match unit(unsafe { libc::ioctl(s.fd, request as _, &mut n) }) {
-            Ok(()) if name == "atmark" => cx.ok(Term::bool(n != 0)),
-            Ok(()) => cx.ok(Term::small(n.into())),
-            Err(e) => errno(cx, e),
-        });
+        return Ok(
+            match unit(unsafe { libc::ioctl(s.fd, request as _, &mut n) }) {
+                Ok(()) if name == "atmark" => cx.ok(Term::bool(n != 0)),
+                Ok(()) => cx.ok(Term::small(n.into())),
+                Err(e) => errno(cx, e),
+            },
+        );
     }
     if request != libc::SIOCGIFCONF {
         return not_supported(cx);

@@ -380,6 +380,7 @@ fn set_own(cx: &mut Cx, me: Term, opt: i32, value: Term) -> BifResult {
     match opt {
         own::DEBUG..=own::RCVBUF | own::RCVCTRLBUF | own::SNDCTRLBUF => {}
         own::META | own::USE_REGISTRY => {}
+        own::SELECT_READ if release::has(SOCKET_USER_TIMEOUT) => {}
         _ => return Err(no_such(cx, opt)),
     }
     if !s.is_open() {

@@ -99,7 +99,10 @@ pub(crate) fn tos_term(cx: &mut Cx, n: i32) -> Term {
     };
     let precedence = n >> PRECEDENCE_SHIFT;
     let precedence = named((precedence == 0).then_some("routine"), precedence);
-    let old = [(atom::intern("tos"), kind), (atom::intern("precedence"), precedence)];
+    let old = [
+        (atom::intern("tos"), kind),
+        (atom::intern("precedence"), precedence),
+    ];
     let old = map::from_pairs(cx, &old);
     let point = n >> POINT_SHIFT;
     let name = CODE_POINTS.iter().find(|p| p.1 == point).map(|p| p.0);
