@@ -2,7 +2,8 @@
 //!
 //! A compiled pattern is `{re_pattern, Groups, Unicode, UseCrLf, Bin}` as in stock; `Bin` here is the pattern's text
 //! with its options, and the machine form comes out of a cache. That way it may be stored, sent to other nodes of this
-//! runtime and read back. Since OTP 28 a reference stands for it, which means nothing to another node. Error texts are stock's where PCRE2 words the same fault differently.
+//! runtime and read back. Since OTP 28 a reference stands for it, which means nothing to another node. Error texts are
+//! stock's where PCRE2 words the same fault differently.
 //!
 //! Calls that work on lists or that ask for `global` continue in the Erlang half of the module
 //! (`re:urun/3`, `re:ucompile/2`, `re:grun/3`).
@@ -425,8 +426,8 @@ fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
     let escaped_digit =
         || at > 0 && text[at - 1] == b'\\' && text.get(at).is_some_and(u8::is_ascii_digit);
     match err {
-        // Ranges, quantifiers, letters behind `(?`, `)`, names, digits of both kinds, `\c`.
-        108 | 109 | 111 | 122 | 144 | 164 | 167 | 168 => (at + 1).min(text.len()),
+        // Ranges, quantifiers, letters behind `(?`, `)`, conditions, names, digits of both kinds, `\c`, delimiters.
+        108 | 109 | 111 | 122 | 128 | 144 | 164 | 167 | 168 | 182 => (at + 1).min(text.len()),
         // A reference by its number alone, and `\N{name}`.
         115 if escaped_digit() => at + 1,
         137 if text.get(at) == Some(&b'{') => at + 1,
