@@ -568,7 +568,8 @@ mod tests {
             ];
             map::from_pairs(cx, &pairs)
         };
-        let tos = message(cx, "tos", tos_term(libc::IPTOS_LOWDELAY.into()));
+        let lowdelay = tos_term(cx, libc::IPTOS_LOWDELAY.into());
+        let tos = message(cx, "tos", lowdelay);
         let ttl = message(cx, "ttl", Term::small(9));
         let list = cx.list(&[tos, ttl]);
         let bytes = control_bytes(list, 1024).expect("control messages");
