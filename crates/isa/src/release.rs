@@ -176,6 +176,8 @@ pub const NEAREST_FLOATS: Feature = since(29);
 pub const TABLES_A_WORD_MORE: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
+/// Of a pattern for calls the options are looked at first, then the specification.
+pub const TRACE_OPTIONS_FIRST: Feature = since(27);
 /// An item that is asked about a function must be a known one, whether the function is traced or not.
 pub const TRACE_ITEMS_FIRST: Feature = since(29);
 /// Iterators of maps may have an order: they hold the keys that are left.

@@ -74,7 +74,9 @@ t(traced) ->
     ?MODULE:traced(1),
     erlang:trace(self(), false, [call]),
     erlang:trace_pattern({?MODULE, traced, 1}, false, [local]),
-    receive M -> M after 0 -> nothing end;
+    {receive M -> M after 0 -> nothing end,
+     [try erlang:trace_pattern(A, B, C) catch error:R:S -> {R, lists:keyfind(error_info, 1, element(4, hd(S)))} end
+      || {A, B, C} <- [{foo, bar, baz}, {foo, bar, []}, {foo, true, baz}, {{lists, seq, 2}, bar, [x]}, {{lists, seq, 2}, [{x}], [x]}, {send, bar, [x]}]]};
 t(sizes) ->
     B = binary:copy(<<"0123456789">>, 100),
     X = id(1),
