@@ -32,6 +32,7 @@ use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::release::{self, TABLES_A_WORD_MORE};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
@@ -98,7 +99,8 @@ pub struct Options {
 /// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
-    pub data: OwnedTerm,
+    /// What it is told; nothing if it isn't to be told.
+    pub data: Option<OwnedTerm>,
 }
 
 /// Where the objects are.
@@ -239,7 +241,9 @@ impl Table {
         };
         // The data for the heir are kept like an object.
         let heir = match &*self.admin() {
-            Some(h) if !h.data.term().is_immed() => h.data.words() + object::HEAD_WORDS,
+            Some(Heir { data: Some(d), .. }) if !d.term().is_immed() => {
+                d.words() + object::HEAD_WORDS
+            }
             _ => 0,
         };
         (n, base + words + heir)
@@ -249,13 +253,14 @@ impl Table {
         let o = &self.options;
         let fine = o.write_concurrency != WriteConcurrency::No;
         let read = if o.read_concurrency && !fine { 32 } else { 0 };
-        read + match (o.kind, fine) {
-            (Kind::OrderedSet, false) => 139,
-            (Kind::OrderedSet, true) => 133,
-            (_, false) => 305,
-            (_, true) if o.decentralized_counters => 1395,
-            (_, true) => 1361,
-        }
+        read + usize::from(release::has(TABLES_A_WORD_MORE))
+            + match (o.kind, fine) {
+                (Kind::OrderedSet, false) => 139,
+                (Kind::OrderedSet, true) => 133,
+                (_, false) => 305,
+                (_, true) if o.decentralized_counters => 1395,
+                (_, true) => 1361,
+            }
     }
 
     #[inline]
@@ -647,11 +652,12 @@ pub(crate) fn may_own(pid: Term) -> bool {
 
 /// Gives a table to another process, and tells it. The caller holds the table's lock of administration and has made
 /// sure that it is alive; once it has given up the lock, it calls [`settle`].
-pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Term) {
+pub(crate) fn transfer(t: &Table, from: Term, to: Term, gift: Option<Term>) {
     if let Some(t) = disown(from, t) {
         t.owner.store(to.raw(), Ordering::Release);
         own(to, &t);
     }
+    let Some(gift) = gift else { return };
     // The lock is held: the tid is made without it.
     let m = t.magic.load(Ordering::Acquire);
     signal::send_with(to, |a| {
@@ -693,7 +699,9 @@ fn pass_on(pid: Term) {
             }
             // An heir stays heir: it may give the table away, and get it again.
             let heir = match &*admin {
-                Some(h) if h.pid != pid && may_own(h.pid) => Some((h.pid, h.data.term())),
+                Some(h) if h.pid != pid && may_own(h.pid) => {
+                    Some((h.pid, h.data.as_ref().map(OwnedTerm::term)))
+                }
                 _ => None,
             };
             let Some((heir, gift)) = heir else {

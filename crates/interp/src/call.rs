@@ -21,6 +21,7 @@ use purlin_isa::ops::{self, Form, Op, arith as arith_number, dirty};
 use purlin_native::nif::{NifFunction, Pool};
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
+use purlin_term::release::{self, INCREMENTS_SHOWN};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, arith};
 use smallvec::SmallVec;
@@ -554,7 +555,7 @@ pub(super) unsafe fn arith_failed(
     let value = c.exc.value;
     let fail = c.error(value);
     let args = [a, b];
-    // With a small integer in the instruction stock has an op that isn't the native, and doesn't show it.
+    // With a small integer in the instruction stock had an op that isn't the native, and didn't show it.
     let of_a = form_of(pc, "a");
     let of_b = form_of(pc, "b");
     let constant =
@@ -564,7 +565,7 @@ pub(super) unsafe fn arith_failed(
         false => constant(a, of_a, of_b) || constant(b, of_b, of_a),
     };
     let name = if sub { am::MINUS } else { am::PLUS };
-    let first = match plain {
+    let first = match plain && !release::has(INCREMENTS_SHOWN) {
         true => First::None,
         false => First::Native(am::ERLANG, name, &args),
     };
@@ -921,8 +922,12 @@ unsafe fn bif_failed(
     if let Some(to) = label.given() {
         return to;
     }
-    // Stock has an instruction for the plus sign, which isn't shown as a native.
+    // Stock has an instruction for the plus sign, which isn't shown as a native, or as a sum with zero.
+    let with_zero = [args.first().copied().unwrap_or(NIL), Term::small(0)];
     let first = match (x.function, args.len()) {
+        (am::PLUS, 1) if release::has(INCREMENTS_SHOWN) => {
+            First::Native(am::ERLANG, am::PLUS, &with_zero)
+        }
         (am::PLUS, 1) => First::None,
         _ => First::Native(x.module, x.function, args),
     };

@@ -3,6 +3,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::packet::{self, Kind, Length, Limits};
 use crate::{bifs, lazy_atoms};
+use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::{Alloc, NIL, Term, am, arith};
 
 lazy_atoms! {
@@ -76,6 +77,9 @@ fn decode_packet_3(cx: &mut Cx, [kind, data, options]: [Term; 3]) -> BifResult {
         return Err(cx.badarg_cause(am::BADOPT));
     };
     let bits = data.as_bits().ok_or(Fail::Badarg)?;
+    if bits.bit_len & 7 != 0 && release::has(COPIES_WHOLE_BYTES) {
+        return Err(Fail::Badarg);
+    }
     let limits = limits_arg(cx, kind, options).ok_or(Fail::Badarg)?;
     let shifted;
     let bytes = match bits.as_bytes() {

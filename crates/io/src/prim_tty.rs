@@ -21,7 +21,7 @@ use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Bytes that are read at once.
@@ -79,10 +79,22 @@ fn standard_input() -> &'static Arc<Input> {
     INPUT.get_or_init(Arc::default)
 }
 
+/// Somebody else reads from the terminal: the menu of Ctrl-C.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// Keeps what is typed from programs, or lets them have it again. Who waits for input then looks for it.
+pub fn hold(on: bool) {
+    HELD.store(on, Ordering::SeqCst);
+    if !on {
+        let told = standard_input().lock().input.take();
+        send(told);
+    }
+}
+
 impl Ready for Input {
     fn ready(&self, id: poll::Id, _: bool, _: bool) {
         let mut w = self.lock();
-        let told = if w.id == Some(id) {
+        let told = if w.id == Some(id) && !HELD.load(Ordering::SeqCst) {
             w.input.take()
         } else {
             None
@@ -381,7 +393,7 @@ fn read(cx: &mut Cx, t: Term, reference: Term, most: usize) -> BifResult {
     tty_of(t)?;
     let mut buf = [0; READ_BYTES];
     let most = most.min(READ_BYTES);
-    let n = match sys::poll_one(0, false, 0) {
+    let n = match !HELD.load(Ordering::SeqCst) && sys::poll_one(0, false, 0) {
         true => match sys::read(0, &mut buf[..most]) {
             Ok(0) => return Ok(cx.err(closed())),
             Ok(n) => n,

@@ -56,6 +56,12 @@ pub const WIDER_MATCH_SPECS: Feature = since(26);
 pub const BOUNDED_INTEGERS: Feature = since(29);
 /// The host of a request may be an address of IPv6 in brackets, as `decode_packet` reads it.
 pub const BRACKETED_HOSTS: Feature = since(26);
+/// `min/2` and `max/2` are natives.
+pub const EXTREMES_NATIVE: Feature = since(26);
+/// A large map is shown from its last pair to the first by what shows it for the emulator.
+pub const LARGE_MAPS_SHOWN_BACK: Feature = since(26);
+/// A sum or a difference with a constant that fails is shown with its operands, like any other.
+pub const INCREMENTS_SHOWN: Feature = since(26);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
 /// A value that is to be UTF-8 in a new binary is checked when the sizes are reckoned, as one that is to be UTF-32 is.
@@ -74,6 +80,12 @@ pub const LINKS_PASS_TRACE_ON: Feature = since(27);
 pub const REFUSED_LINKS_TOLD: Feature = since(28);
 /// The drivers of sockets know `reuseport`, `reuseport_lb` and `exclusiveaddruse`.
 pub const REUSE_OF_PORTS: Feature = since(26);
+/// Whether a stream reads beyond the packet that it needs can be chosen (`read_ahead`).
+pub const READ_AHEAD: Feature = since(27);
+/// `open_port` opens a file by its name.
+pub const PORTS_ON_FILES: Feature = before(27);
+/// What others wrote and the emulator has in it can be asked for.
+pub const EMBEDDED_TOLD: Feature = since(28);
 /// `-S` on the command line hands all that follows to a function; `-extra` ends what stands before it like any other source of
 /// arguments; `-detached` is shown to `init`.
 pub const CALL_WITH_REST: Feature = since(26);
@@ -111,7 +123,19 @@ pub const ASYNC_DIST_TOLD: Feature = since(26);
 pub const WIDE_IDENTIFIERS: Feature = since(26);
 /// The report of a module that has to be compiled again also says that another release would do.
 pub const OTHER_RELEASE_ADVISED: Feature = since(27);
-/// `binary:copy` refuses what isn't made of whole bytes even where nothing is copied.
+/// A part of at most 64 bytes is a copy: nobody sees that it refers to the whole.
+pub const SMALL_PARTS_COPIED: Feature = since(27);
+/// The size of a fun in the external format is told as it is.
+pub const EXACT_FUN_SIZES: Feature = since(27);
+/// A large binary is told as two objects: the part, and what it refers to.
+pub const LARGE_BINARIES_IN_TWO: Feature = since(27);
+/// A fun is told with an object by which it holds on to its code.
+pub const FUNS_IN_TWO: Feature = between(27, 29);
+/// A fun is told as what it has captured, behind two words.
+pub const LEAN_FUNS: Feature = since(29);
+/// `binary:referenced_byte_size` of what refers to nothing is in bits.
+pub const OWN_SIZE_IN_BITS: Feature = between(27, 28);
+/// `binary:copy`, parts of binaries and packets: what isn't made of whole bytes is refused even where nothing of the rest is looked at.
 pub const COPIES_WHOLE_BYTES: Feature = since(27);
 /// Binaries and bit strings lie on the heap or are parts of what lies elsewhere: there is no third kind.
 pub const TWO_KINDS_OF_BITS: Feature = since(27);
@@ -133,8 +157,29 @@ pub const HALT_FLUSH_TIMEOUT: Feature = since(27);
 pub const ETS_POSITION_CAUSE: Feature = since(27);
 /// `ets:update_counter` and `update_element` look at their default whether they need it or not.
 pub const ETS_SOUND_DEFAULTS: Feature = since(29);
+/// An heir need not be told of the table that it gets.
+pub const SILENT_HEIRS: Feature = since(28);
+/// A local time that is said to be in summer is taken for what it says where there is no summer time.
+pub const SUMMER_IF_THERE_IS: Feature = since(28);
+/// Lists are put into tables of kind `bag` from behind.
+pub const BAGS_FROM_BEHIND: Feature = between(23, 26);
+/// Module `socket` tells more of itself; `{tcp, keepcnt}` and its like; how many bytes there are to be read.
+pub const MORE_OF_SOCKETS: Feature = since(27);
+/// Of a socket that listens and the one that it accepts, the latter is connected.
+pub const ACCEPTED_CONNECTED: Feature = since(26);
+/// `{tcp, user_timeout}` and `{otp, select_read}` of module `socket`.
+pub const SOCKET_USER_TIMEOUT: Feature = since(28);
+/// The type of service is told as a map, with what it means by either of two readings; code points have names. Times of packets
+/// in nanoseconds, and messages that are notifications.
+pub const SERVICES_AS_MAPS: Feature = since(29);
+/// The float that stands for a large integer is the nearest one, not one that is rounded digit by digit.
+pub const NEAREST_FLOATS: Feature = since(29);
+/// A table takes a word more.
+pub const TABLES_A_WORD_MORE: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
+/// Of a pattern for calls the options are looked at first, then the specification.
+pub const TRACE_OPTIONS_FIRST: Feature = since(27);
 /// An item that is asked about a function must be a known one, whether the function is traced or not.
 pub const TRACE_ITEMS_FIRST: Feature = since(29);
 /// Iterators of maps may have an order: they hold the keys that are left.

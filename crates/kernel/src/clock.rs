@@ -11,6 +11,7 @@
 //! program may have it settled once more ([`settle`]). The monotonic clock is the operating system's, which it disciplines
 //! itself; its frequency is not corrected here.
 
+use purlin_term::release::{self, SUMMER_IF_THERE_IS};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -238,6 +239,10 @@ impl DateTime {
     /// The universal time of this local time. `dst`: 1 for daylight saving time, 0 for not, -1 for whichever holds.
     /// None if there is no such time.
     pub fn local_to_universal(&self, dst: i32) -> Option<DateTime> {
+        let dst = match release::has(SUMMER_IF_THERE_IS) && !has_summer_time() {
+            true => 0,
+            false => dst,
+        };
         let seconds = self.mktime(dst).or_else(|| {
             // A zone without daylight saving time may refuse it; then the flag says nothing.
             if dst != 0 { self.mktime(0) } else { None }
@@ -273,6 +278,16 @@ impl DateTime {
 fn empty_tm() -> libc::tm {
     // SAFETY: integers and a pointer that may be null.
     unsafe { std::mem::zeroed() }
+}
+
+/// Whether the zone has, or ever had, summer time.
+fn has_summer_time() -> bool {
+    unsafe extern "C" {
+        static daylight: libc::c_int;
+    }
+    read_zone();
+    // SAFETY: an integer of the C library's, which is written when the zone is read: once, before.
+    unsafe { daylight != 0 }
 }
 
 /// `localtime_r` need not look at the zone setting itself.

@@ -61,7 +61,7 @@ const STDLIB: Option<&str> = Some("erl_stdlib_errors");
 static MODULES: &[BifModule] = &[
     row("atomics", ERTS, Emulator),
     row("binary", STDLIB, Emulator),
-    row("code", STDLIB, Emulator),
+    row("code", KERNEL, Emulator),
     row("erl_ddll", None, Emulator),
     row("erl_debugger", ERTS, Emulator),
     row("erl_tracer", None, Static),

@@ -10,7 +10,8 @@ use crate::{bifs, lazy_atoms};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
-use purlin_term::release::{self, COPIES_WHOLE_BYTES};
+use purlin_term::bits::is_small_part;
+use purlin_term::release::{self, COPIES_WHOLE_BYTES, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::borrow::Cow;
@@ -408,6 +409,14 @@ fn longest_common_suffix_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let bits = t.as_bits().ok_or(Fail::Badarg)?;
     let mut p = t.ptr();
+    let own = t.subtag() == Some(Subtag::HeapBin) || is_small_part(t);
+    if own && release::has(SMALL_PARTS_COPIED) {
+        let n = match release::has(OWN_SIZE_IN_BITS) {
+            true => bits.bit_len,
+            false => bits.bit_len / 8,
+        };
+        return Ok(cx.uint(n as u64));
+    }
     // SAFETY: layouts of binaries; a term in hand is well formed.
     let n = unsafe {
         if t.subtag() == Some(Subtag::SubBin) {

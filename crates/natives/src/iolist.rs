@@ -6,6 +6,7 @@ use crate::cx::{BifResult, Env, Fail};
 use purlin_term::bin::RcBin;
 pub use purlin_term::iolist::*;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
+use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::{Alloc, NIL, Term};
 
 /// Bytes of work that count as one reduction.
@@ -263,6 +264,9 @@ pub(crate) fn part_range(size: usize, pos: Term, len: Term) -> Option<(usize, us
 pub(crate) fn binary_part_3(cx: &mut Env, [b, pos, len]: [Term; 3]) -> BifResult {
     // Whole bytes in front of what a bitstring has left over are a part like any other.
     let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    if bits.bit_len & 7 != 0 && release::has(COPIES_WHOLE_BYTES) {
+        return Err(Fail::Badarg);
+    }
     let (at, n) = part_range(bits.bit_len / 8, pos, len).ok_or(Fail::Badarg)?;
     Ok(cx.part(b, at, n))
 }

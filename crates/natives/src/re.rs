@@ -2,7 +2,8 @@
 //!
 //! A compiled pattern is `{re_pattern, Groups, Unicode, UseCrLf, Bin}` as in stock; `Bin` here is the pattern's text
 //! with its options, and the machine form comes out of a cache. That way it may be stored, sent to other nodes of this
-//! runtime and read back. Error texts are stock's where PCRE2 words the same fault differently.
+//! runtime and read back. Since OTP 28 a reference stands for it, which means nothing to another node. Error texts are
+//! stock's where PCRE2 words the same fault differently.
 //!
 //! Calls that work on lists or that ask for `global` continue in the Erlang half of the module
 //! (`re:urun/3`, `re:ucompile/2`, `re:grun/3`).
@@ -12,6 +13,8 @@ use super::re_syntax;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
+use purlin_term::layout::RefView;
+use purlin_term::magic::MagicRef;
 use purlin_term::release::{self, EXPORTED_PATTERNS, LINE_ENDS_STAY, PATTERNS_OF_PCRE2};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom};
@@ -311,7 +314,11 @@ impl Code {
             }
             if plain {
                 // Later versions name no place where memory for what is read ends.
-                let at = if err == 186 { 0 } else { at };
+                let at = if err == 186 {
+                    0
+                } else {
+                    behind_fault(err, at, text)
+                };
                 return Err((text_of_pcre2(err), at));
             }
             let open = err == 114 && given.ends_with(b"(?");
@@ -407,6 +414,29 @@ fn text_of_pcre2(code: c_int) -> String {
     // SAFETY: the buffer's size is passed.
     let n = unsafe { sys::pcre2_get_error_message_8(code, buf.as_mut_ptr(), buf.len()) };
     String::from_utf8_lossy(&buf[..usize::try_from(n).unwrap_or(0).min(buf.len())]).into_owned()
+}
+
+/// Where stock's version, which is a later one, sees a fault that this one sees at `at`: behind what is wrong, not before it.
+fn behind_fault(err: c_int, at: usize, text: &[u8]) -> usize {
+    let behind = |end: &[u8]| {
+        let rest = text.get(at..)?;
+        let n = rest.windows(end.len()).position(|w| w == end)?;
+        Some(at + n + end.len())
+    };
+    let escaped_digit =
+        || at > 0 && text[at - 1] == b'\\' && text.get(at).is_some_and(u8::is_ascii_digit);
+    match err {
+        // Ranges, quantifiers, letters behind `(?`, `)`, conditions, names, digits of both kinds, `\c`, delimiters.
+        108 | 109 | 111 | 122 | 128 | 144 | 164 | 167 | 168 | 182 => (at + 1).min(text.len()),
+        // A reference by its number alone, and `\N{name}`.
+        115 if escaped_digit() => at + 1,
+        137 if text.get(at) == Some(&b'{') => at + 1,
+        // A class of POSIX's by itself.
+        112 => behind(b":]").unwrap_or(at),
+        // `\N{U+41}`
+        193 => behind(b"}").unwrap_or(at),
+        _ => at,
+    }
 }
 
 /// The compiled form of `src`, from the cache if it is there.
@@ -565,8 +595,19 @@ fn badopt(cx: &mut Env) -> Fail {
     cx.badarg_cause(am::BADOPT)
 }
 
+/// What the reference in a compiled pattern stands for.
+struct Compiled(Vec<u8>);
+
 fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
-    let bin = cx.binary(&src.to_bytes());
+    let bytes = src.to_bytes();
+    let bin = match release::has(PATTERNS_OF_PCRE2) {
+        true => {
+            let m = MagicRef::new(crate::ids::ref_numbers(), Box::new(Compiled(bytes)));
+            // SAFETY: it was made just now.
+            unsafe { cx.magic_ref(m) }
+        }
+        false => cx.binary(&bytes),
+    };
     cx.tuple(&[
         re_pattern(),
         Term::small(code.groups as i64),
@@ -653,9 +694,14 @@ fn as_pattern<'a>(t: Term) -> Option<(Cow<'a, [u8]>, bool)> {
         &[tag, n, u, c, bin] if tag == re_pattern() => {
             n.as_small()?;
             c.as_small()?;
-            let bin = bin.as_binary()?;
-            Source::parts(&bin)?;
-            Some((bin, u.as_small()? != 0))
+            let bytes = match bin.as_ref_view() {
+                Some(RefView::Magic(m)) => {
+                    Cow::Borrowed(&m.value.downcast_ref::<Compiled>()?.0[..])
+                }
+                _ => bin.as_binary()?,
+            };
+            Source::parts(&bytes)?;
+            Some((bytes, u.as_small()? != 0))
         }
         _ => None,
     }

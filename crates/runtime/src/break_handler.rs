@@ -1,12 +1,13 @@
 //! The menu that Ctrl-C opens on the terminal: to end the emulator, look at it, or go on.
 //!
-//! While the menu is open nothing is written to or read from the terminal by ports. A second Ctrl-C ends the emulator.
+//! While the menu is open nothing is written to or read from the terminal by ports, nor read by the terminal since OTP 26. A second Ctrl-C ends the emulator.
 
 use crate::bif::{memory, process_info};
 use crate::ets::{self, Kind, Protection, WriteConcurrency};
 use crate::port::{self, sys, tty};
 use crate::process::{self, registry};
 use crate::{code, halt, signal};
+use purlin_io::prim_tty;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Term, am, atom, node};
@@ -29,9 +30,11 @@ pub(crate) fn requested() {
     }
     let t = std::thread::Builder::new().name("break".into()).spawn(|| {
         port::hold_terminal(|| {
+            prim_tty::hold(true);
             tty::set_outer_modes();
             menu();
             tty::set_shell_modes();
+            prim_tty::hold(false);
         });
         OPEN.store(false, Ordering::SeqCst);
     });

@@ -6,7 +6,7 @@
 //! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
 
 use crate::alloc::Alloc;
-use crate::release::{self, SMALLER_INTEGERS};
+use crate::release::{self, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
 use crate::word::Term;
 use dashu_int::UBig;
 use smallvec::SmallVec;
@@ -174,6 +174,9 @@ pub fn to_f64(t: Term) -> Option<f64> {
         return Some(f);
     }
     let (neg, d) = t.as_big()?;
+    if release::has(NEAREST_FLOATS) {
+        return nearest(d).map(|f| if neg { -f } else { f });
+    }
     // Digit by digit, each step rounded: programs see the same last bit as with stock.
     let mut f = 0.0f64;
     for &x in d.iter().rev() {
@@ -183,6 +186,26 @@ pub fn to_f64(t: Term) -> Option<f64> {
         }
     }
     Some(if neg { -f } else { f })
+}
+
+/// The float nearest to an integer of these digits; None if it is out of range.
+fn nearest(d: &[u64]) -> Option<f64> {
+    let (&top, rest) = d.split_last()?;
+    let Some((&next, last)) = rest.split_last() else {
+        return Some(top as f64);
+    };
+    // The first 64 bits; what is behind them only says that there is more.
+    let zeros = top.leading_zeros();
+    let (first, cut) = match zeros {
+        0 => (top, next),
+        n => (top << n | next >> (64 - n), next << n),
+    };
+    let more = cut != 0 || last.iter().any(|&x| x != 0);
+    let shift = rest.len() as i32 * 64 - zeros as i32;
+    let f = (first | u64::from(more)) as f64;
+    // In two steps: the power alone may be too large where the product is not.
+    let f = f * 2f64.powi(shift.min(960)) * 2f64.powi((shift - 960).clamp(0, 1000));
+    f.is_finite().then_some(f)
 }
 
 fn float<A: Alloc + ?Sized>(a: &mut A, f: f64) -> Arith {
@@ -351,8 +374,9 @@ pub fn abs<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
         return Ok(if v < 0 { a.int(-v) } else { x });
     }
     if let Some(f) = x.as_float() {
-        // Minus zero is not less than zero, and stays.
-        return Ok(if f < 0.0 { a.float(f.abs()) } else { x });
+        // Minus zero is not less than zero, and stays where it is the same as zero.
+        let negative = f < 0.0 || f.is_sign_negative() && release::has(SIGNED_ZEROS);
+        return Ok(if negative { a.float(f.abs()) } else { x });
     }
     let (neg, d) = x.as_big().ok_or(BadArith)?;
     Ok(if neg { a.big(false, d) } else { x })

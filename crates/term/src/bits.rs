@@ -639,6 +639,27 @@ pub fn private_append<A: Alloc + ?Sized>(
     append(a, bin, extra, unit)
 }
 
+/// Bytes of a part up to which stock copies it since OTP 27.
+const SMALL_PART_BYTES: usize = 64;
+
+/// Whether it is a part that stock copies since OTP 27: of few bytes, and not the front of a block that was appended to.
+pub fn is_small_part(bin: Term) -> bool {
+    let small = |b: Bits| b.bit_len <= SMALL_PART_BYTES * 8;
+    if bin.subtag() != Some(Subtag::SubBin) || !bin.as_bits().is_some_and(small) {
+        return false;
+    }
+    let p = bin.ptr();
+    // SAFETY: layouts of sub-binaries and refc binaries.
+    let appended = unsafe {
+        let whole = *p.add(4);
+        let front = (*p.add(2)).raw() == 0;
+        front
+            && whole.subtag() == Some(Subtag::RefcBin)
+            && (*whole.ptr().add(5)).raw() & PB_IS_WRITABLE != 0
+    };
+    !appended
+}
+
 /// The refc binary and block under a sub-binary that may be appended to in place.
 #[inline]
 fn writable_parts(bin: Term) -> Option<(Term, *mut RcBin)> {

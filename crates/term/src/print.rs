@@ -5,6 +5,7 @@
 use crate::atom;
 use crate::compare::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::node;
+use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
 use crate::word::Term;
 use std::fmt::Write;
 
@@ -306,6 +307,10 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
     } else if t.is_map() {
         let mut v = Vec::new();
         hashmap_pairs(t, &mut v);
+        let large = t.as_flatmap().is_none();
+        if large && style == Style::Display && release::has(LARGE_MAPS_SHOWN_BACK) {
+            v.reverse();
+        }
         s.push_str("#{");
         todo.push(Todo::Text("}"));
         todo.push(Todo::Pairs(v, 0));

@@ -16,7 +16,9 @@ use crate::{bifs, lazy_atoms, signal};
 use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::release::{self, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS};
+use purlin_term::release::{
+    self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
+};
 use purlin_term::{Alloc, NIL, Term, am, compare};
 use smallvec::SmallVec;
 
@@ -117,7 +119,7 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
         o.decentralized_counters = false;
     }
     let me = cx.self_pid();
-    let heir = heir_is.and_then(|(pid, data)| make_heir(cx, pid, data));
+    let heir = heir_is.and_then(|h| make_heir(cx, h));
     match crate::create(o, name, me, heir) {
         Some(_) if o.named => Ok(name),
         Some(t) => t.tid(cx).ok_or(Fail::SystemLimit),
@@ -125,14 +127,28 @@ fn new_2(cx: &mut Cx, [name, options]: [Term; 2]) -> BifResult {
     }
 }
 
-/// An heir, unless it has ended already.
-fn make_heir(cx: &mut Cx, pid: Term, data: Term) -> Option<Heir> {
-    (pid == cx.self_pid() || crate::may_own(pid)).then(|| {
-        let (data, _held) = share::share(cx, Account::TableIn, data);
-        Heir {
-            pid,
-            data: OwnedTerm::copy_of(data),
+/// The process that is to be heir, and what it is to be told, if anything.
+type NewHeir = (Term, Option<Term>);
+
+/// The option `heir`, unless it says that there is none.
+fn heir_of(option: &[Term]) -> Option<NewHeir> {
+    match *option {
+        [k, pid, data] if k == heir() && pid.is_local_pid() => Some((pid, Some(data))),
+        [k, pid] if k == heir() && pid.is_local_pid() && release::has(SILENT_HEIRS) => {
+            Some((pid, None))
         }
+        _ => None,
+    }
+}
+
+/// An heir, unless it has ended already.
+fn make_heir(cx: &mut Cx, (pid, data): NewHeir) -> Option<Heir> {
+    (pid == cx.self_pid() || crate::may_own(pid)).then(|| {
+        let data = data.map(|data| {
+            let (data, _held) = share::share(cx, Account::TableIn, data);
+            OwnedTerm::copy_of(data)
+        });
+        Heir { pid, data }
     })
 }
 
@@ -142,9 +158,14 @@ fn option(
     t: Term,
     o: &mut Options,
     counters: &mut Option<bool>,
-    heir_is: &mut Option<(Term, Term)>,
+    heir_is: &mut Option<NewHeir>,
 ) -> Result<(), Fail> {
-    match *t.as_tuple().ok_or(Fail::Badarg)? {
+    let option = t.as_tuple().ok_or(Fail::Badarg)?;
+    if let Some(h) = heir_of(option) {
+        *heir_is = Some(h);
+        return Ok(());
+    }
+    match *option {
         [k, v] if k == keypos_atom() => {
             let n = v.as_small().filter(|&n| n > 0).ok_or(Fail::Badarg)?;
             o.keypos = n as usize;
@@ -179,7 +200,6 @@ fn option(
             *counters = Some(v.as_bool().ok_or(Fail::Badarg)?);
         }
         [k, am::NONE] if k == heir() => *heir_is = None,
-        [k, pid, data] if k == heir() && pid.is_local_pid() => *heir_is = Some((pid, data)),
         _ => return Err(Fail::Badarg),
     }
     Ok(())
@@ -232,7 +252,7 @@ fn give_away_3(cx: &mut Cx, [tab, pid, gift]: [Term; 3]) -> BifResult {
         drop(admin);
         return Err(cx.badarg_cause(owner_cause()));
     }
-    crate::transfer(t, me, pid, gift);
+    crate::transfer(t, me, pid, Some(gift));
     drop(admin);
     crate::settle(pid);
     Ok(am::TRUE)
@@ -246,14 +266,16 @@ fn setopts_2(cx: &mut Cx, [tab, options]: [Term; 2]) -> BifResult {
     } else {
         options.list_to_vec().ok_or(Fail::Badarg)?
     };
-    let mut new_heir: Option<Option<(Term, Term)>> = None;
+    let mut new_heir: Option<Option<NewHeir>> = None;
     let mut new_protection = None;
     for o in list {
-        match *o.as_tuple().ok_or(Fail::Badarg)? {
+        let option = o.as_tuple().ok_or(Fail::Badarg)?;
+        if let Some(h) = heir_of(option).filter(|_| new_heir.is_none()) {
+            new_heir = Some(Some(h));
+            continue;
+        }
+        match *option {
             [k, am::NONE] if k == heir() && new_heir.is_none() => new_heir = Some(None),
-            [k, pid, data] if k == heir() && new_heir.is_none() && pid.is_local_pid() => {
-                new_heir = Some(Some((pid, data)))
-            }
             [k, p] if k == protection() && new_protection.is_none() => {
                 new_protection = Some(match p {
                     am::PRIVATE => Protection::Private,
@@ -265,7 +287,7 @@ fn setopts_2(cx: &mut Cx, [tab, options]: [Term; 2]) -> BifResult {
             _ => return Err(Fail::Badarg),
         }
     }
-    let new_heir = new_heir.map(|h| h.and_then(|(pid, data)| make_heir(cx, pid, data)));
+    let new_heir = new_heir.map(|h| h.and_then(|h| make_heir(cx, h)));
     let mut admin = t.admin();
     // What a deleted table were given would stay for good if it refers to the table.
     if !t.is_alive() {
@@ -330,8 +352,7 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
         return Ok(true);
     }
     cx.bump(objects.len());
-    // In stock, lists are put into bags from behind.
-    if t.options.kind == Kind::Bag {
+    if t.options.kind == Kind::Bag && release::has(BAGS_FROM_BEHIND) {
         objects.reverse();
     }
     let objects = objects
@@ -647,22 +668,22 @@ fn add_small(o: &mut Owned, p: usize, by: i64) -> Option<Term> {
 }
 
 /// Since OTP 29 a default has to be an object of the table even where it isn't needed.
-fn sound_default(t: &Table, default: Option<Term>) -> Result<(), Fail> {
+fn sound_default(cx: &mut Cx, t: &Table, default: Option<Term>) -> Result<(), Fail> {
     match default.is_some_and(|d| !is_object(t, d)) && release::has(ETS_SOUND_DEFAULTS) {
-        true => Err(Fail::Badarg),
+        true => Err(cx.badarg_cause(am::DEFAULT)),
         false => Ok(()),
     }
 }
 
 fn update_counter(cx: &mut Cx, tab: Term, key: Term, op: Term, default: Option<Term>) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    sound_default(cx, t, default)?;
     if default.is_some_and(|d| !d.is_tuple()) {
         return Err(Fail::Badarg);
     }
     if !t.is_set() {
         return Err(cx.badarg_cause(table_type()));
     }
-    sound_default(t, default)?;
     let keypos = t.options.keypos;
     if let Some((p, by)) = plain_update(op, keypos)
         && let Some(v) =
@@ -736,11 +757,11 @@ fn update_element(
     default: Option<Term>,
 ) -> BifResult {
     let t = table(cx, tab, Want::Write)?;
+    sound_default(cx, t, default)?;
     if !t.is_set() || default.is_some_and(|d| !d.is_tuple()) {
         return Err(Fail::Badarg);
     }
     let may_be_new = default.is_some();
-    sound_default(t, default)?;
     let default = default.filter(|d| is_object(t, *d));
     let keypos = t.options.keypos as i64;
     let list = if spec.is_tuple() {

@@ -5,6 +5,7 @@ use super::linebuf::LineBuf;
 use super::traced::Work;
 use super::{Driver, Port, driver, enter};
 use crate::filename;
+use purlin_term::release::{self, PORTS_ON_FILES};
 use purlin_term::{Term, am, atom};
 use std::ffi::CString;
 use std::io;
@@ -245,6 +246,9 @@ fn atom_text(t: Term) -> Option<&'static str> {
 
 /// The kind of port that is opened, and its name.
 fn target(name: Term) -> Option<(Target, Vec<u8>)> {
+    if !release::has(PORTS_ON_FILES) && !name.is_tuple() {
+        return None;
+    }
     if name.is_atom() {
         let bytes = atom::name(name).as_bytes().to_vec();
         return Some((Target::File, before_zero(bytes)));

@@ -1,7 +1,7 @@
 //! Information: the sockets, their counts, and the abilities of the system.
 
 use super::*;
-use purlin_term::release::{self, SOCKET_LEVEL_NUMBERS};
+use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_LEVEL_NUMBERS};
 use purlin_term::sync::Mutex;
 use purlin_term::{NIL, am, atom};
 use state::GLOBAL;
@@ -38,7 +38,7 @@ pub(crate) fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     ];
     let numbers = named(cx, &numbers);
     let flag = |f: &std::sync::atomic::AtomicBool| Term::bool(f.load(Ordering::Relaxed));
-    let pairs = [
+    let mut pairs = vec![
         (atom::intern("debug"), flag(&GLOBAL.debug)),
         (atom::intern("socket_debug"), flag(&GLOBAL.socket_debug)),
         (use_registry(), flag(&GLOBAL.use_registry)),
@@ -49,6 +49,15 @@ pub(crate) fn info_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
             Term::small(message::MAX_PARTS as i64),
         ),
     ];
+    if release::has(MORE_OF_SOCKETS) {
+        // Stock's name for sockets that don't block and are waited for.
+        let name = (atom::intern("name"), atom::intern("unix_essio"));
+        let backend = map::from_pairs(cx, &[name]);
+        pairs.extend([
+            (atom::intern("eei"), am::TRUE),
+            (atom::intern("io_backend"), backend),
+        ]);
+    }
     Ok(map::from_pairs(cx, &pairs))
 }
 
@@ -255,10 +264,9 @@ fn all_options(cx: &mut Cx) -> Term {
     let mut levels = NIL;
     for level in options::LEVELS {
         let mut l = NIL;
-        for o in level.1 {
+        for o in level.1.iter().filter(|o| o.is_named()) {
             let name = atom::intern(o.0);
-            let known = o.2 != values::Set::No || o.3 != values::Get::No;
-            let row = if known {
+            let row = if o.is_supported() {
                 cx.tuple(&[name, Term::small(o.1.into())])
             } else {
                 name
@@ -280,9 +288,19 @@ pub(crate) fn supports_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
         return Ok(NIL);
     }
     Ok(match atom::name(key) {
-        "msg_flags" => table(cx, message::FLAGS),
+        "msg_flags" => {
+            let later = release::has(SERVICES_AS_MAPS).then_some(message::NOTIFICATION);
+            let flags: Vec<_> = message::FLAGS.iter().copied().chain(later).collect();
+            table(cx, &flags)
+        }
         "ioctl_flags" => table(cx, ioctl::FLAGS),
-        "ioctl_requests" => table(cx, ioctl::REQUESTS),
+        "ioctl_requests" => {
+            let later = match release::has(MORE_OF_SOCKETS) {
+                true => ioctl::COUNTS,
+                false => &[],
+            };
+            table(cx, &[ioctl::REQUESTS, later].concat())
+        }
         "protocols" => protocols(cx),
         "options" => all_options(cx),
         _ => NIL,

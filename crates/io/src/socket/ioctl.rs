@@ -5,6 +5,7 @@ use super::*;
 use crate::os::addr::bytes_of;
 use crate::os::unit;
 use crate::posix::last_errno;
+use purlin_term::release::{self, MORE_OF_SOCKETS};
 use purlin_term::{NIL, atom};
 use std::mem::size_of;
 
@@ -34,6 +35,12 @@ pub(crate) const REQUESTS: &[(&str, i64)] = &[
     ("sifmtu", libc::SIOCSIFMTU as i64),
     ("siftxqlen", libc::SIOCSIFTXQLEN as i64),
 ];
+
+/// `SIOCATMARK` of Linux.
+const AT_MARK: i64 = 0x8905;
+
+/// Questions about what has arrived: whether the next byte is urgent, and how many there are.
+pub(crate) const COUNTS: &[(&str, i64)] = &[("atmark", AT_MARK), ("nread", libc::FIONREAD as i64)];
 
 /// Flags of interfaces, in the order in which they are told; 0: not of this system.
 pub const FLAGS: &[(&str, i32)] = &[
@@ -123,6 +130,18 @@ pub(crate) fn ioctl_2(cx: &mut Cx, [me, request]: [Term; 2]) -> BifResult {
     let request = request_number(request)?;
     if !s.is_open() {
         return Ok(error_closed(cx));
+    }
+    let count = COUNTS.iter().find(|c| c.1 as u64 == request);
+    if let Some(&(name, _)) = count.filter(|_| release::has(MORE_OF_SOCKETS)) {
+        let mut n: libc::c_int = 0;
+        // SAFETY: both requests write an integer.
+        return Ok(
+            match unit(unsafe { libc::ioctl(s.fd, request as _, &mut n) }) {
+                Ok(()) if name == "atmark" => cx.ok(Term::bool(n != 0)),
+                Ok(()) => cx.ok(Term::small(n.into())),
+                Err(e) => errno(cx, e),
+            },
+        );
     }
     if request != libc::SIOCGIFCONF {
         return not_supported(cx);

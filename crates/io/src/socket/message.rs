@@ -21,6 +21,9 @@ pub(crate) const MAX_PARTS: usize = 1024;
 /// asks for.
 pub(crate) const MOST_CONTROL_BYTES: usize = 1 << 20;
 
+/// Of SCTP: it is told that something has happened.
+pub const NOTIFICATION: (&str, i32) = ("notification", 0x8000);
+
 /// The system's names of flags of messages, in the order in which they are told.
 pub const FLAGS: &[(&str, i32)] = &[
     ("cmsg_cloexec", libc::MSG_CMSG_CLOEXEC),
@@ -310,7 +313,7 @@ fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
                 &[(values::sec(), s), (values::usec(), u)],
             ))
         }
-        Data::Tos => b.first().map(|&n| tos_term(n.into())),
+        Data::Tos => b.first().map(|&n| tos_term(cx, n.into())),
         Data::Int => i32_at(b, 0).map(|n| Term::small(n.into())),
         Data::Byte => b.first().map(|&n| Term::small(n.into())),
         Data::Packet4 => {
@@ -565,7 +568,8 @@ mod tests {
             ];
             map::from_pairs(cx, &pairs)
         };
-        let tos = message(cx, "tos", tos_term(libc::IPTOS_LOWDELAY.into()));
+        let lowdelay = tos_term(cx, libc::IPTOS_LOWDELAY.into());
+        let tos = message(cx, "tos", lowdelay);
         let ttl = message(cx, "ttl", Term::small(9));
         let list = cx.list(&[tos, ttl]);
         let bytes = control_bytes(list, 1024).expect("control messages");

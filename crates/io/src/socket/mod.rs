@@ -31,6 +31,7 @@ use crate::os::sock as sys;
 use crate::posix::errno_atom;
 use crate::{bifs, lazy_atoms};
 use addr::SockAddr;
+use purlin_term::release::{self, ACCEPTED_CONNECTED};
 use purlin_term::{Alloc, Term, am, arith, map};
 use state::{ACCEPTING, BOUND, CONNECTED, CONNECTING, Handle, LISTENING, Request, Sock};
 pub use state::{open_count, owner_exit};
@@ -423,7 +424,11 @@ fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
             }
             let new = Sock::new(fd.into_raw_fd(), s.domain, s.kind, s.protocol);
             new.inherit(&s);
-            s.write_state |= CONNECTED;
+            // Which of the two is said to be connected.
+            match release::has(ACCEPTED_CONNECTED) {
+                true => new.lock().write_state |= CONNECTED,
+                false => s.write_state |= CONNECTED,
+            }
             drop(s);
             let r = state::publish(cx, new);
             Ok(cx.ok(r))

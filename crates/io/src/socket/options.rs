@@ -3,6 +3,7 @@
 use super::values::{Get, Set, ask, encode};
 use super::*;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::release::{self, Feature, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_USER_TIMEOUT};
 use state::State;
 
 /// The key under which protocols are named.
@@ -70,6 +71,7 @@ const SOCKET: &[Opt] = &[
     number("sndlowat", libc::SO_SNDLOWAT),
     absent("sndtimeo"),
     flag("timestamp", libc::SO_TIMESTAMP),
+    flag("timestampns", libc::SO_TIMESTAMPNS),
     Opt("type", libc::SO_TYPE, Set::No, Get::Type),
 ];
 const IP: &[Opt] = &[
@@ -225,16 +227,16 @@ const TCP: &[Opt] = &[
     ),
     flag("cork", libc::TCP_CORK),
     absent("info"),
-    absent("keepcnt"),
-    absent("keepidle"),
-    absent("keepintvl"),
+    number("keepcnt", libc::TCP_KEEPCNT),
+    number("keepidle", libc::TCP_KEEPIDLE),
+    number("keepintvl", libc::TCP_KEEPINTVL),
     number("maxseg", libc::TCP_MAXSEG),
     absent("md5sig"),
     flag("nodelay", libc::TCP_NODELAY),
     absent("noopt"),
     absent("nopush"),
     absent("syncnt"),
-    absent("user_timeout"),
+    number("user_timeout", libc::TCP_USER_TIMEOUT),
 ];
 const UDP: &[Opt] = &[flag("cork", 1)];
 
@@ -248,11 +250,33 @@ pub(crate) const LEVELS: &[Level] = &[
     Level(libc::IPPROTO_TCP, TCP),
 ];
 
+/// Options that not every release supports.
+const LATER: &[(Feature, &str)] = &[
+    (MORE_OF_SOCKETS, "keepcnt"),
+    (MORE_OF_SOCKETS, "keepidle"),
+    (MORE_OF_SOCKETS, "keepintvl"),
+    (SOCKET_USER_TIMEOUT, "user_timeout"),
+    (SERVICES_AS_MAPS, "timestampns"),
+];
+
+impl Opt {
+    /// Whether the release supports it.
+    pub(crate) fn is_supported(&self) -> bool {
+        let later = LATER.iter().find(|l| l.1 == self.0);
+        (self.2 != Set::No || self.3 != Get::No) && later.is_none_or(|l| release::has(l.0))
+    }
+    /// Whether the release has its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.0 != "timestampns" || self.is_supported()
+    }
+}
+
 /// The option of that number. Number 0 is that of all that the system hasn't got, so that an option which really has it
 /// is not found, as in stock.
 fn find(level: i32, option: i32) -> Option<&'static Opt> {
     let l = LEVELS.iter().find(|l| l.0 == level)?;
-    l.1.iter().find(|o| option != 0 && o.1 == option)
+    l.1.iter()
+        .find(|o| option != 0 && o.1 == option && o.is_supported())
 }
 
 /// Options of the runtime itself: their numbers as module `prim_socket` gives them.
@@ -266,6 +290,7 @@ mod own {
     pub const FD: i32 = 1008;
     pub(crate) const META: i32 = 1009;
     pub(crate) const USE_REGISTRY: i32 = 1010;
+    pub(crate) const SELECT_READ: i32 = 1011;
     pub(crate) const DOMAIN: i32 = 1999;
 }
 
@@ -355,6 +380,7 @@ fn set_own(cx: &mut Cx, me: Term, opt: i32, value: Term) -> BifResult {
     match opt {
         own::DEBUG..=own::RCVBUF | own::RCVCTRLBUF | own::SNDCTRLBUF => {}
         own::META | own::USE_REGISTRY => {}
+        own::SELECT_READ if release::has(SOCKET_USER_TIMEOUT) => {}
         _ => return Err(no_such(cx, opt)),
     }
     if !s.is_open() {
@@ -385,6 +411,7 @@ fn assign(s: &mut State, me: Term, opt: i32, value: Term) -> Option<()> {
     match opt {
         own::DEBUG => s.debug = value.as_bool()?,
         own::IOW => s.wrap_messages = value.as_bool()?,
+        own::SELECT_READ => s.keeps_selected = value.as_bool()?,
         own::RCVCTRLBUF => s.receive_control_bytes = buffer_size(value, state::CONTROL_BYTES)?,
         own::SNDCTRLBUF => s.send_control_bytes = buffer_size(value, state::CONTROL_BYTES)?,
         own::RCVBUF => {
@@ -422,6 +449,7 @@ fn get_own(cx: &mut Cx, me: Term, opt: i32) -> BifResult {
     }
     match opt {
         own::DEBUG..=own::RCVBUF | own::RCVCTRLBUF..=own::META | own::DOMAIN => {}
+        own::SELECT_READ if release::has(SOCKET_USER_TIMEOUT) => {}
         _ => return Err(no_such(cx, opt)),
     }
     if !s.is_open() {
@@ -430,6 +458,7 @@ fn get_own(cx: &mut Cx, me: Term, opt: i32) -> BifResult {
     let v = match opt {
         own::DEBUG => Term::bool(s.debug),
         own::IOW => Term::bool(s.wrap_messages),
+        own::SELECT_READ => Term::bool(s.keeps_selected),
         own::CTRL_PROC => s.owner.unwrap_or(am::UNDEFINED),
         own::RCVBUF => {
             let n = cx.uint(s.receive_bytes as u64);
@@ -539,7 +568,7 @@ mod tests {
     fn options_are_sorted_and_found_by_number() {
         for level in LEVELS {
             assert!(level.1.is_sorted_by(|a, b| a.0 < b.0), "level {}", level.0);
-            for o in level.1.iter().filter(|o| o.1 != 0) {
+            for o in level.1.iter().filter(|o| o.1 != 0 && o.is_supported()) {
                 assert_eq!(find(level.0, o.1).map(|f| f.0), Some(o.0));
             }
         }

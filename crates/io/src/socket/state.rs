@@ -299,6 +299,8 @@ pub struct State {
     pub wrap_messages: bool,
     pub debug: bool,
     pub use_registry: bool,
+    /// Asked for, and told; what is selected is the same.
+    pub keeps_selected: bool,
     pub meta: OwnedTerm,
     /// The socket's own reference, while the registry knows it.
     pub own: Option<OwnedTerm>,
@@ -375,6 +377,7 @@ impl Sock {
                 wrap_messages: false,
                 debug: GLOBAL.socket_debug.load(Ordering::Relaxed),
                 use_registry: GLOBAL.use_registry.load(Ordering::Relaxed),
+                keeps_selected: false,
                 meta: OwnedTerm::copy_of(am::UNDEFINED),
                 own: None,
                 involved: Vec::new(),

@@ -4,6 +4,7 @@
 use super::addr::{in_addr, in_addr_term, in6_addr};
 use super::*;
 use purlin_term::atom;
+use purlin_term::release::{self, SERVICES_AS_MAPS};
 
 lazy_atoms! {
     do_atom = "do";
@@ -44,10 +45,75 @@ const TOS_BITS: i32 = 0x1E;
 pub(crate) fn tos_code(t: Term) -> Option<i32> {
     match TOS.iter().find(|r| (r.0)() == t) {
         Some(r) => Some(r.1),
+        None if t.is_atom() && release::has(SERVICES_AS_MAPS) => {
+            let point = CODE_POINTS.iter().find(|p| p.0 == atom::name(t))?;
+            Some(point.1 << POINT_SHIFT)
+        }
         None => int(t),
     }
 }
-pub(crate) fn tos_term(n: i32) -> Term {
+/// Code points of differentiated services, which are the upper bits of a type of service.
+const CODE_POINTS: &[(&str, i32)] = &[
+    ("cs0", 0),
+    ("cs1", 8),
+    ("cs2", 16),
+    ("cs3", 24),
+    ("cs4", 32),
+    ("cs5", 40),
+    ("cs6", 48),
+    ("cs7", 56),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("af41", 34),
+    ("af42", 36),
+    ("af43", 38),
+    ("ef", 46),
+    ("voice_admit", 44),
+    ("le", 1),
+    ("nqb", 45),
+];
+const POINT_SHIFT: i32 = 2;
+/// What is above the bits that the names of types of service are about.
+const PRECEDENCE_SHIFT: i32 = 5;
+
+/// A type of service: by name, or since OTP 29 as a map of its number and of what it says by the old and the new reading.
+pub(crate) fn tos_term(cx: &mut Cx, n: i32) -> Term {
+    if !release::has(SERVICES_AS_MAPS) {
+        return tos_name(n);
+    }
+    let n = n & 0xFF;
+    let named = |name: Option<&str>, n: i32| name.map_or(Term::small(n.into()), atom::intern);
+    let kind = match (n & TOS_BITS) >> 1 {
+        0 => am::DEFAULT,
+        bits => TOS
+            .iter()
+            .find(|r| r.1 >> 1 == bits)
+            .map_or(Term::small(bits.into()), |r| (r.0)()),
+    };
+    let precedence = n >> PRECEDENCE_SHIFT;
+    let precedence = named((precedence == 0).then_some("routine"), precedence);
+    let old = [
+        (atom::intern("tos"), kind),
+        (atom::intern("precedence"), precedence),
+    ];
+    let old = map::from_pairs(cx, &old);
+    let point = n >> POINT_SHIFT;
+    let name = CODE_POINTS.iter().find(|p| p.1 == point).map(|p| p.0);
+    let pairs = [
+        (atom::intern("native"), Term::small(n.into())),
+        (atom::intern("tos"), old),
+        (atom::intern("dscp"), named(name, point)),
+    ];
+    map::from_pairs(cx, &pairs)
+}
+fn tos_name(n: i32) -> Term {
     match TOS.iter().find(|r| r.1 == n & TOS_BITS) {
         Some(r) => (r.0)(),
         None => Term::small(n.into()),
@@ -282,7 +348,7 @@ pub fn ask(
             let (b, _) = bytes(4)?;
             in_addr_term(cx, &b)
         }
-        Get::Tos => tos_term(number()?),
+        Get::Tos => tos_term(cx, number()?),
         Get::Control => {
             let (b, n) = bytes(s.receive_control_bytes.min(message::MOST_CONTROL_BYTES))?;
             message::control_term(cx, &b[..n])

@@ -7,6 +7,7 @@ use purlin_loader::{BeamFile, Fault};
 use purlin_native::{modules, native_state};
 use purlin_term::fun::Export;
 use purlin_term::record::Definition;
+use purlin_term::release::{self, EXTREMES_NATIVE};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare, etf};
 use std::sync::OnceLock;
@@ -239,7 +240,10 @@ fn library_functions(m: &Module) -> Vec<(Term, u32)> {
 /// Whether a function is native to whoever asks: it has no code in its module's file.
 pub(super) fn is_native(m: Term, f: Term, arity: u32) -> bool {
     let in_place = code::native(m, f, arity).is_some_and(|(_, row)| row.traits.in_place);
+    // The one instruction that has them was a function of Erlang's before.
+    let of_two = arity == 2 && m == am::ERLANG && matches!(atom::name(f), "min" | "max");
     !in_place && !is_static(m) && code::is_builtin(m, f, arity)
+        || of_two && release::has(EXTREMES_NATIVE)
 }
 
 fn is_builtin_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
@@ -400,9 +404,26 @@ fn debugger_supported_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(am::FALSE)
 }
 
+/// Without a debugger its functions are told as not there.
+fn no_debugger<const N: usize>(_: &mut Cx, _: [Term; N]) -> BifResult {
+    Err(Fail::Undef)
+}
+
 bifs! {
     Plain "code":"get_debug_info"/1 = get_debug_info_1;
     Plain "erl_debugger":"supported"/0 = debugger_supported_0;
+    Plain "erl_debugger":"breakpoint"/3 = no_debugger;
+    Plain "erl_debugger":"breakpoints"/1 = no_debugger;
+    Plain "erl_debugger":"breakpoints"/3 = no_debugger;
+    Plain "erl_debugger":"instrumentations"/0 = no_debugger;
+    Plain "erl_debugger":"peek_stack_frame_slot"/4 = no_debugger;
+    Plain "erl_debugger":"peek_xreg"/3 = no_debugger;
+    Plain "erl_debugger":"register"/1 = no_debugger;
+    Plain "erl_debugger":"stack_frames"/2 = no_debugger;
+    Plain "erl_debugger":"toggle_instrumentations"/1 = no_debugger;
+    Plain "erl_debugger":"unregister"/2 = no_debugger;
+    Plain "erl_debugger":"whereis"/0 = no_debugger;
+    Plain "erl_debugger":"xregs_count"/1 = no_debugger;
     Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;
     Plain "erlang":"has_prepared_code_on_load"/1 = has_prepared_code_on_load_1;
     Plain "erlang":"finish_loading"/1 = finish_loading_1;

@@ -4,9 +4,12 @@
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_native::errors::badmap;
 use purlin_native::reschedule::dirty_if_large;
+use purlin_term::bits::is_small_part;
 use purlin_term::map::{self, NextKind};
 use purlin_term::print::{Style, format_term};
-use purlin_term::release::{self, ORDERED_ITERATORS, TWO_KINDS_OF_BITS};
+use purlin_term::release::{
+    self, FUNS_IN_TWO, LARGE_BINARIES_IN_TWO, LEAN_FUNS, ORDERED_ITERATORS, TWO_KINDS_OF_BITS,
+};
 use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, compare, hash, layout};
 use std::io::ErrorKind;
@@ -131,12 +134,16 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     // As many pairs as the time slice has room for.
     let max = (cx.reds / 4).max(1) as usize;
     if path.is_list() && release::has(ORDERED_ITERATORS) && matches!(kind, NextKind::Iterator) {
+        let max = (cx.reds / KEY_REDUCTIONS as i64).max(1) as usize;
         return next_of_keys(cx, path, m, max);
     }
     let (t, taken) = map::next(cx, path, m, kind, max).ok_or(Fail::Badarg)?;
     cx.bump(4 * taken);
     Ok(t)
 }
+
+/// What stock takes a key for that an iterator holds.
+const KEY_REDUCTIONS: usize = 32;
 
 /// The pairs of the first `max` of `keys` in a map, each with what follows it, as `{Key, Value, Next}`: `none` at the end, else
 /// the iterator of the keys that are left.
@@ -157,7 +164,7 @@ fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
         false if left.is_list() => cx.cons(left, m),
         false => return Err(Fail::Badarg),
     };
-    cx.bump(4 * pairs.len());
+    cx.bump(KEY_REDUCTIONS * pairs.len());
     for (k, v) in pairs.into_iter().rev() {
         next = cx.tuple(&[k, v, next]);
     }
@@ -186,8 +193,14 @@ fn flat_words(t: Term) -> usize {
                 // There is one empty tuple, which belongs to nobody.
                 Some(Subtag::Tuple) if t.as_tuple().is_some_and(|e| e.is_empty()) => {}
                 Some(Subtag::SubBin) => words += sub_binary_words(t),
-                _ => {
-                    words += layout::object_words(p);
+                Some(Subtag::RefcBin) if release::has(LARGE_BINARIES_IN_TWO) => {
+                    words += PART_AND_WHOLE_WORDS;
+                }
+                s => {
+                    words += match s {
+                        Some(Subtag::Fun) => fun_words(t, layout::object_words(p)),
+                        _ => layout::object_words(p),
+                    };
                     let (a, b) = layout::term_range(p);
                     for i in a..b {
                         let e = *p.add(i);
@@ -202,12 +215,37 @@ fn flat_words(t: Term) -> usize {
     words
 }
 
+/// A large binary as stock counts it since OTP 27: the part, and what it refers to.
+const PART_AND_WHOLE_WORDS: usize = 5 + 3;
+/// Behind the head of a fun is the object that holds on to its code.
+const FUN_AND_CODE_WORDS: usize = 2 + 1 + 3;
+/// The head of a fun without that.
+const LEAN_FUN_WORDS: usize = 2;
+
+/// Words that a fun of `own` words counts as.
+fn fun_words(t: Term, own: usize) -> usize {
+    let external = t.as_fun().is_some_and(|f| f.external);
+    let captured = own.saturating_sub(layout::FUN_WORDS);
+    match (release::has(LEAN_FUNS), release::has(FUNS_IN_TWO)) {
+        (true, _) => LEAN_FUN_WORDS + captured,
+        (_, true) if external => LEAN_FUN_WORDS,
+        (_, true) => FUN_AND_CODE_WORDS + captured,
+        _ => own,
+    }
+}
+
 /// Words that a copy of a sub-binary counts as: those of what it refers to (a refc binary as such, else its own part
 /// of the bytes), and its own where it does not start and end at bytes.
 fn sub_binary_words(t: Term) -> usize {
     let Some(bits) = t.as_bits() else { return 0 };
     // SAFETY: word 4 of a sub-binary is what it refers to.
     let original = unsafe { *t.ptr().add(4) };
+    if release::has(LARGE_BINARIES_IN_TWO) {
+        return match is_small_part(t) || original.subtag() != Some(Subtag::RefcBin) {
+            true => layout::HEAP_BIN_HEAD_WORDS + bits.bit_len.div_ceil(64),
+            false => PART_AND_WHOLE_WORDS,
+        };
+    }
     let odd = bits.bit_offset as usize + (bits.bit_len & 7);
     let (own, extra) = match odd {
         0 => (0, 0),

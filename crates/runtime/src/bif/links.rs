@@ -231,6 +231,23 @@ fn exit_3(cx: &mut Cx, [to, reason, options]: [Term; 3]) -> BifResult {
     let urgent = signal_options(cx, &[to, reason, options])?;
     exit_with(cx, [to, reason], urgent)
 }
+/// Whether a process sends itself what by way of `exit/2` alone would end it.
+fn is_nothing(cx: &mut Cx, to: Term, reason: Term) -> bool {
+    to == cx.self_pid() && reason == am::NORMAL && !cx.process().has(process::TRAP_EXIT)
+}
+fn exit_signal_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
+    match is_nothing(cx, to, reason) {
+        true => Ok(am::TRUE),
+        false => exit_2(cx, [to, reason]),
+    }
+}
+fn exit_signal_3(cx: &mut Cx, [to, reason, options]: [Term; 3]) -> BifResult {
+    if is_nothing(cx, to, reason) {
+        signal_options(cx, &[to, reason, options])?;
+        return Ok(am::TRUE);
+    }
+    exit_3(cx, [to, reason, options])
+}
 fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
     if !to.is_pid() && !to.is_port() {
         return Err(Fail::Badarg);
@@ -542,8 +559,8 @@ bifs! {
     Plain "erlang":"link"/1 = link_1;
     Plain "erlang":"unlink"/1 = unlink_1;
     Plain "erlang":"exit"/2 = exit_2 [long];
-    Plain "erlang":"exit_signal"/2 = exit_2;
-    Plain "erlang":"exit_signal"/3 = exit_3;
+    Plain "erlang":"exit_signal"/2 = exit_signal_2;
+    Plain "erlang":"exit_signal"/3 = exit_signal_3;
     Plain "erlang":"exit"/3 = exit_3;
     Plain "erlang":"link"/2 = link_2;
     Plain "erlang":"monitor"/2 = monitor_2;

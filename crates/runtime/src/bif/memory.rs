@@ -483,7 +483,10 @@ fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 /// The question of `instrument` to an allocator on a scheduler: how many answers will come. Memory here is not taken from
 /// carriers, nor tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
 fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
-    let Some(&[kind, scheduler, _, _, reference]) = request.as_tuple() else {
+    // Later releases put flags before the reference.
+    let Some(&[kind, scheduler, _, _, reference] | &[kind, scheduler, _, _, _, reference]) =
+        request.as_tuple()
+    else {
         return Err(Fail::Badarg);
     };
     let known = kind.is_atom() && {

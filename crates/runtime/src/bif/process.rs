@@ -850,6 +850,9 @@ fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
+    if mode != a_major() && mode != atom::intern("minor") {
+        return Err(Fail::Badarg);
+    }
     cx.heap.gc_wanted = true;
     if mode == a_major() {
         cx.heap.need_fullsweep = true;

@@ -8,9 +8,11 @@ use crate::sched::binding;
 use crate::signal::share;
 use crate::{bifs, clock, code, lazy_atoms, process, sched};
 use purlin_isa::release::Feature;
-use purlin_term::release::{self, ASYNC_DIST_TOLD, HALT_FLUSH_TIMEOUT, SMALLER_INTEGERS};
+use purlin_term::release::{
+    self, ASYNC_DIST_TOLD, EMBEDDED_TOLD, HALT_FLUSH_TIMEOUT, SMALLER_INTEGERS,
+};
 use purlin_term::sync::Ordering;
-use purlin_term::{Alloc, NIL, Term, am, atom, gc, node};
+use purlin_term::{Alloc, NIL, Term, am, atom, gc, map, node};
 use std::os::unix::ffi::OsStrExt;
 
 lazy_atoms! {
@@ -563,6 +565,16 @@ items! {
     "halt_flush_timeout" since HALT_FLUSH_TIMEOUT: "Milliseconds that a halt waits for output." => |_, o| o.flags
             .halt_flush_timeout_ms
             .map_or(am::INFINITY, |n| Term::small(n.into()));
+    "embedded_3pps" since EMBEDDED_TOLD: "Which of the libraries that stock may have in its emulator are in this one." => |cx, _| {
+            let list = |cx: &mut Cx, names: &[&str]| {
+                let names: Vec<Term> = names.iter().map(|n| symbol(n)).collect();
+                cx.list(&names)
+            };
+            let included = list(cx, &["pcre2", "zstd"]);
+            let excluded = list(cx, &["asmjit", "ryu", "STL", "zlib"]);
+            let pairs = [(symbol("included"), included), (symbol("excluded"), excluded)];
+            map::from_pairs(cx, &pairs)
+        };
     "max_integer" since SMALLER_INTEGERS: "The largest integer." => |cx, _| purlin_term::arith::max_integer(cx);
     "delayed_node_table_gc": "Seconds that unused nodes are kept." => |_, o| o.flags
             .dist

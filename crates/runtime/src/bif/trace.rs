@@ -8,7 +8,9 @@ use crate::trace::{self, Which, flag, module, monitor, sequential, sessions};
 use crate::tracer::Tracer;
 use crate::{bifs, clock, code, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::release::{self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST};
+use purlin_term::release::{
+    self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST, TRACE_OPTIONS_FIRST,
+};
 use purlin_term::sync::RwLock;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
@@ -443,6 +445,9 @@ fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResu
 
 fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
     code::permission::wanted(cx)?;
+    if release::has(TRACE_OPTIONS_FIRST) && kinds(cx, which, list).is_none() {
+        return Err(cx.badarg_cause(am::BADOPT));
+    }
     let word = spec.is_atom().then(|| atom::name(spec));
     let program = match word {
         Some("false") => None,

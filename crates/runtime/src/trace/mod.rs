@@ -226,6 +226,8 @@ pub(crate) fn emit_unasked(
 ) -> bool {
     match tracer {
         Tracer::Nobody => false,
+        // Nobody is told of itself.
+        Tracer::Local(to) if *to == pid => true,
         Tracer::Local(to) => tell(*to, |a| {
             let mut v = vec![am::TRACE, pid];
             v.extend(items.iter().map(|&t| copy::copy(t, a)));

@@ -6,7 +6,7 @@ use crate::compare::{cmp_exact, hashmap_pairs, pid_parts, port_parts, ref_parts}
 use crate::layout::RefView;
 use crate::node;
 use crate::print::format_float_scientific;
-use crate::release::{self, UTF8_ATOMS_OUT};
+use crate::release::{self, EXACT_FUN_SIZES, UTF8_ATOMS_OUT};
 use crate::word::Term;
 
 /// How to encode; the default is that of `term_to_binary/1`.
@@ -429,7 +429,9 @@ impl Encoder {
                 let at = self.out.len();
                 self.small(e.old_index as i64);
                 self.small(e.old_uniq);
-                self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
+                if !release::has(EXACT_FUN_SIZES) {
+                    self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
+                }
                 self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
                 self.todo.push(Todo::One(f.maker()));
             }

@@ -4,7 +4,7 @@ use super::sock::{Sock, active, control};
 use super::{Args, EINVAL, Error};
 use crate::os::sock as sys;
 use crate::port::Base;
-use purlin_term::release::{self, REUSE_OF_PORTS};
+use purlin_term::release::{self, READ_AHEAD, REUSE_OF_PORTS};
 use std::mem::size_of;
 
 /// Numbers of options.
@@ -28,6 +28,7 @@ pub mod opt {
     pub(crate) const ADD_MEMBERSHIP: u8 = 14;
     pub(crate) const DROP_MEMBERSHIP: u8 = 15;
     pub(crate) const IPV6_V6ONLY: u8 = 16;
+    pub(crate) const EXCLUSIVEADDRUSE: u8 = 19;
     pub(crate) const BUFFER: u8 = 20;
     pub const HEADER: u8 = 21;
     pub(crate) const ACTIVE: u8 = 22;
@@ -56,6 +57,8 @@ pub mod opt {
     pub(crate) const TTL: u8 = 46;
     pub(crate) const RECVTTL: u8 = 47;
     pub(crate) const NOPUSH: u8 = 48;
+    pub(crate) const READ_AHEAD: u8 = 49;
+    pub(crate) const NON_BLOCK_SEND: u8 = 50;
     pub(crate) const KEEPCNT: u8 = 51;
     pub(crate) const KEEPIDLE: u8 = 52;
     pub(crate) const KEEPINTVL: u8 = 53;
@@ -72,6 +75,8 @@ pub struct StreamOpts {
     pub send_timeout_close: i32,
     pub delay_send: bool,
     pub show_econnreset: bool,
+    /// More may be read than the packet that is needed, in one go.
+    pub read_ahead: bool,
     /// Closing throws away what is not sent.
     pub linger_zero: bool,
 }
@@ -85,6 +90,7 @@ impl Default for StreamOpts {
             send_timeout_close: 0,
             delay_send: false,
             show_econnreset: false,
+            read_ahead: true,
             linger_zero: false,
         }
     }
@@ -241,6 +247,15 @@ pub fn set(
             opt::NETNS => {
                 let n = usize::try_from(v).map_err(|_| EINVAL)?;
                 s.netns = Some(args.take(n)?.to_vec());
+            }
+            // Of SCTP only, which has no driver here.
+            opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => {}
+            // Of Windows only.
+            opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => {}
+            opt::READ_AHEAD if release::has(READ_AHEAD) => {
+                if let Some(t) = &mut stream {
+                    t.read_ahead = v != 0;
+                }
             }
             opt::LINE_DELIM => s.delimiter = v as u8,
             opt::DEBUG => s.debug = (v != 0) as i32,
@@ -438,6 +453,13 @@ pub fn get(s: &Sock, stream: Option<&StreamOpts>, request: &[u8]) -> Result<Vec<
                         opt::DELAY_SEND => t.delay_send as i32,
                         _ => t.show_econnreset as i32,
                     });
+                }
+            }
+            opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => put(0),
+            opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => put(0),
+            opt::READ_AHEAD if release::has(READ_AHEAD) => {
+                if let Some(t) = stream {
+                    put(t.read_ahead as i32);
                 }
             }
             opt::READ_PACKETS => {

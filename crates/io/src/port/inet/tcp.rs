@@ -547,7 +547,10 @@ impl Tcp {
                 self.s.buffer.max(1) as usize
             };
             self.input.missing = wanted;
-            read = self.input.size;
+            read = match wanted {
+                0 => self.to_tell(self.input.size),
+                n => n,
+            };
         } else if wanted > 0 {
             if have >= wanted {
                 return self.deliver(base, Some(wanted));
@@ -673,6 +676,25 @@ impl Tcp {
     fn grow(&mut self, n: usize) {
         self.input.size = self.input.size.max(n);
     }
+    /// How many of at most `room` bytes are read to find out how long a packet is: all, or, who mustn't read ahead, what is
+    /// missing of the shortest head, and then one by one.
+    fn to_tell(&self, room: usize) -> usize {
+        let kind = self.s.packet_kind();
+        if self.o.read_ahead || kind == Kind::Raw {
+            return room;
+        }
+        let head = match kind {
+            Kind::Length(n) => n.into(),
+            Kind::Asn1 => 2,
+            Kind::SunRm | Kind::Tpkt => 4,
+            Kind::SslTls => 5,
+            Kind::FastCgi => 8,
+            Kind::Cdr => 12,
+            _ => 1,
+        };
+        let have = self.input.data().len();
+        room.min(head.max(have + 1) - have)
+    }
     /// The kind of the front of the buffer; an error if it is no packet.
     fn front(&mut self) -> Result<Front, ()> {
         let have = self.input.data().len();
@@ -685,14 +707,16 @@ impl Tcp {
                 self.grow(n);
                 Ok(Front::Missing(n - have))
             }
-            Length::Unknown if have < self.input.size => Ok(Front::More(self.input.size - have)),
+            Length::Unknown if have < self.input.size => {
+                Ok(Front::More(self.to_tell(self.input.size - have)))
+            }
             Length::Unknown => {
                 let most = self.s.packet_size as usize;
                 if most <= have {
                     return Err(());
                 }
                 self.grow(most);
-                Ok(Front::More(most - have))
+                Ok(Front::More(self.to_tell(most - have)))
             }
         }
     }
