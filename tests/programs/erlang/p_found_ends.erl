@@ -96,14 +96,24 @@ limits() ->
     receive {'DOWN', R2, _, _, Why2} -> io:format("ends: ~p, received: ~p~n", [Why2, receive received -> true after 0 -> false end]) end,
     receive {garbage_collect, here, _} -> ok end,
     %% One that waits, and that nobody asks for anything.
-    W = spawn_opt(fun() -> L = lists:seq(1, 3000), Me ! {made, length(L)}, receive go -> Me ! received end end, O),
-    receive {made, 3000} -> ok end,
-    R3 = monitor(process, W),
-    Many(W),
-    timer:sleep(2500),
-    W ! go,
-    io:format("waits: ~p~n", [receive received -> received; {'DOWN', R3, _, _, Why3} -> Why3 end]),
-    demonitor(R3, [flush]).
+    %% It has garbage that may be given back, or no room for a message.
+    [begin
+        W = spawn_opt(fun() ->
+            L = lists:seq(1, N),
+            Me ! {made, length(L)},
+            receive begin_ -> ok end,
+            spins(Spins),
+            receive go -> Me ! received end
+        end, O),
+        receive {made, N} -> ok end,
+        R3 = monitor(process, W),
+        W ! begin_,
+        Many(W),
+        timer:sleep(2000),
+        W ! go,
+        io:format("waits: ~p~n", [receive received -> received; {'DOWN', R3, _, _, Why3} -> Why3 end]),
+        demonitor(R3, [flush])
+    end || {N, Spins} <- [{3000, 0}, {0, 300000}, {100, 300000}]].
 
 suspended() ->
     P = spawn(fun() -> receive never -> ok end end),
