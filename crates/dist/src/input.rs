@@ -1226,45 +1226,58 @@ fn spawn_request(
     let task = move |cx: Option<&mut Cx>| {
         let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
         let from = by.owned();
-        if cx.is_none() {
-            node.untie(id, pid);
+        let Some(cx) = cx else {
+            // It was ended before it began. Whoever asked for it waits for an answer all the same.
+            answer(
+                &node,
+                id,
+                [reference.term(), from.term(), told, pid],
+                None,
+                pid,
+            );
+            if tied && link {
+                signals::send_link_exit(id, pid, &by, am::NOPROC);
+            }
+            if tied && watch {
+                let r = key.owned();
+                signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
+            }
+            return node.untie(id, pid);
+        };
+        if tied && (link || watch) {
+            signals::was_tied(cx, &node, id);
         }
-        if let Some(cx) = cx {
-            if tied && (link || watch) {
-                signals::was_tied(cx, &node, id);
+        let p = cx.process();
+        process::set_group_leader(p, leader.term());
+        if let Some(n) = arity {
+            p.initial_call = exports::export(m, f, n);
+        }
+        if tied && (link || watch) {
+            let ties = p.ext_mut().remote.get_or_insert_default();
+            if link {
+                let l = Link {
+                    unlinking: 0,
+                    connection: id,
+                    urgent: false,
+                };
+                ties.links.insert(by.clone(), l);
             }
-            let p = cx.process();
-            process::set_group_leader(p, leader.term());
-            if let Some(n) = arity {
-                p.initial_call = exports::export(m, f, n);
+            if watch {
+                let w = Watcher {
+                    by,
+                    name: NIL,
+                    connection: id,
+                };
+                ties.watchers.insert(key, w);
             }
-            if tied && (link || watch) {
-                let ties = p.ext_mut().remote.get_or_insert_default();
-                if link {
-                    let l = Link {
-                        unlinking: 0,
-                        connection: id,
-                        urgent: false,
-                    };
-                    ties.links.insert(by.clone(), l);
-                }
-                if watch {
-                    let w = Watcher {
-                        by,
-                        name: NIL,
-                        connection: id,
-                    };
-                    ties.watchers.insert(key, w);
-                }
-            }
-            let reply = token.zip(request).map(|(t, q)| {
-                token::spawned_far(cx.process(), t, q.term(), reference.term(), from.term())
-            });
-            let told = [reference.term(), from.term(), told, pid];
-            answer(&node, id, told, reply.as_ref(), pid);
-            if link && !tied {
-                handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
-            }
+        }
+        let reply = token.zip(request).map(|(t, q)| {
+            token::spawned_far(cx.process(), t, q.term(), reference.term(), from.term())
+        });
+        let told = [reference.term(), from.term(), told, pid];
+        answer(&node, id, told, reply.as_ref(), pid);
+        if link && !tied {
+            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
         }
     };
     send::run_in(pid, Box::new(task));

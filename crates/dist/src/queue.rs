@@ -69,8 +69,9 @@ impl Output {
         self.queue.push_back(f);
         self.own <= most
     }
-    /// Drops the frames that `wanted` doesn't want: those of a pending connection that the other node can't take.
-    pub fn keep(&mut self, wanted: impl Fn(&Frame) -> bool) {
+    /// Drops the frames that `wanted` doesn't want: those of a pending connection that the other node can't take. Who waits for them
+    /// to be gone waits no longer.
+    pub fn keep(&mut self, limit: usize, wanted: impl Fn(&Frame) -> bool) {
         let (mut less, mut own) = (0, 0);
         let mut gone = Vec::new();
         self.queue.retain(|f| {
@@ -86,6 +87,9 @@ impl Output {
         self.own -= own;
         gone.into_iter()
             .for_each(|sender| self.long_one_gone(sender));
+        if less > 0 {
+            self.wake(less, limit);
+        }
     }
     /// Has a process wait (true) that finds more than `limit` bytes, unless it has waited.
     pub fn waits(&mut self, pid: Term, limit: usize) -> bool {
@@ -332,5 +336,26 @@ mod tests {
         }
         assert!((1..13).all(|n| !out.waits(pid(n), limit)));
         assert!(out.waiting.is_empty() && out.known.is_empty() && out.among.is_empty());
+    }
+
+    #[test]
+    fn who_waits_goes_on_where_what_waits_is_dropped() {
+        let limit = 4 * FRAGMENT_BYTES;
+        let pid = Term::pid;
+        let mut out = Output::default();
+        let of = |n, sender| frame(n * FRAGMENT_BYTES, pid(sender).raw());
+        out.push(of(5, 1), usize::MAX);
+        out.push(of(1, 2), usize::MAX);
+        assert!(out.waits(pid(1), limit) && out.waits(pid(2), limit));
+        // What is left is little: nobody waits, though nothing goes out.
+        out.keep(limit, |f| f.sender == pid(2).raw());
+        assert_eq!(out.bytes(), FRAGMENT_BYTES);
+        assert!(out.among.is_empty() && out.waiting.is_empty() && out.behind_own.is_empty());
+        assert!(!out.waits(pid(1), limit) && !out.waits(pid(2), limit));
+        // Nobody goes on where all of it stays.
+        out.push(of(5, 3), usize::MAX);
+        assert!(out.waits(pid(1), limit));
+        out.keep(limit, |_| true);
+        assert!(out.waits(pid(1), limit) && out.among.len() == 1);
     }
 }

@@ -457,7 +457,8 @@ impl Node {
                 n.controller = controller;
                 n.flags = flags;
                 n.creation = creation;
-                n.out.keep(|f| control::is_known(f.code(), flags));
+                n.out
+                    .keep(busy_limit(), |f| control::is_known(f.code(), flags));
                 n.input_handler = controller.term().unwrap_or(am::UNDEFINED);
             }
             pending

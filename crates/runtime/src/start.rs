@@ -113,6 +113,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     release::settle(o.otp.release);
     bif::install();
     set_outside(&Beside);
+    purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
     purlin_dist::input::set_options(bif::process::wanted_elsewhere);
     purlin_dist::natives::set_alive(bif::links::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);

@@ -165,7 +165,7 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
         moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
         if moved {
-            cx.collect(0, 0, Also::NONE, Sweep::Exact);
+            cx.collect(0, 0, Also::NONE, Sweep::Compact);
         }
         cx.reds = reds;
     }

@@ -39,8 +39,10 @@ pub enum Sweep {
     Settle,
     /// The beginning of a sweep in steps, of a process that has waited for long: see [`Collect::sweep_on`].
     Idle,
-    /// A full sweep into a block of just the words in use.
+    /// A full sweep into a block of just the words in use, of a process that hibernates.
     Exact,
+    /// The same of one that waits and has not asked for it.
+    Compact,
 }
 
 /// A register beyond the live ones that holds a term: its place in bytes from the X registers, or with the lowest bit set
@@ -97,11 +99,11 @@ impl Collect for Cx {
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize {
         let told = match sweep {
             Sweep::Due | Sweep::Full => crate::events::gc_begin(self),
-            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact => None,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => None,
         };
         let fresh = match sweep {
             Sweep::Due | Sweep::Full => self.heap.fresh_words(),
-            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact => 0,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => 0,
         };
         let x = self.x.as_mut_ptr();
         let regs = std::slice::from_raw_parts_mut(x, live);
@@ -123,7 +125,7 @@ impl Collect for Cx {
             Sweep::Rest => gc::rest(&mut self.heap, roots),
             Sweep::Settle => gc::settle(&mut self.heap, roots),
             Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
-            Sweep::Exact => gc::shrink_to_fit(&mut self.heap, roots),
+            Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
         };
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
@@ -132,7 +134,12 @@ impl Collect for Cx {
         if gc::stress() {
             forget_registers(self, live, also);
         }
-        if !matches!(sweep, Sweep::Rest | Sweep::Settle | Sweep::Idle) {
+        // Nobody ends a process that waits for what it may hold until it has itself collected, or another asks for that.
+        let waits = matches!(
+            sweep,
+            Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Compact
+        );
+        if !waits {
             self.reds -= (words / WORDS_PER_REDUCTION) as i64;
             limit_heap(self);
         }

@@ -76,13 +76,9 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     events::ends(&mut *p);
     receive::stop_timer(&mut *p);
     let _ = (*p).state.take_timeout();
-    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-        for f in std::mem::take(&mut e.on_exit) {
-            f();
-        }
-    }
     crate::timer::message::owner_exit(me);
     crate::sched::multi_scheduling::owner_exit(me);
+    crate::sched::bind(p, 0);
     outside().owner_exit(me);
     registry::ends(me);
     // Whoever no longer finds the name finds none of the process's tables either.
@@ -186,12 +182,12 @@ fn tell_with_token(
 
 /// Tells links and watchers, and those who are watched.
 fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
-    for (other, _) in e.links.drain() {
+    for (other, link) in e.links.drain() {
         let other = other.term();
-        if other.is_local_pid() {
-            link_exit(me, other, reason);
-        } else {
+        if !other.is_local_pid() {
             outside().port_exit(other, me, reason);
+        } else if link.unlinking == 0 {
+            link_exit(me, other, reason);
         }
     }
     for (k, w) in e.watchers.drain() {

@@ -147,6 +147,8 @@ pub unsafe fn spawn(
     if o.system {
         me.flags |= SYSTEM;
     }
+    // Who is told of the process may send it something at once.
+    me.in_transit.open();
     if events::watches_spawn(parent.as_ref()) {
         events::sink().spawned(parent, me, o.link, [m, f, args]);
     }
@@ -164,7 +166,7 @@ pub unsafe fn spawn(
         me.ext_mut().async_dist = o.async_dist;
     }
     if o.scheduler != 0 {
-        crate::sched::bind_until_exit(p, o.scheduler);
+        crate::sched::bind(p, o.scheduler);
     }
     if let Some(q) = parent.as_mut() {
         if o.link {
@@ -193,9 +195,8 @@ pub unsafe fn spawn(
         reply(q.pid(), r, pid, token);
     }
     let prio = o.priority.unwrap_or(Priority::Normal);
-    me.in_transit.open();
-    // A purge that began since then may have taken this process for one that had ended: its queue was closed. From here
-    // on it is asked like all others whether it would run old code.
+    // A purge that began before the queue was open may have taken this process for one that had ended. From then on it is asked like
+    // all others whether it would run old code.
     if !code::purge::BEGUN.unchanged(purges) {
         me.pc = entry(m, f, args, &mut regs).0;
     }

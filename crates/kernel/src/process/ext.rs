@@ -562,8 +562,6 @@ pub struct Rare {
     pub words_made: i64,
     /// Entry of a traced function whose call has been told, and which begins anew: a native that waits, or 0.
     pub passed: usize,
-    /// Timers and things that natives keep for it, dropped at exit.
-    pub on_exit: Vec<Box<dyn FnOnce() + Send>>,
     pub gc_count: u64,
     /// Words of its heap after it was compacted for the last time.
     pub compacted_words: usize,
@@ -615,7 +613,6 @@ impl Rare {
             call_time: Vec::new(),
             words_made: 0,
             passed: 0,
-            on_exit: Vec::new(),
             gc_count: 0,
             compacted_words: 0,
             deferred: Vec::new(),

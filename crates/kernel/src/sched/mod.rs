@@ -344,8 +344,8 @@ static BOUND: Mutex<Option<HashMap<u32, usize>>> = Mutex::new(None);
 static ANY_BOUND: AtomicUsize = AtomicUsize::new(0);
 
 /// Has a process that the caller owns run on that scheduler only from its next time slice on (0: on any); what was set
-/// before.
-pub(crate) fn bind(p: *mut Process, scheduler: usize) -> usize {
+/// before. Its end undoes that, for its cell may be another's then.
+pub fn bind(p: *mut Process, scheduler: usize) -> usize {
     if scheduler == 0 && ANY_BOUND.load(Ordering::Relaxed) == 0 {
         return 0;
     }
@@ -358,23 +358,6 @@ pub(crate) fn bind(p: *mut Process, scheduler: usize) -> usize {
     };
     ANY_BOUND.store(all.len(), Ordering::Relaxed);
     before.unwrap_or(0)
-}
-
-/// As [`bind`], and until the process ends: its cell may be another's then.
-///
-/// # Safety
-/// The caller owns the process.
-pub unsafe fn bind_until_exit(p: *mut Process, scheduler: usize) -> usize {
-    let before = bind(p, scheduler);
-    if before == 0 && scheduler != 0 {
-        let at = p as usize;
-        let undo = Box::new(move || {
-            bind(at as *mut Process, 0);
-        });
-        // SAFETY: the caller owns the process.
-        unsafe { (*p).ext_mut().on_exit.push(undo) };
-    }
-    before
 }
 
 /// The scheduler that a process is bound to; 0 if to none.

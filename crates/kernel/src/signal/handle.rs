@@ -13,7 +13,8 @@ use crate::message::{Kind, Sequel, Signal};
 use crate::outside::outside;
 use crate::post::push_or_free;
 use crate::process::ext::{self, AliasMode, Monitor, Peer, Target, Watcher};
-use crate::process::{EXIT_PENDING, Process, TRAP_EXIT};
+use crate::process::{EXIT_PENDING, Process, TRAP_EXIT, table};
+use crate::remote::Remote;
 use purlin_term::etf::aliases;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefWords;
@@ -516,6 +517,38 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
             message(cx, s, false);
         }
     }
+}
+
+/// Of a process that is there so many aliases are looked at, if it has as many.
+const MANY_ALIASES: usize = 16;
+
+/// There are many aliases that have left this runtime: those that are none any more are forgotten, of processes that have ended and of
+/// those that have many.
+pub fn look_at_aliases(all: &[(Term, usize)]) {
+    for &(pid, n) in all {
+        if table().find(pid).is_none() {
+            aliases::process_ended(pid);
+        } else if n >= MANY_ALIASES {
+            let task = move |cx: Option<&mut Cx>| match cx {
+                Some(cx) => aliases::keep(pid, |n| is_alias(cx.process(), n)),
+                None => aliases::process_ended(pid),
+            };
+            super::send::run_in(pid, Box::new(task));
+        }
+    }
+}
+
+/// Whether the reference of these numbers is an alias of the process, or may become one.
+fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
+    let (Some(k), Some(e)) = (ref_key(RefWords::new(numbers).term()), p.ext()) else {
+        return false;
+    };
+    let monitor = e.monitors.get_mut(&k);
+    monitor.is_some_and(|m| m.alias() != AliasMode::None)
+        || e.rare().is_some_and(|r| {
+            let asked_for = |r: &Remote| r.spawns.contains_key(&k);
+            r.aliases.contains(&k) || r.remote.as_deref().is_some_and(asked_for)
+        })
 }
 
 /// Handles what arrives at a process that has ended: those who link and monitor hear of it.

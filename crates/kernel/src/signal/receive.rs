@@ -245,8 +245,11 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     }
     if cx.heap.free_words() < n {
         // No register holds anything where a process looks at its messages, since it might have waited here. Left where
-        // it is the message would keep a block, and the next collection would have to come to it.
-        (*cx).collect(n, 0, Also::NONE, Sweep::Due);
+        // it is the message would keep a block, and the next collection would have to come to it. One whose heap is limited might
+        // end by that, for what is in its queue, and has not asked for it.
+        if cx.process().ext().is_none_or(|e| e.max_heap.is_none()) {
+            (*cx).collect(n, 0, Also::NONE, Sweep::Due);
+        }
         if cx.heap.free_words() < n {
             cx.heap.window = true;
             return t;

@@ -320,6 +320,11 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64) -> bool {
         for t in in_turn(std::mem::take(&mut e.deferred)) {
             t(Some(cx));
         }
+        // One that was collected may have turned out to be larger than it may be.
+        if (*p).has(EXIT_PENDING) {
+            end(cx);
+            return false;
+        }
     }
     true
 }

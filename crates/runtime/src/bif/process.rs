@@ -1088,8 +1088,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .and_then(|n| usize::try_from(n).ok())
             .filter(|&n| n <= crate::sched::count())
             .ok_or(Fail::Badarg)?;
-        // SAFETY: the running process is owned by this thread.
-        let before = unsafe { crate::sched::bind_until_exit(cx.proc, n) };
+        let before = crate::sched::bind(cx.proc, n);
         // The code that follows is to run there.
         return Err(cx.yield_with(Term::small(before as i64)));
     }
@@ -1166,8 +1165,19 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(am::BADOPT);
     }
     let me = cx.self_pid();
-    if pid == me || table().find(pid).is_none() {
+    let gone = table().find(pid).is_none();
+    if pid == me || gone && !asynchronous {
         return Ok(am::BADARG);
+    }
+    if gone {
+        // Who doesn't wait for it is told, if at all, by a message.
+        if let Some(t) = &reply {
+            send::send_with(me, |b| {
+                let t = copy::copy(t.term(), b);
+                b.tuple(&[t, am::BADARG])
+            });
+        }
+        return Ok(am::TRUE);
     }
     let mine = &mut cx.process().ext_mut().suspending;
     match mine.iter_mut().find(|s| s.0 == pid) {
@@ -1242,6 +1252,10 @@ fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let mine = &mut cx.process().ext_mut().suspending;
+    if table().find(pid).is_none() {
+        // It has ended, and is suspended no more.
+        mine.retain(|s| s.0 != pid);
+    }
     let Some(i) = mine.iter().position(|s| s.0 == pid) else {
         return Err(Fail::Badarg);
     };

@@ -408,6 +408,7 @@ items! {
             let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
             let v: Vec<Term> = all
                 .iter()
+                .filter(|s| process::table().find(s.0).is_some())
                 .map(|(p, n, stopped)| {
                     // How often it is suspended, or is to be as soon as it has heard of it.
                     let (n, none) = (int(*n as usize), Term::small(0));

@@ -1,10 +1,17 @@
 //! Aliases that have left this runtime in external terms: which process each is an alias of, since the external reference doesn't
 //! say. A reference that comes back is that alias again, as long as it is active.
+//!
+//! An alias that is none any more may leave, too: only its process knows that, which may have ended. When there are many entries it is
+//! looked at which are of any use.
 
 use crate::sync::Mutex;
 use crate::word::Term;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Entries from which on it is looked at which are of any use.
+const FIRST_LOOK: usize = 4096;
 
 /// Those that have left and are active.
 #[derive(Default)]
@@ -13,6 +20,37 @@ struct Exported {
     processes: HashMap<[u32; 3], Term>,
     /// The same by process, so that one that ends doesn't look at those of others.
     by_process: BTreeSet<(u32, [u32; 3])>,
+    /// So many entries, and it is looked at which are of any use.
+    look_at: usize,
+}
+
+impl Exported {
+    /// The processes, and how many entries each has.
+    fn counts(&self) -> Vec<(Term, usize)> {
+        let mut all: Vec<(Term, usize)> = Vec::new();
+        for &(data, _) in &self.by_process {
+            let pid = Term::pid(data);
+            match all.last_mut() {
+                Some(last) if last.0 == pid => last.1 += 1,
+                _ => all.push((pid, 1)),
+            }
+        }
+        all
+    }
+    fn remove(&mut self, numbers: [u32; 3]) {
+        if let Some(pid) = self.processes.remove(&numbers) {
+            self.by_process.remove(&(pid.pid_data(), numbers));
+        }
+    }
+}
+
+/// Told which processes have entries, and how many each.
+type Look = fn(&[(Term, usize)]);
+static LOOK: OnceLock<Look> = OnceLock::new();
+
+/// Says who looks, where there are many entries, which of them are of any use: see [`keep`].
+pub fn on_many(look: Look) {
+    let _ = LOOK.set(look);
 }
 
 static EXPORTED: Mutex<Option<Exported>> = Mutex::new(None);
@@ -23,6 +61,9 @@ fn with<R>(f: impl FnOnce(&mut Exported) -> R) -> R {
     let mut e = EXPORTED.lock();
     let all = e.get_or_insert_default();
     let r = f(all);
+    // Where many have gone it is looked at sooner again.
+    let soon = FIRST_LOOK.max(2 * all.processes.len());
+    all.look_at = all.look_at.clamp(FIRST_LOOK, soon);
     COUNT.store(all.processes.len(), Ordering::Release);
     r
 }
@@ -30,10 +71,18 @@ fn with<R>(f: impl FnOnce(&mut Exported) -> R) -> R {
 /// The reference of these numbers, an alias of the local process `pid`, is encoded.
 pub fn leaves(numbers: [u32; 3], pid: Term) {
     debug_assert!(pid.is_local_pid());
-    with(|e| {
+    let many = with(|e| {
         e.processes.insert(numbers, pid);
         e.by_process.insert((pid.pid_data(), numbers));
+        let n = e.processes.len();
+        (n > FIRST_LOOK && n >= e.look_at).then(|| {
+            e.look_at = 2 * n;
+            e.counts()
+        })
     });
+    if let (Some(many), Some(look)) = (many, LOOK.get()) {
+        look(&many);
+    }
 }
 
 /// The process that a reference with these numbers is an alias of, if it has left and is active.
@@ -49,12 +98,17 @@ pub fn process_of(numbers: [u32; 3]) -> Option<Term> {
 pub fn ended(numbers: impl FnOnce() -> [u32; 3]) {
     if COUNT.load(Ordering::Relaxed) != 0 {
         let numbers = numbers();
-        with(|e| {
-            if let Some(pid) = e.processes.remove(&numbers) {
-                e.by_process.remove(&(pid.pid_data(), numbers));
-            }
-        });
+        with(|e| e.remove(numbers));
     }
+}
+
+/// Of the aliases of a process only those are kept that are `active`. To be called by the process: nobody else changes what that says.
+pub fn keep(pid: Term, mut active: impl FnMut([u32; 3]) -> bool) {
+    let of_it = (pid.pid_data(), [0; 3])..=(pid.pid_data(), [u32::MAX; 3]);
+    let mut gone: Vec<[u32; 3]> =
+        with(|e| e.by_process.range(of_it).map(|entry| entry.1).collect());
+    gone.retain(|&n| !active(n));
+    with(|e| gone.into_iter().for_each(|n| e.remove(n)));
 }
 
 /// The process has ended, and its aliases with it.
@@ -75,6 +129,29 @@ pub fn process_ended(pid: Term) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_alias_any_more_does_not_pile_up() {
+        // Of processes that nobody else here has: those with odd numbers have ended, and of the others' aliases one is active.
+        const FIRST: u32 = 1 << 20;
+        on_many(|all| {
+            for &(pid, n) in all.iter().filter(|a| a.0.pid_data() >= FIRST) {
+                assert!(n > 0);
+                match pid.pid_data() % 2 {
+                    1 => process_ended(pid),
+                    _ => keep(pid, |numbers| numbers[0] == 0),
+                }
+            }
+        });
+        let of = |n: u32| Term::pid(FIRST + n % 100);
+        for n in 0..100_000 {
+            leaves([n / 100, FIRST + n % 100, 7], of(n));
+        }
+        assert!(COUNT.load(Ordering::Relaxed) <= 3 * FIRST_LOOK);
+        assert_eq!(process_of([0, FIRST + 2, 7]), Some(of(2)));
+        (0..100).for_each(|n| process_ended(of(n)));
+        assert_eq!(process_of([0, FIRST + 2, 7]), None);
+    }
 
     #[test]
     fn aliases_end_with_their_process() {
