@@ -72,6 +72,7 @@ pub(super) struct Marks {
 
 impl Marks {
     /// For a module of so many functions that is loaded now.
+    #[allow(deprecated)] // `fetch_update` is called `try_update` in later releases of Rust than the least that is supported.
     pub(super) fn new(functions: usize) -> Marks {
         if !on() {
             return Marks { start: 0 };

@@ -51,7 +51,8 @@ fn same_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
 fn is_of_heap(t: Term) -> bool {
     // SAFETY: a part of a binary, whose fifth word is that binary.
     let of = unsafe { *t.ptr().add(4) };
-    of.boxed_header().is_some_and(|h| header_subtag(h) == Subtag::HeapBin)
+    of.boxed_header()
+        .is_some_and(|h| header_subtag(h) == Subtag::HeapBin)
 }
 
 fn term_type_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
