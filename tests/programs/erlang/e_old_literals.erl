@@ -62,7 +62,18 @@ hold(closure, _) -> by_other(fun() -> A = all(), spawn(fun() -> serve(fun() -> A
 hold(region, _) ->
     by_other(fun() -> P = spawn(fun() -> receive {hold, L} -> serve(fun() -> L end) end end), P ! {hold, [[all(), X] || X <- lists:seq(1, 2000)]}, P end);
 hold(reason, _) ->
-    by_other(fun() -> P = spawn(fun() -> {_, M} = spawn_monitor(fun() -> exit({all(), big()}) end), serve(fun() -> receive {'DOWN', M, _, _, R} -> self() ! {'DOWN', M, x, x, R}, R end end) end), P end);
+    %% The reason stays in the queue.
+    Came = fun W() -> case process_info(self(), message_queue_len) of {_, 0} -> receive after 1 -> W() end; _ -> ok end end,
+    by_other(fun() ->
+        S = self(),
+        P = spawn(fun() ->
+            {_, M} = spawn_monitor(fun() -> exit({all(), big()}) end),
+            Came(),
+            S ! {self(), ready},
+            serve(fun() -> receive {'DOWN', M, _, _, R} -> self() ! {'DOWN', M, x, x, R}, R end end)
+        end),
+        receive {P, ready} -> P end
+    end);
 hold(table, V) -> by_other(fun() -> ets:insert(?MODULE, {V, all()}), none end);
 hold(part, V) -> by_other(fun() -> ets:insert(?MODULE, {V, a, element(2, all()), hd(element(1, all()))}), none end);
 hold(persistent, V) -> by_other(fun() -> persistent_term:put({?MODULE, V}, all()), none end);
