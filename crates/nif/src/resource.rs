@@ -171,7 +171,8 @@ pub fn orphan(library: &Arc<Library>) {
     }
 }
 
-/// Opens a type for the library that is being loaded. `members`: how many fields of `init` count.
+/// Opens a type for the library that is being loaded. `members`: how many fields of `init` count. `tried`: what was done, or what was
+/// asked for where that can't be done.
 unsafe fn open(
     env: *mut ErlNifEnv,
     name: *const c_char,
@@ -179,6 +180,9 @@ unsafe fn open(
     flags: c_int,
     tried: *mut c_int,
 ) -> *const ResourceType {
+    if !tried.is_null() {
+        tried.write(flags);
+    }
     let Some(opening) = (*env).opening.as_mut() else {
         return std::ptr::null();
     };
@@ -193,12 +197,11 @@ unsafe fn open(
         Some(_) => RT_TAKEOVER,
         None => RT_CREATE,
     };
-    let may = flags & op != 0;
-    if !tried.is_null() {
-        tried.write(if may { op } else { flags });
-    }
-    if !may {
+    if flags & op == 0 {
         return std::ptr::null();
+    }
+    if !tried.is_null() {
+        tried.write(op);
     }
     let t = known.unwrap_or_else(|| {
         Arc::new(ResourceType {

@@ -324,11 +324,11 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             crate::halt::halt_with_dump(&slogan)
         }
         // Nobody else changes code, or what of it is traced.
-        ("code_write_permission", "true") => {
+        ("code_write_permission" | "code_mod_permission", "true") => {
             code::permission::keep(cx)?;
             Ok(am::TRUE)
         }
-        ("code_write_permission", "false") => {
+        ("code_write_permission" | "code_mod_permission", "false") => {
             code::permission::give_back();
             Ok(am::TRUE)
         }
