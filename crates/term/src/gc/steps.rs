@@ -204,6 +204,16 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
 /// # Safety
 /// As for [`super::collect`].
 pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bool {
+    make_room_beyond(heap, need, serves, 0)
+}
+
+/// As [`make_room`]; where no sweep is under way the generation may have `least_most` words in any case.
+unsafe fn make_room_beyond(
+    heap: &mut Heap,
+    need: usize,
+    serves: bool,
+    least_most: usize,
+) -> bool {
     let (old, block) = (heap.old_words(), heap.old_block_words());
     if heap.runs.is_none() && (!serves || old < STEPS_ABOVE_WORDS.load(Ordering::Relaxed)) {
         return false;
@@ -212,7 +222,7 @@ pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bo
     // While a sweep is on nobody knows what lives: so much as it takes to come to the end of it.
     let most = match &r.sweep {
         Some(s) => (s.marker.map.len >> 3) / 4 * 5 + 2 * MOST_YOUNG_WORDS,
-        None => r.lived + spare_words(r.lived, is_crowded()),
+        None => (r.lived + spare_words(r.lived, is_crowded())).max(least_most),
     };
     let want = old + need + need / 2;
     want <= most && want > block && grow(heap, want, most)
@@ -220,11 +230,20 @@ pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bo
 
 /// Whether so many words can be promoted; the end of the block gets room for them if it may.
 ///
+/// Somebody may wait for what is done next. Unless memory is short, or a sweep is under way, room is made whatever lives: the sweep in
+/// steps that follows tells what does.
+///
 /// # Safety
 /// As for [`super::collect`].
 pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
     let room = (heap.old_hend as usize - heap.old_htop as usize) >> 3;
-    heap.old_heap.is_null() || room >= words || make_room(heap, words, true)
+    let least_most = match is_crowded() {
+        true => 0,
+        false => heap.old_words() + 2 * words,
+    };
+    heap.old_heap.is_null()
+        || room >= words
+        || make_room_beyond(heap, words, true, least_most)
 }
 
 /// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
