@@ -456,6 +456,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let bin = source(cx, e, *list.add(3));
         let unit = *list.add(1) as usize;
         // Making room may move the bytes of the binary, which is counted as time below.
+        let before = bin.as_bits();
         let made = if *list == seg::APPEND {
             bits::append(&mut cx.heap, bin, total, unit)
         } else {
@@ -463,7 +464,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
         };
         match made {
             Ok(m) => {
-                if let Some(b) = bin.as_bits()
+                if let Some(b) = before
                     && b.base != m.1.cast_const()
                 {
                     cx.reds -= (b.bit_len / MOVED_BITS_PER_REDUCTION) as i64;

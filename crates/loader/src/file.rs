@@ -267,12 +267,13 @@ impl<'a> BeamFile<'a> {
     }
 
     /// The checksum that `M:module_info(md5)` and `beam_lib:md5/1` give: over atoms, code, strings,
-    /// imports, exports, funs (without their `old_uniq`), literals and meta data, as they are in the
-    /// file. Computed on demand: it costs more than all other parsing.
+    /// imports, exports, funs (without their `old_uniq`), literals, meta data, records and what debuggers
+    /// need, as they are in the file. Computed on demand: it costs more than all other parsing.
     pub fn md5(&self) -> [u8; 16] {
         let mut md5 = Md5::new();
         for name in [
             b"Atom", b"AtU8", b"Code", b"StrT", b"ImpT", b"ExpT", b"FunT", b"LitT", b"Meta",
+            b"Recs", b"DbgB",
         ] {
             let Some(data) = self.chunk(name) else {
                 continue;

@@ -11,7 +11,9 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use memchr::memmem;
 use purlin_term::bin::RcBin;
 use purlin_term::bits::is_small_part;
-use purlin_term::release::{self, COPIES_WHOLE_BYTES, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED};
+use purlin_term::release::{
+    self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
+};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::borrow::Cow;
@@ -166,8 +168,11 @@ fn search(
     all: bool,
 ) -> Result<Vec<(usize, usize)>, Fail> {
     let s = bytes(subject)?;
-    // As in stock nobody looks at the pattern then.
     if o.scope.0 + o.scope.1 == 0 {
+        // As in stock nobody looked at the pattern then.
+        if release::has(EMPTY_SUBJECTS_NEED_PATTERNS) {
+            with_pattern(pat, 0, |_| ())?;
+        }
         return Ok(Vec::new());
     }
     let end = o.scope.0 + o.scope.1;

@@ -614,7 +614,9 @@ pub fn append<A: Alloc + ?Sized>(
     }
 }
 
-/// As [`append`], where nothing else refers to `bin`: the sub-binary itself is extended if it can be.
+/// As [`append`], where nothing else refers to `bin`: the sub-binary itself is extended, and where its block has no room it gets
+/// another. Some code of OTP 29's compiler goes on with the source of the instruction, not with its destination: both are to be the same
+/// term.
 pub fn private_append<A: Alloc + ?Sized>(
     a: &mut A,
     bin: Term,
@@ -627,7 +629,11 @@ pub fn private_append<A: Alloc + ?Sized>(
     unsafe {
         if let Some((whole, block)) = writable_parts(bin) {
             let size = new.div_ceil(8);
-            if size <= (*block).capacity && (unit <= 1 || old % unit == 0) {
+            if new <= isize::MAX as usize && (unit <= 1 || old % unit == 0) {
+                let block = match size <= (*block).capacity {
+                    true => block,
+                    false => move_to_larger(whole, block, size),
+                };
                 extend(a, whole, block, size);
                 let w = bin.ptr() as *mut u64;
                 w.add(1).write((new >> 3) as u64);
@@ -637,6 +643,24 @@ pub fn private_append<A: Alloc + ?Sized>(
         }
     }
     append(a, bin, extra, unit)
+}
+
+/// Gives a refc binary that nothing refers to but its front another block, with room for `size` bytes and as many more, for the one that
+/// it holds.
+///
+/// # Safety
+/// `whole` and `block` are those of [`writable_parts`].
+#[cold]
+unsafe fn move_to_larger(whole: Term, block: *mut RcBin, size: usize) -> *mut RcBin {
+    let used = (*block).used.load(Ordering::Relaxed);
+    let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
+    std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
+    (*larger).used.store(used, Ordering::Relaxed);
+    let w = whole.ptr() as *mut u64;
+    w.add(3).write(larger as u64);
+    w.add(4).write(RcBin::bytes(larger) as u64);
+    RcBin::release(block);
+    larger
 }
 
 /// Bytes of a part up to which stock copies it since OTP 27.

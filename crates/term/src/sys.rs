@@ -98,12 +98,83 @@ pub(crate) fn heap_rw(bytes: usize) -> usize {
 }
 /// Mappings of fewer bytes get no free addresses behind them.
 const ROOM_ABOVE_BYTES: usize = 1 << 20;
+/// Mappings of more bytes get addresses where the system puts no others.
+const APART_ABOVE_BYTES: usize = 32 << 20;
 /// Reserves addresses behind which twice as many are free.
 fn map_with_room(bytes: usize) -> Option<usize> {
-    let at = map(bytes.checked_mul(3)?, libc::PROT_NONE)?;
+    let all = bytes.checked_mul(3)?;
+    let apart = match bytes >= APART_ABOVE_BYTES {
+        true => map_apart(all),
+        false => None,
+    };
+    let at = match apart {
+        Some(at) => at,
+        None => map(all, libc::PROT_NONE)?,
+    };
     release(at + bytes, 2 * bytes);
     Some(at)
 }
+/// Reserves addresses far below those that the system gives, each time lower ones: what is behind an earlier mapping stays free.
+/// (The system fills the highest gap that is large enough, so the room behind one large block soon holds another.) After [`APART_BYTES`]
+/// it begins anew from the top. None where the addresses are in use or the system has no such.
+fn map_apart(bytes: usize) -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::sync::OnceLock;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static TOP: OnceLock<Option<usize>> = OnceLock::new();
+        static LOWEST: AtomicUsize = AtomicUsize::new(0);
+        // What the system takes for a large page.
+        const ALIGNED: usize = 2 << 20;
+        let top = (*TOP.get_or_init(|| {
+            let at = map(page_bytes(), libc::PROT_NONE)?;
+            release(at, page_bytes());
+            at.checked_sub(APART_BYTES)
+        }))?;
+        let place = |lowest: usize| {
+            let from = match lowest {
+                0 => top,
+                at => at,
+            };
+            let at = from.checked_sub(bytes)? & !(ALIGNED - 1);
+            (at > top.saturating_sub(APART_BYTES)).then_some(at)
+        };
+        let lower = |lowest| place(lowest).or_else(|| place(0));
+        let before = LOWEST
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower)
+            .ok()?;
+        let at = lower(before)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        // SAFETY: a fresh anonymous mapping, which takes no addresses that are in use.
+        let p = unsafe {
+            libc::mmap(
+                at as *mut _,
+                bytes,
+                libc::PROT_NONE,
+                flags | libc::MAP_FIXED_NOREPLACE,
+                -1,
+                0,
+            )
+        };
+        if p == libc::MAP_FAILED {
+            return None;
+        }
+        if p as usize != at {
+            // A system that doesn't know the flag takes the address for a wish.
+            release(p as usize, bytes);
+            return None;
+        }
+        Some(at)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = bytes;
+        None
+    }
+}
+/// Addresses between what the system gives and those of [`map_apart`], and as many of those.
+#[cfg(target_os = "linux")]
+const APART_BYTES: usize = 4 << 40;
 /// The addresses that the runtime needs to start are not to be had.
 fn refused(bytes: usize) -> ! {
     eprintln!(

@@ -438,12 +438,13 @@ fn appending() {
         assert!(bits::append(&mut a, t, 8, 8).is_err());
     }
     assert_eq!(b.as_binary().unwrap(), all.as_slice());
-    let mut p = bits::init_writable(&mut a, 0);
+    let p = bits::init_writable(&mut a, 0);
     for i in 0..2000u64 {
         let (t, dst, pos) = bits::private_append(&mut a, p, 12, 1).unwrap();
         // SAFETY: as above.
         unsafe { bits::write_bits(dst, pos, 12, i) };
-        p = t;
+        // The term itself grows, also where the block under it gave way to a larger one.
+        assert_eq!(t, p);
     }
     let v = p.as_bits().unwrap();
     assert_eq!(v.bit_len, 24000);

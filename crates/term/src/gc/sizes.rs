@@ -5,6 +5,7 @@
 use crate::blocks::MAP_ABOVE_WORDS;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 const HEAP_SIZES: usize = 137;
 
@@ -115,6 +116,9 @@ pub static STEPS_ABOVE_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
 /// Slots that a step of marking looks at, words of the bitmap in which one looks for runs. It takes a fraction of a
 /// millisecond.
 pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(20_000);
+/// A step of marking ends before it has looked at so many where it has taken so long, and the clock is read each so many slots.
+pub(super) const STEP_TIME: Duration = Duration::from_micros(500);
+pub(super) const SLOTS_BETWEEN_LOOKS: usize = 1000;
 /// So many for each promoted word, if that is more.
 pub(super) const SLOTS_PER_PROMOTED: usize = 8;
 /// The most.

@@ -208,12 +208,7 @@ pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bo
 }
 
 /// As [`make_room`]; where no sweep is under way the generation may have `least_most` words in any case.
-unsafe fn make_room_beyond(
-    heap: &mut Heap,
-    need: usize,
-    serves: bool,
-    least_most: usize,
-) -> bool {
+unsafe fn make_room_beyond(heap: &mut Heap, need: usize, serves: bool, least_most: usize) -> bool {
     let (old, block) = (heap.old_words(), heap.old_block_words());
     if heap.runs.is_none() && (!serves || old < STEPS_ABOVE_WORDS.load(Ordering::Relaxed)) {
         return false;
@@ -241,9 +236,7 @@ pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
         true => 0,
         false => heap.old_words() + 2 * words,
     };
-    heap.old_heap.is_null()
-        || room >= words
-        || make_room_beyond(heap, words, true, least_most)
+    heap.old_heap.is_null() || room >= words || make_room_beyond(heap, words, true, least_most)
 }
 
 /// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
@@ -288,8 +281,7 @@ pub(super) unsafe fn after_minor(
     r.promoted += promoted;
     if r.sweeps() {
         // A sweep that looked at less than is promoted meanwhile would never be over before the room is gone.
-        let slots = (promoted * SLOTS_PER_PROMOTED).clamp(step_slots(), MOST_STEP_SLOTS);
-        return step_by(heap, slots);
+        return step_by(heap, (promoted * SLOTS_PER_PROMOTED).min(MOST_STEP_SLOTS));
     }
     // As much was promoted as there is room left: half of it is used up. A sweep for next to nothing isn't worth it.
     let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
@@ -363,7 +355,7 @@ unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
         live_words: 0,
         giving: None,
     }));
-    step_by(heap, step_slots())
+    step_by(heap, 0)
 }
 
 fn step_slots() -> usize {
@@ -376,15 +368,16 @@ fn step_slots() -> usize {
 /// The caller owns the heap, and nobody looks at it meanwhile.
 pub unsafe fn step(heap: &mut Heap) -> usize {
     match &heap.runs {
-        Some(r) if r.sweeps() => step_by(heap, step_slots()),
+        Some(r) if r.sweeps() => step_by(heap, 0),
         _ => 0,
     }
 }
 
-unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
+/// A step, which looks at `least` slots; at more, up to [`STEP_SLOTS`], as long as marking them has not taken [`STEP_TIME`].
+unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
     let slots = match stress() {
         true => 1 + stress::below([16, 64, 512][stress::below(3)]),
-        false => slots,
+        false => least.max(step_slots()),
     };
     let _doing = crate::fence::doing(&"in a step of a sweep");
     // Runs and sweep are taken out of the heap for the step, and put back behind it.
@@ -397,7 +390,7 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
     };
     match s.phase {
         Phase::Mark => {
-            if s.marker.advance(slots) {
+            if mark_on(&mut s.marker, least, slots) {
                 // Everything that is alive has its bits by now; from here on a word without one is dead.
                 forget_dead_sent(heap, &s.marker);
                 s.phase = Phase::Owners(std::ptr::null_mut());
@@ -427,6 +420,24 @@ unsafe fn step_by(heap: &mut Heap, slots: usize) -> usize {
     runs.sweep = Some(s);
     heap.runs = Some(runs);
     slots
+}
+
+/// Marks at `least` slots, and at most `slots`. True if nothing is left to look at. What a large heap refers to has mostly left the
+/// processor's caches, and then a slot takes many times as long as otherwise.
+unsafe fn mark_on(marker: &mut Marker<'static>, least: usize, slots: usize) -> bool {
+    let start = std::time::Instant::now();
+    let mut seen = 0;
+    while seen < slots {
+        let n = SLOTS_BETWEEN_LOOKS.min(slots - seen);
+        if marker.advance(n) {
+            return true;
+        }
+        seen += n;
+        if seen >= least && start.elapsed() > STEP_TIME {
+            break;
+        }
+    }
+    false
 }
 
 /// Terms that were sent and have died are forgotten: another may come to lie where they lay.
