@@ -68,6 +68,9 @@ pub const CALL_MEMORY: Feature = since(26);
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);
+/// What ports send is not told where no process's sending is (`trace_pattern(send, false, [])`). A specification that would leave some
+/// of it out says nothing of ports in any release.
+pub const SENDING_OF_PORTS_SILENCED: Feature = since(27);
 /// A tracer that asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is;
 /// before, only of the caller.
 pub const RETURNS_TO_ANY_HANDLER: Feature = since(27);

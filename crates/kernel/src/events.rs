@@ -11,15 +11,15 @@ use crate::cx::Cx;
 use crate::message::token::Token;
 use crate::outside::outside;
 use crate::process::heap_info::gc_info;
-use crate::process::session::{Made, any_new};
+use crate::process::session::{Made, Session, any_new};
 use crate::process::{self, INACTIVE, Process, SAVES, TRACED, WAITING, saved};
 use crate::sync::Mutex;
 use crate::tracer::{OfModule, Tracer};
 use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Term, am};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Flags of a traced process.
 pub mod flag {
@@ -177,12 +177,13 @@ pub trait Sink: Sync {
     /// A scheduler (from 1) has nothing to run any more, or again; so many have.
     #[inline]
     fn scheduler_is(&self, _number: usize, _busy: bool, _count: usize) {}
-    /// An event of a port, one of those that `wanted` stands for. `flags`: those that the port is traced with. False: there is no
-    /// tracer any more.
+    /// An event of a port, one of those that `wanted` stands for, for a session or without one. `flags`: those that the port is traced
+    /// with. False: there is no tracer any more.
     #[inline]
     fn port_event(
         &self,
         _tracer: &Tracer,
+        _which: Option<&Arc<Session>>,
         _flags: u32,
         _port: Term,
         _wanted: u32,

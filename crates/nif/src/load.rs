@@ -4,7 +4,7 @@ use crate::abi::{self, Entry, Func, OldFunc};
 use crate::env::ErlNifEnv;
 use crate::library::{Attached, Library, pool};
 use crate::resource::Opening;
-use purlin_kernel::code::{self, Module};
+use purlin_kernel::code::{self, Module, breakpoint};
 use purlin_kernel::cx::{BifResult, Cx, Fail};
 use purlin_kernel::filename;
 use purlin_native::{bifs, lazy_atoms, modules};
@@ -93,10 +93,20 @@ pub fn dl_error() -> String {
     }
 }
 
+/// The module that calls the running native where that is traced: such a call goes by the stub of the native's export, and returns to
+/// the module.
+fn traced_caller(cx: &Cx) -> Option<Arc<Module>> {
+    // SAFETY: the native was called by the instruction at `bif_pc`; on top of the stack is where it returns to.
+    let back = unsafe {
+        breakpoint::is_breakpoint(cx.bif_pc).then(|| *(cx.heap.stop as *const *const u64))
+    };
+    code::module_at(back?)
+}
+
 fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
     code::permission::wanted(cx)?;
     // Whoever calls it by its name is no module's code.
-    let Some(m) = code::module_at(cx.bif_pc) else {
+    let Some(m) = code::module_at(cx.bif_pc).or_else(|| traced_caller(cx)) else {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return refuse(cx, bad(text.into()));
     };

@@ -1,5 +1,5 @@
 %% What natives that were there before do otherwise in later releases: the order of lists in tables of kind bag, heirs that aren't told,
-%% signals to oneself, the texts of errors about coverage, large maps as the emulator shows them, times in summer where there is none, a
+%% signals to oneself, searches in nothing, what ports send, the texts of errors about coverage, large maps as the emulator shows them, times in summer where there is none, a
 %% tracer of itself, sizes of terms. @stress @shared @fence
 -module(r_otherwise).
 -export([main/0, traced/1]).
@@ -7,7 +7,7 @@
 main() ->
     logger:set_primary_config(level, none),
     [io:format("~w: ~0p~n", [F, try t(F) catch C:R -> {C, R} end])
-     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts, numbers, whole_bytes, patterns, services]].
+     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts, numbers, whole_bytes, patterns, searched, port_sends, services]].
 
 rel() -> list_to_integer(erlang:system_info(otp_release)).
 
@@ -113,6 +113,29 @@ t(patterns) ->
     spawn_link(fun() -> Me ! re:run("bab", ets:lookup_element(T, k, 2)) end),
     {is_reference(P), is_binary(P), P =:= Q, receive R -> R end, re:run("cab", ets:lookup_element(T, k, 2), [{capture, all, list}]), catch re:run("a", {re_pattern, 0, 0, 0, make_ref()}),
      [re:compile(B) || rel() >= 28, B <- [")", "a)", "[z-a]", "*", "a**", "(?<1n>a)", "\\1", "(?z)", "[:alpha:]", "\\x{zz}", "\\o{9}", "(*", "(?P=n)", "\\g{x}", "(?(1)a|b|c)", "(?1)", "\\u0041", "\\N{U+41}", "\\N{name}", "(", "[a", "a{2,1}"]]};
+%% Nothing is found in an empty binary, or where the scope is empty; since OTP 27 the pattern must be one all the same.
+t(searched) ->
+    [try F() catch C:R -> {C, R} end
+     || F <- [fun() -> binary:match(<<>>, foobar) end, fun() -> binary:match(<<"abc">>, foobar, [{scope, {0, 0}}]) end,
+              fun() -> binary:matches(<<>>, foobar) end, fun() -> binary:match(<<>>, []) end, fun() -> binary:match(<<>>, <<>>) end,
+              fun() -> binary:replace(<<>>, foobar, <<>>) end, fun() -> binary:split(<<"abc">>, foobar, [{scope, {0, 0}}]) end,
+              fun() -> binary:split(<<>>, <<"a">>) end, fun() -> binary:match(<<>>, {bm, make_ref()}) end,
+              fun() -> binary:match(<<>>, binary:compile_pattern(<<"a">>)) end, fun() -> binary:match(<<"abc">>, foobar, [{scope, {1, 0}}]) end]];
+%% Whether what a port sends is told where no sending is, and where a specification leaves it out.
+t(port_sends) ->
+    [begin
+         erlang:trace_pattern(send, S, []),
+         P = open_port({spawn, "cat"}, [binary]),
+         erlang:trace(P, true, [send, 'receive']),
+         P ! {self(), {command, "hi"}},
+         receive {P, {data, _}} -> ok end,
+         P ! {self(), close},
+         receive {P, closed} -> ok end,
+         R = erlang:trace_delivered(all),
+         receive {trace_delivered, all, R} -> ok end,
+         erlang:trace_pattern(send, true, []),
+         told(P)
+     end || S <- [true, false, [{['_', '_'], [], []}], [{[a, b], [], []}]]];
 t(services) ->
     {ok, S} = socket:open(inet, dgram, udp),
     R = [begin ok = socket:setopt(S, {ip, tos}, V), socket:getopt(S, {ip, tos}) end || V <- [0, 2, 4, 8, 16, 32, 184, 255, lowdelay, mincost | [P || rel() >= 29, P <- [cs1, ef, le, nqb, af43]]]],
@@ -124,6 +147,8 @@ t(services) ->
     I = [socket:ioctl(C, A) || rel() >= 27, A <- [nread, atmark]],
     socket:close(C),
     {R, N, K, O, I, [socket:is_supported(options, L, X) || {L, X} <- [{tcp, keepcnt}, {tcp, user_timeout}, {socket, timestampns}], rel() >= 29]}.
+
+told(P) -> receive T when element(2, T) =:= P -> [element(3, T) | told(P)] after 0 -> [] end.
 
 traced(X) -> X + 1.
 

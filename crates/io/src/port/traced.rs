@@ -170,17 +170,19 @@ impl Base {
     fn tell_tracer(&self, wanted: u32, items: &[Term]) {
         let t = &self.traced;
         // Whether a tracer module wants no more of it. What a process that has gone traced is looked at when it is asked about.
-        let over = |tracer: &Tracer, flags: u32| {
-            let told = sink().port_event(tracer, flags, self.id, wanted, items);
+        let over = |tracer: &Tracer, which: Option<&Arc<Session>>, flags: u32| {
+            let told = sink().port_event(tracer, which, flags, self.id, wanted, items);
             !told && matches!(tracer, Tracer::Module(_))
         };
         let flags = t.flags.get();
-        if flags & wanted != 0 && over(&t.tracer, flags) {
+        if flags & wanted != 0 && over(&t.tracer, None, flags) {
             t.flags.set(0);
         }
-        t.sessions
-            .borrow_mut()
-            .retain(|t| t.flags & wanted == 0 || t.session.is_over() || !over(&t.tracer, t.flags));
+        t.sessions.borrow_mut().retain(|t| {
+            t.flags & wanted == 0
+                || t.session.is_over()
+                || !over(&t.tracer, Some(&t.session), t.flags)
+        });
     }
     /// It is opened by a process, for something of that name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {

@@ -62,8 +62,10 @@ fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
                     p.into_iter().next().map_or(NIL, |p| binary(a, p))
                 }
                 Input::Parts(p) if binary_wanted => {
-                    let all: Vec<Term> = p.into_iter().map(|p| binary(a, p)).collect();
-                    a.list(&all)
+                    let mut all: Vec<Term> = p.into_iter().map(|p| binary(a, p)).collect();
+                    // The last is the tail.
+                    let last = all.pop().unwrap_or(NIL);
+                    all.into_iter().rfold(last, |t, b| a.cons(b, t))
                 }
                 Input::Parts(p) | Input::One(p) => {
                     let mut t = NIL;
@@ -85,7 +87,7 @@ enum Input {
     Plain(Vec<u8>),
     /// One binary.
     One(Vec<Part>),
-    /// A list of binaries.
+    /// A list of binaries, of which the last is the tail.
     Parts(Vec<Part>),
 }
 

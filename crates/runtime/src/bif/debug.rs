@@ -207,7 +207,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             Ok(am::TRUE)
         }
         // Memory is given back at once; destructors of resources are called between time slices.
-        ("wait", "deallocations" | "thread_progress" | "aux_work") => {
+        ("wait", "deallocations" | "thread_progress" | "aux_work" | "timer_cancellations") => {
             match purlin_kernel::later::all_done() {
                 true => Ok(am::OK),
                 false => Err(Fail::Again),

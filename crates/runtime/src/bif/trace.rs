@@ -861,6 +861,14 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
     Ok(sessions_told(cx, &numbers))
 }
 
+/// What new processes or ports are traced for; for nothing where the tracer is gone.
+fn of_living_tracer(new: (u32, Tracer)) -> (u32, Tracer) {
+    match new.1 {
+        Tracer::Local(to) if !trace::lives(to) => (0, Tracer::Nobody),
+        _ => new,
+    }
+}
+
 /// `erts_internal:trace_session_create(Name, Tracer, Options)`: the pair of a reference that owns a session, and of its name and
 /// number.
 fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
@@ -979,14 +987,14 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
         Some("new" | "new_processes") => {
             let s = match which {
                 None => trace::NEW_PROCESSES.get(),
-                Some(s) => s.new_tracing(sessions::Made::Process),
+                Some(s) => of_living_tracer(s.new_tracing(sessions::Made::Process)),
             };
             tracing_info(cx, item, s)
         }
         Some("new_ports") => {
             let s = match which {
                 None => trace::NEW_PORTS.get(),
-                Some(s) => s.new_tracing(sessions::Made::Port),
+                Some(s) => of_living_tracer(s.new_tracing(sessions::Made::Port)),
             };
             tracing_info(cx, item, s)
         }

@@ -529,12 +529,14 @@ impl Sink for Tracers {
     fn port_event(
         &self,
         tracer: &Tracer,
+        which: Which,
         flags: u32,
         port: Term,
         wanted: u32,
         items: &[Term],
     ) -> bool {
-        emit(tracer, flags, port, wanted, items, am::TRUE)
+        let silent = wanted == flag::SEND && messages::silences_ports(which);
+        silent || emit(tracer, flags, port, wanted, items, am::TRUE)
     }
     fn tracer_lives(&self, tracer: &OfModule, tracee: Term) -> bool {
         module::lives(tracer.module, tracer.state(), tracee)
