@@ -82,6 +82,8 @@ main() ->
     [show({killed, N}, fun() -> killed(F, "end" ++ integer_to_list(N)) end)
      || {N, F} <- [{1, fun(G) -> ?M:slow(G) end}, {2, fun(G) -> ?M:slow_later(G) end}]],
     show(busy, fun() -> busy(4, 8) end),
+    %% Whoever calls it by a breakpoint is no less the module.
+    show(traced, fun() -> erlang:trace_pattern({erlang, load_nif, 2}, true, []), next(), erlang:trace_pattern({erlang, load_nif, 2}, false, []), V = ?M:uses(), {is_integer(V), nothing()} end),
     show(ends, fun() -> V = ?M:version(), {code:delete(?M), code:purge(?M), told(1) =:= [{unload, V, 0}], nothing()} end).
 
 %% The new version is there while a call of the old one is under way; the old one goes when the call and what it made have gone.

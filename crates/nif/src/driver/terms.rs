@@ -127,12 +127,14 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
     }
     let owner = || p.here(|b| b.connected).unwrap_or_else(|| p.owner());
     let to = to.unwrap_or_else(owner);
-    if !to.is_local_pid() || !process::table().is_alive(to) {
+    if !to.is_local_pid() {
         return 0;
     }
-    // A port that is traced tells of it.
+    let alive = process::table().is_alive(to);
+    // A port that is traced tells of it, also where nobody gets it.
     let sent = p.here(|b| b.message(to, |a| copy::copy(msg.term(), a)));
     match sent {
+        _ if !alive => 0,
         Some(()) => 1,
         None => c_int::from(purlin_kernel::signal::send(to, msg.term())),
     }
