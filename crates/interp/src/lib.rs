@@ -20,6 +20,7 @@ mod call;
 pub mod exc;
 mod fast;
 mod instr;
+mod lines;
 mod maps;
 mod misc;
 pub mod operands;
@@ -95,8 +96,8 @@ mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
     use super::{
-        bits::*, bits_build::*, call::*, fast::*, maps::*, misc::*, records::*, shortcuts::*,
-        start::*, traced::*,
+        bits::*, bits_build::*, call::*, fast::*, lines::*, maps::*, misc::*, records::*,
+        shortcuts::*, start::*, traced::*,
     };
     pub(crate) static HANDLERS: &[super::Handler] =
         include!(concat!(env!("OUT_DIR"), "/handlers.rs"));

@@ -314,6 +314,9 @@ macro_rules! for_each_specific_op {
             Breakpoint breakpoint {} [collects fails yields calls ends] "the function that starts here is traced; the operands are of the op that was replaced";
             ReturnTrace return_trace {} [collects ends] "a traced call has returned: tell it; drop its frame; return";
             ReturnTime return_time {} [collects ends] "a call that is measured has returned: note it; drop its frame; return";
+            DebugLine debug_line {live: Live} [] "a line begins, which may get a breakpoint; live, for that";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
+            LineResume line_resume {} [ends] "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
             Hibernate hibernate {} [collects fails yields calls ends] "drop stack, shrink heap, then as hibernated";
             Hibernated hibernated {} [collects fails yields calls ends] "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.

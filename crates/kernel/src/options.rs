@@ -342,12 +342,21 @@ impl Default for JitFlags {
 }
 
 /// Debugging with the help of the emulator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebuggerFlags {
     /// `+D`.
     pub enabled: bool,
     /// `+Dibpl`.
     pub line_breakpoints: bool,
+}
+
+impl Default for DebuggerFlags {
+    fn default() -> DebuggerFlags {
+        DebuggerFlags {
+            enabled: false,
+            line_breakpoints: true,
+        }
+    }
 }
 
 /// When and where `erl_crash.dump` is written.

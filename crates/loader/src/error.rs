@@ -14,6 +14,7 @@ use std::fmt;
 pub enum Table {
     Atoms,
     Code,
+    Debug,
     Exports,
     Imports,
     Lambdas,
@@ -197,6 +198,7 @@ impl Table {
         match self {
             Table::Atoms => "atom table",
             Table::Code => "code chunk",
+            Table::Debug => "BEAM debug information table",
             Table::Exports => "export table",
             Table::Imports => "import table",
             Table::Lambdas => "lambda table",
@@ -224,6 +226,7 @@ impl Table {
             (Table::Locals, _) => 170,
             (Table::Types, _) => 172,
             (Table::Records, _) => 174,
+            (Table::Debug, _) => 176,
         }
     }
 }

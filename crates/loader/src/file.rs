@@ -3,6 +3,7 @@
 //! Atom numbers are those of the file: 1 is the module's name, 0 (the empty list as an operand) never
 //! occurs in a table. Chunks that the loader has no use for stay reachable as bytes by their name.
 
+use crate::debug::{self, DebugItem};
 use crate::error::{Fault, LoadError, Table};
 use crate::iff::{self, Chunk};
 use crate::reader::{Compact, Reader, tag};
@@ -120,6 +121,8 @@ pub struct BeamFile<'a> {
     pub types: Option<Types>,
     /// No two of them have one name.
     pub records: Vec<Record>,
+    /// What is known of each `debug_line`, in the order of their numbers.
+    pub debug: Vec<DebugItem>,
     /// One more than the highest label.
     pub label_count: u32,
     pub function_count: u32,
@@ -145,6 +148,7 @@ impl<'a> BeamFile<'a> {
             lines: None,
             types: None,
             records: Vec::new(),
+            debug: Vec::new(),
             label_count: 0,
             function_count: 0,
             max_opcode: 0,
@@ -161,6 +165,7 @@ impl<'a> BeamFile<'a> {
         file.parse_literals()?;
         file.parse_lines()?;
         file.parse_types()?;
+        file.parse_debug()?;
         file.parse_records()?;
         if file.max_opcode > u32::from(genops::MAX) {
             return Err(Fault::TooNew(file.max_opcode).into());
@@ -180,6 +185,7 @@ impl<'a> BeamFile<'a> {
             lines: self.lines,
             types: self.types,
             records: self.records,
+            debug: self.debug,
             label_count: self.label_count,
             function_count: self.function_count,
             max_opcode: self.max_opcode,
@@ -339,7 +345,7 @@ impl<'a> BeamFile<'a> {
         Ok(())
     }
 
-    fn is_atom(&self, number: u32) -> bool {
+    pub(crate) fn is_atom(&self, number: u32) -> bool {
         number != 0 && number as usize <= self.atoms.len()
     }
 
@@ -461,6 +467,14 @@ impl<'a> BeamFile<'a> {
         Ok(())
     }
 
+    fn parse_debug(&mut self) -> Result<(), Fault> {
+        let Some(data) = self.chunk(b"DbgB") else {
+            return Ok(());
+        };
+        self.debug = debug::read(self, data).ok_or(Fault::Corrupt(Table::Debug))?;
+        Ok(())
+    }
+
     fn parse_records(&mut self) -> Result<(), Fault> {
         let Some(data) = self.chunk(b"Recs") else {
             return Ok(());
@@ -474,9 +488,6 @@ impl<'a> BeamFile<'a> {
     /// Version, number of records and of all their fields; then each record as an instruction with its name, whether it is
     /// exported, and a list of field and default by turns, where the number 0 stands for no default.
     fn read_records(&self, data: &[u8]) -> Option<Vec<Record>> {
-        /// The compact tag of what is no plain number has these values for lists and literals.
-        const LIST: Compact = Compact::Small(1);
-        const LITERAL: Compact = Compact::Small(4);
         /// Bytes that a record takes at least, and a field.
         const RECORD_BYTES: usize = 5;
         const FIELD_BYTES: usize = 2;
@@ -548,8 +559,12 @@ impl<'a> BeamFile<'a> {
     }
 }
 
+/// The compact tag of what is no plain number has these values for lists and literals.
+pub(crate) const LIST: Compact = Compact::Small(1);
+pub(crate) const LITERAL: Compact = Compact::Small(4);
+
 /// The value of a compact integer.
-fn integer(value: Compact) -> FieldDefault {
+pub(crate) fn integer(value: Compact) -> FieldDefault {
     let (negative, mut magnitude) = match value {
         Compact::Small(n) => (false, n.to_le_bytes().to_vec()),
         Compact::Long(bytes) => {

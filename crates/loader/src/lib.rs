@@ -12,6 +12,7 @@
 //! of the input (for compressed data by what it really inflates to, with a fixed ceiling).
 #![forbid(unsafe_code)]
 
+mod debug;
 mod disasm;
 mod error;
 mod file;
@@ -20,6 +21,7 @@ mod iff;
 pub mod lower;
 mod reader;
 
+pub use debug::{DebugCall, DebugFrame, DebugItem, DebugValue};
 pub use disasm::{atom_text, disasm_generic, disasm_instr};
 pub use error::{Fault, LoadError, Table};
 pub use file::{BeamFile, Export, FieldDefault, Import, Lambda, Lines, Record, Types};

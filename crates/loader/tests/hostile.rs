@@ -9,7 +9,7 @@ use purlin_loader::lower::{Callee, Env, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, GenericCode};
 
 /// One more than the index of each: the atom's number.
-const ATOMS: [&str; 15] = [
+const ATOMS: [&str; 16] = [
     "m",
     "f",
     "g",
@@ -25,6 +25,7 @@ const ATOMS: [&str; 15] = [
     "all",
     "h",
     "true",
+    "entry",
 ];
 const IMPORTS: [(&str, &str, u8); 3] = [
     ("erlang", "element", 2),
@@ -77,6 +78,9 @@ impl Env for Nothing {
     }
     fn line_counter(&mut self, _: usize) -> Option<u64> {
         Some(8)
+    }
+    fn lines_can_break(&mut self) -> bool {
+        true
     }
     fn mark(&mut self, _: usize) -> Option<u64> {
         Some(8)
@@ -520,5 +524,92 @@ fn tables_of_records_are_whole() {
         (0, 0, 0, vec![0]),
     ] {
         assert!(load(version, records, fields, &body).is_err(), "{body:?}");
+    }
+}
+
+#[test]
+fn lines_that_can_break_are_as_collections() {
+    let line = |kind: &str, live: u32| (g::DEBUG_LINE, vec![a(kind), u(0), u(1), u(live)]);
+    sound(1, vec![line("all", 1), ret()]);
+    sound(1, vec![line("entry", 5), ret()]);
+    let why = "an X register that holds nothing";
+    refused(1, vec![line("all", 2), ret()], why);
+    refused(
+        2,
+        vec![line("all", 1), (g::MOVE, vec![x(1), x(0)]), ret()],
+        why,
+    );
+    let pair = (g::PUT_LIST, vec![x(0), NIL, x(0)]);
+    let reserve = (g::TEST_HEAP, vec![u(2), u(1)]);
+    let before = vec![line("all", 1), reserve.clone(), pair.clone(), ret()];
+    sound(1, before);
+    refused(1, vec![reserve, line("all", 1), pair, ret()], "more built");
+    // Where calls arrive another instruction stands, and each line has its own.
+    let bytes = module(1, 1, &vec![line("all", 1), line("all", 1), ret()]);
+    let file = BeamFile::parse(&bytes).unwrap();
+    let decoded = GenericCode::decode(&file).unwrap();
+    let lowered = lower(&file, &decoded, &mut Nothing).unwrap();
+    let lines: Vec<u32> = lowered.debug_lines.iter().map(|l| l.at).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lowered.functions[0].entry < lines[0] && lines[0] < lines[1]);
+}
+
+#[test]
+fn tables_of_lines_are_whole() {
+    let tag = |t: u8, n: u8| n << 4 | t;
+    let atom = |name: &str| tag(2, 1 + ATOMS.iter().position(|&n| n == name).unwrap() as u8);
+    let frame = vec![g::CALL, tag(0, 0), tag(0, 3)];
+    let list = |kind: u8, parts: &[u8]| {
+        let mut b = vec![g::CALL, tag(0, kind), tag(7, 1), tag(0, parts.len() as u8)];
+        b.extend(parts);
+        b
+    };
+    let vars = |parts: &[u8]| list(1, parts);
+    let calls = |parts: &[u8]| list(2, parts);
+    let load = |version: u32, items: u32, parts: u32, body: &[u8]| {
+        let plain = module(1, 1, &vec![ret()]);
+        let mut all = common::chunks(&plain);
+        let mut data = Vec::new();
+        for n in [version, items, parts] {
+            data.extend(n.to_be_bytes());
+        }
+        data.extend(body);
+        all.push((*b"DbgB", data));
+        BeamFile::parse(&assemble(&all)).map(|f| f.debug.len())
+    };
+    let (e, h) = (atom("element"), atom("h"));
+    let (two, x1) = (tag(0, 2), tag(3, 1));
+    let whole = [frame.clone(), vars(&[e, x1]), calls(&[two, e, h])].concat();
+    assert_eq!(load(1, 0, 0, &[]), Ok(0));
+    assert_eq!(load(2, 7, 7, &[1]), Ok(0));
+    assert_eq!(load(1, 1, 0, &frame), Ok(1));
+    assert_eq!(load(1, 1, 5, &whole), Ok(1));
+    assert_eq!(
+        load(1, 2, 5, &[whole.clone(), frame.clone()].concat()),
+        Ok(2)
+    );
+    let later = [whole.clone(), list(3, &[two])].concat();
+    assert_eq!(load(1, 1, 6, &later), Ok(1));
+    let with = |more: Vec<u8>| [frame.clone(), more].concat();
+    for (items, parts, body) in [
+        (1, 0, vec![]),
+        (2, 5, whole.clone()),
+        (1, 4, whole.clone()),
+        (1, 6, whole.clone()),
+        (u32::MAX, 5, whole.clone()),
+        (1, u32::MAX, whole.clone()),
+        (1, 5, whole[..8].to_vec()),
+        (1, 2, vars(&[e, x1])),
+        (1, 5, with([calls(&[two, e, h]), vars(&[e, x1])].concat())),
+        (1, 1, with(vars(&[e]))),
+        (1, 2, with(vars(&[two, x1]))),
+        (1, 2, with(vars(&[tag(2, 15) | 8, x1]))),
+        (1, 2, with(calls(&[two, e]))),
+        (1, 3, with(calls(&[two, x1, h]))),
+        (1, 2, with(calls(&[e, two]))),
+        (1, 0, vec![g::CALL, tag(0, 0), h]),
+        (1, 0, vec![g::CALL_LAST, tag(0, 0), tag(0, 3)]),
+    ] {
+        assert!(load(1, items, parts, &body).is_err(), "{body:?}");
     }
 }

@@ -45,6 +45,8 @@ pub struct Stubs {
     pub return_trace: &'static [u64],
     /// The instruction that a call whose time is measured returns to.
     pub return_time: &'static [u64],
+    /// The instruction that what the breakpoint of a line has called returns to.
+    pub line_resume: &'static [u64],
     /// Ends the process normally: what the first call of a process returns to.
     pub exit: &'static [u64],
 }
@@ -78,6 +80,7 @@ fn code() -> &'static Code {
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),
             return_time: stub(Op::ReturnTime, &[]).leak(),
+            line_resume: stub(Op::LineResume, &[]).leak(),
             exit: stub(Op::ProcessExit, &[]).leak(),
         },
     })

@@ -63,7 +63,7 @@ static MODULES: &[BifModule] = &[
     row("binary", STDLIB, Emulator),
     row("code", KERNEL, Emulator),
     row("erl_ddll", None, Emulator),
-    row("erl_debugger", ERTS, Emulator),
+    row("erl_debugger", None, Emulator),
     row("erl_tracer", None, Static),
     row("erlang", ERTS, Emulator),
     row("error_logger", None, Emulator),

@@ -191,7 +191,7 @@ fn flags_reach_their_fields() {
         ("+pad true", "async_dist: true"),
         ("+zhft 100", "halt_flush_timeout_ms: Some(100)"),
         ("+D", "enabled: true"),
-        ("+Dibpl true", "line_breakpoints: true"),
+        ("+Dibpl false", "line_breakpoints: false"),
         ("+JPcover true", "coverage: LineCounters"),
         ("+JPcover function", "coverage: Function"),
         ("+JPperf fp", "perf_frame_pointers: true"),

@@ -2,6 +2,7 @@
 
 use super::areas::Literals;
 use super::coverage::Counters;
+use super::debugger::{self, Debug};
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
@@ -94,6 +95,7 @@ struct Names<'a> {
     /// One for each function.
     nifs: Box<[NifSlot]>,
     counters: Counters,
+    lines_can_break: bool,
     marks: Marks,
 }
 
@@ -205,6 +207,9 @@ impl Env for Names<'_> {
         let counters = Some(&self.counters).filter(|c| c.of_lines());
         counters.and_then(|c| c.address(number))
     }
+    fn lines_can_break(&mut self) -> bool {
+        self.lines_can_break
+    }
     fn mark(&mut self, index: usize) -> Option<u64> {
         self.marks.of(index)
     }
@@ -242,6 +247,19 @@ fn digits(magnitude: &[u8]) -> Vec<u64> {
         .collect()
 }
 
+/// A constant that a table of the file has.
+pub fn constant<A: Alloc>(c: &FieldDefault, atoms: &[Term], literals: &[Term], to: &mut A) -> Term {
+    match c {
+        FieldDefault::Nil => NIL,
+        FieldDefault::Atom(n) => atoms[*n as usize - 1],
+        FieldDefault::Int {
+            negative,
+            magnitude,
+        } => to.big(*negative, &digits(magnitude)),
+        FieldDefault::Literal(i) => literals[*i as usize],
+    }
+}
+
 /// The definitions and defaults of the records that the file declares: see `Env::record`.
 fn records(
     file: &BeamFile,
@@ -255,19 +273,11 @@ fn records(
         let keys: Vec<Term> = r.fields.iter().map(|f| atom(f.0)).collect();
         let mut defaults = Vec::with_capacity(keys.len());
         for (_, default) in &r.fields {
-            let value = match default {
-                None => {
-                    defaults.push(NIL);
-                    continue;
-                }
-                Some(FieldDefault::Nil) => NIL,
-                Some(FieldDefault::Atom(n)) => atom(*n),
-                Some(FieldDefault::Int {
-                    negative,
-                    magnitude,
-                }) => heap.big(*negative, &digits(magnitude)),
-                Some(FieldDefault::Literal(i)) => literals[*i as usize],
+            let Some(default) = default else {
+                defaults.push(NIL);
+                continue;
             };
+            let value = constant(default, atoms, literals, heap);
             defaults.push(heap.cons(value, NIL));
         }
         let d = definition::define(heap, atoms[0], atom(r.name), r.exported, &keys);
@@ -372,6 +382,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         strings: strings.as_ptr() as u64,
         nifs: code.functions.iter().map(|_| NifSlot::new()).collect(),
         counters: Counters::new(&file, &code),
+        lines_can_break: debugger::lines_can_break(),
         marks: Marks::new(code.functions.len()),
     };
     let Lowered {
@@ -380,6 +391,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         labels,
         lines,
         counted,
+        debug_lines,
         on_load,
     } = lower(&file, &code, &mut env)?;
     let exports = file
@@ -394,14 +406,27 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         })
         .collect();
     let Names {
+        atoms,
+        literals,
         funs,
         records,
         regions,
         mut nifs,
         mut counters,
+        lines_can_break,
         marks,
         ..
     } = env;
+    let mut debug = Debug {
+        can_break: lines_can_break,
+        described: !file.debug.is_empty(),
+        lines: debug_lines,
+        ..Debug::default()
+    };
+    if !debug.lines.is_empty() {
+        debug.items = file.debug.clone();
+        (debug.atoms, debug.literals) = (atoms, literals);
+    }
     counters.lines = counted;
     marks.write(name, &functions);
     if !functions.iter().any(|f| f.nif) {
@@ -456,6 +481,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             on_load,
             nifs,
             counters,
+            debug,
             marks,
             library: OnceLock::new(),
         }),

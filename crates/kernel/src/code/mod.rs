@@ -8,6 +8,7 @@
 pub mod areas;
 pub mod breakpoint;
 pub mod coverage;
+pub mod debugger;
 mod disasm;
 pub mod entry;
 mod load;
@@ -19,7 +20,7 @@ pub mod stack;
 mod versions;
 
 pub use disasm::{disasm_at, disasm_specific};
-pub use load::{LoadFailure, Prepared, finish, load, load_preloaded, prepare};
+pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, NotNif, Place, Versions, current, delete, find, finish_all,
     finish_on_load, loaded, mark_at, module_at, record, with_versions,

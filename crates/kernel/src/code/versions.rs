@@ -4,6 +4,7 @@
 
 use super::areas::Literals;
 use super::coverage::Counters;
+use super::debugger::Debug;
 use super::perf::Marks;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
@@ -46,6 +47,8 @@ pub struct Module {
     pub nifs: Box<[NifSlot]>,
     /// How often its functions or lines have run, if that is counted.
     pub counters: Counters,
+    /// What it has for a debugger.
+    pub debug: Debug,
     /// What stands for its functions to those who look on from outside.
     pub(super) marks: Marks,
     /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.

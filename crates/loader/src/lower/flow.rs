@@ -4,7 +4,7 @@
 //!
 //! Types are not followed: code that takes the head of what is no cons is the compiler's fault and not found here.
 
-use super::{Arities, alloc_words};
+use super::{Arities, alloc_words, is_function_line};
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{Function, GenericCode, Instr, Operand};
@@ -144,6 +144,8 @@ struct Walk<'a, const W: usize> {
     code: &'a GenericCode,
     f: &'a Function,
     arities: &'a Arities,
+    /// Whether a breakpoint may be set on lines.
+    breaks: bool,
     at: &'a mut AtLabels<W>,
     todo: Vec<u32>,
     flow: Flow,
@@ -202,21 +204,22 @@ pub(super) struct Kept {
     all: AtLabels<ALL>,
 }
 
-/// Checks one function.
+/// Checks one function. `breaks`: a breakpoint may be set on its lines.
 pub(super) fn check(
     file: &BeamFile,
     code: &GenericCode,
     f: &Function,
     arities: &Arities,
+    breaks: bool,
     kept: &mut Kept,
 ) -> Result<Flow, LoadError> {
     // What is no good is looked at in full, to be on the safe side.
     if has_few(code, f)
-        && let Ok(flow) = check_with(file, code, f, arities, &mut kept.few)
+        && let Ok(flow) = check_with(file, code, f, arities, breaks, &mut kept.few)
     {
         return Ok(flow);
     }
-    check_with(file, code, f, arities, &mut kept.all)
+    check_with(file, code, f, arities, breaks, &mut kept.all)
 }
 
 /// Whether all numbers of registers in it, and whatever else may be a number of registers, are small.
@@ -253,6 +256,7 @@ fn check_with<const W: usize>(
     code: &GenericCode,
     f: &Function,
     arities: &Arities,
+    breaks: bool,
     at: &mut AtLabels<W>,
 ) -> Result<Flow, LoadError> {
     at.clear();
@@ -269,6 +273,7 @@ fn check_with<const W: usize>(
         code,
         f,
         arities,
+        breaks,
         at,
         todo: Vec::new(),
         flow: Flow::default(),
@@ -733,7 +738,8 @@ impl<const W: usize> Walk<'_, W> {
             }
         }
         for (&k, &o) in kinds.iter().zip(a) {
-            if k == Kind::Live && ins.op != g::DEBUG_LINE {
+            let breaks = self.breaks && !is_function_line(self.file, a);
+            if k == Kind::Live && (ins.op != g::DEBUG_LINE || breaks) {
                 self.collect(s, Self::u(o))?;
             }
         }

@@ -64,6 +64,10 @@ pub trait Env {
     /// Address of the counter with that number, if lines are counted. There are fewer numbers than instructions
     /// `line` and `executable_line`.
     fn line_counter(&mut self, number: usize) -> Option<u64>;
+    /// Whether lines are to be such that they can have breakpoints.
+    fn lines_can_break(&mut self) -> bool {
+        false
+    }
     /// The address that stands for the function with that index to those who look on from outside, if code is to say what runs.
     fn mark(&mut self, index: usize) -> Option<u64>;
     /// Names in a term that is a proper list of atoms; none for anything else.
@@ -107,6 +111,19 @@ pub struct CountedLine {
     pub id: u32,
 }
 
+/// A line that can have a breakpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DebugLine {
+    /// Offset of its instruction, [`Op::DebugLine`], in words.
+    pub at: u32,
+    /// Index of the function that it is in.
+    pub function: u32,
+    /// Item of the line table.
+    pub item: u32,
+    /// Its number in the table of debug information, from 1.
+    pub number: u32,
+}
+
 /// Code ready to be put at an 8-aligned address.
 #[derive(Default, Debug)]
 pub struct Lowered {
@@ -118,13 +135,18 @@ pub struct Lowered {
     pub lines: Vec<(u32, u32)>,
     /// The lines that are counted, in order of their counters.
     pub counted: Vec<CountedLine>,
+    /// The lines that can have breakpoints, in order of their offsets.
+    pub debug_lines: Vec<DebugLine>,
     /// Entry of the function that runs when the module is loaded.
     pub on_load: Option<u32>,
 }
 
 /// Lowers the code of a file.
 pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<Lowered, LoadError> {
+    let lines_can_break = env.lines_can_break();
     let mut l = Lower {
+        lines_can_break,
+        entry: 0,
         file,
         code,
         e: Emitter::new(code.labels.len()),
@@ -167,6 +189,11 @@ fn comes_back(i: &Instr) -> bool {
     calls || matches!(i.op, g::TRY_CASE | g::CATCH_END)
 }
 
+/// Whether these are the operands of a `debug_line` for the head of a function, which can't have a breakpoint.
+fn is_function_line(file: &BeamFile, a: &[Operand]) -> bool {
+    matches!(a[0], Operand::Atom(n) if file.atom(n) == "entry")
+}
+
 /// Whether it has a call of `erlang:load_nif/2`.
 fn loads_library(file: &BeamFile) -> bool {
     let name = |n: u32| file.atoms.get((n as usize).wrapping_sub(1));
@@ -205,6 +232,10 @@ fn check_entries(file: &BeamFile, arities: &Arities) -> Result<(), LoadError> {
 }
 
 struct Lower<'a> {
+    /// See [`Env::lines_can_break`].
+    lines_can_break: bool,
+    /// Entry label of the function being lowered.
+    entry: u32,
     file: &'a BeamFile<'a>,
     code: &'a GenericCode,
     e: Emitter,
@@ -238,12 +269,14 @@ impl Lower<'_> {
         let start = self.e.here();
         self.e.barrier();
         self.live = f.arity;
+        self.entry = f.entry_label;
         // Before its first `line` a function's place is unknown.
         self.e.line(0);
         let name = self.env.atom(f.name);
         let code = self.code;
         let instrs = &code.instrs[f.start as usize..f.end as usize];
-        let flow = flow::check(self.file, code, f, arities, &mut self.kept)?;
+        let breaks = self.lines_can_break;
+        let flow = flow::check(self.file, code, f, arities, breaks, &mut self.kept)?;
         self.clear_frames = flow.clear_frames;
         self.guarded = flow.guarded;
         self.switched.clear();
@@ -255,7 +288,9 @@ impl Lower<'_> {
             let entry = instrs[i].op == g::LABEL
                 && self.u(code.args(&instrs[i])[0]) == u64::from(f.entry_label);
             let used = self.instr(instrs, i)?;
-            let came_back = instrs[i..i + used].iter().any(comes_back);
+            let came_back = instrs[i..i + used]
+                .iter()
+                .any(|i| comes_back(i) || breaks && i.op == g::DEBUG_LINE);
             i += used;
             if let (true, Some(export)) = (entry, native) {
                 self.e
@@ -321,6 +356,25 @@ impl Lower<'_> {
             Some(last) if last.counter == line.counter => *last = line,
             _ => self.out.counted.push(line),
         }
+    }
+
+    /// A line begins that can have a breakpoint. The number of its instruction is what sets one, so it is no part of another,
+    /// and not what calls arrive at: there tracing has its own.
+    fn debug_line(&mut self, a: &[Operand]) {
+        let (item, number, live) = (self.u(a[1]) as u32, self.u(a[2]) as u32, self.h(a[3]));
+        if self.e.labels[self.entry as usize] == self.e.here() {
+            self.e.op(Op::DebugLine, &[live]);
+        }
+        self.e.barrier();
+        self.e.line(item);
+        self.out.debug_lines.push(DebugLine {
+            at: self.e.here(),
+            function: self.out.functions.len() as u32,
+            item,
+            number,
+        });
+        self.e.op(Op::DebugLine, &[live]);
+        self.e.barrier();
     }
 
     /// A source as an operand.
@@ -464,7 +518,12 @@ impl Lower<'_> {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
                 self.e.op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2])]);
             }
-            g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR | g::DEBUG_LINE => {}
+            g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR => {}
+            g::DEBUG_LINE => {
+                if self.lines_can_break && !is_function_line(self.file, a) {
+                    self.debug_line(a);
+                }
+            }
             g::ON_LOAD => {
                 self.e.barrier();
                 self.out.on_load = Some(self.e.here());

@@ -393,37 +393,7 @@ fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
     }
 }
 
-/// No module is loaded with what a debugger needs.
-fn get_debug_info_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
-    if !module.is_atom() || code::current(module).is_none() {
-        return Err(Fail::Badarg);
-    }
-    Ok(atom::intern("none"))
-}
-fn debugger_supported_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(am::FALSE)
-}
-
-/// Without a debugger its functions are told as not there.
-fn no_debugger<const N: usize>(_: &mut Cx, _: [Term; N]) -> BifResult {
-    Err(Fail::Undef)
-}
-
 bifs! {
-    Plain "code":"get_debug_info"/1 = get_debug_info_1;
-    Plain "erl_debugger":"supported"/0 = debugger_supported_0;
-    Plain "erl_debugger":"breakpoint"/3 = no_debugger;
-    Plain "erl_debugger":"breakpoints"/1 = no_debugger;
-    Plain "erl_debugger":"breakpoints"/3 = no_debugger;
-    Plain "erl_debugger":"instrumentations"/0 = no_debugger;
-    Plain "erl_debugger":"peek_stack_frame_slot"/4 = no_debugger;
-    Plain "erl_debugger":"peek_xreg"/3 = no_debugger;
-    Plain "erl_debugger":"register"/1 = no_debugger;
-    Plain "erl_debugger":"stack_frames"/2 = no_debugger;
-    Plain "erl_debugger":"toggle_instrumentations"/1 = no_debugger;
-    Plain "erl_debugger":"unregister"/2 = no_debugger;
-    Plain "erl_debugger":"whereis"/0 = no_debugger;
-    Plain "erl_debugger":"xregs_count"/1 = no_debugger;
     Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;
     Plain "erlang":"has_prepared_code_on_load"/1 = has_prepared_code_on_load_1;
     Plain "erlang":"finish_loading"/1 = finish_loading_1;

@@ -15,6 +15,7 @@ use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
 use purlin_term::layout;
 use purlin_term::print::{Style, format_term};
+use purlin_term::release::{self, DEBUGGER};
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash, region};
 use std::collections::{HashMap, HashSet};
@@ -58,6 +59,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     // No build has the keys of maps collide.
     if word(item) == "hashmap_collision_bonanza" {
         return Ok(am::FALSE);
+    }
+    if word(item) == "debugger_support" && release::has(DEBUGGER) {
+        return Ok(Term::bool(code::debugger::enabled()));
     }
     if word(item) == "nbalance" {
         return Ok(cx.uint(crate::sched::balances()));
@@ -317,6 +321,14 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             let ms = ms.ok_or(Fail::Badarg)?;
             crate::trace::GC_SLEEP_MS.store(ms, Ordering::Relaxed);
             Ok(am::TRUE)
+        }
+        ("debugger_support", on) if release::has(DEBUGGER) => {
+            // There is no way back.
+            if on != "true" {
+                return Ok(am::BADARG);
+            }
+            code::debugger::enable();
+            Ok(am::OK)
         }
         // The emulator ends with a crash dump.
         ("broken_halt", _) => {

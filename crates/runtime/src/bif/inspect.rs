@@ -173,7 +173,7 @@ fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
 }
 
 /// Words that a copy of `t` would take if nothing in it were shared, with literals counted too.
-fn flat_words(t: Term) -> usize {
+pub(super) fn flat_words(t: Term) -> usize {
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {

@@ -5,6 +5,7 @@
 pub mod code;
 pub mod coverage;
 pub mod debug;
+mod debugger;
 pub mod erl_tracer;
 pub mod exceptions;
 
@@ -39,6 +40,7 @@ const OWN: &[&[Bif]] = &[
     code::BIFS,
     coverage::BIFS,
     debug::BIFS,
+    debugger::BIFS,
     erl_tracer::BIFS,
     exceptions::BIFS,
     halt::BIFS,

@@ -539,6 +539,15 @@ pub(crate) fn ask_term(
     who: Term,
     f: impl FnOnce(Option<&mut Cx>) -> OwnedTerm + Send + 'static,
 ) -> BifResult {
+    ask_with(cx, who, move |cx, answer| answer(f(cx)))
+}
+
+/// As [`ask_term`], where the answer may come later.
+pub(crate) fn ask_with(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Cx>, Box<dyn FnOnce(OwnedTerm) + Send>) + Send + 'static,
+) -> BifResult {
     let waiting = cx
         .process()
         .ext()
@@ -555,9 +564,11 @@ pub(crate) fn ask_term(
             send::run_in(
                 who,
                 Box::new(move |cx| {
-                    let t = f(cx);
-                    *to.lock() = Some(t);
-                    send::wake(me);
+                    let answer = move |t| {
+                        *to.lock() = Some(t);
+                        send::wake(me);
+                    };
+                    f(cx, Box::new(answer));
                 }),
             );
             a

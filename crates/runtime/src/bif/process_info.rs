@@ -496,6 +496,7 @@ pub(crate) fn backtrace(cx: &mut Cx) -> String {
         ),
         None => "terminate process normally".to_owned(),
     };
+    let resume = code::stubs().line_resume.as_ptr();
     let pc = cx.bif_pc as u64;
     let _ = writeln!(s, "Program counter: 0x{pc:016x} ({})", name(0, pc));
     let mut p = cx.heap.stop;
@@ -507,6 +508,9 @@ pub(crate) fn backtrace(cx: &mut Cx) -> String {
             if w.raw() != 0 {
                 let n = match place(1, w.raw()) {
                     Some(_) => format!("({})", name(1, w.raw())),
+                    None if std::ptr::eq(w.raw() as *const u64, resume) => {
+                        "(<breakpoint>)".to_owned()
+                    }
                     None => "(<terminate process normally>)".to_owned(),
                 };
                 let _ = writeln!(
