@@ -16,6 +16,7 @@ typedef struct {
     ErlDrvTid thread;
     int timeouts;
     int slow;
+    int last;
 } data;
 
 static ErlDrvTermData atom(char *name)
@@ -54,6 +55,7 @@ static ErlDrvData start(ErlDrvPort port, char *command)
         driver_output(port, "early", 5);
     if (strstr(command, "binary"))
         set_port_control_flags(port, PORT_CONTROL_FLAG_BINARY);
+    d->last = strstr(command, "last") != NULL;
     return (ErlDrvData)d;
 }
 
@@ -61,6 +63,10 @@ static void stop(ErlDrvData h)
 {
     data *d = (data *)h;
     told(d, "stopped", driver_sizeq(d->port));
+    if (d->last) {
+        driver_output(d->port, "last words", 10);
+        driver_output2(d->port, "very", 4, "last words", 10);
+    }
     if (d->ends[0] >= 0) {
         driver_select(d->port, (ErlDrvEvent)(long)d->ends[0], ERL_DRV_READ | ERL_DRV_USE, 0);
         close(d->ends[1]);

@@ -42,7 +42,7 @@ pub fn binary(a: &mut dyn Alloc, p: Part) -> Term {
 /// Sends `{Port, {data, Data}}` to the owner, where `Data` begins with the bytes of `head` as a list.
 fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
     p.ask(move |base| {
-        if base.is_closing() {
+        if base.is_flushing() {
             return;
         }
         let n = match &what {
