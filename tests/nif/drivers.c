@@ -17,6 +17,7 @@ typedef struct {
     int timeouts;
     int slow;
     int last;
+    int outs;
 } data;
 
 static ErlDrvTermData atom(char *name)
@@ -345,6 +346,9 @@ static ErlDrvSSizeT control(ErlDrvData h, unsigned op, char *buf, ErlDrvSizeT n,
         number = driver_alloc(sizeof *number);
         *number = 0;
         return driver_async(d->port, NULL, slow_work, number, slow_free) > 0 ? 0 : -1;
+    case 29: /* Deselected in part. */
+        driver_select(d->port, (ErlDrvEvent)(long)d->ends[1], ERL_DRV_READ | ERL_DRV_WRITE | ERL_DRV_USE, 1);
+        return 0;
     case 28: /* Takes its time for timeouts and input. */
         d->slow = 1;
         return 0;
@@ -366,6 +370,13 @@ static void ready_input(ErlDrvData h, ErlDrvEvent e)
         usleep(120000);
     if (n > 0)
         driver_output(d->port, buf, n);
+}
+
+static void ready_output(ErlDrvData h, ErlDrvEvent e)
+{
+    data *d = (data *)h;
+    told(d, "out", ++d->outs);
+    driver_select(d->port, e, (d->outs == 1 ? ERL_DRV_READ : ERL_DRV_WRITE) | ERL_DRV_USE_NO_CALLBACK, 0);
 }
 
 static void ready_async(ErlDrvData h, ErlDrvThreadData of)
@@ -415,7 +426,7 @@ static void finish(void)
 }
 
 static ErlDrvEntry entry = {
-    init, start, stop, NULL, ready_input, NULL, "drivers", finish, NULL, control, timeout, outputv, ready_async, nothing_left,
+    init, start, stop, NULL, ready_input, ready_output, "drivers", finish, NULL, control, timeout, outputv, ready_async, nothing_left,
     call, NULL, ERL_DRV_EXTENDED_MARKER, ERL_DRV_EXTENDED_MAJOR_VERSION, ERL_DRV_EXTENDED_MINOR_VERSION, ERL_DRV_FLAG_USE_PORT_LOCKING,
     NULL, process_exit, stop_select, NULL};
 

@@ -127,14 +127,15 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
     }
     let owner = || p.here(|b| b.connected).unwrap_or_else(|| p.owner());
     let to = to.unwrap_or_else(owner);
-    if !to.is_local_pid() || !process::table().is_alive(to) {
+    if !to.is_local_pid() {
         return 0;
     }
-    // A port that is traced tells of it.
+    let there = process::table().is_alive(to);
+    // A port that is traced tells of it, whether there is somebody to hear it or not.
     let sent = p.here(|b| b.message(to, |a| copy::copy(msg.term(), a)));
     match sent {
-        Some(()) => 1,
-        None => c_int::from(purlin_kernel::signal::send(to, msg.term())),
+        Some(()) => c_int::from(there),
+        None => c_int::from(there && purlin_kernel::signal::send(to, msg.term())),
     }
 }
 
