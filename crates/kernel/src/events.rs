@@ -11,15 +11,15 @@ use crate::cx::Cx;
 use crate::message::token::Token;
 use crate::outside::outside;
 use crate::process::heap_info::gc_info;
-use crate::process::session::{Made, any_new};
+use crate::process::session::{Made, Session, any_new};
 use crate::process::{self, INACTIVE, Process, SAVES, TRACED, WAITING, saved};
 use crate::sync::Mutex;
 use crate::tracer::{OfModule, Tracer};
 use crate::{clock, msacc};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Term, am};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Flags of a traced process.
 pub mod flag {
@@ -189,6 +189,11 @@ pub trait Sink: Sync {
         _items: &[Term],
     ) -> bool {
         false
+    }
+    /// Whether those who trace a port, by a session or without, are told of what it sends.
+    #[inline]
+    fn tells_of_sent(&self, _session: Option<&Arc<Session>>) -> bool {
+        true
     }
     /// Whether a tracer module is there, and wants to be told of that process or port (`undefined`: of none in particular).
     #[inline]

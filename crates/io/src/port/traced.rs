@@ -174,13 +174,18 @@ impl Base {
             let told = sink().port_event(tracer, flags, self.id, wanted, items);
             !told && matches!(tracer, Tracer::Module(_))
         };
+        let tells =
+            |session: Option<&Arc<Session>>| wanted != flag::SEND || sink().tells_of_sent(session);
         let flags = t.flags.get();
-        if flags & wanted != 0 && over(&t.tracer, flags) {
+        if flags & wanted != 0 && tells(None) && over(&t.tracer, flags) {
             t.flags.set(0);
         }
-        t.sessions
-            .borrow_mut()
-            .retain(|t| t.flags & wanted == 0 || t.session.is_over() || !over(&t.tracer, t.flags));
+        t.sessions.borrow_mut().retain(|t| {
+            t.flags & wanted == 0
+                || t.session.is_over()
+                || !tells(Some(&t.session))
+                || !over(&t.tracer, t.flags)
+        });
     }
     /// It is opened by a process, for something of that name.
     pub(super) fn trace_open(&self, by: Term, name: &[u8]) {

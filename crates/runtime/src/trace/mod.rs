@@ -30,7 +30,7 @@ use crate::tracer::{OfModule, Tracer};
 use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::release::{self, INHERITS_TRACE_ALONE};
+use purlin_term::release::{self, INHERITS_TRACE_ALONE, PATTERNS_STOP_PORTS};
 use purlin_term::{Alloc, Term, am, copy};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -535,6 +535,13 @@ impl Sink for Tracers {
         items: &[Term],
     ) -> bool {
         emit(tracer, flags, port, wanted, items, am::TRUE)
+    }
+    fn tells_of_sent(&self, session: Option<&Arc<Session>>) -> bool {
+        !release::has(PATTERNS_STOP_PORTS)
+            || !matches!(
+                messages::pattern(session, false),
+                messages::Pattern::Nothing
+            )
     }
     fn tracer_lives(&self, tracer: &OfModule, tracee: Term) -> bool {
         module::lives(tracer.module, tracer.state(), tracee)
