@@ -4,7 +4,7 @@ use crate::abi::{self, Entry, Func, OldFunc};
 use crate::env::ErlNifEnv;
 use crate::library::{Attached, Library, pool};
 use crate::resource::Opening;
-use purlin_kernel::code::{self, Module};
+use purlin_kernel::code::{self, Module, breakpoint};
 use purlin_kernel::cx::{BifResult, Cx, Fail};
 use purlin_kernel::filename;
 use purlin_native::{bifs, lazy_atoms, modules};
@@ -95,8 +95,15 @@ pub fn dl_error() -> String {
 
 fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
     code::permission::wanted(cx)?;
-    // Whoever calls it by its name is no module's code.
-    let Some(m) = code::module_at(cx.bif_pc) else {
+    // Whoever calls it by its name is no module's code. If the call is traced, its caller is whom it returns to.
+    // SAFETY: an instruction; where that is a breakpoint, the native is called through its export.
+    let pc = unsafe {
+        match breakpoint::is_breakpoint(cx.bif_pc) {
+            true => breakpoint::beyond(cx.heap.stop),
+            false => cx.bif_pc,
+        }
+    };
+    let Some(m) = code::module_at(pc) else {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return refuse(cx, bad(text.into()));
     };
