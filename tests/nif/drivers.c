@@ -16,6 +16,8 @@ typedef struct {
     ErlDrvTid thread;
     int timeouts;
     int slow;
+    int last;
+    int outs;
 } data;
 
 static ErlDrvTermData atom(char *name)
@@ -54,6 +56,7 @@ static ErlDrvData start(ErlDrvPort port, char *command)
         driver_output(port, "early", 5);
     if (strstr(command, "binary"))
         set_port_control_flags(port, PORT_CONTROL_FLAG_BINARY);
+    d->last = strstr(command, "last") != NULL;
     return (ErlDrvData)d;
 }
 
@@ -61,6 +64,10 @@ static void stop(ErlDrvData h)
 {
     data *d = (data *)h;
     told(d, "stopped", driver_sizeq(d->port));
+    if (d->last) {
+        driver_output(d->port, "last words", 10);
+        driver_output2(d->port, "very", 4, "last words", 10);
+    }
     if (d->ends[0] >= 0) {
         driver_select(d->port, (ErlDrvEvent)(long)d->ends[0], ERL_DRV_READ | ERL_DRV_USE, 0);
         close(d->ends[1]);
@@ -339,6 +346,9 @@ static ErlDrvSSizeT control(ErlDrvData h, unsigned op, char *buf, ErlDrvSizeT n,
         number = driver_alloc(sizeof *number);
         *number = 0;
         return driver_async(d->port, NULL, slow_work, number, slow_free) > 0 ? 0 : -1;
+    case 29: /* Deselected in part. */
+        driver_select(d->port, (ErlDrvEvent)(long)d->ends[1], ERL_DRV_READ | ERL_DRV_WRITE | ERL_DRV_USE, 1);
+        return 0;
     case 28: /* Takes its time for timeouts and input. */
         d->slow = 1;
         return 0;
@@ -360,6 +370,13 @@ static void ready_input(ErlDrvData h, ErlDrvEvent e)
         usleep(120000);
     if (n > 0)
         driver_output(d->port, buf, n);
+}
+
+static void ready_output(ErlDrvData h, ErlDrvEvent e)
+{
+    data *d = (data *)h;
+    told(d, "out", ++d->outs);
+    driver_select(d->port, e, (d->outs == 1 ? ERL_DRV_READ : ERL_DRV_WRITE) | ERL_DRV_USE_NO_CALLBACK, 0);
 }
 
 static void ready_async(ErlDrvData h, ErlDrvThreadData of)
@@ -409,7 +426,7 @@ static void finish(void)
 }
 
 static ErlDrvEntry entry = {
-    init, start, stop, NULL, ready_input, NULL, "drivers", finish, NULL, control, timeout, outputv, ready_async, nothing_left,
+    init, start, stop, NULL, ready_input, ready_output, "drivers", finish, NULL, control, timeout, outputv, ready_async, nothing_left,
     call, NULL, ERL_DRV_EXTENDED_MARKER, ERL_DRV_EXTENDED_MAJOR_VERSION, ERL_DRV_EXTENDED_MINOR_VERSION, ERL_DRV_FLAG_USE_PORT_LOCKING,
     NULL, process_exit, stop_select, NULL};
 

@@ -14,6 +14,7 @@ use purlin_term::etf::decode;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, map, node};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -608,16 +609,29 @@ struct Asked {
     on_error: bool,
     link: bool,
     monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
+    /// Whether what comes of the link and the monitor has priority.
+    urgent: (bool, bool),
     bad: bool,
     /// Those for the other node.
     others: Vec<Term>,
 }
 
+/// Whether what comes of a link has priority.
+fn link_options(l: Term) -> Option<bool> {
+    let mut it = l.list_iter();
+    let known = it.by_ref().all(|o| o == am::PRIORITY);
+    (known && it.tail().is_nil()).then_some(l.is_list_ptr())
+}
+
 /// Alias mode and tag of a monitor.
-fn monitor_options(l: Term) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
+fn monitor_options(l: Term, urgent: &mut bool) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
     let (mut alias, mut tag) = (AliasMode::None, None);
     let mut it = l.list_iter();
     for o in it.by_ref() {
+        if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
+            *urgent = true;
+            continue;
+        }
         let &[k, v] = o.as_tuple()? else { return None };
         if k == am::TAG {
             tag = Some(Box::new(OwnedTerm::copy_of(v)));
@@ -642,6 +656,7 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
         on_error: true,
         link: false,
         monitor: None,
+        urgent: (false, false),
         bad: false,
         others: Vec::new(),
     };
@@ -668,8 +683,12 @@ fn asked(list: Term, call: bool) -> Option<Asked> {
             ("reply", "error_only") if !call => (a.on_success, a.on_error) = (false, true),
             ("reply", "success_only") if !call => (a.on_success, a.on_error) = (true, false),
             ("reply" | "reply_tag" | "", _) => a.bad = true,
-            ("monitor", _) => match monitor_options(value) {
+            ("monitor", _) => match monitor_options(value, &mut a.urgent.1) {
                 Some(m) => a.monitor = Some(m),
+                None => a.bad = true,
+            },
+            ("link", _) if release::has(PRIORITY_MESSAGES) => match link_options(value) {
+                Some(urgent) => (a.link, a.urgent.0) = (true, urgent),
                 None => a.bad = true,
             },
             // What else there is only the other node can judge.
@@ -736,6 +755,7 @@ fn dist_spawn_request_4(cx: &mut Cx, [name, asked_for, options, how]: [Term; 4])
             on_error: a.on_error,
             link: a.link,
             monitor: a.monitor,
+            urgent: a.urgent,
         };
         signals::spawn(cx, name, q)?;
     }

@@ -535,6 +535,8 @@ pub struct Request {
     pub on_error: bool,
     pub link: bool,
     pub monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
+    /// Whether what comes of the link and the monitor has priority.
+    pub urgent: (bool, bool),
 }
 
 /// Asks another node for a process. False: there is no connection, or the node can't do that, and the reply says so.
@@ -582,6 +584,7 @@ pub fn spawn(cx: &mut Cx, name: Term, q: Request) -> Result<(), Fail> {
                 on_error: q.on_error,
                 link: q.link,
                 monitor: q.monitor,
+                urgent: q.urgent,
                 reference: OwnedTerm::copy_of(q.reference),
                 abandoned: false,
             };
@@ -671,14 +674,18 @@ pub fn spawned(
         let l = Link {
             unlinking: 0,
             connection,
-            urgent: false,
+            urgent: s.urgent.0,
         };
         remote(cx).links.insert(key, l);
         events::tie(cx.process(), events::Tie::Link, result);
     }
     if let Some((alias, tag)) = s.monitor {
         let m = Monitor::remote(watched, alias, tag);
-        cx.process().ext_mut().monitors.insert(k, m);
+        let e = cx.process().ext_mut();
+        e.monitors.insert(k, m);
+        if s.urgent.1 {
+            e.prioritize(k);
+        }
     }
     if s.on_success {
         let told = reply_of(&s.tag, &reference, am::OK, result, token);

@@ -10,7 +10,7 @@
 //! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
 
 use super::operands::{Dst, Reg, Src, set_source};
-use super::{Exit, collect_after, exc, go, instr, outlined, slow_op};
+use super::{Exit, collect_after, collect_for, exc, go, instr, outlined, slow_op};
 use crate::code::breakpoint;
 use crate::code::breakpoint::breakpoints;
 use crate::cx::Cx;
@@ -754,6 +754,9 @@ unsafe fn context_to_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// Bits of an integer that may always be made.
 const SAFE_INTEGER_BITS: u64 = 1 << 20;
 
+/// Bits of an integer for which nothing is collected.
+const SMALL_INTEGER_BITS: u64 = 64;
+
 /// Whether none of the commands from `i` on can fail where `left` bits are left: then nobody goes to the label for failure, where
 /// registers may be needed that the commands which make terms leave out.
 fn is_sure(mut i: usize, n: usize, mut left: usize, word: impl Fn(usize) -> u64) -> bool {
@@ -790,11 +793,16 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
     while i < n {
         let left = c.end() - pos;
         let makes = matches!(word(i), cmd::INTEGER | cmd::BINARY | cmd::GET_TAIL);
-        if due && makes {
+        // A large integer has room made for it, as in stock: a process that may not grow so far ends here.
+        let need = match word(i) {
+            cmd::INTEGER if word(i + 3) > SMALL_INTEGER_BITS => word(i + 3) as usize / 64 + 2,
+            _ => 0,
+        };
+        if makes && (due || cx.heap.free_words() < need) {
             // Before the first that makes a term: what it leaves alone is all there is, unless something fails yet.
             due = false;
             if is_sure(i, n, left, word) {
-                collect_after(cx, word(i + 1) as usize, op.context().also());
+                collect_for(cx, need, word(i + 1) as usize, op.context().also());
                 c = Ctx::of(op.context().value(cx));
                 e = cx.heap.stop;
             }

@@ -19,6 +19,7 @@ use crate::lazy_atoms;
 use crate::process::saved;
 use purlin_isa::ops::{self, Form, Op, arith as arith_number, dirty};
 use purlin_native::nif::{NifFunction, Pool};
+use purlin_term::arith::Effort;
 use purlin_term::fun::Export;
 use purlin_term::layout::FUN_WORDS;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
@@ -972,6 +973,21 @@ bif_ops! {
     bif3 = Bif3(a, b, c);
 }
 
+/// What the effort of each operation grows with: by its place in `ops::arith::OPS`.
+pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Product,
+    Effort::Quotient,
+    Effort::Quotient,
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Result,
+    Effort::Result,
+    Effort::Longer,
+];
+
 /// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
 /// collects after the result is written, with that as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -1014,6 +1030,7 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
     };
     match v {
         Ok(t) => {
+            cx.bump(EFFORTS[n].reductions(a, b, t));
             op.dst().put(cx, t);
             collect_after(cx, op.live(), op.dst().also());
             op.next()

@@ -7,11 +7,12 @@
 //! * `e` points at the slot of the return address, Y register n lies n + 1 words above it. `hp` is the next free word.
 //! * Sources are read before destinations are written: they may be the same register.
 
-use super::call::{call_to, used_up};
+use super::call::{EFFORTS, call_to, used_up};
 use super::operands::{Dst, Src, set_source, source};
 use super::{Exit, collect, collect_after, go, instr};
 use crate::collect::Also;
 use crate::cx::Cx;
+use purlin_term::arith::Effort;
 use purlin_term::prefetch::prefetch;
 use purlin_term::release::{self, SIGNED_ZEROS};
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
@@ -794,6 +795,7 @@ macro_rules! add_op {
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
+            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
             // The result is one of the arguments, and so among the live registers.
             collect_made(cx, pc, op.arity(), Also::NONE, reds);
             let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
@@ -824,6 +826,7 @@ macro_rules! add_op {
                 return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
+            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
             collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
             go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
         }
@@ -861,6 +864,7 @@ unsafe fn add_return<A: Src, B: Src, D: Dst>(
         return super::call::arith_failed(cx, pc, reds, a, b, false);
     }
     op.dst().set(cx, e, t);
+    let reds = reds - Effort::Longer.reductions(a, b, t) as i64;
     // A function returns one register.
     collect_made(cx, pc, 1, Also::NONE, reds);
     let e = (*cx).heap.stop.add(op.frame() + 1);
@@ -921,6 +925,7 @@ macro_rules! int_op {
                 return super::call::int_failed(cx, pc, reds, $a, $b, $n);
             }
             op.dst().set(cx, e, t);
+            let reds = reds - EFFORTS[$n].reductions($a, $b, t) as i64;
             collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
             go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
         }

@@ -4,7 +4,7 @@ use super::call::args_list;
 use super::{Exit, HANDLERS, collect, collect_after, slow_op};
 use crate::code;
 use crate::code::breakpoint::{
-    self, FRAME_WORDS, TIME_WORDS, Whom, breakpoints, frame_words, kind,
+    self, FRAME_WORDS, TIME_WORDS, Whom, beyond, breakpoints, frame_words, kind,
 };
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -87,14 +87,6 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     cx.x[2] = args;
     collect_after(cx, 3, Also::NONE);
     target.address.load(Ordering::Acquire)
-}
-
-/// The address that is returned to at last, the frames of trace at the top of the stack aside.
-unsafe fn beyond(mut at: *mut Term) -> *const u64 {
-    while let Some(words) = frame_words(*(at as *const u64)) {
-        at = at.add(words);
-    }
-    *(at as *const *const u64)
 }
 
 /// Whether one of the frames of trace at the top of the stack is of that kind, and for that tracer: the last two `words`.

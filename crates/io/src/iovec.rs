@@ -5,6 +5,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms};
 use purlin_term::iolist::*;
 use purlin_term::layout::Bits;
+use purlin_term::release::{self, LARGE_PARTS_ALONE};
 use purlin_term::{Alloc, NIL, Term};
 
 /// Elements of a list that count as one reduction.
@@ -69,6 +70,9 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         return Ok(t);
     }
     dirty_if_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
+    if release::has(LARGE_PARTS_ALONE) {
+        return parted(cx, t);
+    }
     let mut out: Vec<Term> = Vec::new();
     let mut merged = Merged::new();
     let limit = merged.limit;
@@ -114,6 +118,50 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         }
     }
     merged.flush(cx, &mut out);
+    cx.bump(steps / STEPS_PER_REDUCTION + 1);
+    Ok(cx.list(&out))
+}
+
+/// The parts of a list where large ones stay by themselves, and all others between two of those are joined.
+fn parted(cx: &mut Cx, t: Term) -> BifResult {
+    /// Bytes of the largest part that is joined with others.
+    const JOINED: usize = 512;
+    // A list of one is its own vector.
+    if let Some((head, NIL)) = t.as_cons()
+        && let Some(b) = head.as_bits()
+    {
+        return match b.bit_len {
+            0 => Ok(NIL),
+            n if n & 7 == 0 => Ok(t),
+            _ => Err(Fail::Badarg),
+        };
+    }
+    let mut out: Vec<Term> = Vec::new();
+    let mut joined: Vec<u8> = Vec::new();
+    let flush = |cx: &mut Cx, joined: &mut Vec<u8>, out: &mut Vec<Term>| {
+        if !joined.is_empty() {
+            out.push(cx.binary(joined));
+            joined.clear();
+        }
+    };
+    let mut w = IoWalk::new(t);
+    let mut steps = 0;
+    while let Some(p) = w.next_piece().map_err(|BadIoList| Fail::Badarg)? {
+        steps += 1;
+        match p {
+            Piece::Byte(b) => joined.push(b),
+            Piece::Bits(t, b) => match b.as_bytes() {
+                Some(s) if s.len() > JOINED => {
+                    flush(cx, &mut joined, &mut out);
+                    out.push(t);
+                }
+                Some(s) => joined.extend_from_slice(s),
+                // What doesn't begin with a byte is copied, however large.
+                None => joined.extend_from_slice(&b.shifted()),
+            },
+        }
+    }
+    flush(cx, &mut joined, &mut out);
     cx.bump(steps / STEPS_PER_REDUCTION + 1);
     Ok(cx.list(&out))
 }

@@ -13,7 +13,7 @@ use purlin_term::{Alloc, Term, atom};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// The action of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,6 +133,9 @@ fn run(mut pipe: io::PipeReader) {
     }
 }
 
+/// There was somebody to tell of a signal.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
 /// Tells the process that handles signals.
 fn notify(sig: i32) {
     let known = |n: &&(Feature, &str, i32)| n.2 == sig && release::has(n.0);
@@ -144,8 +147,12 @@ fn notify(sig: i32) {
             a.tuple(&[atom::intern("notify"), atom::intern(name)])
         })
     });
+    let before = match told {
+        true => TOLD.swap(true, Ordering::Relaxed),
+        false => TOLD.load(Ordering::Relaxed),
+    };
     // Unlike stock, which loses it: whoever wants to end an emulator that has not come up can.
-    if !told && sig == libc::SIGTERM && set(sig, Action::Default).is_ok() {
+    if !told && !before && sig == libc::SIGTERM && set(sig, Action::Default).is_ok() {
         // SAFETY: plain system call.
         unsafe { libc::raise(sig) };
     }

@@ -52,6 +52,8 @@ pub const ALWAYS: Feature = since(0);
 
 /// Match specifications may ask for the stack of the process (`current_stacktrace`), and for what guards could before.
 pub const WIDER_MATCH_SPECS: Feature = since(26);
+/// A match specification for calls may name the first arguments alone: its list ends in `'_'`.
+pub const PREFIXES_OF_ARGUMENTS: Feature = since(29);
 /// `is_integer/3` in match specifications.
 pub const BOUNDED_INTEGERS: Feature = since(29);
 /// The host of a request may be an address of IPv6 in brackets, as `decode_packet` reads it.
@@ -68,12 +70,11 @@ pub const CALL_MEMORY: Feature = since(26);
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.
 pub const SILENT_IF_TRACED: Feature = since(27);
-/// What ports send is not told where no process's sending is (`trace_pattern(send, false, [])`). A specification that would leave some
-/// of it out says nothing of ports in any release.
-pub const SENDING_OF_PORTS_SILENCED: Feature = since(27);
 /// A tracer that asked for `return_to` of a call is told which function handles the exception that ends it, wherever that is;
 /// before, only of the caller.
 pub const RETURNS_TO_ANY_HANDLER: Feature = since(27);
+/// Tracers that are to be told of nothing that is sent hear of nothing that a port sends either.
+pub const PATTERNS_STOP_PORTS: Feature = since(27);
 /// A process that inherits what another is traced for has that alone, and not what all new processes are traced for.
 pub const INHERITS_TRACE_ALONE: Feature = since(27);
 /// A process that links with another passes on its trace flags, if they are to be set on links. Before, only links that are made
@@ -138,12 +139,22 @@ pub const LARGE_BINARIES_IN_TWO: Feature = since(27);
 pub const FUNS_IN_TWO: Feature = between(27, 29);
 /// A fun is told as what it has captured, behind two words.
 pub const LEAN_FUNS: Feature = since(29);
+/// Nobody counts the funs that are made of the same code: each says that it is the only one.
+pub const FUNS_COUNT_AS_ONE: Feature = since(29);
 /// `binary:referenced_byte_size` of what refers to nothing is in bits.
 pub const OWN_SIZE_IN_BITS: Feature = between(27, 28);
 /// `binary:copy`, parts of binaries and packets: what isn't made of whole bytes is refused even where nothing of the rest is looked at.
 pub const COPIES_WHOLE_BYTES: Feature = since(27);
 /// Binaries and bit strings lie on the heap or are parts of what lies elsewhere: there is no third kind.
 pub const TWO_KINDS_OF_BITS: Feature = since(27);
+/// In the external format a bit string of no bits is an empty binary, and not the kind with a number of bits in its last byte.
+pub const NO_BITS_REFUSED: Feature = since(27);
+/// `iolist_to_iovec` leaves a large part by itself, whatever is before it; what is small is joined without end.
+pub const LARGE_PARTS_ALONE: Feature = since(27);
+/// `external_size` takes the options that `term_to_binary` takes.
+pub const SIZES_BY_ALL_OPTIONS: Feature = since(27);
+/// Arithmetic on large integers counts reductions by their length.
+pub const LARGE_SUMS_COUNTED: Feature = since(29);
 /// `0.0` and `-0.0` are two values to `=:=`, to maps and to hashes.
 pub const SIGNED_ZEROS: Feature = since(27);
 /// `+P` is 1048576 unless told otherwise.
@@ -152,6 +163,9 @@ pub const MILLION_PROCESSES: Feature = since(27);
 pub const LONG_QUEUES_TOLD: Feature = since(27);
 /// Sessions of tracing have a system monitor of their own; what it is to tell of may be turned off by name.
 pub const MONITORS_OF_SESSIONS: Feature = since(28);
+/// A process that is to be suspended while it is in a native on a dirty thread is so when that has returned: whoever waits for it
+/// waits as long.
+pub const SUSPENDED_AFTER_NATIVES: Feature = since(28);
 /// `+JPcover`.
 pub const COVERAGE: Feature = since(27);
 /// `+JPperfdirectory`, and `fp` and `no_fp` of `+JPperf`.

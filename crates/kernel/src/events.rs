@@ -177,19 +177,23 @@ pub trait Sink: Sync {
     /// A scheduler (from 1) has nothing to run any more, or again; so many have.
     #[inline]
     fn scheduler_is(&self, _number: usize, _busy: bool, _count: usize) {}
-    /// An event of a port, one of those that `wanted` stands for, for a session or without one. `flags`: those that the port is traced
-    /// with. False: there is no tracer any more.
+    /// An event of a port, one of those that `wanted` stands for. `flags`: those that the port is traced with. False: there is no
+    /// tracer any more.
     #[inline]
     fn port_event(
         &self,
         _tracer: &Tracer,
-        _which: Option<&Arc<Session>>,
         _flags: u32,
         _port: Term,
         _wanted: u32,
         _items: &[Term],
     ) -> bool {
         false
+    }
+    /// Whether those who trace a port, by a session or without, are told of what it sends.
+    #[inline]
+    fn tells_of_sent(&self, _session: Option<&Arc<Session>>) -> bool {
+        true
     }
     /// Whether a tracer module is there, and wants to be told of that process or port (`undefined`: of none in particular).
     #[inline]

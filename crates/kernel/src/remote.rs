@@ -110,6 +110,8 @@ pub struct Spawn {
     pub link: bool,
     /// Alias mode and tag of the monitor.
     pub monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
+    /// Whether what comes of the link and the monitor has priority.
+    pub urgent: (bool, bool),
     /// The reference as the other node knows it.
     pub reference: OwnedTerm,
     /// Nobody waits for it any more.

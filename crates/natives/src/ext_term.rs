@@ -7,7 +7,7 @@ use crate::exports::CodeHooks;
 use purlin_term::etf::decode::{self, DecodeError, decode};
 use purlin_term::etf::encode::{self, encode_all, encode_parts, external_size};
 use purlin_term::etf::{VERSION, tag};
-use purlin_term::release::{self, LOCAL_ENCODING};
+use purlin_term::release::{self, LOCAL_ENCODING, SIZES_BY_ALL_OPTIONS};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// The level of compression that `compressed` means.
@@ -37,6 +37,27 @@ fn encode_options(list: Term) -> Result<encode::Options, Fail> {
         return Err(Fail::Badarg);
     }
     Ok(o)
+}
+
+/// Options of `external_size/2`, where they are no more than the version.
+fn size_options(list: Term) -> Result<encode::Options, Fail> {
+    let mut o = encode::Options::default();
+    let mut it = list.list_iter();
+    for x in it.by_ref() {
+        match x.as_tuple() {
+            Some(&[k, v]) if k.is_atom() && atom::name(k) == "minor_version" => {
+                o.minor_version = match v.as_small() {
+                    Some(n @ 0..=1) => n as u8,
+                    _ => return Err(Fail::Badarg),
+                };
+            }
+            _ => return Err(Fail::Badarg),
+        }
+    }
+    match it.tail().is_nil() {
+        true => Ok(o),
+        false => Err(Fail::Badarg),
+    }
 }
 
 fn term_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
@@ -100,22 +121,10 @@ fn external_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     external_size_2(cx, [t, NIL])
 }
 fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
-    let mut o = encode::Options::default();
-    let mut it = options.list_iter();
-    for x in it.by_ref() {
-        match x.as_tuple() {
-            Some(&[k, v]) if k.is_atom() && atom::name(k) == "minor_version" => {
-                o.minor_version = match v.as_small() {
-                    Some(n @ 0..=1) => n as u8,
-                    _ => return Err(Fail::Badarg),
-                };
-            }
-            _ => return Err(Fail::Badarg),
-        }
-    }
-    if !it.tail().is_nil() {
-        return Err(Fail::Badarg);
-    }
+    let o = match release::has(SIZES_BY_ALL_OPTIONS) {
+        true => encode_options(options)?,
+        false => size_options(options)?,
+    };
     dirty_if_large(cx, "erlang", "external_size", &[t, options], t)?;
     let n = external_size(t, o).ok_or(Fail::SystemLimit)?;
     cx.bump(n / 64);

@@ -3,6 +3,7 @@
 use super::identifiers::text_of;
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports;
+use purlin_term::release::{self, FUNS_COUNT_AS_ONE};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::sync::atomic::Ordering;
@@ -71,6 +72,7 @@ fn fun_info_2(cx: &mut Env, [f, item]: [Term; 2]) -> BifResult {
         ("uniq", Some(e), _) => cx.int(e.old_uniq),
         ("new_index", Some(e), _) => Term::small(i64::from(e.index)),
         ("new_uniq", Some(e), _) => cx.binary(&e.uniq),
+        ("refc", Some(_), _) if release::has(FUNS_COUNT_AS_ONE) => Term::small(1),
         ("refc", Some(e), _) => cx.uint(e.count() as u64),
         ("pid" | "index" | "uniq" | "new_index" | "new_uniq" | "refc", ..) => am::UNDEFINED,
         _ => return Err(Fail::Badarg),

@@ -3,35 +3,43 @@
 
 use super::errors::arith;
 use crate::cx::{BifResult, Env, Fail};
-use purlin_term::arith::{self as num, Rounding};
+use purlin_term::arith::{self as num, Effort, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact};
 use purlin_term::{Alloc, Term, am};
 
 macro_rules! arith2 {
-    ($($name:ident = $f:path;)*) => {$(
+    ($($name:ident = $f:path, $effort:ident;)*) => {$(
         fn $name(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
-            arith($f(cx, x, y))
+            let made = arith($f(cx, x, y))?;
+            cx.bump(Effort::$effort.reductions(x, y, made));
+            Ok(made)
         }
     )*};
 }
 arith2! {
-    add_2 = num::add;
-    sub_2 = num::sub;
-    mul_2 = num::mul;
-    divide_2 = num::div;
-    div_2 = num::int_div;
-    rem_2 = num::int_rem;
-    band_2 = num::band;
-    bor_2 = num::bor;
-    bxor_2 = num::bxor;
-    bsl_2 = num::bsl;
-    bsr_2 = num::bsr;
+    add_2 = num::add, Longer;
+    sub_2 = num::sub, Longer;
+    mul_2 = num::mul, Product;
+    div_2 = num::int_div, Quotient;
+    rem_2 = num::int_rem, Quotient;
+    band_2 = num::band, Longer;
+    bor_2 = num::bor, Longer;
+    bxor_2 = num::bxor, Longer;
+    bsl_2 = num::bsl, Result;
+    bsr_2 = num::bsr, Result;
+}
+fn divide_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
+    arith(num::div(cx, x, y))
 }
 fn bnot_1(cx: &mut Env, [x]: [Term; 1]) -> BifResult {
-    arith(num::bnot(cx, x))
+    let made = arith(num::bnot(cx, x))?;
+    cx.bump(Effort::Longer.reductions(x, made, made));
+    Ok(made)
 }
 fn minus_1(cx: &mut Env, [x]: [Term; 1]) -> BifResult {
-    arith(num::neg(cx, x))
+    let made = arith(num::neg(cx, x))?;
+    cx.bump(Effort::Longer.reductions(x, made, made));
+    Ok(made)
 }
 fn plus_1(cx: &mut Env, [x]: [Term; 1]) -> BifResult {
     let v = arith(num::plus(x))?;

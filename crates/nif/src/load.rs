@@ -93,20 +93,17 @@ pub fn dl_error() -> String {
     }
 }
 
-/// The module that calls the running native where that is traced: such a call goes by the stub of the native's export, and returns to
-/// the module.
-fn traced_caller(cx: &Cx) -> Option<Arc<Module>> {
-    // SAFETY: the native was called by the instruction at `bif_pc`; on top of the stack is where it returns to.
-    let back = unsafe {
-        breakpoint::is_breakpoint(cx.bif_pc).then(|| *(cx.heap.stop as *const *const u64))
-    };
-    code::module_at(back?)
-}
-
 fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
     code::permission::wanted(cx)?;
-    // Whoever calls it by its name is no module's code.
-    let Some(m) = code::module_at(cx.bif_pc).or_else(|| traced_caller(cx)) else {
+    // Whoever calls it by its name is no module's code. If the call is traced, its caller is whom it returns to.
+    // SAFETY: an instruction; where that is a breakpoint, the native is called through its export.
+    let pc = unsafe {
+        match breakpoint::is_breakpoint(cx.bif_pc) {
+            true => breakpoint::beyond(cx.heap.stop),
+            false => cx.bif_pc,
+        }
+    };
+    let Some(m) = code::module_at(pc) else {
         let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
         return refuse(cx, bad(text.into()));
     };

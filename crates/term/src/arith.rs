@@ -6,7 +6,7 @@
 //! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
 
 use crate::alloc::Alloc;
-use crate::release::{self, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
+use crate::release::{self, LARGE_SUMS_COUNTED, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
 use crate::word::Term;
 use dashu_int::UBig;
 use smallvec::SmallVec;
@@ -19,6 +19,43 @@ pub enum ArithError {
     BadArith,
     /// An integer of more than [`max_digits`] digits: `system_limit`.
     SystemLimit,
+}
+
+/// What the effort of an operation on large integers grows with, as stock reckons it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// The longer operand.
+    Longer,
+    /// Each digit of the one with each of the other.
+    Product,
+    /// Each digit of the quotient with each of the divisor.
+    Quotient,
+    /// The result.
+    Result,
+}
+
+impl Effort {
+    /// Digits that are one reduction, and the most reductions that one operation counts.
+    const PER_REDUCTION: usize = 16;
+    const MOST: usize = 4000;
+
+    /// Reductions that an operation counts which has made `made` of `x` and `y`. None of small ones.
+    pub fn reductions(self, x: Term, y: Term, made: Term) -> usize {
+        let large = x.is_big() || y.is_big() || self == Effort::Result && made.is_big();
+        if !large || made.is_float() || !release::has(LARGE_SUMS_COUNTED) {
+            return 0;
+        }
+        let digits = |t: Term| t.as_big().map_or(1, |b| b.1.len());
+        let (m, n) = (digits(x), digits(y));
+        let all = match self {
+            Effort::Longer => m.max(n) + 2,
+            Effort::Result => digits(made) + 2,
+            Effort::Product => m.saturating_mul(n),
+            Effort::Quotient if m < n => return 0,
+            Effort::Quotient => (m - n + 1).saturating_mul(n),
+        };
+        (all / Effort::PER_REDUCTION + 1).min(Effort::MOST)
+    }
 }
 
 /// Result of an operation.

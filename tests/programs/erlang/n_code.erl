@@ -32,6 +32,17 @@ main() ->
     All = [{version, 0}, {make, 1}],
     Lib = "../ebin/upgrades",
     M = n_versions,
+    show(traced, fun() -> T = spawn(fun() -> receive stop -> ok end end),
+        [begin
+             erlang:trace_pattern({erlang, load_nif, 2}, Spec, [global]),
+             erlang:trace(self(), true, [call, {tracer, T}]),
+             fresh(M, All),
+             R = M:load(Lib, []),
+             erlang:trace(self(), false, [call]),
+             erlang:trace_pattern({erlang, load_nif, 2}, false, [global]),
+             code:purge(M), code:delete(M), code:purge(M),
+             {R, length(collect())}
+         end || Spec <- [true, [{'_', [], [{return_trace}]}]]] end),
     show(no_file, fun() -> fresh(M, All), M:load("./nothing", []) end),
     show(no_library, fun() -> ok = file:write_file("text.so", "no library at all"), M:load("./text", []) end),
     show(no_name, fun() -> M:load(nothing, []) end),

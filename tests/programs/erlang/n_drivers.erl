@@ -78,6 +78,8 @@ main() ->
             receive {monitor, Q, long_schedule, [{timeout, T}, {port_op, Op}]} when T >= 60 -> Op after 20000 -> nothing end end || N <- [6, 8]],
         erlang:system_monitor(undefined), port_close(Q), all(Q), R end),
     show(lines, fun() -> Q = open("early", [{line, 3}]), R = all(Q), port_close(Q), {R, all(Q)} end),
+    show(in_part, fun() -> Q = open("", []), R = [port_control(Q, N, []) || N <- [8, 29]], L = all(Q), port_close(Q), {R, L, all(Q)} end),
+    show(last, fun() -> [begin Q = open("last", O), port_command(Q, C), port_close(Q), all(Q) end || O <- [[], [binary]], C <- ["", "qrest"]] end),
     [show({ends, N}, fun() -> end_of(N) end) || N <- [17, 18, 19, 20, 21]],
     show(soft_eof, fun() -> Q = open("", [eof]), port_control(Q, 20, []), R = next(Q), port_close(Q), {R, all(Q)} end),
     %% Many at once, and their ends with what is under way.

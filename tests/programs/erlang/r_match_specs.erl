@@ -2,15 +2,56 @@
 %% requests in brackets, since OTP 26.
 %% @stress @shared @fence
 -module(r_match_specs).
--export([main/0, called/1]).
+-export([main/0, called/1, called/2, called/3]).
 
 main() ->
     [functions(F, N, Kind) || {F, N} <- functions(), Kind <- [table, trace]],
     [refused(Body) || Body <- bodies()],
     [messages(What, Body) || What <- [send, 'receive'], Body <- [{current_stacktrace}, {current_stacktrace, 1}, {ceil, 1.5}]],
     stacks(),
+    [prefix(Args, Head) || Args <- arguments(), Head <- heads()],
+    traced_prefixes(),
     [request(H) || H <- hosts()],
     ok.
+
+%% Heads that name the first arguments alone (OTP 29).
+arguments() -> [[], [a], [a, b], [a, b, c], [{a, 1}], [[a | b]], [a, a], {a, b}].
+heads() ->
+    [['$1' | '_'], ['$1', '$2' | '_'], [a | '_'], ['$1', '$1' | '_'], [{'$1', '_'} | '_'], ['_' | '_'], ['$1' | '$2'], ['$1' | a], ['$1' | []],
+     [['$1' | '_']], [['$1' | '_'] | '_']].
+
+prefix(Args, Head) ->
+    io:format("~w ~w: ~p~n", [Args, Head, [tried(fun() -> erlang:match_spec_test(Args, [{Head, G, [{message, B}]}], trace) end)
+                                           || G <- [[], [{'==', '$1', a}]], B <- ['$1', '$_', '$$']]]).
+
+traced_prefixes() ->
+    Me = self(),
+    {T, M} = spawn_monitor(fun() -> tell(Me) end),
+    erlang:trace(self(), true, [call, {tracer, T}]),
+    R = [try erlang:trace_pattern({?MODULE, called, '_'}, [{H, G, [{message, '$_'}]}], [global]) catch C:E -> {C, E} end
+         || {H, G} <- [{[1 | '_'], []}, {['$1', '$2' | '_'], [{'<', '$1', '$2'}]}]],
+    io:format("~p~n", [R]),
+    [?MODULE:called(A) || A <- [1, 2]],
+    [?MODULE:called(A, B) || A <- [1, 2], B <- [1, 3]],
+    ?MODULE:called(1, 2, 3),
+    ?MODULE:called(3, 2, 1),
+    erlang:trace(self(), false, [call]),
+    erlang:trace_pattern({?MODULE, called, '_'}, false, [global]),
+    D = erlang:trace_delivered(self()),
+    receive {trace_delivered, _, D} -> ok end,
+    T ! stop,
+    receive {'DOWN', M, process, T, Told} -> io:format("~p~n", [Told]) end.
+
+tell(To) -> tell(To, []).
+tell(To, L) ->
+    receive
+        stop -> exit(lists:reverse(L));
+        {trace, To, call, {_, F, As}, What} -> tell(To, [{F, As, What} | L]);
+        Other -> tell(To, [Other | L])
+    end.
+
+called(_, _) -> ok.
+called(_, _, _) -> ok.
 
 functions() ->
     [{ceil, 1}, {floor, 1}, {is_bitstring, 1}, {tuple_size, 1}, {is_boolean, 1}, {is_function, 2}, {min, 2}, {max, 2}, {is_integer, 3},

@@ -18,7 +18,7 @@ id(X) -> X.
 main() ->
     [io:format("~w: ~p~n", [F, r(F)]) || F <- [made, missing, fields, changed, own, any, guards, tests, order, hashes, maps, shown, display, encoded,
                                           damaged, create, update, look, definition, sets, sent, large, kept, regions, tables, specs, others, unloaded, reloaded,
-                                          timers, sizes, copies]].
+                                          timers, sizes, copies, undeclared]].
 
 r(F) ->
     try t(F) catch C:R:S -> {C, R, [{M, N, if is_list(A) -> A; true -> A end} || {M, N, A, _} <- lists:sublist(S, 1)]} end.
@@ -26,6 +26,15 @@ r(F) ->
 %% What an expression gives or raises.
 -define(try_(E), (try E catch C__:R__ -> {C__, R__} end)).
 
+%% Code that makes a record of which the file has no definition isn't loaded.
+t(undeclared) ->
+    Lines = ["-module(undeclared).", "-export([go/0]).", "-record #empty{}.", "go() -> #empty{}."],
+    Forms = [begin {ok, Ts, _} = erl_scan:string(L), {ok, F} = erl_parse:parse_form(Ts), F end || L <- Lines],
+    {ok, _, B} = compile:forms(Forms, []),
+    {ok, _, Chunks} = beam_lib:all_chunks(B),
+    {ok, Bad} = beam_lib:build_module(lists:keydelete("Recs", 1, Chunks)),
+    logger:set_primary_config(level, none),
+    [begin R = code:load_binary(undeclared, "undeclared", F), {R, catch undeclared:go()} end || F <- [Bad, B]];
 t(made) ->
     {#pt{}, #pt{x = id(3)}, #pt{x = id([a]), y = id({b})}, #none{}, #open{b = 1}, #open{b = 1, a = id(2), c = id(3)}, #big{f2 = id(2)}};
 t(missing) -> {?try_(#?MODULE:open{}), ?try_(#?MODULE:open{a = id(1)}), ?try_(#?MODULE:big{})};

@@ -5,7 +5,7 @@ use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, variable};
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
-use purlin_term::release::{self, WIDER_MATCH_SPECS};
+use purlin_term::release::{self, PREFIXES_OF_ARGUMENTS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};
 
 /// One clause of a specification.
@@ -74,6 +74,16 @@ fn show(t: Term) -> String {
     format_term(t, Style::Display, 100_000)
 }
 
+/// Whether the head of a clause is one for calls with these arguments and maybe more: a list that ends in `'_'`.
+fn is_prefix(head: Term) -> bool {
+    if !release::has(PREFIXES_OF_ARGUMENTS) {
+        return false;
+    }
+    let mut it = head.list_iter();
+    it.by_ref().for_each(drop);
+    it.tail() == am::UNDERSCORE
+}
+
 impl Compiler {
     fn new(dialect: Dialect) -> Compiler {
         Compiler {
@@ -108,7 +118,10 @@ impl Compiler {
                 self.error("Match program part is not a tuple of arity 3.");
                 return None;
             };
-            if self.dialect == Dialect::Trace && head.is_list_ptr() && head.list_to_vec().is_none()
+            if self.dialect == Dialect::Trace
+                && head.is_list_ptr()
+                && head.list_to_vec().is_none()
+                && !is_prefix(head)
             {
                 self.error(format!(
                     "Match expression part {} is not a proper list.",
@@ -188,10 +201,10 @@ impl Compiler {
         let mut todo: Vec<(Term, Place)> = Vec::new();
         if self.dialect == Dialect::Trace && head.is_list() {
             let args: Vec<Term> = head.list_iter().collect();
-            tests.push(Test::Tuple {
-                at: root,
-                arity: args.len(),
-                to: slots,
+            let (at, arity, to) = (root, args.len(), slots);
+            tests.push(match is_prefix(head) {
+                true => Test::Prefix { at, arity, to },
+                false => Test::Tuple { at, arity, to },
             });
             push_elements(&mut todo, &args, slots);
             slots += 1;

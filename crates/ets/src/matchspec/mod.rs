@@ -50,6 +50,12 @@ pub(super) enum Test {
         arity: usize,
         to: u32,
     },
+    /// A tuple of at least that arity, likewise.
+    Prefix {
+        at: Place,
+        arity: usize,
+        to: u32,
+    },
     Cons {
         at: Place,
         to: u32,

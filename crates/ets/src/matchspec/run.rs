@@ -117,6 +117,13 @@ impl Runner {
                     }
                     self.slots[to as usize] = t;
                 }
+                Test::Prefix { at, arity, to } => {
+                    let t = self.at(at);
+                    if t.as_tuple().is_none_or(|e| e.len() < arity) {
+                        return false;
+                    }
+                    self.slots[to as usize] = t;
+                }
                 Test::Cons { at, to } => {
                     let t = self.at(at);
                     if !t.is_list_ptr() {

@@ -50,6 +50,8 @@ pub struct Base {
     pub(super) registered: Option<Term>,
     /// It looks closed to everybody.
     pub(super) closing: bool,
+    /// It was closed and only writes what is queued: the owner hears nothing of it any more.
+    pub(super) flushing: bool,
     /// The owner is told when it has closed.
     pub(super) send_closed: bool,
     /// The decision of a driver; dealt with when the driver has returned.
@@ -93,6 +95,7 @@ impl Base {
             caller: NIL,
             registered: None,
             closing: false,
+            flushing: false,
             send_closed: false,
             ended: None,
             busy: false,
@@ -146,8 +149,8 @@ impl Base {
         self.trace_timeout();
     }
     /// Whether the port has been closed and only writes what is queued.
-    pub fn is_closing(&self) -> bool {
-        self.closing
+    pub fn is_flushing(&self) -> bool {
+        self.flushing
     }
 
     /// Whether the port ends when the driver has returned.
@@ -212,7 +215,7 @@ impl Base {
 
     /// Delivers input to the owner.
     pub fn input(&mut self, data: &[u8]) {
-        if self.closing {
+        if self.flushing {
             return;
         }
         self.count_in(data.len());
@@ -226,7 +229,7 @@ impl Base {
     }
     /// Delivers what is left of the last line.
     pub(super) fn flush_lines(&mut self) {
-        if let (Some(mut l), false) = (self.lines.take(), self.closing) {
+        if let (Some(mut l), false) = (self.lines.take(), self.flushing) {
             l.flush(|eol, s| self.deliver(Some(eol), s));
             self.lines = Some(l);
         }

@@ -350,7 +350,7 @@ impl Fd {
             }
         }
         if let (Status::Exited(s), End::Eof) = (self.status, end) {
-            if !b.is_closing() {
+            if !b.is_flushing() {
                 b.tell_number("exit_status", i64::from(sys::exit_code(s)));
             }
             self.status = Status::NotWanted;

@@ -566,6 +566,7 @@ impl Port {
         c.base.break_links(reason);
         match &mut c.driver {
             Some(d) if !now && d.queued() > 0 => {
+                c.base.flushing = true;
                 c.base.trace_work(true, Work::Flush);
                 d.flush(&mut c.base);
                 c.base.trace_work(false, Work::Flush);

@@ -170,18 +170,21 @@ impl Base {
     fn tell_tracer(&self, wanted: u32, items: &[Term]) {
         let t = &self.traced;
         // Whether a tracer module wants no more of it. What a process that has gone traced is looked at when it is asked about.
-        let over = |tracer: &Tracer, which: Option<&Arc<Session>>, flags: u32| {
-            let told = sink().port_event(tracer, which, flags, self.id, wanted, items);
+        let over = |tracer: &Tracer, flags: u32| {
+            let told = sink().port_event(tracer, flags, self.id, wanted, items);
             !told && matches!(tracer, Tracer::Module(_))
         };
+        let tells =
+            |session: Option<&Arc<Session>>| wanted != flag::SEND || sink().tells_of_sent(session);
         let flags = t.flags.get();
-        if flags & wanted != 0 && over(&t.tracer, None, flags) {
+        if flags & wanted != 0 && tells(None) && over(&t.tracer, flags) {
             t.flags.set(0);
         }
         t.sessions.borrow_mut().retain(|t| {
             t.flags & wanted == 0
                 || t.session.is_over()
-                || !over(&t.tracer, Some(&t.session), t.flags)
+                || !tells(Some(&t.session))
+                || !over(&t.tracer, t.flags)
         });
     }
     /// It is opened by a process, for something of that name.

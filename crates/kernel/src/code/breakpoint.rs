@@ -90,6 +90,20 @@ pub fn frame_words(word: u64) -> Option<usize> {
     }
 }
 
+/// The address that is returned to at last, the frames of trace at the top of the stack aside.
+///
+/// # Safety
+/// `at` is the top of a stack, where a function begins or a native is called through its export.
+pub unsafe fn beyond(mut at: *mut Term) -> *const u64 {
+    // SAFETY: by the contract of this function; frames of trace have so many words.
+    unsafe {
+        while let Some(words) = frame_words(*(at as *const u64)) {
+            at = at.add(words);
+        }
+        *(at as *const *const u64)
+    }
+}
+
 /// The purpose of the frame of a call.
 pub mod kind {
     /// Its return is told.

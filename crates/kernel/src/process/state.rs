@@ -129,6 +129,11 @@ impl Snapshot {
     pub(crate) fn has_news(self) -> bool {
         self.0 & (SIGNALS | TIMEOUT) != 0
     }
+    /// It runs, is to run, or something has come that it did not look at.
+    #[inline]
+    pub fn is_busy(self) -> bool {
+        self.is_running() || self.is_queued() || self.has_news()
+    }
     /// It runs no Erlang code.
     #[inline]
     pub fn is_suspended(self) -> bool {

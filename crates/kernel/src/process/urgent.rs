@@ -37,6 +37,10 @@ impl Ext {
     }
     /// Whether there is anything that has priority.
     pub fn has_urgent(&mut self) -> bool {
+        let remote = self.rare().and_then(|r| r.remote.as_ref());
+        if remote.is_some_and(|r| r.links.values().any(|l| l.urgent && l.unlinking == 0)) {
+            return true;
+        }
         let Some(u) = self.rare().and_then(|r| r.urgent.take()) else {
             return false;
         };

@@ -87,7 +87,7 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
         return Ok(());
     }
     match which {
-        Which::Own(name) => {
+        Which::Own(_) => {
             let known = match a[1] {
                 Operand::Atom(n) => l.env.record(n),
                 _ => None,
@@ -97,7 +97,7 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
                     let args = [fail, Arg::C(w), d, live, n];
                     l.e.op_list(Op::NewRecord, &args, &pairs);
                 }
-                None => l.e.op(Op::Badrecord, &[Arg::C(name)]),
+                None => return Err(Fault::Operand(1).into()),
             }
         }
         Which::Of(module, name) => {

@@ -42,7 +42,7 @@ pub fn binary(a: &mut dyn Alloc, p: Part) -> Term {
 /// Sends `{Port, {data, Data}}` to the owner, where `Data` begins with the bytes of `head` as a list.
 fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
     p.ask(move |base| {
-        if base.is_closing() {
+        if base.is_flushing() {
             return;
         }
         let n = match &what {
@@ -61,11 +61,11 @@ fn deliver(p: &Arc<CPort>, head: Vec<u8>, what: Input) {
                 Input::One(p) if binary_wanted => {
                     p.into_iter().next().map_or(NIL, |p| binary(a, p))
                 }
+                // The last is the tail.
                 Input::Parts(p) if binary_wanted => {
-                    let mut all: Vec<Term> = p.into_iter().map(|p| binary(a, p)).collect();
-                    // The last is the tail.
-                    let last = all.pop().unwrap_or(NIL);
-                    all.into_iter().rfold(last, |t, b| a.cons(b, t))
+                    let all: Vec<Term> = p.into_iter().map(|p| binary(a, p)).collect();
+                    let (&last, others) = all.split_last().unwrap_or((&NIL, &[]));
+                    a.list_tail(others, last)
                 }
                 Input::Parts(p) | Input::One(p) => {
                     let mut t = NIL;
@@ -87,7 +87,7 @@ enum Input {
     Plain(Vec<u8>),
     /// One binary.
     One(Vec<Part>),
-    /// A list of binaries, of which the last is the tail.
+    /// A list of binaries.
     Parts(Vec<Part>),
 }
 
@@ -119,7 +119,7 @@ unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
 
 unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
-        let mut parts = Queue::parts_of(v, skip)?;
+        let mut parts = Queue::parts_of(v, skip, false)?;
         if front {
             parts.reverse();
         }
@@ -155,9 +155,13 @@ exported! {
         done(of_handle(h).and_then(|port| {
             let parts = match v.is_null() {
                 true => Vec::new(),
-                false => Queue::parts_of(v, skip)?,
+                false => Queue::parts_of(v, skip, true)?,
             };
-            deliver(&port, head, Input::Parts(parts));
+            let what = match parts.is_empty() {
+                true => Input::Plain(Vec::new()),
+                false => Input::Parts(parts),
+            };
+            deliver(&port, head, what);
             Some(())
         }))
     }

@@ -397,11 +397,13 @@ impl CPort {
             poll::want(e.id, e.read, e.write);
             return true;
         }
+        // Without the callback only what is named ends, and the use with the last of it.
+        let whole = uses && mode & super::abi::NO_CALLBACK == 0;
         if let Some(at) = at {
             let e = &mut s.selected[at];
-            e.read &= !(read || uses);
-            e.write &= !(write || uses);
-            e.used &= !uses;
+            e.read &= !(read || whole);
+            e.write &= !(write || whole);
+            e.used &= !uses || e.read || e.write;
             match e.read || e.write || e.used {
                 true => poll::want(e.id, e.read, e.write),
                 false => {
@@ -412,7 +414,7 @@ impl CPort {
             }
         }
         drop(s);
-        if uses && mode & super::abi::NO_CALLBACK == 0 {
+        if whole {
             self.stop_select(event);
         }
         true

@@ -34,11 +34,11 @@ impl Queue {
         }
         self.shown = false;
     }
-    /// The parts of a vector from `skip` on. None: there are not as many bytes.
+    /// The parts of a vector from `skip` on. None: there are not as many bytes. `empty`: with those that are empty, but for the first.
     ///
     /// # Safety
     /// The vector is one.
-    pub unsafe fn parts_of(v: *mut IoVec, mut skip: usize) -> Option<Vec<Part>> {
+    pub unsafe fn parts_of(v: *mut IoVec, mut skip: usize, empty: bool) -> Option<Vec<Part>> {
         if skip > (*v).size {
             return None;
         }
@@ -46,8 +46,9 @@ impl Queue {
         for i in 0..(*v).vsize.max(0) as usize {
             let p = &*(*v).iov.add(i);
             let leave = skip.min(p.iov_len);
+            let skipped = i == 0 || skip > 0;
             skip -= leave;
-            if leave == p.iov_len {
+            if leave == p.iov_len && (skipped || !empty) {
                 continue;
             }
             let at = (p.iov_base as *const u8).add(leave);

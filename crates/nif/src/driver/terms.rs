@@ -130,13 +130,12 @@ unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_
     if !to.is_local_pid() {
         return 0;
     }
-    let alive = process::table().is_alive(to);
-    // A port that is traced tells of it, also where nobody gets it.
+    let there = process::table().is_alive(to);
+    // A port that is traced tells of it, whether there is somebody to hear it or not.
     let sent = p.here(|b| b.message(to, |a| copy::copy(msg.term(), a)));
     match sent {
-        _ if !alive => 0,
-        Some(()) => 1,
-        None => c_int::from(purlin_kernel::signal::send(to, msg.term())),
+        Some(()) => c_int::from(there),
+        None => c_int::from(there && purlin_kernel::signal::send(to, msg.term())),
     }
 }
 

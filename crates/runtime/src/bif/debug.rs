@@ -3,7 +3,9 @@
 //! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
+use super::inspect::shared_words;
 use super::system_info;
+use super::ties::{self, What};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
@@ -99,8 +101,10 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
     match item.as_tuple() {
         Some(&[k, name]) if word(k) == "dist_ctrl" => {
-            Ok(purlin_dist::natives::controller_of(name).unwrap_or(am::FALSE))
+            Ok(purlin_dist::natives::controller_of(name).unwrap_or(am::UNDEFINED))
         }
+        Some(&[k, whose]) if word(k) == "link_list" => ties::list(cx, What::Links, whose),
+        Some(&[k, whose]) if word(k) == "monitor_list" => ties::list(cx, What::Monitors, whose),
         Some(&[k, t]) if word(k) == "atom_out_cache_index" && t.is_atom() => {
             let slot = etf::encode::atom_slot(t);
             Ok(Term::small(slot as i64))
@@ -553,6 +557,8 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         let literal = region::is_region_ptr(p) && super::persistent::is_literal(p);
         !literal && seen.insert(p)
     };
+    // What large binaries refer to.
+    let mut wholes = HashSet::new();
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
@@ -566,6 +572,13 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         if t.is_boxed() && !is_empty_tuple(t) && counts(t.ptr()) {
             // SAFETY: a boxed term in hand.
             let (n, mut inner) = unsafe { parts(t) };
+            if let Some(n) = shared_words(t, |p| wholes.insert(p)) {
+                words += n;
+                if t.as_fun().is_some() {
+                    todo.extend(inner);
+                }
+                continue;
+            }
             if t.subtag() == Some(Subtag::SubBin) {
                 words += sub_binary_words(t, inner.next());
                 continue;

@@ -217,9 +217,12 @@ pub(super) fn flat_words(t: Term) -> usize {
 }
 
 /// A large binary as stock counts it since OTP 27: the part, and what it refers to.
-const PART_AND_WHOLE_WORDS: usize = 5 + 3;
+const PART_AND_WHOLE_WORDS: usize = PART_WORDS + WHOLE_WORDS;
+const PART_WORDS: usize = 5;
+const WHOLE_WORDS: usize = 3;
 /// Behind the head of a fun is the object that holds on to its code.
-const FUN_AND_CODE_WORDS: usize = 2 + 1 + 3;
+const FUN_AND_CODE_WORDS: usize = FUN_WORDS + 3;
+const FUN_WORDS: usize = 2 + 1;
 /// The head of a fun without that.
 const LEAN_FUN_WORDS: usize = 2;
 
@@ -256,6 +259,41 @@ fn sub_binary_words(t: Term) -> usize {
     own + match original.subtag() {
         Some(Subtag::RefcBin) => layout::REFC_BIN_WORDS,
         _ => layout::HEAP_BIN_HEAD_WORDS + (bits.bit_len / 8 + extra).div_ceil(8),
+    }
+}
+
+/// Words of an object that is met for the first time, where what it shares with others counts once: `whole` says whether what a
+/// large binary refers to is new too. None: as it is laid out here.
+pub(super) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Option<usize> {
+    if !release::has(LARGE_BINARIES_IN_TWO) {
+        return None;
+    }
+    let part = |whole_is_new| PART_WORDS + if whole_is_new { WHOLE_WORDS } else { 0 };
+    match t.subtag() {
+        Some(Subtag::RefcBin) => Some(part(whole(t.ptr()))),
+        Some(Subtag::SubBin) => {
+            // SAFETY: word 4 of a sub-binary is what it refers to.
+            let original = unsafe { *t.ptr().add(4) };
+            let small = is_small_part(t) || original.subtag() != Some(Subtag::RefcBin);
+            Some(match small {
+                true => sub_binary_words(t),
+                false => part(whole(original.ptr())),
+            })
+        }
+        Some(Subtag::Fun) => {
+            let f = t.as_fun()?;
+            let own = if release::has(LEAN_FUNS) {
+                LEAN_FUN_WORDS
+            } else {
+                FUN_WORDS
+            };
+            Some(match f.external || f.env.is_empty() {
+                // A literal.
+                true => 0,
+                false => own + f.env.len(),
+            })
+        }
+        _ => None,
     }
 }
 

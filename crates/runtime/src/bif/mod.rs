@@ -27,6 +27,7 @@ pub mod sharing;
 pub mod statistics;
 pub mod system_flag;
 pub mod system_info;
+mod ties;
 pub mod time;
 pub mod timers;
 pub mod trace;

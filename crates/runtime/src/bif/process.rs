@@ -14,7 +14,9 @@ use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::{input, signals};
 use purlin_term::frag::OwnedTerm;
-use purlin_term::release::{self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT};
+use purlin_term::release::{
+    self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
+};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, unused};
 use std::sync::Arc;
@@ -855,8 +857,8 @@ fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     if receive::has_current(cx) {
         return Ok(am::OK);
     }
-    cx.heap.gc_wanted = true;
-    cx.heap.need_fullsweep = true;
+    // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
+    unsafe { cx.collect(0, 0, Also::NONE, Sweep::Exact) };
     Err(Fail::Wait)
 }
 
@@ -1222,37 +1224,47 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         Some((t, o)) => (Some(t), Some(o)),
         None => (None, None),
     };
+    let stop = move |cx: Option<&mut Cx>| {
+        let there = cx.is_some();
+        if let Some(s) = stopped {
+            s.store(true, Ordering::Release);
+        }
+        if let Some(c) = cx {
+            let p = c.process();
+            let v = &mut p.ext_mut().suspended;
+            match v.iter_mut().find(|s| s.0 == me) {
+                Some(s) => s.1 += 1,
+                None => v.push((me, 1)),
+            }
+            p.state.suspend();
+            // What runs on until the end of its slice is made to stop soon.
+            c.reds = 0;
+        }
+        if let Some(r) = &r_own {
+            send::send_with(me, |b| {
+                let r = copy::copy(r.term(), b);
+                b.tuple(&[r, if there { am::TRUE } else { am::BADARG }])
+            });
+        }
+        if let Some(t) = &reply {
+            send::send_with(me, |b| {
+                let t = copy::copy(t.term(), b);
+                let what = atom::intern(if there { "suspended" } else { "exited" });
+                b.tuple(&[t, what])
+            });
+        }
+    };
     send::run_in(
         pid,
-        Box::new(move |cx| {
-            let there = cx.is_some();
-            if let Some(s) = stopped {
-                s.store(true, Ordering::Release);
+        Box::new(move |mut cx| {
+            let later = release::has(SUSPENDED_AFTER_NATIVES);
+            if let Some(c) = cx.as_mut().filter(|c| later && c.dirty) {
+                // It runs on until the native that it is in has returned.
+                let deferred = &mut c.process().ext_mut().deferred;
+                deferred.push((Priority::Normal, Box::new(stop)));
+                return;
             }
-            if let Some(c) = cx {
-                let p = c.process();
-                let v = &mut p.ext_mut().suspended;
-                match v.iter_mut().find(|s| s.0 == me) {
-                    Some(s) => s.1 += 1,
-                    None => v.push((me, 1)),
-                }
-                p.state.suspend();
-                // What runs on until the end of its slice is made to stop soon.
-                c.reds = 0;
-            }
-            if let Some(r) = &r_own {
-                send::send_with(me, |b| {
-                    let r = copy::copy(r.term(), b);
-                    b.tuple(&[r, if there { am::TRUE } else { am::BADARG }])
-                });
-            }
-            if let Some(t) = &reply {
-                send::send_with(me, |b| {
-                    let t = copy::copy(t.term(), b);
-                    let what = atom::intern(if there { "suspended" } else { "exited" });
-                    b.tuple(&[t, what])
-                });
-            }
+            stop(cx);
         }),
     );
     Ok(r_term.unwrap_or(am::TRUE))

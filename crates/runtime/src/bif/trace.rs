@@ -11,7 +11,7 @@ use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{
     self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST, TRACE_OPTIONS_FIRST,
 };
-use purlin_term::sync::RwLock;
+use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -861,14 +861,6 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
     Ok(sessions_told(cx, &numbers))
 }
 
-/// What new processes or ports are traced for; for nothing where the tracer is gone.
-fn of_living_tracer(new: (u32, Tracer)) -> (u32, Tracer) {
-    match new.1 {
-        Tracer::Local(to) if !trace::lives(to) => (0, Tracer::Nobody),
-        _ => new,
-    }
-}
-
 /// `erts_internal:trace_session_create(Name, Tracer, Options)`: the pair of a reference that owns a session, and of its name and
 /// number.
 fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
@@ -987,16 +979,16 @@ fn info_of(cx: &mut Cx, which: Which, what: Term, item: Term) -> BifResult {
         Some("new" | "new_processes") => {
             let s = match which {
                 None => trace::NEW_PROCESSES.get(),
-                Some(s) => of_living_tracer(s.new_tracing(sessions::Made::Process)),
+                Some(s) => s.new_tracing(sessions::Made::Process),
             };
-            tracing_info(cx, item, s)
+            tracing_info(cx, item, of_living(s))
         }
         Some("new_ports") => {
             let s = match which {
                 None => trace::NEW_PORTS.get(),
-                Some(s) => of_living_tracer(s.new_tracing(sessions::Made::Port)),
+                Some(s) => s.new_tracing(sessions::Made::Port),
             };
-            tracing_info(cx, item, s)
+            tracing_info(cx, item, of_living(s))
         }
         Some("system") if release::has(MONITORS_OF_SESSIONS) && item == am::ALL => {
             let by = which.map_or(monitor::LEGACY, |s| s.number.into());
@@ -1023,12 +1015,50 @@ fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if !pid.is_local_pid() && pid != am::ALL {
         return Err(Fail::Badarg);
     }
-    // Trace messages take the same way as this one, and were sent before.
     let r = ids::make_ref(cx);
     let me = cx.self_pid();
     let msg = cx.tuple(&[trace_delivered(), pid, r]);
-    signal::send(me, msg);
+    // Trace messages take the same way as this one. What was sent to a process before, and has it tell something, comes before too.
+    let delivered = Arc::new(Delivered {
+        to: me,
+        msg: Mutex::new(OwnedTerm::copy_of(msg)),
+    });
+    let whom = match pid == am::ALL {
+        true => process::table().pids(),
+        false => vec![pid],
+    };
+    for p in whom.into_iter().filter(|&p| p != me && is_busy(p)) {
+        let delivered = delivered.clone();
+        signal::send::run_in(p, Box::new(move |_| drop(delivered)));
+    }
     Ok(r)
+}
+
+/// What is made is traced for nothing where the tracer has gone.
+fn of_living((flags, tracer): (u32, Tracer)) -> (u32, Tracer) {
+    match tracer.lives(am::UNDEFINED) {
+        true => (flags, tracer),
+        false => (0, Tracer::Nobody),
+    }
+}
+
+/// Whether a process has something to do.
+fn is_busy(pid: Term) -> bool {
+    let p = process::table().find(pid);
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    p.is_some_and(|p| unsafe { (*p).state.load() }.is_busy())
+}
+
+/// Sends a message when nobody holds it any more.
+struct Delivered {
+    to: Term,
+    msg: Mutex<OwnedTerm>,
+}
+
+impl Drop for Delivered {
+    fn drop(&mut self) {
+        signal::send(self.to, self.msg.lock().term());
+    }
 }
 
 bifs! {

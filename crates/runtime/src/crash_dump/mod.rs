@@ -14,9 +14,10 @@ use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
 use crate::{bif, code, osenv, sched};
+use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
-use purlin_term::{NIL, Term, atom};
+use purlin_term::{Alloc, NIL, Term, atom};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -89,6 +90,21 @@ fn flags_now(at_start: &CrashDumpFlags) -> CrashDumpFlags {
     flags
 }
 
+/// The port to the program that watches the emulator, if there is one.
+fn heart() -> Option<Term> {
+    let port = process::registry::whereis(atom::intern("heart_port"));
+    port.filter(|p| p.is_local_port())
+}
+
+/// Says to the program that watches that a dump is about to be written.
+fn prepare(heart: Term) {
+    const PREPARING: u8 = 8;
+    let mut f = Fragment::new();
+    let data = f.binary(&[PREPARING]);
+    let data = OwnedTerm::from_parts(data, f);
+    crate::port::command_from_library(heart, None, data.term());
+}
+
 /// Writes the dump, if the environment allows one, and says so on standard error.
 pub fn write(slogan: &str) {
     let Some(o) = crate::options::try_current() else {
@@ -98,12 +114,23 @@ pub fn write(slogan: &str) {
     if flags.seconds == Some(0) || flags.bytes == Some(0) {
         return;
     }
+    if let Some(heart) = heart() {
+        if flags.seconds.is_none() {
+            return;
+        }
+        // It is to be patient for as long.
+        prepare(heart);
+    }
     if let Some(s) = flags.seconds.filter(|s| *s > 0) {
         // SAFETY: the default action of the signal ends the process, which is what the time limit is for.
         unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
             libc::alarm(s.min(u32::MAX as i64) as u32);
         }
+    }
+    if let Some(n) = flags.nice {
+        // SAFETY: a plain call. That it may be refused does no harm.
+        unsafe { libc::nice(n.min(39)) };
     }
     drop(ROOM.try_lock().map(|mut r| std::mem::take(&mut *r)));
     let default = OsString::from("erl_crash.dump");

@@ -12,7 +12,6 @@ use super::calls::{Effects, Spec, matches};
 use super::{Which, flag, number_of, send_to_non_existing_process, state, who};
 use crate::cx::Cx;
 use crate::process::{self, session::Session};
-use purlin_term::release::{self, SENDING_OF_PORTS_SILENCED};
 use purlin_term::sync::RwLock;
 use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
@@ -35,11 +34,6 @@ pub(crate) fn pattern(which: Which, receive: bool) -> Pattern {
     let all = PATTERNS.read();
     let found = all.get(&(number_of(which), receive));
     found.cloned().unwrap_or(Pattern::All)
-}
-
-/// Whether no sending is told, so that that of ports isn't either.
-pub(super) fn silences_ports(which: Which) -> bool {
-    release::has(SENDING_OF_PORTS_SILENCED) && matches!(pattern(which, false), Pattern::Nothing)
 }
 
 fn set(which: Which, receive: bool, new: Pattern) {

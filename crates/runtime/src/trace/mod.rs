@@ -30,7 +30,7 @@ use crate::tracer::{OfModule, Tracer};
 use crate::{clock, lazy_atoms, port, signal};
 use purlin_term::etf::encode::{Options, encode};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::release::{self, INHERITS_TRACE_ALONE};
+use purlin_term::release::{self, INHERITS_TRACE_ALONE, PATTERNS_STOP_PORTS};
 use purlin_term::{Alloc, Term, am, copy};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -529,14 +529,19 @@ impl Sink for Tracers {
     fn port_event(
         &self,
         tracer: &Tracer,
-        which: Which,
         flags: u32,
         port: Term,
         wanted: u32,
         items: &[Term],
     ) -> bool {
-        let silent = wanted == flag::SEND && messages::silences_ports(which);
-        silent || emit(tracer, flags, port, wanted, items, am::TRUE)
+        emit(tracer, flags, port, wanted, items, am::TRUE)
+    }
+    fn tells_of_sent(&self, session: Option<&Arc<Session>>) -> bool {
+        !release::has(PATTERNS_STOP_PORTS)
+            || !matches!(
+                messages::pattern(session, false),
+                messages::Pattern::Nothing
+            )
     }
     fn tracer_lives(&self, tracer: &OfModule, tracee: Term) -> bool {
         module::lives(tracer.module, tracer.state(), tracee)

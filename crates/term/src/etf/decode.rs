@@ -12,7 +12,7 @@ use crate::magic::MagicRef;
 use crate::map;
 use crate::node;
 use crate::record::Definition;
-use crate::release::{self, NATIVE_RECORDS};
+use crate::release::{self, NATIVE_RECORDS, NO_BITS_REFUSED};
 use crate::unused;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
@@ -577,7 +577,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             tag::BIT_BINARY => {
                 let n = self.u32()? as usize;
                 let bits = self.u8()? as usize;
-                if (bits == 0) != (n == 0) || bits > 8 {
+                if (bits == 0) != (n == 0) || bits > 8 || n == 0 && release::has(NO_BITS_REFUSED) {
                     return self.bad();
                 }
                 let b = self.take(n)?;
