@@ -348,7 +348,7 @@ unsafe fn copy_young(
             &[],
             &mut Vec::new(),
         );
-    } else if heap.serves && part == MOST_YOUNG_WORDS && size / 2 > want + part {
+    } else if heap.serves && part >= MOST_YOUNG_WORDS / 2 && size / 2 > want + part {
         // Survivors take their time to be copied: no more are to come together in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
         if target < size {

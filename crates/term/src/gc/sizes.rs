@@ -119,7 +119,8 @@ pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(20_000);
 /// A step of marking ends before it has looked at so many where it has taken so long, and the clock is read each so many slots.
 pub(super) const STEP_TIME: Duration = Duration::from_micros(500);
 pub(super) const SLOTS_BETWEEN_LOOKS: usize = 1000;
-/// So many for each promoted word, if that is more.
+/// So many for each promoted word, if that is more, where less than this part of the generation is room.
+pub(super) const SPARE_PART: usize = 8;
 pub(super) const SLOTS_PER_PROMOTED: usize = 8;
 /// The most.
 pub(super) const MOST_STEP_SLOTS: usize = 200_000;
@@ -162,7 +163,12 @@ pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
 /// all of it lives.
 pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize {
     if serves {
-        (old_words / 8).min(MOST_YOUNG_WORDS)
+        // What survives in front of a very large generation leads to memory in no cache, and takes longer to copy.
+        let most = match old_words > VERY_LARGE_WORDS {
+            true => MOST_YOUNG_WORDS / 2,
+            false => MOST_YOUNG_WORDS,
+        };
+        (old_words / 8).min(most)
     } else if old_words > 8 << 20 {
         old_words / if crowded { 32 } else { 16 }
     } else {
@@ -172,6 +178,9 @@ pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize
 
 /// Words of the largest young block that is made for the sake of the old generation behind it.
 pub(super) const MOST_YOUNG_WORDS: usize = 1 << 17;
+
+/// Generations of more words (128 MiB) have half as much in front of them.
+const VERY_LARGE_WORDS: usize = 1 << 24;
 
 /// Terms noted for each region.
 pub(super) const SEEN_TERMS: usize = 64;
@@ -282,6 +291,7 @@ mod tests {
         assert_eq!(young_part(large, false, false), 1 << 20);
         assert_eq!(young_part(large, false, true), 1 << 19);
         assert_eq!(young_part(large, true, false), MOST_YOUNG_WORDS);
+        assert_eq!(young_part(2 * large, true, false), MOST_YOUNG_WORDS / 2);
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
         assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
     }

@@ -281,7 +281,12 @@ pub(super) unsafe fn after_minor(
     r.promoted += promoted;
     if r.sweeps() {
         // A sweep that looked at less than is promoted meanwhile would never be over before the room is gone.
-        return step_by(heap, (promoted * SLOTS_PER_PROMOTED).min(MOST_STEP_SLOTS));
+        // With room enough it goes at the pace of those who wait.
+        let least = match tail + r.free_words > old / SPARE_PART {
+            true => 0,
+            false => (promoted * SLOTS_PER_PROMOTED).min(MOST_STEP_SLOTS),
+        };
+        return step_by(heap, least);
     }
     // As much was promoted as there is room left: half of it is used up. A sweep for next to nothing isn't worth it.
     let used_up = r.promoted >= tail + r.free_words && r.promoted >= r.lived / 16;
