@@ -127,6 +127,10 @@ pub const ASYNC_DIST_TOLD: Feature = since(26);
 pub const WIDE_IDENTIFIERS: Feature = since(26);
 /// The report of a module that has to be compiled again also says that another release would do.
 pub const OTHER_RELEASE_ADVISED: Feature = since(27);
+/// The checksum of a dictionary of `zlib` is not negative.
+pub const DICTIONARY_CHECKSUMS_UNSIGNED: Feature = since(27);
+/// Zeros may end the lines that a regular expression sees (`{newline, nul}`).
+pub const NUL_ENDS_LINES: Feature = since(28);
 /// What is searched for in an empty binary must be a pattern. Before, nobody looked at it.
 pub const EMPTY_SUBJECTS_NEED_PATTERNS: Feature = since(27);
 /// A part of at most 64 bytes is a copy: nobody sees that it refers to the whole.

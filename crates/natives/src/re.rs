@@ -15,7 +15,9 @@ use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
-use purlin_term::release::{self, EXPORTED_PATTERNS, LINE_ENDS_STAY, PATTERNS_OF_PCRE2};
+use purlin_term::release::{
+    self, EXPORTED_PATTERNS, LINE_ENDS_STAY, NUL_ENDS_LINES, PATTERNS_OF_PCRE2,
+};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
@@ -269,7 +271,11 @@ impl Code {
             if ctx.is_null() {
                 return Err(("failed to get memory".into(), 0));
             }
-            if u32::from(src.newline) > sys::PCRE2_NEWLINE_ANYCRLF {
+            let most = match plain {
+                true => sys::PCRE2_NEWLINE_NUL,
+                false => sys::PCRE2_NEWLINE_ANYCRLF,
+            };
+            if u32::from(src.newline) > most {
                 sys::pcre2_compile_context_free_8(ctx);
                 return Err(("inconsistent NEWLINE options".into(), 0));
             }
@@ -500,6 +506,7 @@ fn options(list: Term) -> Option<Options> {
                     "crlf" => sys::PCRE2_NEWLINE_CRLF,
                     "any" => sys::PCRE2_NEWLINE_ANY,
                     "anycrlf" => sys::PCRE2_NEWLINE_ANYCRLF,
+                    "nul" if release::has(NUL_ENDS_LINES) => sys::PCRE2_NEWLINE_NUL,
                     _ => return None,
                 } as u8
             }

@@ -7,7 +7,7 @@
 main() ->
     logger:set_primary_config(level, none),
     [io:format("~w: ~0p~n", [F, try t(F) catch C:R -> {C, R} end])
-     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts, numbers, whole_bytes, patterns, searched, port_sends, services]].
+     || F <- [bags, heirs, heir_ends, heir_refused, defaults, signals, trapped, collected, builtin, shown, summer, traced, sizes, debugger, texts, numbers, whole_bytes, patterns, searched, port_sends, dictionary, line_ends, services]].
 
 rel() -> list_to_integer(erlang:system_info(otp_release)).
 
@@ -121,6 +121,18 @@ t(searched) ->
               fun() -> binary:replace(<<>>, foobar, <<>>) end, fun() -> binary:split(<<"abc">>, foobar, [{scope, {0, 0}}]) end,
               fun() -> binary:split(<<>>, <<"a">>) end, fun() -> binary:match(<<>>, {bm, make_ref()}) end,
               fun() -> binary:match(<<>>, binary:compile_pattern(<<"a">>)) end, fun() -> binary:match(<<"abc">>, foobar, [{scope, {1, 0}}]) end]];
+%% The checksum of a dictionary, which was signed.
+t(dictionary) ->
+    Z = zlib:open(),
+    ok = zlib:deflateInit(Z),
+    S = zlib:deflateSetDictionary(Z, binary:copy(<<255>>, 16)),
+    I = zlib:open(),
+    ok = zlib:inflateInit(I),
+    {S, try zlib:inflate(I, zlib:deflate(Z, "hello", finish)) catch error:R -> R end};
+%% Zeros that end lines, since OTP 28.
+t(line_ends) ->
+    [try re:run(<<"a", 0, "b\nc">>, P, [{newline, nul}, multiline, {capture, all, binary} | O]) catch error:R -> R end
+     || P <- ["^b", "a$", "^.*$", "c$", "a.b", "b.c", "\\N+", "\\R"], O <- [[], [global], [dotall], [unicode]]];
 %% Whether what a port sends is told where no sending is, and where a specification leaves it out.
 t(port_sends) ->
     [begin

@@ -8,7 +8,7 @@ main() ->
     [case what(F) of
          R -> io:format("~w: ~p~n", [F, R])
      end || F <- [order, behind, refused, signals, kill, link, link_again, link_plain, link_unlinked, link_bad, link_self, monitors,
-                  monitor_alias, dead, spawned, spawned_bad, requested, marker, waiting, alias_once, unaliased, many, markers, kept]].
+                  monitor_alias, dead, spawned, spawned_bad, requested, marker, waiting, alias_once, alias_exit, unaliased, many, markers, kept]].
 
 what(F) ->
     try t(F) of R -> {R, flush()} catch C:R -> {C, R, flush()} end.
@@ -55,6 +55,14 @@ t(link_unlinked) -> P = child(), erlang:link(P, [priority]), unlink(P), link(P),
 t(link_bad) -> erlang:link(self(), [foo]);
 t(link_self) -> erlang:link(self(), [priority]);
 t(monitors) -> P = child(), erlang:monitor(process, P, [priority, {tag, mine}]), erlang:monitor(process, P, []), erlang:monitor(process, P, [priority]), ends(P);
+%% An exit signal is no reply: an alias that ends with the first one stays, until a message has come by it.
+t(alias_exit) ->
+    P = fun() -> element(2, process_info(self(), priority_messages)) end,
+    A = alias([reply, priority]),
+    B = alias([reply]),
+    Exit = fun(To, W, O) -> spawn(fun() -> erlang:exit(To, W, O) end), receive {'EXIT', _, W} -> {W, P()} after 2000 -> none end end,
+    Send = fun(To, M) -> spawn(fun() -> To ! M end), receive M -> M after 2000 -> none end end,
+    [P(), Exit(A, why, [priority]), Exit(A, again, []), Exit(B, plain, []), Send(B, m), Send(A, n), Send(B, late)];
 t(monitor_alias) ->
     P = child(),
     R = erlang:monitor(process, P, [priority, {alias, explicit_unalias}]),

@@ -358,15 +358,11 @@ pub fn remote_link_broke(
 }
 
 /// An exit signal that was sent by an alias arrives at the process that made that: it has an effect as long as the alias is
-/// active, and priority if it was sent so (`urgent`) and the alias has.
+/// active, and priority if it was sent so (`urgent`) and the alias has. It is no reply: an alias that ends with the first one stays.
 pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: bool) {
     let Some(e) = cx.process().ext() else { return };
     let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
     let urgent = urgent && made.is_some() && e.is_urgent(&k);
-    if made == Some(true) {
-        aliases::ended(|| k.numbers());
-        e.rare().map(|r| r.aliases.remove(&k));
-    }
     let monitor = e.monitors.get_mut(&k);
     if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
         exit_arrived(cx, from, reason, urgent);

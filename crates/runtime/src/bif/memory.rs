@@ -16,6 +16,7 @@ lazy_atoms! {
     blocks_ = "blocks";
     count_ = "count";
     carriers_size = "carriers_size";
+    bif_timer = "bif_timer";
     fix_types = "fix_types";
     proc_ = "proc";
     options = "options";
@@ -320,7 +321,10 @@ fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, n: &InUse, detail: Detail) -> 
         let live = process::table().live() * process::table::CELL_BYTES;
         let n = [n.taken, live].map(|n| Term::small(n as i64));
         let cells = a.tuple(&[proc_(), n[0], n[1]]);
-        let cells = a.list(&[cells]);
+        // Tools look for the timers of processes among these.
+        let bytes = Term::small(timer::message::usage().1 as i64);
+        let timers = a.tuple(&[bif_timer(), bytes, bytes]);
+        let cells = a.list(&[cells, timers]);
         parts.push(a.tuple(&[fix_types(), cells]));
     }
     let pool = |a: &mut A, list: Term, n: [usize; 3]| {

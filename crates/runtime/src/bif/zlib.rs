@@ -9,6 +9,7 @@ use libz_sys as z;
 use purlin_native::native_state;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{self, IoSlice, IoVec};
+use purlin_term::release::{self, DICTIONARY_CHECKSUMS_UNSIGNED};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use std::ffi::c_int;
@@ -284,6 +285,14 @@ fn inflate_init_3(cx: &mut Cx, [t, bits, at_end]: [Term; 3]) -> BifResult {
     code(cx, rc)
 }
 
+/// The checksum of a dictionary.
+fn checksum(sum: u32) -> Term {
+    match release::has(DICTIONARY_CHECKSUMS_UNSIGNED) {
+        true => Term::small(i64::from(sum)),
+        false => Term::small(i64::from(sum as i32)),
+    }
+}
+
 /// A dictionary: an I/O list below 2 GB.
 fn dictionary(t: Term) -> Result<Vec<u8>, Fail> {
     iolist::to_vec(t)
@@ -307,7 +316,7 @@ fn deflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
     } else {
         s.s.adler as u32
     };
-    Ok(Term::small(sum as i32 as i64))
+    Ok(checksum(sum))
 }
 
 fn inflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
@@ -459,7 +468,7 @@ fn run(
     } else if rc != z::Z_NEED_DICT {
         cx.tuple(&[continue_(), list])
     } else {
-        let sum = Term::small(s.s.adler as u32 as i32 as i64);
+        let sum = checksum(s.s.adler as u32);
         cx.tuple(&[need_dictionary(), sum, list])
     })
 }
