@@ -1,5 +1,5 @@
 %% Generators that go in step (OTP 28 and later) build binaries beyond the first block of a growing one, with collections between the
-%% steps, and the checksum of a module with records. Earlier releases have no such generators. @stress @shared @fence
+%% steps. Earlier releases have no such generators. @stress @shared @fence
 -module(r_in_step).
 -export([main/0]).
 -if(?OTP_RELEASE >= 28).
