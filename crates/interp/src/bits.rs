@@ -798,7 +798,7 @@ unsafe fn bs_match(cx: &mut Cx, pc: *const u64) -> *const u64 {
             cmd::INTEGER if word(i + 3) > SMALL_INTEGER_BITS => word(i + 3) as usize / 64 + 2,
             _ => 0,
         };
-        if makes && (due || cx.heap.free_words() < need) {
+        if makes && (due || need > 0 && cx.heap.free_words() < need) {
             // Before the first that makes a term: what it leaves alone is all there is, unless something fails yet.
             due = false;
             if is_sure(i, n, left, word) {

@@ -50,7 +50,7 @@ pub(crate) unsafe fn collect_once(
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
     // Room where the old block lies may spare the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
-    if short && steps::make_room(heap, mature, heap.serves) {
+    if short && steps::make_room(heap, mature, heap.serves, 0) {
         old_free = words_between(heap.old_htop, heap.old_hend);
     }
     // Sweeping a small heap whole costs less than the second block of a generation.

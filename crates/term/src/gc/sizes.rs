@@ -119,8 +119,9 @@ pub static STEP_SLOTS: AtomicUsize = AtomicUsize::new(20_000);
 /// A step of marking ends before it has looked at so many where it has taken so long, and the clock is read each so many slots.
 pub(super) const STEP_TIME: Duration = Duration::from_micros(500);
 pub(super) const SLOTS_BETWEEN_LOOKS: usize = 1000;
-/// So many for each promoted word, if that is more, where less than this part of the generation is room.
+/// The part of a generation that is room enough: a sweep hurries where less is left.
 pub(super) const SPARE_PART: usize = 8;
+/// So many for each promoted word then, if that is more.
 pub(super) const SLOTS_PER_PROMOTED: usize = 8;
 /// The most.
 pub(super) const MOST_STEP_SLOTS: usize = 200_000;

@@ -199,16 +199,17 @@ pub(super) unsafe fn forget(heap: &mut Heap) {
 
 /// Gives the end of the old generation, which is swept in steps, room for `need` words where it lies, so that it need not be
 /// collected at once for them. False where it has grown enough for what lives there, or where the addresses behind it are in use, and
-/// where it has not been swept so and nobody waits for the process (`serves`).
+/// where it has not been swept so and nobody waits for the process (`serves`). Where no sweep is under way it may have `least_most`
+/// words in any case.
 ///
 /// # Safety
 /// As for [`super::collect`].
-pub(super) unsafe fn make_room(heap: &mut Heap, need: usize, serves: bool) -> bool {
-    make_room_beyond(heap, need, serves, 0)
-}
-
-/// As [`make_room`]; where no sweep is under way the generation may have `least_most` words in any case.
-unsafe fn make_room_beyond(heap: &mut Heap, need: usize, serves: bool, least_most: usize) -> bool {
+pub(super) unsafe fn make_room(
+    heap: &mut Heap,
+    need: usize,
+    serves: bool,
+    least_most: usize,
+) -> bool {
     let (old, block) = (heap.old_words(), heap.old_block_words());
     if heap.runs.is_none() && (!serves || old < STEPS_ABOVE_WORDS.load(Ordering::Relaxed)) {
         return false;
@@ -236,7 +237,7 @@ pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
         true => 0,
         false => heap.old_words() + 2 * words,
     };
-    heap.old_heap.is_null() || room >= words || make_room_beyond(heap, words, true, least_most)
+    heap.old_heap.is_null() || room >= words || make_room(heap, words, true, least_most)
 }
 
 /// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
