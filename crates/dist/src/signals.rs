@@ -46,15 +46,35 @@ fn to_node(cx: &mut Cx, name: Term) -> Result<Option<(Arc<Node>, Ready)>, Fail> 
         return Ok(None);
     }
     let n = table::get(name);
+    has_room(cx, &n)?;
+    Ok(n.ready(true).map(|r| (n, r)))
+}
+
+/// Waits (`Fail::Wait`) if the connection to that node is busy, unless the process is not to.
+fn has_room(cx: &mut Cx, n: &Node) -> Result<(), Fail> {
     let waits = !cx.process().is_async_dist();
     let me = cx.self_pid();
-    if waits && n.is_busy(Some(me)) {
-        events::sink().waits_for_connection(me, controller(&n));
-        cx.process().set_flag(process::BUSY, true);
-        return Err(Fail::Wait);
+    let busy = waits && n.is_busy(Some(me));
+    if busy {
+        events::sink().waits_for_connection(me, controller(n));
     }
-    cx.process().set_flag(process::BUSY, false);
-    Ok(n.ready(true).map(|r| (n, r)))
+    cx.process().set_flag(process::BUSY, busy);
+    match busy {
+        true => Err(Fail::Wait),
+        false => Ok(()),
+    }
+}
+
+/// The same of a connection over which there is a tie to take away. It has ended: there is nothing to wait for.
+fn has_room_on(cx: &mut Cx, name: Term, connection: u32) -> Result<(), Fail> {
+    let n = table::get(name);
+    match n.ready(false).filter(|r| r.id == connection) {
+        Some(_) => has_room(cx, &n),
+        None => {
+            cx.process().set_flag(process::BUSY, false);
+            Ok(())
+        }
+    }
 }
 
 fn controller(n: &Node) -> Term {
@@ -248,14 +268,18 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
         return Err(Fail::Badarg);
     };
     let id = ids::unique() + 1;
-    let Some(l) = known(cx).and_then(|r| r.links.get_mut(&key)) else {
+    cx.process().set_flag(process::BUSY, false);
+    let link = |cx: &mut Cx| {
+        let l = known(cx).and_then(|r| r.links.get(&key));
+        l.filter(|l| l.unlinking == 0).map(|l| l.connection)
+    };
+    let Some(connection) = link(cx) else {
         return Ok(am::TRUE);
     };
-    if l.unlinking != 0 {
-        return Ok(am::TRUE);
+    has_room_on(cx, key.node.name, connection)?;
+    if let Some(l) = known(cx).and_then(|r| r.links.get_mut(&key)) {
+        l.unlinking = id;
     }
-    l.unlinking = id;
-    let connection = l.connection;
     events::tie(cx.process(), events::Tie::Unlink, to);
     let n = table::get(key.node.name);
     if let Some(r) = n.ready(false).filter(|r| r.id == connection) {
@@ -426,6 +450,14 @@ fn down(connection: u32, watched: Term, by: Term, reference: Term, why: &mut Why
         let code = [op::MONITOR_P_EXIT, op::PAYLOAD_MONITOR_P_EXIT];
         let f = why.frame(&r, code, &args, sender);
         n.send(r.id, f);
+    }
+}
+
+/// Waits (`Fail::Wait`) if what the process in the context is about to watch no longer is on a node whose connection is busy.
+pub fn before_demonitor(cx: &mut Cx, w: &Watched) -> Result<(), Fail> {
+    match node_of(w.object.term()) {
+        Some(name) => has_room_on(cx, name, w.connection),
+        None => Ok(()),
     }
 }
 

@@ -76,12 +76,34 @@ fn errno_place() -> *mut libc::c_int {
 }
 
 extern "C" fn on_signal(sig: libc::c_int) {
-    let byte = sig as u8;
+    to_pipe(&[sig as u8]);
+}
+
+/// The end of a child, with the child's number; 0 where somebody has sent the signal.
+extern "C" fn on_child(sig: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the system's own description of the signal.
+    let child = unsafe {
+        match (*info).si_code > 0 {
+            true => (*info).si_pid(),
+            false => 0,
+        }
+    };
+    let mut all = [sig as u8; 1 + size_of::<libc::pid_t>()];
+    all[1..].copy_from_slice(&child.to_ne_bytes());
+    to_pipe(&all);
+}
+
+/// Writes to the pipe, from within a handler. So few bytes are written whole.
+fn to_pipe(bytes: &[u8]) {
     // SAFETY: write(2) is allowed in signal handlers; errno is put back for the code that was interrupted.
     unsafe {
         let errno = errno_place();
         let before = *errno;
-        libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1);
+        libc::write(
+            PIPE.load(Ordering::Relaxed),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        );
         *errno = before;
     }
 }
@@ -128,6 +150,15 @@ fn run(mut pipe: io::PipeReader) {
                 terminals.iter().for_each(|f| f(s));
                 notify(s);
             }
+            libc::SIGCHLD => {
+                let mut child = [0; size_of::<libc::pid_t>()];
+                if pipe.read_exact(&mut child).is_err() {
+                    return;
+                }
+                if !crate::port::is_program(libc::pid_t::from_ne_bytes(child)) {
+                    notify(libc::SIGCHLD);
+                }
+            }
             s => notify(s),
         }
     }
@@ -158,13 +189,13 @@ fn notify(sig: i32) {
     }
 }
 
-/// Says what a signal does. The end of a child is nothing to be told of or to ignore: ports wait for their children, as in
+/// Says what a signal does. The end of a port's program is nothing to be told of or to ignore: ports wait for them, as in
 /// stock, where they are another process's.
 pub fn set(sig: i32, action: Action) -> io::Result<()> {
-    let action = if sig == libc::SIGCHLD {
-        Action::Default
-    } else {
-        action
+    let of_child = sig == libc::SIGCHLD;
+    let action = match action {
+        Action::Ignore if of_child => Action::Default,
+        other => other,
     };
     if action == Action::Handle {
         start()?;
@@ -175,9 +206,13 @@ pub fn set(sig: i32, action: Action) -> io::Result<()> {
         a.sa_sigaction = match action {
             Action::Default => libc::SIG_DFL,
             Action::Ignore => libc::SIG_IGN,
+            Action::Handle if of_child => {
+                a.sa_flags = libc::SA_SIGINFO | libc::SA_NOCLDSTOP;
+                on_child as extern "C" fn(_, _, _) as usize
+            }
             Action::Handle => on_signal as extern "C" fn(libc::c_int) as usize,
         };
-        a.sa_flags = libc::SA_RESTART;
+        a.sa_flags |= libc::SA_RESTART;
         libc::sigemptyset(&mut a.sa_mask);
         if libc::sigaction(sig, &a, std::ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());

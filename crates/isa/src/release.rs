@@ -66,6 +66,8 @@ pub const LARGE_MAPS_SHOWN_BACK: Feature = since(26);
 pub const INCREMENTS_SHOWN: Feature = since(26);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
+/// Every error of the system has a name.
+pub const ERRORS_NAMED: Feature = since(29);
 /// A value that is to be UTF-8 in a new binary is checked when the sizes are reckoned, as one that is to be UTF-32 is.
 pub const UTF_SIZES: Feature = since(27);
 /// The form `silent` of a match specification means nothing to a process that nobody traces.

@@ -190,6 +190,11 @@ pub trait Sink: Sync {
     ) -> bool {
         false
     }
+    /// Such an event in the external format, for a tracer that is a port.
+    #[inline]
+    fn event_of_port(&self, _flags: u32, _port: Term, _items: &[Term]) -> Vec<u8> {
+        Vec::new()
+    }
     /// Whether those who trace a port, by a session or without, are told of what it sends.
     #[inline]
     fn tells_of_sent(&self, _session: Option<&Arc<Session>>) -> bool {

@@ -1,5 +1,6 @@
 //! Names of operating-system errors, as Erlang programs know them: `enoent`, `eacces` and so on.
 
+use purlin_term::release::{self, ERRORS_NAMED};
 use purlin_term::{Term, atom};
 
 /// Rows of names; a name that this system does not have, or has as a second name of another, is left out.
@@ -34,10 +35,41 @@ linux_errors! {
 #[cfg(not(target_os = "linux"))]
 const SYSTEM: &[(i32, &str)] = &[];
 
-/// The atom for `errno`; `unknown` for a number without a name.
+/// Those that have no name in a release which leaves errors without one.
+const LATER: &[(i32, &str)] = &[
+    (libc::ECANCELED, "ECANCELED"),
+    (libc::ENOTRECOVERABLE, "ENOTRECOVERABLE"),
+    (libc::EOWNERDEAD, "EOWNERDEAD"),
+    #[cfg(target_os = "linux")]
+    (libc::EHWPOISON, "EHWPOISON"),
+    #[cfg(target_os = "linux")]
+    (libc::EKEYEXPIRED, "EKEYEXPIRED"),
+    #[cfg(target_os = "linux")]
+    (libc::EKEYREJECTED, "EKEYREJECTED"),
+    #[cfg(target_os = "linux")]
+    (libc::EKEYREVOKED, "EKEYREVOKED"),
+    #[cfg(target_os = "linux")]
+    (libc::EMEDIUMTYPE, "EMEDIUMTYPE"),
+    #[cfg(target_os = "linux")]
+    (libc::ENOKEY, "ENOKEY"),
+    #[cfg(target_os = "linux")]
+    (libc::ENOMEDIUM, "ENOMEDIUM"),
+    #[cfg(target_os = "linux")]
+    (libc::ERESTART, "ERESTART"),
+    #[cfg(target_os = "linux")]
+    (libc::ERFKILL, "ERFKILL"),
+    #[cfg(target_os = "linux")]
+    (libc::ESTRPIPE, "ESTRPIPE"),
+];
+
+/// The atom for `errno`. A number without a name is `unknown`, or, where the release names every error, `errno_` and the number.
 pub fn errno_atom(errno: i32) -> Term {
-    match ERRORS.iter().chain(SYSTEM).find(|e| e.0 == errno) {
+    let all = release::has(ERRORS_NAMED);
+    let later: &[(i32, &str)] = if all { LATER } else { &[] };
+    let mut known = ERRORS.iter().chain(SYSTEM).chain(later);
+    match known.find(|e| e.0 == errno) {
         Some((_, name)) => atom::intern(&name.to_ascii_lowercase()),
+        None if all => atom::intern(&format!("errno_{errno}")),
         None => atom::intern("unknown"),
     }
 }

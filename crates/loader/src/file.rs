@@ -123,6 +123,8 @@ pub struct BeamFile<'a> {
     pub records: Vec<Record>,
     /// What is known of each `debug_line`, in the order of their numbers.
     pub debug: Vec<DebugItem>,
+    /// There is a chunk of them.
+    pub has_debug: bool,
     /// One more than the highest label.
     pub label_count: u32,
     pub function_count: u32,
@@ -149,6 +151,7 @@ impl<'a> BeamFile<'a> {
             types: None,
             records: Vec::new(),
             debug: Vec::new(),
+            has_debug: false,
             label_count: 0,
             function_count: 0,
             max_opcode: 0,
@@ -186,6 +189,7 @@ impl<'a> BeamFile<'a> {
             types: self.types,
             records: self.records,
             debug: self.debug,
+            has_debug: self.has_debug,
             label_count: self.label_count,
             function_count: self.function_count,
             max_opcode: self.max_opcode,
@@ -472,6 +476,7 @@ impl<'a> BeamFile<'a> {
             return Ok(());
         };
         self.debug = debug::read(self, data).ok_or(Fault::Corrupt(Table::Debug))?;
+        self.has_debug = true;
         Ok(())
     }
 

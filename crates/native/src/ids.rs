@@ -3,10 +3,11 @@
 //! Each thread takes numbers in blocks, so that making a reference touches nothing shared most of the time. Strictly
 //! monotonic integers come from one counter.
 
+use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, Term};
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const BLOCK: u64 = 1 << 12;
 /// The first of a reference's numbers has this many bits.
@@ -16,7 +17,7 @@ const LAST_BITS: u32 = 64 - 32 - FIRST_BITS;
 
 static NEXT_REF: AtomicU64 = AtomicU64::new(0);
 static NEXT_UNIQUE: AtomicU64 = AtomicU64::new(0);
-static NEXT_MONOTONIC: AtomicI64 = AtomicI64::new(1);
+static NEXT_MONOTONIC: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static REFS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
@@ -100,10 +101,34 @@ pub fn unique() -> u64 {
     from_block(&UNIQUE, &NEXT_UNIQUE)
 }
 
-/// An integer greater than every one given before.
+/// An integer greater than every one given before; the first is 0.
 #[inline]
-pub fn unique_monotonic() -> i64 {
+pub fn unique_monotonic() -> u64 {
     NEXT_MONOTONIC.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The one that [`unique_monotonic`] has given last; -1, modulo 2^64, before the first.
+pub fn last_monotonic() -> u64 {
+    NEXT_MONOTONIC.load(Ordering::Relaxed).wrapping_sub(1)
+}
+
+/// Sets what [`last_monotonic`] tells: the next one is greater by 1, modulo 2^64.
+pub fn set_last_monotonic(n: u64) {
+    NEXT_MONOTONIC.store(n.wrapping_add(1), Ordering::Relaxed);
+}
+
+/// What `erlang:unique_integer/1` makes of one: they begin with 1 if they are to be positive, else with the least small integer.
+pub fn unique_integer(a: &mut dyn Alloc, n: u64, positive: bool) -> Term {
+    match positive {
+        true => a.uint(n.wrapping_add(1)),
+        false => {
+            let below_zero = MIN_SMALL.unsigned_abs();
+            match n.checked_sub(below_zero) {
+                Some(n) => a.uint(n),
+                None => Term::small(n as i64 + MIN_SMALL),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

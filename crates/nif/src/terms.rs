@@ -431,14 +431,10 @@ exported! {
     /// Bit 0: positive. Bit 1: strictly monotonic.
     fn enif_make_unique_integer(env: *mut ErlNifEnv, properties: c_int) -> Term {
         let n = match properties & 2 {
-            0 => ids::unique() as i64,
-            // The counter of monotonic integers starts with 1.
-            _ => ids::unique_monotonic() - 1,
+            0 => ids::unique(),
+            _ => ids::unique_monotonic(),
         };
-        match properties & 1 {
-            0 => (*env).int(n.wrapping_add(purlin_term::word::MIN_SMALL)),
-            _ => (*env).int(n.wrapping_add(1)),
-        }
+        ids::unique_integer(&mut *env, n, properties & 1 != 0)
     }
     /// Words that a copy of the term takes.
     fn enif_term_size(t: Term) -> usize {

@@ -11,7 +11,7 @@ main() ->
     case On of
         ok ->
             [io:format("~w: ~0p~n", [F, r(F)])
-             || F <- [switches, registered, refused, described, without, hits, itself, nobody, deep, many, kept, caught, killed, raised,
+             || F <- [switches, registered, refused, described, without, stripped, hits, itself, nobody, deep, many, kept, caught, killed, raised,
                       messages, frames, catches, registers, begins, hibernates, ended, traced, counted, reloaded, purged, apart]];
         none -> ok
     end.
@@ -186,6 +186,16 @@ t(without) ->
     load(),
     B = [erl_debugger:breakpoint(broken, 4, true), erl_debugger:breakpoints(broken, go, 2), code:get_debug_info(broken)],
     erl_debugger:toggle_instrumentations(#{line_breakpoint => true}),
+    {A, B, broken:go(1, [2])};
+t(stripped) ->
+    %% What its lines are is missing, which matters to nobody where they can have no breakpoints.
+    {ok, broken, Whole} = compile:forms(forms(text()), [nowarn_unused_function, beam_debug_info]),
+    {ok, broken, All} = beam_lib:all_chunks(Whole),
+    {ok, Beam} = beam_lib:build_module(lists:keydelete("DbgB", 1, All)),
+    code:purge(broken),
+    A = code:load_binary(broken, "broken.erl", Beam),
+    erl_debugger:toggle_instrumentations(#{line_breakpoint => false}),
+    B = code:load_binary(broken, "broken.erl", Beam),
     {A, B, broken:go(1, [2])};
 t(hits) ->
     load(),

@@ -44,6 +44,7 @@ pub mod watch;
 use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
+pub(crate) use spawn::is_program;
 use traced::Work;
 
 use crate::cx::{Cx, Fail};
@@ -263,7 +264,11 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         // Only a connection leaves something.
         let may_be = self.base.channel.is_some();
+        let told = self.base.traced.take_told();
         self.core = None;
+        for port in told {
+            traced::deliver(port);
+        }
         if may_be && self.port.asked.is_asked() {
             self.port.pull_asked();
         }
@@ -795,25 +800,6 @@ fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
     let waits = matches!(r, Err(Fail::Wait));
     cx.process().set_flag(crate::process::BUSY, waits);
     r
-}
-
-/// Gives a port a trace event in the external format, whether it is busy or not: nobody may be made to wait by being
-/// traced. False: there is no such port.
-pub fn trace_event(port: Term, event: &[u8]) -> bool {
-    let Some(p) = find(port) else { return false };
-    let mut frag = Fragment::new();
-    let t = frag.binary(event);
-    let mut data = Gather::new(t);
-    // A binary is an I/O list.
-    let sent = data.next_batch(usize::MAX, usize::MAX).is_ok()
-        && p.with(Work::Command, |d, b| {
-            b.count_out(event.len());
-            b.caller = NIL;
-            d.output(b, &mut data);
-        })
-        .is_some();
-    drop(OwnedTerm::from_parts(t, frag));
-    sent
 }
 
 /// The processes in the midst of a list that is sent in parts, by the process's word; and the port that each sends to.

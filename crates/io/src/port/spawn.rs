@@ -1,18 +1,21 @@
 //! Programs behind ports: starting them, and noticing that they have ended.
 //!
-//! # The reaper
-//! A thread that waits for children, any child: no other part of the runtime has children. The list of children is
+//! # Children
+//! Each child is waited for by its number: a library may have children of its own, which are its own to wait for. The kernel tells of
+//! a child's end by a descriptor that is watched like any other; where it gives none, a thread looks at times. The list of children is
 //! locked while one is started, so that none ends before it is on the list. A child whose port is gone is waited for all
 //! the same: nothing is left behind in the kernel.
 
 use super::open::{Options, Target};
 use super::{Port, sys};
-use purlin_term::sync::{Condvar, Mutex};
-use std::collections::HashMap;
+use crate::poll::{self, Id, Ready};
+use purlin_term::sync::Mutex;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, LazyLock, Once, Weak};
+use std::time::Duration;
 
 /// A program that was started.
 pub(crate) struct Child {
@@ -26,67 +29,113 @@ pub(crate) struct Child {
     pub failed: Option<i32>,
 }
 
+/// The programs of ports.
 struct Children {
-    running: Mutex<HashMap<libc::pid_t, Weak<Port>>>,
-    some: Condvar,
+    running: HashMap<libc::pid_t, Weak<Port>>,
+    /// Those that ended last. The signal of a child's end may be read after the child has been waited for.
+    ended: VecDeque<libc::pid_t>,
+    /// Those whose end the kernel does not tell.
+    unwatched: Vec<libc::pid_t>,
 }
 
-fn children() -> &'static Children {
-    static CHILDREN: OnceLock<Children> = OnceLock::new();
-    CHILDREN.get_or_init(|| {
-        sys::close_inherited_on_exec();
+/// How many of those that ended last are remembered.
+const REMEMBERED: usize = 256;
+/// How often it is looked whether those have ended whose end the kernel does not tell.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
+    sys::close_inherited_on_exec();
+    Mutex::new(Children {
+        running: HashMap::new(),
+        ended: VecDeque::new(),
+        unwatched: Vec::new(),
+    })
+});
+
+/// Whether the process with that number is or was the program of a port. One that was is told once.
+pub(crate) fn is_program(pid: libc::pid_t) -> bool {
+    let mut c = CHILDREN.lock();
+    if c.running.contains_key(&pid) {
+        return true;
+    }
+    let at = c.ended.iter().position(|&p| p == pid);
+    at.is_some_and(|at| c.ended.remove(at).is_some())
+}
+
+/// A child whose end the kernel tells.
+struct Watched {
+    pid: libc::pid_t,
+    /// Readable as soon as the child has ended.
+    _end: OwnedFd,
+}
+
+impl Ready for Watched {
+    fn ready(&self, id: Id, _: bool, _: bool) {
+        match wait_for(self.pid) {
+            true => poll::forget(id),
+            false => poll::want(id, true, false),
+        }
+    }
+}
+
+/// Waits for a child if it has ended; whether it has.
+fn wait_for(pid: libc::pid_t) -> bool {
+    let status = match sys::wait_for(pid) {
+        Ok(Some(status)) => status,
+        Ok(None) => return false,
+        // Somebody else has waited for it: how it ended can't be known any more.
+        Err(_) => exited(UNKNOWN),
+    };
+    let port = {
+        let mut c = CHILDREN.lock();
+        if c.ended.len() >= REMEMBERED {
+            c.ended.pop_front();
+        }
+        c.ended.push_back(pid);
+        c.running.remove(&pid)
+    };
+    if let Some(p) = port.and_then(|p| p.upgrade()) {
+        p.child_exited(status);
+    }
+    true
+}
+
+/// Has the end of a child be noticed.
+fn watch(c: &mut Children, pid: libc::pid_t) {
+    let by_kernel = || {
+        let end = sys::end_of_child(pid)?;
+        let fd = end.as_raw_fd();
+        let id = poll::register(fd, Arc::new(Watched { pid, _end: end })).ok()?;
+        poll::want(id, true, false);
+        Some(())
+    };
+    if by_kernel().is_none() {
+        c.unwatched.push(pid);
+        look_at_times();
+    }
+}
+
+/// Starts the thread that looks whether those have ended whose end the kernel does not tell.
+fn look_at_times() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
         let t = std::thread::Builder::new()
             .name("children".into())
             .stack_size(256 * 1024)
             .spawn(|| {
                 purlin_kernel::affinity::begin_unbound();
-                reap()
+                loop {
+                    std::thread::sleep(LOOK_EVERY);
+                    let all = std::mem::take(&mut CHILDREN.lock().unwatched);
+                    let left: Vec<_> = all.into_iter().filter(|&pid| !wait_for(pid)).collect();
+                    CHILDREN.lock().unwatched.extend(left);
+                }
             });
         if let Err(e) = t {
             eprintln!("purlin: cannot start the thread that waits for children: {e}");
             std::process::exit(1);
         }
-        Children {
-            running: Mutex::new(HashMap::new()),
-            some: Condvar::new(),
-        }
-    })
-}
-
-fn reap() {
-    let c = children();
-    loop {
-        {
-            let mut r = c.running.lock();
-            while r.is_empty() {
-                r = c.some.wait(r);
-            }
-        }
-        match sys::wait_any() {
-            Ok((pid, status)) => {
-                let port = {
-                    let mut r = c.running.lock();
-                    r.remove(&pid)
-                };
-                if let Some(p) = port.and_then(|p| p.upgrade()) {
-                    p.child_exited(status);
-                }
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // Somebody else has waited for them: how they ended can't be known any more.
-            Err(_) => {
-                let lost: Vec<_> = {
-                    let mut r = c.running.lock();
-                    r.drain().collect()
-                };
-                for (_, port) in lost {
-                    if let Some(p) = port.upgrade() {
-                        p.child_exited(exited(UNKNOWN));
-                    }
-                }
-            }
-        }
-    }
+    });
 }
 
 /// The environment of the runtime, with the changes that the port's options ask for.
@@ -168,13 +217,12 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         eprint!("spawn: Could not cd to {dir}\r\n");
         child.failed = Some(exited(crate::posix::errno_of(&e)));
     } else {
-        let list = children();
-        let mut r = list.running.lock();
+        let mut all = CHILDREN.lock();
         match sys::spawn(&c, &wiring) {
             Ok(pid) => {
                 child.pid = Some(pid);
-                r.insert(pid, port);
-                list.some.notify_one();
+                all.running.insert(pid, port);
+                watch(&mut all, pid);
             }
             Err(e) => match crate::posix::errno_of(&e) {
                 libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE => return Err(e),

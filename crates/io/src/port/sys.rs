@@ -462,12 +462,28 @@ const SPAWN_SETSID: libc::c_int = 0x80;
 #[cfg(target_os = "macos")]
 const SPAWN_SETSID: libc::c_int = 0x0400;
 
-/// Waits for any child to end: its process number and status as by wait(2).
-pub(crate) fn wait_any() -> io::Result<(libc::pid_t, i32)> {
+/// A descriptor that can be read as soon as that child has ended. None: the system gives none.
+pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: plain system call; the descriptor is nobody else's, and closed in children.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        // SAFETY: as above.
+        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
+/// The status, as by wait(2), of a child if it has ended, which is forgotten then.
+pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
     let mut status = 0;
     // SAFETY: an out parameter.
-    let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
-    check(pid).map(|p| (p, status))
+    let of = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
+    Ok((of == pid).then_some(status))
 }
 
 /// The number that a shell would show for a status of wait(2).

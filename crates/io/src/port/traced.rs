@@ -2,18 +2,22 @@
 //!
 //! # Invariants
 //! * Whether and how a port is traced stands with the port, under its lock. Events are sent with the lock held, so that a
-//!   tracer sees those of one port in order.
+//!   tracer sees those of one port in order. A tracer that is a port gets them when that lock is given up: no thread holds two ports'
+//!   locks.
 //! * A port that isn't traced pays for two comparisons.
 
-use super::{Base, Core, Held, Port, outbox};
+use super::{Base, Core, Driver, Held, Port, outbox};
 use crate::events::{self, flag, sink};
 use crate::gather::{Gather, Parts};
 use crate::lazy_atoms;
+use crate::msacc::{self, State};
 use crate::process::session::{self, Made, Session, Tracing};
 use purlin_kernel::tracer::Tracer;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{Alloc, Term, am, atom};
+use purlin_term::sync::Mutex;
+use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -77,6 +81,10 @@ pub(crate) struct Traced {
     flags: Cell<u32>,
     tracer: Tracer,
     sessions: RefCell<Vec<Tracing>>,
+    /// The ports that have been left events, which they get when this one's lock is given up.
+    told: RefCell<Vec<Term>>,
+    /// It is being given the events of others.
+    takes: bool,
 }
 
 impl Traced {
@@ -95,12 +103,98 @@ impl Traced {
             flags: Cell::new(flags),
             tracer,
             sessions: RefCell::new(sessions),
+            told: RefCell::new(Vec::new()),
+            takes: false,
         }
+    }
+    /// The ports that are to get their events once the lock is given up.
+    #[inline]
+    pub(super) fn take_told(&mut self) -> Vec<Term> {
+        std::mem::take(self.told.get_mut())
     }
 }
 
-/// Changes what a port is traced for, by a session or without. None: it is gone; false: another tracer has it, or the tracer is a
-/// port, which would have to take events while others are locked.
+/// Whether a tracer is there, and wants to be told of that port, which may be locked. So no other is locked here.
+fn is_there(tracer: &Tracer, port: Term) -> bool {
+    match tracer {
+        Tracer::Local(t) if t.is_local_port() => super::find(*t).is_some(),
+        other => other.lives(port),
+    }
+}
+
+/// The ports that trace, and the events that they have yet to get, in the external format.
+static EVENTS: Mutex<BTreeMap<u64, VecDeque<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+
+/// Leaves a port a trace event in the external format, which [`deliver`] gives it. False: there is no such port.
+fn leave_event(port: Term, event: Vec<u8>) -> bool {
+    if super::find(port).is_none() {
+        return false;
+    }
+    EVENTS
+        .lock()
+        .entry(port.raw())
+        .or_default()
+        .push_back(event);
+    true
+}
+
+/// Gives a port the trace events that were left for it, whether it is busy or not: nobody may be made to wait by being traced. The
+/// caller holds no port's lock. Whoever comes first takes all of them, under the port's lock: so they come in their order.
+pub(super) fn deliver(port: Term) {
+    let next = || {
+        let mut all = EVENTS.lock();
+        let left = all.get_mut(&port.raw())?;
+        let event = left.pop_front();
+        if left.is_empty() {
+            all.remove(&port.raw());
+        }
+        event
+    };
+    let Some(p) = super::find(port) else {
+        EVENTS.lock().remove(&port.raw());
+        return;
+    };
+    let _state = msacc::within(State::Port);
+    while EVENTS.lock().contains_key(&port.raw()) {
+        let mut core = p.lock();
+        let c = &mut *core;
+        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+            EVENTS.lock().remove(&port.raw());
+            return;
+        };
+        c.base.traced.takes = true;
+        while let Some(event) = next() {
+            give(driver, &mut c.base, &event);
+        }
+        p.settle(&mut core);
+        core.base.traced.takes = false;
+    }
+}
+
+/// An event that the driver writes.
+fn give(d: &mut dyn Driver, b: &mut Base, event: &[u8]) {
+    let mut frag = Fragment::new();
+    let t = frag.binary(event);
+    let mut data = Gather::new(t);
+    // A binary is an I/O list.
+    if data.next_batch(usize::MAX, usize::MAX).is_ok() {
+        b.count_out(event.len());
+        b.caller = NIL;
+        d.output(b, &mut data);
+    }
+    drop(OwnedTerm::from_parts(t, frag));
+}
+
+/// Gives a port a trace event in the external format. The caller holds no port's lock. False: there is no such port.
+pub fn event(port: Term, event: Vec<u8>) -> bool {
+    let there = leave_event(port, event);
+    if there {
+        deliver(port);
+    }
+    there
+}
+
+/// Changes what a port is traced for, by a session or without. None: it is gone; false: another tracer has it.
 pub fn change(
     port: Term,
     session: Option<&Arc<Session>>,
@@ -108,9 +202,6 @@ pub fn change(
     flags: u32,
     tracer: Tracer,
 ) -> Option<bool> {
-    if on && tracer.is_port() {
-        return Some(false);
-    }
     let p = super::find(port)?;
     let mut core = p.lock();
     if core.base.closing {
@@ -120,11 +211,11 @@ pub fn change(
     if let Some(s) = session {
         let how = (on, flags, tracer);
         return Some(session::change(t.sessions.get_mut(), s, how, |t| {
-            t.lives(port)
+            is_there(t, port)
         }));
     }
     if on {
-        if t.flags.get() != 0 && t.tracer != tracer && t.tracer.lives(port) {
+        if t.flags.get() != 0 && t.tracer != tracer && is_there(&t.tracer, port) {
             return Some(false);
         }
         t.tracer = tracer;
@@ -149,10 +240,10 @@ pub fn state(port: Term, session: Option<&Arc<Session>>) -> Option<(u32, Tracer)
     if let Some(s) = session {
         let all = t.sessions.get_mut().iter();
         let mut found = all.filter(|t| Arc::ptr_eq(&t.session, s));
-        let alive = found.find(|t| !s.is_over() && t.tracer.lives(port));
+        let alive = found.find(|t| !s.is_over() && is_there(&t.tracer, port));
         return Some(alive.map_or((0, Tracer::Nobody), |t| (t.flags, t.tracer.clone())));
     }
-    if t.flags.get() == 0 || !t.tracer.lives(port) {
+    if t.flags.get() == 0 || !is_there(&t.tracer, port) {
         t.flags.set(0);
         t.tracer = Tracer::Nobody;
     }
@@ -171,6 +262,17 @@ impl Base {
         let t = &self.traced;
         // Whether a tracer module wants no more of it. What a process that has gone traced is looked at when it is asked about.
         let over = |tracer: &Tracer, flags: u32| {
+            if let Tracer::Local(to) = *tracer
+                && to.is_local_port()
+            {
+                // What a port does as it takes events is not told to another, which might tell it again.
+                let tells = to != self.id && !t.takes;
+                let event = || sink().event_of_port(flags, self.id, items);
+                if tells && leave_event(to, event()) && !t.told.borrow().contains(&to) {
+                    t.told.borrow_mut().push(to);
+                }
+                return false;
+            }
             let told = sink().port_event(tracer, flags, self.id, wanted, items);
             !told && matches!(tracer, Tracer::Module(_))
         };

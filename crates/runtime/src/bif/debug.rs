@@ -8,6 +8,7 @@ use super::system_info;
 use super::ties::{self, What};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::ids;
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
 use crate::sched::{binding, multi_scheduling};
 use crate::signal::{self, handle};
@@ -18,7 +19,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::layout;
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
-use purlin_term::word::Subtag;
+use purlin_term::word::{MIN_SMALL, Subtag};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash, region};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +65,12 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
     if word(item) == "debugger_support" && release::has(DEBUGGER) {
         return Ok(Term::bool(code::debugger::enabled()));
+    }
+    if word(item) == "min_unique_monotonic_integer" {
+        return Ok(Term::small(MIN_SMALL));
+    }
+    if word(item) == "unique_monotonic_integer_state" {
+        return Ok(cx.uint(ids::last_monotonic()));
     }
     if word(item) == "nbalance" {
         return Ok(cx.uint(crate::sched::balances()));
@@ -347,6 +354,12 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
         ("code_write_permission" | "code_mod_permission", "false") => {
             code::permission::give_back();
             Ok(am::TRUE)
+        }
+        // The number of the one that `unique_integer/1` gave last; negative: modulo 2^64.
+        ("unique_monotonic_integer_state", _) => {
+            let n = arith::to_u64(value).or_else(|| arith::to_i64(value).map(|n| n as u64));
+            n.into_iter().for_each(ids::set_last_monotonic);
+            Ok(Term::bool(n.is_some()))
         }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;

@@ -449,8 +449,18 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<Option<Target>, Fail> {
         return Ok(None);
     };
     let Some(m) = e.monitors.remove(&k) else {
+        // It may have waited until there was nothing left to end.
+        cx.process().set_flag(process::BUSY, false);
         return Ok(None);
     };
+    if m.target() == Target::Remote
+        && let Some(w) = m.watched()
+        && let Err(waits) = remote::before_demonitor(cx, w)
+    {
+        cx.process().ext_mut().monitors.insert(k, m);
+        return Err(waits);
+    }
+    let e = cx.process().ext_mut();
     e.take_urgent(&k);
     if m.alias() == AliasMode::Explicit {
         e.aliases.insert(k, false);

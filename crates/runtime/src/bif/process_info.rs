@@ -166,8 +166,6 @@ pub struct Item {
     pub default: bool,
     /// A process that is sensitive doesn't tell it: it shows what it is, not what it holds.
     pub private: bool,
-    /// It is about the queue: signals that are in transit are fetched before.
-    pub queue: bool,
     /// It is about what the messages are: those of other nodes are decoded before.
     pub decoded: bool,
     /// To tell it takes the process a reduction, as it does on stock.
@@ -183,7 +181,7 @@ macro_rules! items {
         /// All items; those that `process_info/1` tells are in its order.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
-            let mut item = Item { name: $name, doc: $doc, default: false, private: false, queue: false, decoded: false, works: false, since: None, get: $get };
+            let mut item = Item { name: $name, doc: $doc, default: false, private: false, decoded: false, works: false, since: None, get: $get };
             $(item.$flag = true;)*
             $(item.since = Some($feature);)?
             item
@@ -256,8 +254,8 @@ items! {
             "running"
         })
         };
-    "message_queue_len" [default queue] "Messages in its queue." => |cx, _| int(cx.process().queued_messages());
-    "messages" [private queue decoded works] "The messages." => |cx, to| {
+    "message_queue_len" [default] "Messages in its queue." => |cx, _| int(cx.process().queued_messages());
+    "messages" [private decoded works] "The messages." => |cx, to| {
             let p: *const process::Process = cx.process();
             // SAFETY: owned by this thread.
             crate::signal::receive::messages_list(unsafe { &*p }, to)
@@ -683,10 +681,8 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        let wants_queue = w.items().iter().any(|i| i.queue);
-        if wants_queue {
-            crate::signal::handle::fetch(cx);
-        }
+        // What has come is seen, as it is where another process asks.
+        crate::signal::handle::fetch(cx);
         let t = answer(cx, &w);
         return Ok(copy::copy(t.term(), cx));
     }

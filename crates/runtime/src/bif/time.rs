@@ -3,7 +3,6 @@
 use crate::clock::{self, DateTime};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, ids, lazy_atoms};
-use purlin_term::word::MIN_SMALL;
 use purlin_term::{Alloc, Term, am, arith};
 
 lazy_atoms! {
@@ -197,7 +196,7 @@ fn posixtime_to_universaltime_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 fn unique_integer_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(cx.int((ids::unique() as i64).wrapping_add(MIN_SMALL)))
+    Ok(ids::unique_integer(cx, ids::unique(), false))
 }
 fn unique_integer_1(cx: &mut Cx, [options]: [Term; 1]) -> BifResult {
     let (mut is_positive, mut is_monotonic) = (false, false);
@@ -216,14 +215,11 @@ fn unique_integer_1(cx: &mut Cx, [options]: [Term; 1]) -> BifResult {
     if !rest.is_nil() {
         return Err(Fail::Badarg);
     }
-    // The counter of monotonic integers starts with 1.
-    let n = if is_monotonic {
-        ids::unique_monotonic() - 1
-    } else {
-        ids::unique() as i64
+    let n = match is_monotonic {
+        true => ids::unique_monotonic(),
+        false => ids::unique(),
     };
-    let first = if is_positive { 1 } else { MIN_SMALL };
-    Ok(cx.int(n.wrapping_add(first)))
+    Ok(ids::unique_integer(cx, n, is_positive))
 }
 
 bifs! {

@@ -271,7 +271,6 @@ fn ask(
     } else if whom.is_local_port() {
         return match port::traced::change(whom, which, on, r.flags, r.tracer.clone()) {
             Some(true) => Ok(Ok(1)),
-            Some(false) if on && r.tracer.is_port() => Err(Fail::Notsup),
             Some(false) => Err(other_tracer(cx)),
             None => Err(Fail::Badarg),
         };
@@ -305,7 +304,7 @@ fn ask(
                 Some(s) => s.change_new(sessions::Made::Process, on, flags, r.tracer.clone()),
             }
         }
-        if new && new_ports && r.flags & flag::OF_PORTS != 0 && !(on && r.tracer.is_port()) {
+        if new && new_ports && r.flags & flag::OF_PORTS != 0 {
             let flags = r.flags & flag::OF_PORTS;
             match which {
                 None => trace::NEW_PORTS.change(on, flags, r.tracer.clone()),

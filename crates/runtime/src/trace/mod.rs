@@ -63,10 +63,15 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     if !tracer.is_local_port() {
         return tracer.is_local_pid() && signal::send_with(tracer, f);
     }
+    port::traced::event(tracer, encoded(f))
+}
+
+/// What `f` builds, in the external format.
+fn encoded(f: impl FnOnce(&mut dyn Alloc) -> Term) -> Vec<u8> {
     let mut frag = Fragment::new();
     let t = f(&mut frag);
     let event = OwnedTerm::from_parts(t, frag);
-    port::trace_event(tracer, &encode(event.term(), Options::default()))
+    encode(event.term(), Options::default())
 }
 
 /// The tracing side: a session; None stands for tracing without one.
@@ -180,7 +185,7 @@ pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
         Some(a.tuple(&v))
     } else if flags & flag::STRICT_MONOTONIC != 0 {
         let t = a.int(clock::monotonic());
-        let n = a.int(crate::ids::unique_monotonic());
+        let n = crate::ids::unique_integer(a, crate::ids::unique_monotonic(), false);
         Some(a.tuple(&[t, n]))
     } else if flags & flag::MONOTONIC != 0 {
         Some(a.int(clock::monotonic()))
@@ -215,6 +220,17 @@ pub(crate) fn emit(
     emit_unasked(tracer, flags, pid, wanted, items, result)
 }
 
+/// The term that tells of an event.
+fn event_of(a: &mut dyn Alloc, flags: u32, pid: Term, items: &[Term], result: Term) -> Term {
+    let mut v = vec![am::TRACE, pid];
+    v.extend(items.iter().map(|&t| copy::copy(t, a)));
+    if result != am::TRUE {
+        v.push(copy::copy(result, a));
+    }
+    stamp(a, flags, &mut v);
+    a.tuple(&v)
+}
+
 /// As [`emit`], of what a tracer module isn't asked about.
 pub(crate) fn emit_unasked(
     tracer: &Tracer,
@@ -228,15 +244,7 @@ pub(crate) fn emit_unasked(
         Tracer::Nobody => false,
         // Nobody is told of itself.
         Tracer::Local(to) if *to == pid => true,
-        Tracer::Local(to) => tell(*to, |a| {
-            let mut v = vec![am::TRACE, pid];
-            v.extend(items.iter().map(|&t| copy::copy(t, a)));
-            if result != am::TRUE {
-                v.push(copy::copy(result, a));
-            }
-            stamp(a, flags, &mut v);
-            a.tuple(&v)
-        }),
+        Tracer::Local(to) => tell(*to, |a| event_of(a, flags, pid, items, result)),
         Tracer::Module(m) => {
             emit_to_module((m.module, m.state()), flags, pid, wanted, items, result);
             true
@@ -535,6 +543,9 @@ impl Sink for Tracers {
         items: &[Term],
     ) -> bool {
         emit(tracer, flags, port, wanted, items, am::TRUE)
+    }
+    fn event_of_port(&self, flags: u32, port: Term, items: &[Term]) -> Vec<u8> {
+        encoded(|a| event_of(a, flags, port, items, am::TRUE))
     }
     fn tells_of_sent(&self, session: Option<&Arc<Session>>) -> bool {
         !release::has(PATTERNS_STOP_PORTS)
