@@ -142,10 +142,10 @@ pub trait Sink: Sync {
     /// A process that the caller owns starts to run (`true`) or stops. `pc`: where.
     #[inline]
     fn scheduled(&self, _p: &mut Process, _starts: bool, _pc: *const u64) {}
-    /// The process in the context was collected, in so many nanoseconds. `before` and `after`: what
-    /// [`gc_info`] says of the heap.
+    /// The process in the context was collected, in so many nanoseconds. `info`: what [`gc_info`] says of the heap before and
+    /// afterwards. `shown`: tracers and monitors are to be told.
     #[inline]
-    fn collected(&self, _cx: &mut Cx, _before: Term, _after: Term, _nanoseconds: i64) {}
+    fn collected(&self, _cx: &mut Cx, _info: (Term, Term), _nanoseconds: i64, _shown: bool) {}
     /// The running process, which is traced, sends.
     #[inline]
     fn sending(&self, _cx: &mut Cx, _to: Term, _msg: Term) {}
@@ -403,26 +403,29 @@ pub(crate) struct Collecting {
     info: Term,
     frag: Fragment,
     began: i64,
+    /// Tracers and monitors are told. They aren't of what no process of stock does: that its heap grows while all that it has, and needs,
+    /// would have room in the least heap that is reported.
+    shown: bool,
     _state: msacc::Within,
 }
 
 /// Milliseconds that collections which somebody watches take longer than they need, for trying what is told of them.
 pub static GC_SLEEP_MS: AtomicU32 = AtomicU32::new(0);
 
-/// A collection begins.
+/// A collection begins, to have room for so many words; 0: for another reason.
 #[inline]
-pub(crate) fn gc_begin(cx: &mut Cx) -> Option<Collecting> {
+pub(crate) fn gc_begin(cx: &mut Cx, need: usize) -> Option<Collecting> {
     if WATCHES_GC.load(Ordering::Relaxed) == 0
         && !msacc::on()
         && (cx.proc.is_null() || !cx.process().has(TRACED))
     {
         return None;
     }
-    gc_note(cx)
+    gc_note(cx, need)
 }
 
 #[cold]
-fn gc_note(cx: &mut Cx) -> Option<Collecting> {
+fn gc_note(cx: &mut Cx, need: usize) -> Option<Collecting> {
     if cx.proc.is_null() {
         return None;
     }
@@ -433,10 +436,13 @@ fn gc_note(cx: &mut Cx) -> Option<Collecting> {
     if ms != 0 {
         std::thread::sleep(std::time::Duration::from_millis(ms.into()));
     }
+    let words = cx.heap.all_words() + cx.heap.stack_words() + need;
+    let shown = need == 0 || words > process::reported_min_heap(cx.process());
     Some(Collecting {
         info,
         frag,
         began,
+        shown,
         _state: msacc::within(msacc::State::Gc),
     })
 }
@@ -447,7 +453,7 @@ pub(crate) fn gc_end(cx: &mut Cx, c: Collecting) {
     let took = clock::elapsed() - c.began;
     let mut frag = Fragment::new();
     let info = gc_info(&mut frag, &cx.heap);
-    sink().collected(cx, c.info, info, took);
+    sink().collected(cx, (c.info, info), took, c.shown);
     drop(OwnedTerm::from_parts(c.info, c.frag));
     drop(OwnedTerm::from_parts(info, frag));
 }

@@ -80,20 +80,20 @@ impl Ready for Watched {
 
 /// Waits for a child if it has ended; whether it has.
 fn wait_for(pid: libc::pid_t) -> bool {
+    // Locked before: once it has been waited for, its number may be another's.
+    let mut c = CHILDREN.lock();
     let status = match sys::wait_for(pid) {
         Ok(Some(status)) => status,
         Ok(None) => return false,
         // Somebody else has waited for it: how it ended can't be known any more.
         Err(_) => exited(UNKNOWN),
     };
-    let port = {
-        let mut c = CHILDREN.lock();
-        if c.ended.len() >= REMEMBERED {
-            c.ended.pop_front();
-        }
-        c.ended.push_back(pid);
-        c.running.remove(&pid)
-    };
+    if c.ended.len() >= REMEMBERED {
+        c.ended.pop_front();
+    }
+    c.ended.push_back(pid);
+    let port = c.running.remove(&pid);
+    drop(c);
     if let Some(p) = port.and_then(|p| p.upgrade()) {
         p.child_exited(status);
     }

@@ -7,6 +7,7 @@ use super::io::{
 use super::values::{tos_code, tos_term};
 use super::*;
 use purlin_term::atom;
+use purlin_term::release::SERVICES_AS_MAPS;
 use std::mem::size_of;
 
 lazy_atoms! {
@@ -63,7 +64,10 @@ pub(crate) fn flags_term<A: Alloc + ?Sized>(
 enum Data {
     /// Nothing that is known here.
     Raw,
+    /// Seconds and microseconds.
     Time,
+    /// Seconds and nanoseconds.
+    FineTime,
     Tos,
     Int,
     Byte,
@@ -172,9 +176,36 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
+/// Those that OTP 29 knows beside these.
+const LATER_KINDS: &[Kind] = &[
+    Kind(
+        libc::SOL_SOCKET,
+        libc::SCM_TIMESTAMPNS,
+        "timestampns",
+        Data::FineTime,
+        true,
+    ),
+    Kind(
+        libc::IPPROTO_IPV6,
+        libc::IPV6_FLOWINFO,
+        "flowinfo",
+        Data::Int,
+        false,
+    ),
+];
+
+/// The kinds that the release knows.
+fn kinds() -> impl Iterator<Item = &'static Kind> {
+    let later: &[Kind] = match release::has(SERVICES_AS_MAPS) {
+        true => LATER_KINDS,
+        false => &[],
+    };
+    KINDS.iter().chain(later)
+}
+
 fn kind_named(level: i32, name: Term) -> Option<&'static Kind> {
     let name = name.is_atom().then(|| atom::name(name))?;
-    KINDS.iter().find(|k| k.0 == level && k.2 == name)
+    kinds().find(|k| k.0 == level && k.2 == name)
 }
 
 const HEAD: usize = size_of::<libc::cmsghdr>();
@@ -233,6 +264,11 @@ pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
                         map::get(v, values::usec())?;
                         [s.to_ne_bytes(), s.to_ne_bytes()].concat()
                     }
+                    Data::FineTime => {
+                        let part = |key| arith::to_i64(map::get(v, key)?);
+                        let (s, n) = (part(values::sec())?, part(atom::intern("nsec"))?);
+                        [s.to_ne_bytes(), n.to_ne_bytes()].concat()
+                    }
                     Data::Tos => tos_code(v)?.to_ne_bytes().to_vec(),
                     _ => int(v)?.to_ne_bytes().to_vec(),
                 };
@@ -280,7 +316,7 @@ pub(crate) fn control_term(cx: &mut Cx, buf: &[u8]) -> Term {
 }
 
 fn control_message(cx: &mut Cx, level: i32, kind: i32, data: &[u8]) -> Term {
-    let row = KINDS.iter().find(|k| k.0 == level && k.1 == kind);
+    let row = kinds().find(|k| k.0 == level && k.1 == kind);
     let name = match row {
         Some(k) => atom::intern(k.2),
         None => Term::small(kind.into()),
@@ -305,13 +341,14 @@ fn i32_at(b: &[u8], at: usize) -> Option<i32> {
 fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
     match what {
         Data::Raw => None,
-        Data::Time => {
+        Data::Time | Data::FineTime => {
             let part = |at: usize| Some(i64::from_ne_bytes(b.get(at..at + 8)?.try_into().ok()?));
-            let (s, u) = (cx.int(part(0)?), cx.int(part(8)?));
-            Some(map::from_pairs(
-                cx,
-                &[(values::sec(), s), (values::usec(), u)],
-            ))
+            let (s, fraction) = (cx.int(part(0)?), cx.int(part(8)?));
+            let name = match what {
+                Data::Time => values::usec(),
+                _ => atom::intern("nsec"),
+            };
+            Some(map::from_pairs(cx, &[(values::sec(), s), (name, fraction)]))
         }
         Data::Tos => b.first().map(|&n| tos_term(cx, n.into())),
         Data::Int => i32_at(b, 0).map(|n| Term::small(n.into())),

@@ -41,8 +41,12 @@ const TOS: [(fn() -> Term, i32); 4] = [
 /// The bits of a type of service that the names are about.
 const TOS_BITS: i32 = 0x1E;
 
-/// A type of service: a name or a number.
+/// A type of service: a name or a number, or since OTP 29 a map of its kind and its precedence.
 pub(crate) fn tos_code(t: Term) -> Option<i32> {
+    if t.is_map() && release::has(SERVICES_AS_MAPS) {
+        let key = |name| map::get(t, atom::intern(name));
+        return Some(kind_code(key("tos")?)? | precedence_code(key("precedence")?)?);
+    }
     match TOS.iter().find(|r| (r.0)() == t) {
         Some(r) => Some(r.1),
         None if t.is_atom() && release::has(SERVICES_AS_MAPS) => {
@@ -52,6 +56,35 @@ pub(crate) fn tos_code(t: Term) -> Option<i32> {
         None => int(t),
     }
 }
+/// The bits of the kind that a type of service says by the old reading.
+fn kind_code(t: Term) -> Option<i32> {
+    let natural = || int(t).filter(|&n| n >= 0);
+    match TOS.iter().find(|r| (r.0)() == t) {
+        Some(r) => Some(r.1),
+        None if t == am::DEFAULT => Some(0),
+        None => natural().map(|n| n << 1 & TOS_BITS),
+    }
+}
+/// The bits of its precedence. As in stock, each that has a name means routine.
+fn precedence_code(t: Term) -> Option<i32> {
+    if t.is_atom() {
+        return PRECEDENCES.contains(&atom::name(t)).then_some(0);
+    }
+    let n = int(t).filter(|&n| n >= 0)?;
+    Some((n & PRECEDENCE_BITS) << PRECEDENCE_SHIFT)
+}
+const PRECEDENCES: [&str; 8] = [
+    "routine",
+    "priority",
+    "immediate",
+    "flash",
+    "flashoverride",
+    "critical_ecp",
+    "internetcontrol",
+    "netcontrol",
+];
+const PRECEDENCE_BITS: i32 = 7;
+
 /// Code points of differentiated services, which are the upper bits of a type of service.
 const CODE_POINTS: &[(&str, i32)] = &[
     ("cs0", 0),

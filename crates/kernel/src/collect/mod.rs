@@ -98,8 +98,8 @@ pub trait Collect {
 impl Collect for Cx {
     unsafe fn collect(&mut self, need: usize, live: usize, also: Also, sweep: Sweep) -> usize {
         let told = match sweep {
-            Sweep::Due if need > 0 && grows_small(self, need) => None,
-            Sweep::Due | Sweep::Full => crate::events::gc_begin(self),
+            Sweep::Due => crate::events::gc_begin(self, need),
+            Sweep::Full => crate::events::gc_begin(self, 0),
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => None,
         };
         let fresh = match sweep {
@@ -185,13 +185,6 @@ impl Collect for Cx {
         let p = self.process();
         !p.has(TRACED) && p.ext().is_none_or(|e| e.deferred.is_empty())
     }
-}
-
-/// Whether all that the process has, and `need` words more, would have room in the heap that it has at least as it is reported. Nobody is
-/// told that a smaller one grows.
-fn grows_small(cx: &mut Cx, need: usize) -> bool {
-    let words = cx.heap.all_words() + cx.heap.stack_words() + need;
-    !cx.proc.is_null() && words <= crate::process::reported_min_heap(cx.process())
 }
 
 /// Stress mode: verifies the heap after a message was received. `refused`: others were looked at before it, so that registers may

@@ -492,7 +492,11 @@ impl Sink for Tracers {
     fn scheduled(&self, p: &mut Process, starts: bool, pc: *const u64) {
         scheduled(p, starts, pc);
     }
-    fn collected(&self, cx: &mut Cx, before: Term, after: Term, nanoseconds: i64) {
+    fn collected(&self, cx: &mut Cx, (before, after): (Term, Term), nanoseconds: i64, shown: bool) {
+        calls::collected(cx.process(), used_of(before), used_of(after));
+        if !shown {
+            return;
+        }
         // Whether it was a full sweep is known only now, so both events are told now.
         let (start, end) = if cx.heap.minor_gcs == 0 {
             (gc_major_start(), gc_major_end())
@@ -501,7 +505,6 @@ impl Sink for Tracers {
         };
         event(cx.process(), flag::GC, &[start, before]);
         event(cx.process(), flag::GC, &[end, after]);
-        calls::collected(cx.process(), used_of(before), used_of(after));
         monitor::collected(cx, nanoseconds);
     }
     fn sending(&self, cx: &mut Cx, to: Term, msg: Term) {
