@@ -363,8 +363,13 @@ impl CPort {
         if on && self.stopped.load(Ordering::Acquire) {
             return false;
         }
+        // Without the callback only what is named ends, and the use with the last of it.
+        let whole = uses && mode & super::abi::NO_CALLBACK == 0;
         if on {
             steal(fd, self.number());
+        } else if whole {
+            // The driver may close it now, whichever of its ports has used it: the number may be another descriptor's next.
+            take_away(fd, self.number());
         }
         let mut s = self.state();
         let at = s.selected.iter().position(|e| e.fd == fd);
@@ -397,8 +402,6 @@ impl CPort {
             poll::want(e.id, e.read, e.write);
             return true;
         }
-        // Without the callback only what is named ends, and the use with the last of it.
-        let whole = uses && mode & super::abi::NO_CALLBACK == 0;
         if let Some(at) = at {
             let e = &mut s.selected[at];
             e.read &= !(read || whole);
@@ -557,6 +560,20 @@ fn steal(fd: c_int, number: u32) {
         .filter(|&n| n != number)
         .and_then(|n| of_handle(n as Handle))
     {
+        p.lose(fd);
+    }
+}
+
+/// A descriptor is no port's but that one's, if it is any's.
+fn take_away(fd: c_int, number: u32) {
+    let mut all = OWNERS.lock();
+    let Some(owners) = all.as_mut() else { return };
+    let before = owners.get(&fd).copied().filter(|&n| n != number);
+    if before.is_some() {
+        owners.remove(&fd);
+    }
+    drop(all);
+    if let Some(p) = before.and_then(|n| of_handle(n as Handle)) {
         p.lose(fd);
     }
 }
