@@ -20,6 +20,8 @@ typedef struct {
     int outs;
 } data;
 
+static int shared[2] = {-1, -1};
+
 static ErlDrvTermData atom(char *name)
 {
     return driver_mk_atom(name);
@@ -348,6 +350,14 @@ static ErlDrvSSizeT control(ErlDrvData h, unsigned op, char *buf, ErlDrvSizeT n,
         return driver_async(d->port, NULL, slow_work, number, slow_free) > 0 ? 0 : -1;
     case 29: /* Deselected in part. */
         driver_select(d->port, (ErlDrvEvent)(long)d->ends[1], ERL_DRV_READ | ERL_DRV_WRITE | ERL_DRV_USE, 1);
+        return 0;
+    case 30: /* A pipe that this port has used, for another one. */
+        memcpy(shared, d->ends, sizeof shared);
+        d->ends[0] = d->ends[1] = -1;
+        return 0;
+    case 31: /* It is closed by that one. The next pipe is likely to have its numbers. */
+        driver_select(d->port, (ErlDrvEvent)(long)shared[0], ERL_DRV_READ | ERL_DRV_USE, 0);
+        close(shared[1]);
         return 0;
     case 28: /* Takes its time for timeouts and input. */
         d->slow = 1;

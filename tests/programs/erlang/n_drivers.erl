@@ -60,6 +60,8 @@ main() ->
     show(select, fun() -> port_control(P, 9, "again"), next(P) end),
     show(select, fun() -> port_control(P, 10, []), port_control(P, 9, "later"), all(P) end),
     show(select, fun() -> port_control(P, 11, []), next(P) end),
+    show(closed_elsewhere, fun() -> Q = open("", []), [port_control(P, N, []) || N <- [10, 30]], port_control(Q, 31, []), receive after 50 -> ok end,
+        port_control(P, 8, []), port_control(P, 9, "anew"), R = next(P), port_close(Q), {R, all(Q)} end),
     show(async, fun() -> port_control(P, 12, []), next(P) end),
     show(thread, fun() -> port_control(P, 13, []), R = all(P), port_control(P, 14, []), {R, erlang:port_info(P, queue_size)} end),
     show(monitor, fun() -> port_control(P, 15, []), receive after 1 -> ok end, M = erlang:port_info(P, monitors) =:= {monitors, [{process, self()}]},
