@@ -44,7 +44,6 @@ pub mod watch;
 use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
-pub(crate) use spawn::is_program;
 use traced::Work;
 
 use crate::cx::{Cx, Fail};

@@ -45,6 +45,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     sys::close_inherited_on_exec();
+    crate::os_signals::leave_out(is_program);
     Mutex::new(Children {
         running: HashMap::new(),
         ended: VecDeque::new(),
@@ -53,7 +54,7 @@ static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
 });
 
 /// Whether the process with that number is or was the program of a port. One that was is told once.
-pub(crate) fn is_program(pid: libc::pid_t) -> bool {
+fn is_program(pid: libc::pid_t) -> bool {
     let mut c = CHILDREN.lock();
     if c.running.contains_key(&pid) {
         return true;

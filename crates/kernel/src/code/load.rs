@@ -8,8 +8,9 @@ use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
+use purlin_isa::genops;
 use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
-use purlin_loader::{BeamFile, BigInt, FieldDefault, GenericCode, LoadError};
+use purlin_loader::{BeamFile, BigInt, Fault, FieldDefault, GenericCode, LoadError, Table};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -338,6 +339,11 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .collect::<Result<Vec<Term>, _>>()
         .map_err(|_| LoadFailure::Atom)?;
     let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
+    // What could be asked of a line that has a breakpoint is in that table.
+    let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
+    if debugger::lines_can_break() && !file.has_debug && has_lines() {
+        return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
+    }
     let mut regions = Regions {
         counted: was_loaded(name),
         all: Literals::default(),

@@ -10,7 +10,7 @@ mod flow;
 mod fuse;
 mod records;
 
-use crate::error::{Fault, LoadError, Table};
+use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter};
@@ -144,9 +144,6 @@ pub struct Lowered {
 /// Lowers the code of a file.
 pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<Lowered, LoadError> {
     let lines_can_break = env.lines_can_break();
-    if lines_can_break && !file.has_debug && code.instrs.iter().any(|i| i.op == g::DEBUG_LINE) {
-        return Err(Fault::Missing(Table::Debug).into());
-    }
     let mut l = Lower {
         lines_can_break,
         entry: 0,
