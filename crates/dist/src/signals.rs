@@ -269,11 +269,9 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
     };
     let id = ids::unique() + 1;
     cx.process().set_flag(process::BUSY, false);
-    let link = |cx: &mut Cx| {
-        let l = known(cx).and_then(|r| r.links.get(&key));
-        l.filter(|l| l.unlinking == 0).map(|l| l.connection)
-    };
-    let Some(connection) = link(cx) else {
+    let link = known(cx).and_then(|r| r.links.get(&key));
+    let active = link.filter(|l| l.unlinking == 0);
+    let Some(connection) = active.map(|l| l.connection) else {
         return Ok(am::TRUE);
     };
     has_room_on(cx, key.node.name, connection)?;

@@ -6,11 +6,11 @@ use purlin_term::{Term, atom};
 /// Rows of names; a name that this system does not have, or has as a second name of another, is left out.
 macro_rules! errors {
     ($($name:ident)*) => {
-        const ERRORS: &[(i32, &str)] = &[$((libc::$name, stringify!($name))),*];
+        &[$((libc::$name, stringify!($name))),*]
     };
 }
 
-errors! {
+const ERRORS: &[(i32, &str)] = errors! {
     E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EALREADY EBADF EBADMSG EBUSY ECHILD ECONNABORTED
     ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EDOM EDQUOT EEXIST EFAULT EFBIG EHOSTDOWN EHOSTUNREACH EIDRM EILSEQ
     EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR ELOOP EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG ENETDOWN
@@ -18,54 +18,30 @@ errors! {
     ENOSPC ENOSR ENOSTR ENOSYS ENOTBLK ENOTCONN ENOTDIR ENOTEMPTY ENOTSOCK ENOTSUP ENOTTY ENXIO EOPNOTSUPP EOVERFLOW
     EPERM EPFNOSUPPORT EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ERANGE EREMOTE EROFS ESHUTDOWN ESOCKTNOSUPPORT ESPIPE
     ESRCH ESTALE ETIME ETIMEDOUT ETOOMANYREFS ETXTBSY EUSERS EXDEV
-}
+};
 
 #[cfg(target_os = "linux")]
-macro_rules! linux_errors {
-    ($($name:ident)*) => {
-        const SYSTEM: &[(i32, &str)] = &[$((libc::$name, stringify!($name))),*];
-    };
-}
-#[cfg(target_os = "linux")]
-linux_errors! {
+const SYSTEM: &[(i32, &str)] = errors! {
     EADV EBADE EBADFD EBADR EBADRQC EBADSLT EBFONT ECHRNG ECOMM EDOTDOT EISNAM EL2HLT EL2NSYNC EL3HLT EL3RST ELIBACC
     ELIBBAD ELIBEXEC ELIBMAX ELIBSCN ELNRNG ENAVAIL ENOANO ENOCSI ENONET ENOPKG ENOTNAM ENOTUNIQ EREMCHG EREMOTEIO
     ESRMNT EUCLEAN EUNATCH EXFULL
-}
+};
 #[cfg(not(target_os = "linux"))]
 const SYSTEM: &[(i32, &str)] = &[];
 
 /// Those that have no name in a release which leaves errors without one.
-const LATER: &[(i32, &str)] = &[
-    (libc::ECANCELED, "ECANCELED"),
-    (libc::ENOTRECOVERABLE, "ENOTRECOVERABLE"),
-    (libc::EOWNERDEAD, "EOWNERDEAD"),
-    #[cfg(target_os = "linux")]
-    (libc::EHWPOISON, "EHWPOISON"),
-    #[cfg(target_os = "linux")]
-    (libc::EKEYEXPIRED, "EKEYEXPIRED"),
-    #[cfg(target_os = "linux")]
-    (libc::EKEYREJECTED, "EKEYREJECTED"),
-    #[cfg(target_os = "linux")]
-    (libc::EKEYREVOKED, "EKEYREVOKED"),
-    #[cfg(target_os = "linux")]
-    (libc::EMEDIUMTYPE, "EMEDIUMTYPE"),
-    #[cfg(target_os = "linux")]
-    (libc::ENOKEY, "ENOKEY"),
-    #[cfg(target_os = "linux")]
-    (libc::ENOMEDIUM, "ENOMEDIUM"),
-    #[cfg(target_os = "linux")]
-    (libc::ERESTART, "ERESTART"),
-    #[cfg(target_os = "linux")]
-    (libc::ERFKILL, "ERFKILL"),
-    #[cfg(target_os = "linux")]
-    (libc::ESTRPIPE, "ESTRPIPE"),
-];
+const LATER: &[(i32, &str)] = errors! { ECANCELED ENOTRECOVERABLE EOWNERDEAD };
+#[cfg(target_os = "linux")]
+const LATER_SYSTEM: &[(i32, &str)] = errors! {
+    EHWPOISON EKEYEXPIRED EKEYREJECTED EKEYREVOKED EMEDIUMTYPE ENOKEY ENOMEDIUM ERESTART ERFKILL ESTRPIPE
+};
+#[cfg(not(target_os = "linux"))]
+const LATER_SYSTEM: &[(i32, &str)] = &[];
 
 /// The atom for `errno`. A number without a name is `unknown`, or, where the release names every error, `errno_` and the number.
 pub fn errno_atom(errno: i32) -> Term {
     let all = release::has(ERRORS_NAMED);
-    let later: &[(i32, &str)] = if all { LATER } else { &[] };
+    let later = LATER.iter().chain(LATER_SYSTEM).filter(|_| all);
     let mut known = ERRORS.iter().chain(SYSTEM).chain(later);
     match known.find(|e| e.0 == errno) {
         Some((_, name)) => atom::intern(&name.to_ascii_lowercase()),

@@ -9,7 +9,7 @@
 use super::open::{Options, Target};
 use super::{Port, sys};
 use crate::poll::{self, Id, Ready};
-use purlin_term::sync::Mutex;
+use purlin_term::sync::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::io;
@@ -34,9 +34,10 @@ struct Children {
     running: HashMap<libc::pid_t, Weak<Port>>,
     /// Those that ended last. The signal of a child's end may be read after the child has been waited for.
     ended: VecDeque<libc::pid_t>,
-    /// Those whose end the kernel does not tell.
-    unwatched: Vec<libc::pid_t>,
 }
+
+/// Those whose end the kernel does not tell, and what is told when there are some.
+static UNWATCHED: (Mutex<Vec<libc::pid_t>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
 
 /// How many of those that ended last are remembered.
 const REMEMBERED: usize = 256;
@@ -49,7 +50,6 @@ static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     Mutex::new(Children {
         running: HashMap::new(),
         ended: VecDeque::new(),
-        unwatched: Vec::new(),
     })
 });
 
@@ -102,7 +102,7 @@ fn wait_for(pid: libc::pid_t) -> bool {
 }
 
 /// Has the end of a child be noticed.
-fn watch(c: &mut Children, pid: libc::pid_t) {
+fn watch(pid: libc::pid_t) {
     let by_kernel = || {
         let end = sys::end_of_child(pid)?;
         let fd = end.as_raw_fd();
@@ -111,7 +111,8 @@ fn watch(c: &mut Children, pid: libc::pid_t) {
         Some(())
     };
     if by_kernel().is_none() {
-        c.unwatched.push(pid);
+        UNWATCHED.0.lock().push(pid);
+        UNWATCHED.1.notify_one();
         look_at_times();
     }
 }
@@ -126,10 +127,15 @@ fn look_at_times() {
             .spawn(|| {
                 purlin_kernel::affinity::begin_unbound();
                 loop {
+                    let mut all = UNWATCHED.0.lock();
+                    while all.is_empty() {
+                        all = UNWATCHED.1.wait(all);
+                    }
+                    let now = std::mem::take(&mut *all);
+                    drop(all);
+                    let left: Vec<_> = now.into_iter().filter(|&pid| !wait_for(pid)).collect();
+                    UNWATCHED.0.lock().extend(left);
                     std::thread::sleep(LOOK_EVERY);
-                    let all = std::mem::take(&mut CHILDREN.lock().unwatched);
-                    let left: Vec<_> = all.into_iter().filter(|&pid| !wait_for(pid)).collect();
-                    CHILDREN.lock().unwatched.extend(left);
                 }
             });
         if let Err(e) = t {
@@ -223,7 +229,7 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
             Ok(pid) => {
                 child.pid = Some(pid);
                 all.running.insert(pid, port);
-                watch(&mut all, pid);
+                watch(pid);
             }
             Err(e) => match crate::posix::errno_of(&e) {
                 libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE => return Err(e),
