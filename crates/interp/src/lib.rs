@@ -17,6 +17,7 @@
 pub mod bits;
 mod bits_build;
 mod call;
+pub mod compiled;
 pub mod exc;
 mod fast;
 mod instr;
@@ -96,7 +97,7 @@ mod table {
     #[allow(unused_imports)]
     use super::operands::{C, X, Y};
     use super::{
-        bits::*, bits_build::*, call::*, fast::*, lines::*, maps::*, misc::*, records::*,
+        bits::*, bits_build::*, call::*, compiled::op_enter_compiled, fast::*, lines::*, maps::*, misc::*, records::*,
         shortcuts::*, start::*, traced::*,
     };
     pub(crate) static HANDLERS: &[super::Handler] =

@@ -306,12 +306,13 @@ macro_rules! for_each_specific_op {
             IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] "drop frame; as i_apply";
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity} [fails ends] "raise function_clause: module, function, arity";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
             ErrorHandler error_handler {export: Export} [collects fails calls ends] "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] "the process ends, reason normal";
             Nif nif {slot: Slot} [collects fails yields calls] "return what the function of a native library in the slot gives, if there is one";
             IApplyFun i_apply_fun {} [fails yields calls ends] "tail call fun x0 with arguments in list x1";
             Breakpoint breakpoint {} [collects fails yields calls ends] "the function that starts here is traced; the operands are of the op that was replaced";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] "the machine code of the function that starts here runs; the operands are of the op that was replaced";
             ReturnTrace return_trace {} [collects ends] "a traced call has returned: tell it; drop its frame; return";
             ReturnTime return_time {} [collects ends] "a call that is measured has returned: note it; drop its frame; return";
             DebugLine debug_line {live: Live} [] "a line begins, which may get a breakpoint; live, for that";

@@ -216,6 +216,17 @@ pub struct Context<P> {
     pub interp: State,
     /// Where the mark of the function that runs is written while code with marks runs: see crate `kernel`, `code::perf`.
     pub running: *mut u64,
+    /// Whether the process that runs may run machine code.
+    pub compiled: bool,
+    /// The machine's stack pointer where machine code was entered.
+    pub machine_base: *mut u8,
+    /// The table of return points of machine code.
+    pub returns: *const u64,
+    /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
+    pub sampled_reds: i64,
+    /// Reductions that this thread has used, and that are left until its next sample.
+    pub sampled: u64,
+    pub until_sample: i64,
 }
 
 /// A budget of samples begins so far below zero that the first look at it comes at once, and can be told from others.
@@ -270,6 +281,12 @@ impl<P> Context<P> {
             bif_pc: std::ptr::null(),
             interp: State::new(),
             running: std::ptr::null_mut(),
+            compiled: false,
+            machine_base: std::ptr::null_mut(),
+            returns: std::ptr::null(),
+            sampled_reds: 0,
+            sampled: 0,
+            until_sample: 0,
         })
     }
 

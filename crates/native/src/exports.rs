@@ -8,7 +8,7 @@
 use crate::bif::{Kind, native};
 use crate::hashing::Hashing;
 use purlin_isa::ops::{Form, Op, dirty};
-use purlin_term::fun::{Export, FunEntry};
+use purlin_term::fun::{Export, FunEntry, lead_word};
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{NIL, Term, am, atom};
 use std::cell::Cell;
@@ -67,16 +67,23 @@ pub fn stub(op: Op, operands: &[(Form, u64)]) -> Vec<u64> {
         .collect()
 }
 
+/// An instruction of the runtime that a call with so many arguments may lead to.
+fn led(op: Op, arity: u32) -> &'static [u64] {
+    let mut words = vec![lead_word(arity)];
+    words.extend(stub(op, &[]));
+    &words.leak()[1..]
+}
+
 fn code() -> &'static Code {
     static C: OnceLock<Code> = OnceLock::new();
     C.get_or_init(|| Code {
         exports: std::array::from_fn(|_| RwLock::default()),
         funs: Mutex::default(),
         stubs: Stubs {
-            apply: stub(Op::IApply, &[]).leak(),
-            apply_fun: stub(Op::IApplyFun, &[]).leak(),
-            reapply_fun: stub(Op::IApplyFun, &[]).leak(),
-            hibernate: stub(Op::Hibernate, &[]).leak(),
+            apply: led(Op::IApply, 3),
+            apply_fun: led(Op::IApplyFun, 2),
+            reapply_fun: led(Op::IApplyFun, 2),
+            hibernate: led(Op::Hibernate, 3),
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),
             return_time: stub(Op::ReturnTime, &[]).leak(),
@@ -151,6 +158,7 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
         function: f,
         arity,
         bif: AtomicU32::new(0),
+        lead: AtomicU64::new(lead_word(arity)),
         stub: std::array::from_fn(|_| AtomicU64::new(0)),
     }));
     let here = e as *const Export as u64;

@@ -2,6 +2,7 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 mod beside;
+mod compiled;
 pub mod bif;
 pub mod break_handler;
 pub mod brief;

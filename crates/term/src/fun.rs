@@ -5,7 +5,7 @@
 
 use crate::counts::{self, SHARES};
 use crate::word::Term;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// One `fun` expression of one loaded module.
 ///
@@ -125,6 +125,34 @@ pub struct Export {
     pub arity: u32,
     /// Row in the BIF table plus one; 0 where it is no BIF.
     pub bif: std::sync::atomic::AtomicU32,
+    /// Stands before the stub: see [`lead_word`].
+    pub lead: AtomicU64,
     /// Stub code: what `address` points at while nothing is loaded. The interpreter's own format.
     pub stub: [AtomicU64; 4],
+}
+
+/// Address of the machine code that stands for a function which has none: it leaves to the interpreter. 0 where there is no
+/// machine code at all.
+static UNCOMPILED: AtomicU32 = AtomicU32::new(0);
+
+/// Says what stands for functions without machine code. Before any code is loaded or named.
+pub fn set_uncompiled(address: u32) {
+    UNCOMPILED.store(address, Ordering::Relaxed);
+}
+
+/// See [`set_uncompiled`].
+#[inline]
+pub fn uncompiled() -> u32 {
+    UNCOMPILED.load(Ordering::Relaxed)
+}
+
+/// The word that stands before every instruction that a call may lead to; the last one of `func_info`, where there is one.
+///
+/// ```text
+/// bits 16 to 31  arguments
+/// bits 32 to 63  address of the machine code, or of what stands for it
+/// ```
+#[inline]
+pub fn lead_word(arity: u32) -> u64 {
+    u64::from(arity & 0xFFFF) << 16 | u64::from(uncompiled()) << 32
 }

@@ -392,7 +392,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         marks: Marks::new(code.functions.len()),
     };
     let Lowered {
-        words,
+        mut words,
         functions,
         labels,
         lines,
@@ -447,6 +447,9 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     {
         *f = format!("{}.erl", file.module());
     }
+    for f in &functions {
+        super::compiled::leads_nowhere(&mut words, f);
+    }
     let code = words.into_boxed_slice();
     let on_load = on_load.map(|at| {
         Box::new(Export {
@@ -455,6 +458,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             function: purlin_term::am::ON_LOAD,
             arity: 0,
             bif: AtomicU32::new(0),
+            lead: AtomicU64::new(0),
             stub: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     });

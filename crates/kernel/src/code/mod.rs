@@ -7,6 +7,7 @@
 
 pub mod areas;
 pub mod breakpoint;
+pub mod compiled;
 pub mod coverage;
 pub mod debugger;
 mod disasm;

@@ -58,13 +58,16 @@ pub struct Module {
 impl Drop for Module {
     fn drop(&mut self) {
         super::breakpoint::breakpoints().forget(self.addresses());
+        if let Some(c) = super::compiled::compiled() {
+            c.forget(self.addresses());
+        }
         crate::accounts::forget_addresses();
     }
 }
 
 impl Module {
     /// Where its code lies.
-    fn addresses(&self) -> std::ops::Range<usize> {
+    pub fn addresses(&self) -> std::ops::Range<usize> {
         let r = self.code.as_ptr_range();
         r.start as usize..r.end as usize
     }
@@ -135,7 +138,7 @@ impl Module {
             .collect()
     }
     /// The function that holds an address.
-    pub(super) fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
+    pub fn function_at(&self, pc: *const u64) -> Option<&LoweredFunction> {
         self.functions.get(self.index_at(pc)?)
     }
     /// Its index.
@@ -376,6 +379,9 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
         }
     }
     super::breakpoint::breakpoints().loaded(&m);
+    if let Some(c) = super::compiled::compiled() {
+        c.loaded(&m);
+    }
     v.current = Some(m);
 }
 

@@ -1,6 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
+use crate::code::compiled;
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -46,9 +47,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.charged = slice_reds;
         msacc::change(State::Emulator);
         let watched = watch(p);
-        if (*p).has(process::SAVES) {
-            saved::begin(cx);
-        }
+        begins_compiled(cx);
         let slice = run::<E>(cx, taken.signals);
         if let Some(w) = watched {
             unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
@@ -75,6 +74,19 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
             }
         }
         slice_reds - cx.reds
+    }
+}
+
+/// Whether the process that begins its time slice runs machine code. One that saves its calls notes each of them, which only the
+/// interpreter does.
+#[inline]
+unsafe fn begins_compiled(cx: &mut Cx) {
+    cx.sampled_reds = 0;
+    if (*cx.proc).has(process::SAVES) {
+        cx.compiled = false;
+        saved::begin(cx);
+    } else {
+        compiled::begins(cx);
     }
 }
 
@@ -132,9 +144,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
             }
             cx.charged = cx.reds;
             let watched = watch(p);
-            if (*p).has(process::SAVES) {
-                saved::begin(cx);
-            }
+            begins_compiled(cx);
             let slice = run::<E>(cx, false);
             if let Some(w) = watched {
                 unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
@@ -370,9 +380,14 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
-        let exit = E::run(cx, pc);
+        let mut exit = E::run(cx, pc);
+        while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
+            compiled::goes_on(cx);
+            exit = E::run(cx, cx.interp.pc);
+        }
         let used = account(cx);
         if exit != Exit::Exited {
+            compiled::sample(cx, used);
             crate::accounts::worked(cx, used, cx.interp.pc);
         }
         if profile::on() {

@@ -495,7 +495,8 @@ impl Lower<'_> {
         match ins.op {
             g::LABEL => {
                 let n = self.u(a[0]) as u32;
-                if self.guarded.contains(&n) {
+                // Nothing runs into the entry of the function: `func_info` stands right before it, and never goes on.
+                if n != self.entry && self.guarded.contains(&n) {
                     self.e.op(Op::IfEnd, &[]);
                 }
                 self.e.label(n as usize);
@@ -516,7 +517,8 @@ impl Lower<'_> {
             }
             g::FUNC_INFO => {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
-                self.e.op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2])]);
+                let args = [m.raw(), f.raw(), self.h(a[2]), Arg::W(0)];
+                self.e.op(Op::FuncInfo, &args);
             }
             g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR => {}
             g::DEBUG_LINE => {

@@ -27,7 +27,7 @@ use crate::process::{self, TRACED};
 use crate::tracer::Tracer;
 use crate::{clock, lazy_atoms, signal};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::fun::Export;
+use purlin_term::fun::{Export, lead_word};
 use purlin_term::release::{self, SILENT_IF_TRACED};
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
@@ -268,22 +268,25 @@ unsafe fn patch(entry: usize, to: u16) {
 }
 
 /// Words with breakpoints, by the addresses of their exports. None ever goes.
-static GATES: Mutex<Option<HashMap<usize, &'static [u64; 1]>>> = Mutex::new(None);
+static GATES: Mutex<Option<HashMap<usize, &'static [u64; 2]>>> = Mutex::new(None);
 
 /// The word with a breakpoint that an export leads to while calls from other modules are traced.
-fn gate(e: &Export) -> &'static [u64; 1] {
+fn gate(e: &Export) -> *const u64 {
     let mut g = GATES.lock();
     let key = e as *const Export as usize;
-    g.get_or_insert_default()
+    // Before it, as before every instruction that is called, what leads compiled code there.
+    let words = g
+        .get_or_insert_default()
         .entry(key)
-        .or_insert_with(|| Box::leak(Box::new([u64::from(number())])))
+        .or_insert_with(|| Box::leak(Box::new([lead_word(e.arity), u64::from(number())])));
+    &raw const words[1]
 }
 
 /// Where the export leads now that led to the word at `pc`; None: no export ever did.
 #[cold]
 pub(crate) fn behind_gate(pc: *const u64) -> Option<*const u64> {
     let g = GATES.lock();
-    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| w.as_ptr() == pc)?;
+    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
     // SAFETY: the address of an export, which are never freed.
     let e = unsafe { &*(e as *const Export) };
     Some(e.address.load(Ordering::Acquire))
@@ -419,11 +422,11 @@ fn set(
     let export = code::existing_export(mfa.0, mfa.1, mfa.2);
     let exported = export.filter(|e| {
         let to = e.address.load(Ordering::Acquire) as usize;
-        to == entry || to == gate(e).as_ptr() as usize
+        to == entry || to == gate(e) as usize
     });
     t.at.insert(entry, b.clone());
     if let Some(e) = exported {
-        let at = gate(e).as_ptr();
+        let at = gate(e);
         t.at.insert(at as usize, b.clone());
         let to = if w.global() && !native {
             at as usize

@@ -1,0 +1,611 @@
+//! Quick code: one pass over a function, a template for each instruction.
+//!
+//! X0 to X5 are in machine registers throughout (see [`stubs`](crate::stubs)); other registers are in memory. Cold parts of
+//! templates stand behind the function.
+//!
+//! # What a template does where it can't
+//! * It *exits*: the interpreter runs the instruction anew. Nothing has changed before.
+//! * It makes a *step*: the interpreter's handler runs as a function and gives the next instruction. Code for that is in this
+//!   function, or it leaves.
+
+use crate::asm::Alu::{Add, And, Cmp, Or, Sub, Xor};
+use crate::asm::Cond::{self};
+use crate::asm::Shift::{Sar, Shl, Shr};
+use crate::asm::Width::{D, Q};
+use crate::asm::*;
+use crate::decode::{Arg, Instruction, decode, parts, source};
+use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
+use crate::{Env, FUN_STUBS};
+use purlin_isa::ops::Op;
+
+use purlin_term::layout::FLATMAP_HEAD_WORDS;
+use purlin_term::word::{NIL_WORD, Subtag, TAG_LIST, TAG_SMALL, header};
+
+#[path = "templates.rs"]
+mod templates;
+
+const TAG_BOXED: u64 = 2;
+const TAG_ATOM: u64 = 0x0B;
+/// Low bits of a header that tell its kind.
+const HEADER_MASK: u8 = 0x3F;
+/// First register number that is in memory.
+const IN_MEMORY: u16 = X_REGS.len() as u16;
+/// Arms of a selection that are compared one after another.
+const IN_A_ROW: usize = 6;
+/// Keys of a map that are compared word by word.
+const MAP_KEYS_MOST: usize = 8;
+/// Instructions of the largest function that is compiled.
+const MOST_INSTRUCTIONS: usize = 20_000;
+
+/// A function in specific code.
+#[derive(Clone, Copy)]
+pub struct Function<'a> {
+    /// The code of its module, and the address of that.
+    pub code: &'a [u64],
+    pub base: u64,
+    /// `func_info`, the first instruction behind it, the end: in words.
+    pub start: u32,
+    pub entry: u32,
+    pub end: u32,
+    pub arity: u32,
+}
+
+/// The machine code of a function.
+pub struct Object {
+    pub code: Code,
+    /// Where compiled callers come to: bytes from the start.
+    pub outer: u32,
+    /// Where calls return to: address of the bytecode, bytes from the start.
+    pub returns: Vec<(u64, u32)>,
+    /// From that byte on code of that word: sorted.
+    pub places: Vec<(u32, u32)>,
+}
+
+/// Why a function has no machine code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// Its entry is not right behind `func_info`.
+    Entry,
+    /// Something that is no instruction, or more of them than are taken.
+    Instructions,
+    /// It calls what is no entry of a function.
+    Target,
+    /// It is to be stopped at lines.
+    Lines,
+}
+
+type Cold<'a, 'e> = Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>;
+
+struct Gen<'a, 'e> {
+    a: Asm,
+    f: Function<'a>,
+    env: &'a Env<'e>,
+    /// Of each word of the function that an instruction starts at.
+    labels: Vec<Option<Label>>,
+    cold: Vec<Cold<'a, 'e>>,
+    returns: Vec<(u64, Label)>,
+    /// The instruction whose template is made.
+    whole: Instruction,
+    /// Where the cold part of the template comes back to.
+    pending: Option<Label>,
+    refused: Option<Refusal>,
+}
+
+/// Machine code of a function.
+///
+/// # Errors
+/// The function stays interpreted, for that reason.
+pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
+    let info = decode_at(&f, f.start).ok_or(Refusal::Instructions)?;
+    if info.op != Op::FuncInfo || info.next != f.entry {
+        return Err(Refusal::Entry);
+    }
+    let mut instructions = Vec::with_capacity((f.end - f.entry) as usize / 2);
+    let mut at = f.entry;
+    while at < f.end {
+        let i = decode_at(&f, at).ok_or(Refusal::Instructions)?;
+        if i.next > f.end || instructions.len() >= MOST_INSTRUCTIONS {
+            return Err(Refusal::Instructions);
+        }
+        if matches!(i.op, Op::LineBreakpoint | Op::LineResume | Op::Breakpoint) {
+            return Err(Refusal::Lines);
+        }
+        at = i.next;
+        instructions.push(i);
+    }
+    let Some(&first) = instructions.first() else {
+        return Err(Refusal::Instructions);
+    };
+    let mut g = Gen {
+        a: Asm::new(),
+        f,
+        env,
+        labels: vec![None; (f.end - f.start) as usize + 1],
+        cold: Vec::new(),
+        returns: Vec::new(),
+        whole: first,
+        pending: None,
+        refused: None,
+    };
+    for i in &instructions {
+        let l = g.a.label();
+        g.labels[(i.at - f.start) as usize] = Some(l);
+    }
+    // Behind the last instruction nothing runs; a step that ends there leaves.
+    let outer = g.a.here();
+    debug_assert_eq!(outer, 0);
+    g.a.dec(REDS);
+    let used_up = g.a.label();
+    g.a.jcc_near(Cond::Le, used_up);
+    debug_assert_eq!(g.a.here(), INNER);
+    let (entry, arity) = (f.entry, f.arity);
+    g.later(move |g| {
+        g.a.bind(used_up);
+        let pc = g.pc(entry);
+        g.a.mov_i(R10, pc);
+        g.a.mov_i(RCX, u64::from(arity));
+        let to = g.env.stubs.yields;
+        g.a.jmp_abs(to);
+    });
+    let mut places = Vec::with_capacity(instructions.len());
+    for i in &instructions {
+        places.push((g.a.here(), i.at));
+        if let Some(l) = g.label_at(i.at) {
+            g.a.bind(l);
+        }
+        g.whole = *i;
+        // Ops with a step of their own are made whole.
+        let mut list: Vec<Instruction> = Vec::new();
+        parts(i, |p| list.push(p));
+        for p in list {
+            g.template(&p);
+        }
+    }
+    // The code of a function never runs into what lies behind it.
+    g.a.ud2();
+    while !g.cold.is_empty() {
+        for c in std::mem::take(&mut g.cold) {
+            c(&mut g);
+        }
+    }
+    if let Some(r) = g.refused {
+        return Err(r);
+    }
+    let mut returns = Vec::with_capacity(g.returns.len());
+    for &(pc, l) in &g.returns {
+        returns.push((pc, g.a.offset(l).ok_or(Refusal::Instructions)?));
+    }
+    let code = g.a.finish().ok_or(Refusal::Instructions)?;
+    Ok(Object {
+        code,
+        outer,
+        returns,
+        places,
+    })
+}
+
+fn decode_at(f: &Function, at: u32) -> Option<Instruction> {
+    let number = *f.code.get(at as usize)? as u16;
+    decode(f.code, at, number)
+}
+
+fn is_small_word(w: u64) -> bool {
+    w & 15 == TAG_SMALL
+}
+fn is_immediate(w: u64) -> bool {
+    w & 3 == 3
+}
+fn y(n: u16) -> Mem {
+    at(E, (i32::from(n) + 1) * 8)
+}
+fn x(n: u16) -> Mem {
+    at(CX, i32::from(n) * 8)
+}
+/// The word `n` words behind the header of what a boxed term points at.
+fn boxed(r: Reg, n: i32) -> Mem {
+    at(r, n * 8 - TAG_BOXED as i32)
+}
+
+impl<'a, 'e> Gen<'a, 'e> {
+    /// The address of a word of the code.
+    fn pc(&self, at: u32) -> u64 {
+        self.f.base + u64::from(at) * 8
+    }
+    fn label_at(&self, at: u32) -> Option<Label> {
+        let i = at.checked_sub(self.f.start)? as usize;
+        self.labels.get(i).copied().flatten()
+    }
+    /// Where an operand leads to: an instruction of this function, or out of it.
+    fn to(&mut self, l: Arg) -> Label {
+        match l.label() {
+            Some(to) => self.place(to),
+            None => self.exit(),
+        }
+    }
+    fn place(&mut self, to: u32) -> Label {
+        match self.label_at(to) {
+            Some(l) => l,
+            // `func_info` of this function, or an instruction of another one.
+            None => {
+                let l = self.a.label();
+                let pc = self.pc(to);
+                self.later(move |g| {
+                    g.a.bind(l);
+                    g.leave_to(pc);
+                });
+                l
+            }
+        }
+    }
+    /// The interpreter goes on at that address.
+    fn leave_to(&mut self, pc: u64) {
+        self.a.mov_i(R10, pc);
+        let to = self.env.stubs.exit;
+        self.a.jmp_abs(to);
+    }
+    /// A place at which the instruction that is made now is left to the interpreter.
+    fn exit(&mut self) -> Label {
+        let l = self.a.label();
+        let pc = self.pc(self.whole.at);
+        self.later(move |g| {
+            g.a.bind(l);
+            g.leave_to(pc);
+        });
+        l
+    }
+    fn later(&mut self, f: impl FnOnce(&mut Gen<'a, 'e>) + 'a) {
+        self.cold.push(Box::new(f));
+    }
+
+    // Operands.
+
+    /// The machine register that has the operand, which is loaded into `scratch` if it is in none.
+    fn get(&mut self, a: Arg, scratch: Reg) -> Reg {
+        match a {
+            Arg::X(n) if n < IN_MEMORY => return X_REGS[n as usize],
+            Arg::X(n) => self.a.load(scratch, x(n)),
+            Arg::Y(n) => self.a.load(scratch, y(n)),
+            Arg::C(w) | Arg::N(w) => self.a.mov_i(scratch, w),
+            Arg::L(_) => {}
+        }
+        scratch
+    }
+    /// The machine register that the result may be put into before it is [`Gen::put`].
+    fn dst(&self, a: Arg, scratch: Reg) -> Reg {
+        match a {
+            Arg::X(n) if n < IN_MEMORY => X_REGS[n as usize],
+            _ => scratch,
+        }
+    }
+    fn put(&mut self, a: Arg, r: Reg) {
+        match a {
+            Arg::X(n) if n < IN_MEMORY => self.a.mov(X_REGS[n as usize], r),
+            Arg::X(n) => self.a.store(x(n), r),
+            Arg::Y(n) => self.a.store(y(n), r),
+            _ => {}
+        }
+    }
+    fn put_word(&mut self, a: Arg, w: u64) {
+        let mem = match a {
+            Arg::X(n) if n < IN_MEMORY => return self.a.mov_i(X_REGS[n as usize], w),
+            Arg::X(n) => x(n),
+            Arg::Y(n) => y(n),
+            _ => return,
+        };
+        self.store_word(mem, w);
+    }
+    /// `[m] = w`, by way of `RCX` if it takes one.
+    fn store_word(&mut self, m: Mem, w: u64) {
+        match i32::try_from(w as i64) {
+            Ok(v) => self.a.store_i(m, v),
+            Err(_) => {
+                self.a.mov_i(RCX, w);
+                self.a.store(m, RCX);
+            }
+        }
+    }
+    fn store_arg(&mut self, m: Mem, a: Arg) {
+        match a {
+            Arg::C(w) => self.store_word(m, w),
+            _ => {
+                let r = self.get(a, RCX);
+                self.a.store(m, r);
+            }
+        }
+    }
+    fn mov(&mut self, src: Arg, dst: Arg) {
+        match src {
+            Arg::C(w) => self.put_word(dst, w),
+            _ => {
+                let scratch = self.dst(dst, RCX);
+                let r = self.get(src, scratch);
+                self.put(dst, r);
+            }
+        }
+    }
+    /// Compares a register with a word, by way of `R11` if it takes one.
+    fn cmp_word(&mut self, r: Reg, w: u64) {
+        match i32::try_from(w as i64) {
+            Ok(v) => self.a.alu_i(Q, Cmp, r, v),
+            Err(_) => {
+                self.a.mov_i(R11, w);
+                self.a.alu(Q, Cmp, r, R11);
+            }
+        }
+    }
+    fn cmp_mem_word(&mut self, m: Mem, w: u64) {
+        match i32::try_from(w as i64) {
+            Ok(v) => self.a.alu_mi(Q, Cmp, m, v),
+            Err(_) => {
+                self.a.mov_i(R11, w);
+                self.a.alu_m(Q, Cmp, R11, m);
+            }
+        }
+    }
+
+    // Tests of tags. They use RCX.
+
+    fn if_not_small(&mut self, r: Reg, to: Label) {
+        self.a.lea(RCX, at(r, 1));
+        self.a.test8_i(RCX, 15);
+        self.a.jcc(Cond::Ne, to);
+    }
+    fn if_not_boxed(&mut self, r: Reg, to: Label) {
+        self.a.lea(RCX, at(r, -(TAG_BOXED as i32)));
+        self.a.test8_i(RCX, 3);
+        self.a.jcc(Cond::Ne, to);
+    }
+    fn if_not_cons(&mut self, r: Reg, to: Label) {
+        self.a.lea(RCX, at(r, -(TAG_LIST as i32)));
+        self.a.test8_i(RCX, 3);
+        self.a.jcc(Cond::Ne, to);
+    }
+    /// Jumps where a term is boxed or a cons cell.
+    fn if_pointer(&mut self, r: Reg, to: Label) {
+        self.a.lea(RCX, at(r, 1));
+        self.a.test8_i(RCX, 3);
+        self.a.jcc(Cond::Ne, to);
+    }
+    fn if_immediate(&mut self, r: Reg, to: Label) {
+        self.a.lea(RCX, at(r, 1));
+        self.a.test8_i(RCX, 3);
+        self.a.jcc(Cond::E, to);
+    }
+    /// The low bits of the header of a boxed term, compared with those of a kind.
+    fn cmp_subtag(&mut self, r: Reg, s: Subtag) {
+        self.a.load32(RCX, boxed(r, 0));
+        self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
+        self.a.alu_i(D, Cmp, RCX, (s as i32) << 2);
+    }
+    fn if_not_kind(&mut self, r: Reg, s: Subtag, to: Label) {
+        self.if_not_boxed(r, to);
+        self.cmp_subtag(r, s);
+        self.a.jcc(Cond::Ne, to);
+    }
+    fn if_not_tuple(&mut self, r: Reg, to: Label) {
+        self.if_not_boxed(r, to);
+        // Its mark is 0.
+        self.a.load32(RCX, boxed(r, 0));
+        self.a.test8_i(RCX, HEADER_MASK);
+        self.a.jcc(Cond::Ne, to);
+    }
+    /// Both small integers, or to the label. Operands that are constants are not looked at: they are small.
+    fn if_not_smalls(&mut self, (a, ra): (Arg, Reg), (b, rb): (Arg, Reg), to: Label) {
+        match (a, b) {
+            (Arg::C(_), Arg::C(_)) => {}
+            (Arg::C(_), _) => self.if_not_small(rb, to),
+            (_, Arg::C(_)) => self.if_not_small(ra, to),
+            _ if ra == rb => self.if_not_small(ra, to),
+            _ => {
+                self.a.mov32(RCX, ra);
+                self.a.alu(D, And, RCX, rb);
+                self.a.not(RCX);
+                self.a.test8_i(RCX, 15);
+                self.a.jcc(Cond::Ne, to);
+            }
+        }
+    }
+
+    // Leaving and helpers.
+
+    /// Calls a helper with R10, RCX and R12 as they are; the result is in RCX.
+    fn helper(&mut self, function: u64) {
+        self.a.mov_i(R11, function);
+        let to = self.env.stubs.helper;
+        self.a.call_abs(to);
+    }
+    /// The same for a helper that only looks at terms.
+    fn pure_helper(&mut self, function: u64) {
+        self.a.mov_i(R11, function);
+        let to = self.env.stubs.pure_helper;
+        self.a.call_abs(to);
+    }
+    /// Runs the instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
+    fn step(&mut self, i: &Instruction) {
+        let pc = self.pc(i.at);
+        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+            return self.leave_to(pc);
+        };
+        self.a.mov_i(R10, pc);
+        self.helper(f);
+        // It may have made room, or a match context, and is to run again.
+        let mut places = vec![i.at];
+        places.extend(i.args().iter().filter_map(|a| a.label()));
+        // A shortcut steps over the call of the native behind it.
+        if is_shortcut(i.op)
+            && let Some(next) = decode_at(&self.f, i.next)
+        {
+            places.push(next.next);
+        }
+        places.retain(|&p| p != i.next);
+        places.dedup();
+        let out = self.a.label();
+        let next = self.pc(i.next);
+        self.cmp_word(RCX, next);
+        self.a.jcc(Cond::Ne, out);
+        let targets: Vec<(u64, Label)> = places
+            .into_iter()
+            .filter_map(|p| Some((self.pc(p), self.label_at(p)?)))
+            .collect();
+        self.later(move |g| {
+            g.a.bind(out);
+            for (pc, l) in targets {
+                g.cmp_word(RCX, pc);
+                g.a.jcc(Cond::E, l);
+            }
+            g.a.mov(RAX, RCX);
+            let to = g.env.stubs.leave;
+            g.a.jmp_abs(to);
+        });
+        if i.op.row().effects.calls
+            && let Some(l) = self.label_at(i.next)
+        {
+            self.returns.push((next, l));
+        }
+    }
+    /// A step of an instruction that ends with a return: where it has returned to this function's caller, that goes on compiled.
+    fn returning_step(&mut self, i: &Instruction, frame: Option<u64>) {
+        let pc = self.pc(i.at);
+        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+            return self.leave_to(pc);
+        };
+        let drop = frame.map_or(0, |n| (n as i32 + 1) * 8);
+        // What the caller's slot holds, and where it is.
+        self.a.load(R10, at(E, drop));
+        self.a.push(R10);
+        self.a.lea(R10, at(E, drop));
+        self.a.push(R10);
+        self.a.mov_i(R10, pc);
+        self.helper(f);
+        self.a.pop(R11);
+        self.a.pop(R10);
+        let out = self.a.label();
+        self.a.alu(Q, Cmp, RCX, R10);
+        self.a.jcc(Cond::Ne, out);
+        self.a.alu(Q, Cmp, E, R11);
+        self.a.jcc(Cond::Ne, out);
+        self.a.ret();
+        let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
+        // What the native traps to returns to the next instruction.
+        if let Some(n) = next {
+            self.returns.push(n);
+        }
+        self.later(move |g| {
+            g.a.bind(out);
+            if let Some((pc, l)) = next {
+                g.cmp_word(RCX, pc);
+                g.a.jcc(Cond::E, l);
+            }
+            g.a.mov(RAX, RCX);
+            let to = g.env.stubs.leave;
+            g.a.jmp_abs(to);
+        });
+    }
+    /// Room for so many words, beside the first `live` X registers.
+    fn room(&mut self, words: u64, live: u64) {
+        let (full, again) = (self.a.label(), self.a.here_label());
+        self.a.lea(RCX, at(HP, words as i32 * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, full);
+        let wanted = self.env.fields.gc_wanted;
+        self.a.cmp8_mi(at(CX, wanted), 0);
+        self.a.jcc(Cond::Ne, full);
+        let pc = self.pc(self.whole.at);
+        self.later(move |g| {
+            g.a.bind(full);
+            g.a.mov_i(R10, pc);
+            g.a.mov_i(RCX, words | live << 32);
+            let f = g.env.helpers.room;
+            g.helper(f);
+            g.a.jmp(again);
+        });
+    }
+    /// The address that a call returns to, into the slot of the frame.
+    fn push_return(&mut self) {
+        let pc = self.pc(self.whole.next);
+        self.store_word_by(at(E, 0), pc, R10);
+    }
+    fn store_word_by(&mut self, m: Mem, w: u64, by: Reg) {
+        match i32::try_from(w as i64) {
+            Ok(v) => self.a.store_i(m, v),
+            Err(_) => {
+                self.a.mov_i(by, w);
+                self.a.store(m, by);
+            }
+        }
+    }
+    /// Behind a call: the slot holds no address any more.
+    fn returned(&mut self) {
+        self.a.store_i(at(E, 0), 0);
+        match self.label_at(self.whole.next) {
+            Some(l) => self.returns.push((self.pc(self.whole.next), l)),
+            None => self.refused = Some(Refusal::Instructions),
+        }
+    }
+    /// Drops the frame.
+    fn drop_frame(&mut self, frame: u64) {
+        self.a.alu_i(Q, Add, E, (frame as i32 + 1) * 8);
+    }
+    /// RCX: the entry of a function of this module. R11: its machine code, or what stands for it.
+    fn local_target(&mut self, to: Arg) {
+        let Some(to) = to.label() else {
+            self.refused = Some(Refusal::Target);
+            return;
+        };
+        // Right behind a `func_info`, whose last half of a word leads to the code.
+        let words = Op::FuncInfo.row().words() as u32;
+        let info = to.checked_sub(words).and_then(|at| decode_at(&self.f, at));
+        if info.is_none_or(|i| i.op != Op::FuncInfo) {
+            self.refused = Some(Refusal::Target);
+            return;
+        }
+        let pc = self.pc(to);
+        self.a.mov_i(RCX, pc);
+        self.a.load32(R11, at(RCX, -4));
+    }
+    fn is_self(&self, to: Arg) -> bool {
+        to.label() == Some(self.f.entry)
+    }
+    /// The same of the function that an export leads to.
+    fn export_target(&mut self, export: Arg) {
+        self.a.mov_i(RCX, export.n());
+        let address = self.env.targets.export_address;
+        self.a.load(RCX, at(RCX, address));
+        self.a.load32(R11, at(RCX, -4));
+    }
+    fn call_local(&mut self, to: Arg, tail: bool) {
+        if self.is_self(to) {
+            // The start of this very code.
+            let start = self.a.label_at(0);
+            match tail {
+                true => self.a.jmp(start),
+                false => self.a.call(start),
+            }
+            return;
+        }
+        self.local_target(to);
+        match tail {
+            true => self.a.jmp_r(R11),
+            false => self.a.call_r(R11),
+        }
+    }
+}
+
+/// Whether the op, where it knows the value, steps over the call of the native behind it.
+fn is_shortcut(op: Op) -> bool {
+    matches!(
+        op,
+        Op::FastElement
+            | Op::FastElementOf
+            | Op::FastCompare
+            | Op::FastMapGet
+            | Op::FastIsMapKey
+            | Op::FastHd
+            | Op::FastTl
+            | Op::FastTupleSize
+            | Op::FastByteSize
+            | Op::FastMapSize
+            | Op::FastLength
+            | Op::FastSetelement
+    )
+}

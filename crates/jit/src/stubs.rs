@@ -1,0 +1,250 @@
+//! Stubs: the few pieces of machine code that all compiled functions share, by which code is entered and left.
+//!
+//! # Registers
+//! ```text
+//! rbx  context                       rax rdx rsi rdi r8 r9   X0 to X5
+//! r13  top of the Erlang stack (E)   rcx r10 r11 r12         scratch; r12 lasts over a call of a helper
+//! r15  top of the heap (HP)          xmm0 to xmm15           scratch
+//! r14  reductions                    rbp                     not ours: whoever looks at frames goes on to see them
+//! ```
+//! The first four are saved by any function that follows the C calling convention of the system (System V).
+
+use crate::asm::*;
+use crate::{FUN_STUBS, Fields, Stubs};
+
+/// Machine registers of X0 to X5.
+pub const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
+/// The context.
+pub const CX: Reg = RBX;
+/// Top of the Erlang stack.
+pub const E: Reg = R13;
+/// Top of the heap.
+pub const HP: Reg = R15;
+/// Reductions.
+pub const REDS: Reg = R14;
+
+/// Where code stopped to run, as the byte that stands for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Exits {
+    pub yields: u8,
+}
+
+/// Bytes from the entry that compiled callers come to, which counts the call, to the one behind that.
+pub const INNER: u32 = 9;
+
+/// What the stubs have to be told of exports and fun entries: bytes from their addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Targets {
+    pub export_address: i32,
+    pub fun_address: i32,
+}
+
+fn save_x(a: &mut Asm) {
+    for (n, r) in X_REGS.into_iter().enumerate() {
+        a.store(at(CX, n as i32 * 8), r);
+    }
+}
+fn load_x(a: &mut Asm) {
+    for (n, r) in X_REGS.into_iter().enumerate() {
+        a.load(r, at(CX, n as i32 * 8));
+    }
+}
+fn save_tops(a: &mut Asm, f: &Fields) {
+    a.store(at(CX, f.stop), E);
+    a.store(at(CX, f.htop), HP);
+    a.store(at(CX, f.reds), REDS);
+}
+fn load_tops(a: &mut Asm, f: &Fields) {
+    a.load(E, at(CX, f.stop));
+    a.load(HP, at(CX, f.htop));
+    a.load(REDS, at(CX, f.reds));
+}
+
+const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
+
+/// Makes all stubs, to stand at address `base`: their bytes and addresses.
+pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>, Stubs)> {
+    let mut a = Asm::new();
+    let mut s = Stubs::default();
+
+    // leave: all is stored, RAX is the next instruction, or null. Drops the machine's stack down to where it was entered.
+    a.align(16);
+    let leave = a.here_label();
+    a.load(RSP, at(CX, f.machine_base));
+    for r in SAVED.into_iter().rev() {
+        a.pop(r);
+    }
+    // No `ret`: the processor's guesses at returns are out of step after frames were dropped.
+    a.pop(RCX);
+    a.jmp_r(RCX);
+
+    // exit: R10 is the instruction of bytecode that is to run, nothing is stored. It is marked by bit 0.
+    a.align(16);
+    let exit = a.here_label();
+    save_x(&mut a);
+    save_tops(&mut a, f);
+    a.lea(RAX, at(R10, 1));
+    a.jmp(leave);
+
+    // To the function whose code is at R10: the same without the mark, since another's machine code may be there by now.
+    a.align(16);
+    let function = a.here_label();
+    save_x(&mut a);
+    save_tops(&mut a, f);
+    a.mov(RAX, R10);
+    a.jmp(leave);
+
+    // yields: R10 is where to resume, ECX how many X registers are live there.
+    a.align(16);
+    let yields = a.here_label();
+    save_x(&mut a);
+    save_tops(&mut a, f);
+    a.store(at(CX, f.interp_pc), R10);
+    a.store(at(CX, f.interp_live), RCX);
+    a.store8_i(at(CX, f.interp_exit), exits.yields);
+    a.alu(Width::D, Alu::Xor, RAX, RAX);
+    a.jmp(leave);
+
+    // enter(cx, code, table): a C function. Gives the next instruction of bytecode, or null.
+    a.align(16);
+    let enter = a.here_label();
+    for r in SAVED {
+        a.push(r);
+    }
+    a.mov(CX, RDI);
+    a.mov(R11, RSI);
+    a.store(at(CX, f.machine_base), RSP);
+    load_tops(&mut a, f);
+    load_x(&mut a);
+    a.call_r(R11);
+    // Base: the outermost compiled function has returned, to the address in bytecode that its caller's frame holds. Code for
+    // that is looked for in the table of return points: word 0 is the mask, entries of two words follow, of which one without an
+    // address ends the search.
+    let base_at = a.here_label();
+    a.load(R10, at(E, 0));
+    a.store_i(at(E, 0), 0);
+    a.load(R11, at(CX, f.returns));
+    a.mov(RCX, R10);
+    a.shift_i(Width::Q, Shift::Shr, RCX, 3);
+    a.imul_i(RCX, RCX, 0x9E37_79B1_u32 as i32);
+    a.shift_i(Width::Q, Shift::Shr, RCX, 12);
+    let probe = a.here_label();
+    a.alu_m(Width::Q, Alu::And, RCX, at(R11, 0));
+    a.mov(R12, RCX);
+    a.shift_i(Width::Q, Shift::Shl, R12, 4);
+    a.load(RDX, indexed(R11, R12, 1, 8));
+    a.alu(Width::Q, Alu::Cmp, RDX, R10);
+    let found = a.label();
+    a.jcc(Cond::E, found);
+    a.inc(RCX);
+    a.test(Width::Q, RDX, RDX);
+    a.jcc(Cond::Ne, probe);
+    let none = a.here_label();
+    a.store(at(CX, 0), RAX);
+    save_tops(&mut a, f);
+    a.mov(RAX, R10);
+    a.jmp(leave);
+    a.bind(found);
+    a.load(R12, indexed(R11, R12, 1, 16));
+    a.test(Width::Q, R12, R12);
+    a.jcc(Cond::E, none);
+    a.call_r(R12);
+    a.jmp(base_at);
+
+    // helper: R11 is a C function of the context, R10, RCX and R12. RCX is its result; all else stays, or is what the context
+    // says by then.
+    a.align(16);
+    let helper = a.here_label();
+    save_x(&mut a);
+    save_tops(&mut a, f);
+    a.mov(RDI, CX);
+    a.mov(RSI, R10);
+    a.mov(RDX, RCX);
+    a.mov(RCX, R12);
+    a.mov(R12, RSP);
+    a.alu_i(Width::Q, Alu::And, RSP, -16);
+    a.call_r(R11);
+    a.mov(RSP, R12);
+    a.mov(RCX, RAX);
+    load_tops(&mut a, f);
+    load_x(&mut a);
+    a.ret();
+
+    // pure helper: the same of a function that only looks at terms.
+    a.align(16);
+    let pure = a.here_label();
+    save_x(&mut a);
+    a.mov(RDI, CX);
+    a.mov(RSI, R10);
+    a.mov(RDX, RCX);
+    a.mov(R12, RSP);
+    a.alu_i(Width::Q, Alu::And, RSP, -16);
+    a.call_r(R11);
+    a.mov(RSP, R12);
+    a.mov(RCX, RAX);
+    load_x(&mut a);
+    a.ret();
+
+    // What stands for the code of a function that has none: a call of it is counted, and leaves to its bytecode. RCX is that. The first bytes are as long as those of a compiled function, since some come to the entry behind them.
+    let counted = |a: &mut Asm, out: Label| {
+        a.dec(REDS);
+        a.jcc_near(Cond::Le, out);
+    };
+    a.align(16);
+    let out_local = a.label();
+    let local = a.here_label();
+    counted(&mut a, out_local);
+    a.mov(R10, RCX);
+    a.jmp(function);
+    a.bind(out_local);
+    a.mov(R10, RCX);
+    // The arity stands in `func_info`, behind it come 32 bits, then the entry.
+    a.load16(RCX, at(R10, -6));
+    a.jmp(yields);
+
+    // Calls of funs, by number of arguments: R10 is the term of the fun, which is one with code of its own and of that arity, R11
+    // the code. Puts its environment behind the arguments.
+    const WORD3: i32 = 3 * 8 - 2;
+    const ENV: i32 = 5 * 8 - 2;
+    let mut fun_labels = Vec::new();
+    for n in 0..FUN_STUBS {
+        a.align(16);
+        let l = a.here_label();
+        fun_labels.push(l);
+        let done = a.label();
+        // Words of the environment. RCX is the entry of the code, which what stands for machine code asks for.
+        a.load8(R12, at(R10, WORD3 + 1));
+        for (k, r) in X_REGS.into_iter().enumerate().skip(n) {
+            let i = (k - n) as i32;
+            a.alu_i(Width::D, Alu::Cmp, R12, i);
+            a.jcc(Cond::E, done);
+            a.load(r, at(R10, ENV + i * 8));
+        }
+        // The rest goes from the last to the first.
+        let first = (X_REGS.len() - n) as i32;
+        let more = a.here_label();
+        a.alu_i(Width::D, Alu::Cmp, R12, first);
+        a.jcc(Cond::E, done);
+        a.push_m(indexed(R10, R12, 8, ENV - 8));
+        a.pop_m(indexed(CX, R12, 8, (n as i32 - 1) * 8));
+        a.dec(R12);
+        a.jmp(more);
+        a.bind(done);
+        a.jmp_r(R11);
+    }
+    let _ = t;
+
+    let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
+    s.enter = of(&a, enter)?;
+    s.exit = of(&a, exit)?;
+    s.leave = of(&a, leave)?;
+    s.yields = of(&a, yields)?;
+    s.helper = of(&a, helper)?;
+    s.pure_helper = of(&a, pure)?;
+    s.local = of(&a, local)?;
+    for (n, l) in fun_labels.into_iter().enumerate() {
+        s.fun[n] = of(&a, l)?;
+    }
+    let bytes = a.finish()?.place(base)?;
+    Some((bytes, s))
+}

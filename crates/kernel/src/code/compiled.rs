@@ -1,0 +1,148 @@
+//! Machine code of functions, as far as this crate knows it: who makes it, when a process runs it, and whose turn it is to get
+//! some.
+//!
+//! # Invariants
+//! * Before every instruction that a call may lead to stands a word whose upper half is the address of machine code: that of the
+//!   function, or one that leaves to the interpreter (`purlin_term::fun::lead_word`). So compiled code calls any function in the
+//!   same way.
+//! * A function has machine code only while nothing else stands at its entry: no breakpoint.
+//! * Nothing is compiled, published or forgotten but by [`Compiled`].
+
+use super::Module;
+use crate::cx::Cx;
+use purlin_isa::ops::Op;
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::fun;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+/// The maker and owner of machine code.
+pub trait Compiled: Sync {
+    /// The code at these addresses is about to go.
+    fn forget(&self, code: std::ops::Range<usize>);
+    /// The function that starts at `entry` is not to run as machine code from now on, save by those who run it already.
+    fn forget_function(&self, entry: usize);
+    /// The number of the instruction at an entry that machine code stands for; None if there is no machine code.
+    fn original(&self, pc: *const u64) -> Option<u16>;
+    /// The table of return points.
+    fn returns(&self) -> *const u64;
+    /// The function that was found running at `pc` is worth machine code.
+    fn wanted(&self, pc: *const u64, caller: *const u64);
+    /// A module has become current.
+    fn loaded(&self, module: &Module);
+}
+
+static COMPILED: OnceLock<&'static dyn Compiled> = OnceLock::new();
+
+/// Says who makes machine code. Only the first call does.
+pub fn set_compiled(who: &'static dyn Compiled) {
+    let _ = COMPILED.set(who);
+}
+
+/// Who makes machine code, if there is any.
+#[inline]
+pub fn compiled() -> Option<&'static dyn Compiled> {
+    COMPILED.get().copied()
+}
+
+/// The number of the instruction at the entry of a function that has machine code.
+#[inline]
+pub fn number() -> u16 {
+    const N: u16 = match Op::EnterCompiled.variant(&[]) {
+        Some(n) => n,
+        None => 0,
+    };
+    N
+}
+
+/// Has what stands before the entry of a function lead to the interpreter.
+pub(super) fn leads_nowhere(words: &mut [u64], f: &LoweredFunction) {
+    let Some(w) = (f.entry as usize).checked_sub(1).and_then(|i| words.get_mut(i)) else {
+        return;
+    };
+    *w = *w & 0xFFFF_FFFF | u64::from(fun::uncompiled()) << 32;
+}
+
+/// The half of a word before `entry` that leads to machine code.
+///
+/// # Safety
+/// `entry` is an instruction that calls lead to.
+#[inline]
+pub unsafe fn lead(entry: *const u64) -> &'static AtomicU32 {
+    // SAFETY: by the contract.
+    unsafe { &*((entry as *const AtomicU32).sub(1)) }
+}
+
+/// The number of the instruction at `pc`, which others may change.
+///
+/// # Safety
+/// `pc` is an instruction of loaded code.
+#[inline]
+pub unsafe fn number_at(pc: *const u64) -> &'static AtomicU16 {
+    // SAFETY: by the contract.
+    unsafe { &*(pc as *const AtomicU16) }
+}
+
+/// Reductions between samples while a scheduler is new.
+const SOON: i64 = 500;
+/// Reductions for which a scheduler is new.
+const NEW: u64 = 4_000_000;
+
+/// A time slice begins of a process that may run machine code.
+#[inline]
+pub(crate) fn begins(cx: &mut Cx) {
+    let Some(c) = compiled() else { return };
+    cx.compiled = true;
+    cx.returns = c.returns();
+    if cx.sampled < NEW && cx.reds > SOON {
+        cx.sampled_reds = cx.reds - SOON;
+        cx.reds = SOON;
+        cx.charged = SOON;
+    }
+}
+
+/// A part of a time slice is over.
+#[cold]
+pub(crate) fn goes_on(cx: &mut Cx) {
+    sample_at(cx, cx.interp.pc);
+    let n = cx.sampled_reds.min(SOON - cx.reds.min(0));
+    cx.sampled_reds -= n;
+    cx.reds += n;
+    cx.charged += n;
+    if let Some(c) = compiled() {
+        cx.returns = c.returns();
+    }
+}
+
+/// The process that runs leaves its time slice, or waits.
+#[inline]
+pub(crate) fn sample(cx: &mut Cx, used: u64) {
+    if !cx.compiled {
+        return;
+    }
+    // What was kept back is given back.
+    let n = std::mem::take(&mut cx.sampled_reds);
+    cx.reds += n;
+    cx.charged += n;
+    cx.sampled = cx.sampled.wrapping_add(used);
+    // One that gives way early is looked at as often as its time says.
+    cx.until_sample -= used as i64;
+    if cx.until_sample <= 0 {
+        cx.until_sample = if cx.sampled < NEW { SOON } else { 4000 };
+        sample_at(cx, cx.interp.pc);
+    }
+}
+
+fn sample_at(cx: &mut Cx, pc: *const u64) {
+    let Some(c) = compiled() else { return };
+    // SAFETY: the process was about to run what is at `pc`.
+    if pc.is_null() {
+        return;
+    }
+    let caller = match cx.heap.stop < cx.heap.hend {
+        // SAFETY: the top of a stack that is not empty.
+        true => unsafe { (cx.heap.stop as *const *const u64).read() },
+        false => std::ptr::null(),
+    };
+    c.wanted(pc, caller);
+}

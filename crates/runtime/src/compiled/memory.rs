@@ -1,0 +1,156 @@
+//! Memory of machine code: one range that is mapped twice, once to be executed and once to be written, never both.
+//!
+//! The range lies below 2^31, so that an address in it takes 32 bits wherever one is kept. It is a file in memory
+//! (`memfd_create(2)`), of which only pages that were written take any.
+
+use std::io;
+
+/// Bytes of the range.
+const RANGE: usize = 64 << 20;
+/// Pieces begin at multiples of this.
+const ALIGN: usize = 32;
+
+/// The range, and which parts of it are free.
+pub(super) struct Memory {
+    /// Where it is executed, and where it is written.
+    execute: *mut u8,
+    write: *mut u8,
+    /// Bytes in use at its start.
+    used: usize,
+    /// Parts before that which are free: start and bytes, sorted by start.
+    free: Vec<(usize, usize)>,
+    /// Bytes of what is in use.
+    taken: usize,
+    limit: usize,
+}
+
+// SAFETY: the addresses are those of memory that belongs to the value.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Reserves the range.
+    ///
+    /// # Errors
+    /// The system refuses memory that is executed, or has none below 2^31.
+    pub fn new(limit: usize) -> io::Result<Memory> {
+        let name = c"purlin-code";
+        // SAFETY: plain system calls; the results are looked at.
+        unsafe {
+            // MFD_CLOEXEC | MFD_EXEC; systems before Linux 6.3 don't know the latter, and need it not.
+            let mut fd = libc::memfd_create(name.as_ptr(), 1 | 0x10);
+            if fd < 0 {
+                fd = libc::memfd_create(name.as_ptr(), 1);
+            }
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let made = Memory::map(fd, limit);
+            libc::close(fd);
+            made
+        }
+    }
+    unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
+        unsafe {
+            if libc::ftruncate(fd, RANGE as i64) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let none = std::ptr::null_mut();
+            let execute = libc::mmap(
+                none,
+                RANGE,
+                libc::PROT_READ | libc::PROT_EXEC,
+                libc::MAP_SHARED | libc::MAP_32BIT,
+                fd,
+                0,
+            );
+            if execute == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            let write = libc::mmap(
+                none,
+                RANGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd,
+                0,
+            );
+            if write == libc::MAP_FAILED {
+                let e = io::Error::last_os_error();
+                libc::munmap(execute, RANGE);
+                return Err(e);
+            }
+            Ok(Memory {
+                execute: execute.cast(),
+                write: write.cast(),
+                used: 0,
+                free: Vec::new(),
+                taken: 0,
+                limit: limit.min(RANGE),
+            })
+        }
+    }
+    /// Bytes in use.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+    /// Whether an address lies in the range.
+    pub fn contains(&self, address: usize) -> bool {
+        (self.execute as usize..self.execute as usize + RANGE).contains(&address)
+    }
+    fn rounded(bytes: usize) -> usize {
+        bytes.next_multiple_of(ALIGN)
+    }
+    /// A piece of that many bytes: its address where it is executed. None: the limit is reached.
+    pub fn allocate(&mut self, bytes: usize) -> Option<usize> {
+        let n = Memory::rounded(bytes);
+        if self.taken + n > self.limit {
+            return None;
+        }
+        let at = match self.free.iter().position(|f| f.1 >= n) {
+            Some(i) => {
+                let (at, all) = self.free[i];
+                match all - n {
+                    0 => {
+                        self.free.remove(i);
+                    }
+                    rest => self.free[i] = (at + n, rest),
+                }
+                at
+            }
+            None => {
+                if self.used + n > RANGE {
+                    return None;
+                }
+                self.used += n;
+                self.used - n
+            }
+        };
+        self.taken += n;
+        Some(self.execute as usize + at)
+    }
+    /// Writes the bytes of a piece.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        let offset = at - self.execute as usize;
+        assert!(offset + bytes.len() <= RANGE);
+        // SAFETY: within the mapping; nobody runs a piece that is being written.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.write.add(offset), bytes.len())
+        };
+    }
+    /// Gives a piece back. Nobody runs it any more.
+    pub fn free(&mut self, at: usize, bytes: usize) {
+        let (at, n) = (at - self.execute as usize, Memory::rounded(bytes));
+        self.taken -= n;
+        let i = self.free.partition_point(|f| f.0 < at);
+        self.free.insert(i, (at, n));
+        // With its neighbours.
+        if i + 1 < self.free.len() && self.free[i].0 + self.free[i].1 == self.free[i + 1].0 {
+            self.free[i].1 += self.free[i + 1].1;
+            self.free.remove(i + 1);
+        }
+        if i > 0 && self.free[i - 1].0 + self.free[i - 1].1 == self.free[i].0 {
+            self.free[i - 1].1 += self.free[i].1;
+            self.free.remove(i);
+        }
+    }
+}

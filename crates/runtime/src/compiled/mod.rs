@@ -1,0 +1,304 @@
+//! Machine code in memory: made, published, forgotten.
+//!
+//! # Order
+//! Published: the bytes; the return points; the word before the entry; the number at the entry. Forgotten: the other way round.
+//! Whoever meets `enter_compiled` at an entry finds the code, or the original number if it was just taken back.
+
+mod memory;
+mod returns;
+
+use memory::Memory;
+use purlin_interp::compiled as engine;
+use purlin_isa::ops::Op;
+use purlin_jit::quick::{Function, Refusal, compile};
+use purlin_jit::{Env, Helpers, Stubs};
+use purlin_kernel::code::compiled::{Compiled, lead, number, number_at, set_compiled};
+use purlin_kernel::code::{self, Module, breakpoint};
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::sync::Mutex;
+use purlin_term::{Term, am, atom, fun};
+use returns::Returns;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+/// Bytes of machine code that are kept at most.
+const LIMIT: usize = 32 << 20;
+/// Functions of a module that are compiled with one that calls them.
+const CALLEES: usize = 16;
+
+/// The machine code of a function.
+struct Object {
+    at: usize,
+    bytes: usize,
+    original: u16,
+    returns: Vec<u64>,
+}
+
+struct State {
+    memory: Memory,
+    returns: Returns,
+    /// By entry.
+    objects: BTreeMap<usize, Object>,
+    /// Functions that stay interpreted, by entry, and why.
+    refused: HashMap<usize, Refusal>,
+}
+
+struct Owner {
+    state: Mutex<State>,
+    stubs: Stubs,
+    steps: Vec<u64>,
+    helpers: Helpers,
+    always: bool,
+    log: Option<Mutex<File>>,
+}
+
+static OWNER: OnceLock<Owner> = OnceLock::new();
+
+/// Makes machine code possible, if the machine and the options allow it. Before any code is named or loaded.
+pub(crate) fn start() {
+    let mode = std::env::var("PURLIN_JIT").unwrap_or_default();
+    if mode == "off" {
+        return;
+    }
+    let Ok(mut memory) = Memory::new(LIMIT) else {
+        return;
+    };
+    const STUBS: usize = 4096;
+    let Some(at) = memory.allocate(STUBS) else {
+        return;
+    };
+    let made = purlin_jit::stubs::make(
+        at as u64,
+        &engine::FIELDS,
+        engine::EXITS,
+        engine::TARGETS,
+    );
+    let Some((bytes, stubs)) = made.filter(|m| m.0.len() <= STUBS) else {
+        return;
+    };
+    memory.write(at, &bytes);
+    engine::set_enter(stubs.enter);
+    fun::set_uncompiled(stubs.local as u32);
+    let owner = OWNER.get_or_init(|| Owner {
+        state: Mutex::new(State {
+            memory,
+            returns: Returns::new(),
+            objects: BTreeMap::new(),
+            refused: HashMap::new(),
+        }),
+        stubs,
+        steps: engine::steps(),
+        helpers: engine::helpers(),
+        always: mode == "always",
+        log: std::env::var_os("PURLIN_JIT_LOG")
+            .and_then(|f| File::create(f).ok())
+            .map(Mutex::new),
+    });
+    set_compiled(owner);
+}
+
+impl Owner {
+    /// A line of the log, if one is kept.
+    fn log(&self, m: &Module, f: &LoweredFunction, what: std::fmt::Arguments) {
+        let Some(log) = &self.log else { return };
+        // SAFETY: the word of an atom.
+        let name = unsafe { Term::from_raw(f.name) };
+        let _ = writeln!(
+            log.lock(),
+            "{}:{}/{} {what}",
+            atom::name(m.name),
+            atom::name(name),
+            f.arity
+        );
+    }
+    fn env(&self) -> Env<'_> {
+        Env {
+            fields: engine::FIELDS,
+            helpers: self.helpers,
+            stubs: self.stubs,
+            steps: &self.steps,
+            targets: engine::TARGETS,
+            no_value: Term::NON_VALUE.raw(),
+            true_word: am::TRUE.raw(),
+            false_word: am::FALSE.raw(),
+        }
+    }
+    /// Compiles a function, unless it has machine code or is to have none.
+    fn make(&self, s: &mut State, m: &Module, f: &LoweredFunction) -> bool {
+        let entry = m.at(f.entry);
+        if s.objects.contains_key(&(entry as usize))
+            || s.refused.contains_key(&(entry as usize))
+            || m.debug.can_break
+        {
+            return false;
+        }
+        // SAFETY: the entry of a function of a module that is held.
+        let there = unsafe { number_at(entry) };
+        let original = there.load(Ordering::Acquire);
+        if original == number() || original == breakpoint::number() {
+            return false;
+        }
+        let function = Function {
+            code: &m.code,
+            base: m.code.as_ptr() as u64,
+            start: f.start,
+            entry: f.entry,
+            end: f.end,
+            arity: f.arity,
+        };
+        let began = self.log.as_ref().map(|_| std::time::Instant::now());
+        let made = match compile(function, &self.env()) {
+            Ok(made) => made,
+            Err(r) => {
+                self.log(m, f, format_args!("refused {r:?}"));
+                s.refused.insert(entry as usize, r);
+                return false;
+            }
+        };
+        let header = engine::HEADER as usize;
+        let bytes = header + made.code.bytes.len();
+        let Some(at) = s.memory.allocate(bytes) else {
+            return false;
+        };
+        let outer = at + header;
+        let Some(code) = made.code.place(outer as u64) else {
+            s.memory.free(at, bytes);
+            return false;
+        };
+        let mut all = vec![0; header];
+        all[..2].copy_from_slice(&original.to_le_bytes());
+        all.extend_from_slice(&code);
+        s.memory.write(at, &all);
+        let mut returns = Vec::with_capacity(made.returns.len());
+        for (pc, offset) in made.returns {
+            s.returns.set(pc, outer as u64 + u64::from(offset));
+            returns.push(pc);
+        }
+        // SAFETY: as above.
+        unsafe {
+            lead(entry).store(outer as u32, Ordering::Release);
+            there.store(number(), Ordering::Release);
+        }
+        let object = Object {
+            at,
+            bytes,
+            original,
+            returns,
+        };
+        s.objects.insert(entry as usize, object);
+        if let Some(t) = began {
+            let (us, words) = (t.elapsed().as_micros(), f.end - f.entry);
+            self.log(
+                m,
+                f,
+                format_args!("compiled {us} us, {words} words, {bytes} bytes at {outer:#x}"),
+            );
+        }
+        true
+    }
+    /// Takes machine code back. Threads that run it go on until their time slice ends.
+    fn take_back(&self, s: &mut State, entry: usize) {
+        let Some(o) = s.objects.remove(&entry) else {
+            return;
+        };
+        // SAFETY: the entry of a function whose module has not gone.
+        unsafe {
+            let pc = entry as *const u64;
+            number_at(pc).store(o.original, Ordering::Release);
+            lead(pc).store(fun::uncompiled(), Ordering::Release);
+        }
+        for pc in o.returns {
+            s.returns.remove(pc);
+        }
+        let _ = (o.at, o.bytes);
+    }
+    /// The function at an address, and those of its module that it calls.
+    fn want(&self, pc: *const u64) {
+        // SAFETY: an instruction, or what stands before an address that is returned to.
+        if pc.is_null() {
+            return;
+        }
+        let Some(m) = code::module_at(pc) else { return };
+        let Some(f) = m.function_at(pc).copied() else {
+            return;
+        };
+        let entry = m.at(f.entry) as usize;
+        let mut s = self.state.lock();
+        if s.objects.contains_key(&entry) || s.refused.contains_key(&entry) {
+            return;
+        }
+        self.make(&mut s, &m, &f);
+        for g in callees(&m, &f) {
+            self.make(&mut s, &m, &g);
+        }
+    }
+}
+
+/// Functions of the module that a function calls.
+fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
+    let mut out = Vec::new();
+    let mut at = f.entry;
+    while at < f.end && out.len() < CALLEES {
+        // SAFETY: an instruction of the module's code.
+        let n = unsafe { engine::original_number(m.at(at)) };
+        let Some(i) = purlin_jit::decode::decode(&m.code, at, n) else {
+            break;
+        };
+        purlin_jit::decode::parts(&i, |p| {
+            if matches!(p.op, Op::Call | Op::CallLast | Op::CallOnly)
+                && let Some(to) = p.args()[0].label()
+                && let Some(g) = m.function_at(m.at(to))
+                && g.entry == to
+                && to != f.entry
+            {
+                out.push(*g);
+            }
+        });
+        at = i.next;
+    }
+    out
+}
+
+impl Compiled for Owner {
+    fn forget(&self, code: Range<usize>) {
+        let mut s = self.state.lock();
+        let entries: Vec<usize> = s.objects.range(code.clone()).map(|(&e, _)| e).collect();
+        for e in entries {
+            self.take_back(&mut s, e);
+        }
+        s.refused.retain(|e, _| !code.contains(e));
+    }
+    fn forget_function(&self, entry: usize) {
+        let mut s = self.state.lock();
+        self.take_back(&mut s, entry);
+    }
+    fn original(&self, pc: *const u64) -> Option<u16> {
+        let s = self.state.lock();
+        s.objects.get(&(pc as usize)).map(|o| o.original)
+    }
+    fn returns(&self) -> *const u64 {
+        returns::now()
+    }
+    fn wanted(&self, pc: *const u64, caller: *const u64) {
+        // SAFETY: the process was about to run the instruction at `pc`.
+        if !pc.is_null() && unsafe { number_at(pc).load(Ordering::Relaxed) } != number() {
+            self.want(pc);
+        }
+        if !caller.is_null() {
+            self.want(caller.wrapping_sub(1));
+        }
+    }
+    fn loaded(&self, m: &Module) {
+        if !self.always {
+            return;
+        }
+        let mut s = self.state.lock();
+        for f in &m.functions {
+            self.make(&mut s, m, f);
+        }
+    }
+}
