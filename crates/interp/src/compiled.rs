@@ -86,7 +86,7 @@ pub(crate) unsafe fn op_enter_compiled(
 ) -> Exit {
     let code = lead(pc).load(Ordering::Acquire);
     // Taken back just now, or not for this process.
-    if !(*cx).compiled || code == fun::uncompiled() {
+    if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
         return original(cx, pc, e, hp, reds);
     }
     (*cx).heap.htop = hp;

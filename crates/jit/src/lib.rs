@@ -86,6 +86,8 @@ pub struct Env<'a> {
     pub steps: &'a [u64],
     pub targets: stubs::Targets,
     /// The word that stands for no value.
+    /// Whether a collection may be wanted at any time.
+    pub stressed: bool,
     pub no_value: u64,
     pub true_word: u64,
     pub false_word: u64,

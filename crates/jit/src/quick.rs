@@ -440,9 +440,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         places.retain(|&p| p != i.next);
         places.dedup();
         let out = self.a.label();
+        let wanted = self.a.label();
         let next = self.pc(i.next);
         self.cmp_word(RCX, next);
         self.a.jcc(Cond::Ne, out);
+        let flag = self.env.fields.gc_wanted;
+        self.a.cmp8_mi(at(CX, flag), 0);
+        self.a.jcc(Cond::Ne, wanted);
         let targets: Vec<(u64, Label)> = places
             .into_iter()
             .filter_map(|p| Some((self.pc(p), self.label_at(p)?)))
@@ -453,6 +457,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 g.cmp_word(RCX, pc);
                 g.a.jcc(Cond::E, l);
             }
+            g.a.bind(wanted);
             g.a.mov(RAX, RCX);
             let to = g.env.stubs.leave;
             g.a.jmp_abs(to);
@@ -507,9 +512,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(RCX, at(HP, words as i32 * 8));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, full);
-        let wanted = self.env.fields.gc_wanted;
-        self.a.cmp8_mi(at(CX, wanted), 0);
-        self.a.jcc(Cond::Ne, full);
+        // Where a collection is wanted machine code isn't entered, and steps leave it: only the stress mode wants one at any time.
+        if self.env.stressed {
+            let wanted = self.env.fields.gc_wanted;
+            self.a.cmp8_mi(at(CX, wanted), 0);
+            self.a.jcc(Cond::Ne, full);
+        }
         let pc = self.pc(self.whole.at);
         self.later(move |g| {
             g.a.bind(full);

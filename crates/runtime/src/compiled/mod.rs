@@ -122,6 +122,7 @@ impl Owner {
             stubs: self.stubs,
             steps: &self.steps,
             targets: engine::TARGETS,
+            stressed: purlin_term::gc::stress(),
             no_value: Term::NON_VALUE.raw(),
             true_word: am::TRUE.raw(),
             false_word: am::FALSE.raw(),
@@ -190,6 +191,13 @@ impl Owner {
             returns,
         };
         s.objects.insert(entry as usize, object);
+        if let Some(d) = std::env::var_os("PURLIN_JIT_DUMP") {
+            let n = unsafe { Term::from_raw(f.name) };
+            let _ = std::fs::write(
+                std::path::Path::new(&d).join(format!("{}.{}.{}", atom::name(m.name), atom::name(n).replace("/", "_"), f.arity)),
+                &code,
+            );
+        }
         if let Some(t) = began {
             let (us, words) = (t.elapsed().as_micros(), f.end - f.entry);
             self.log(
