@@ -58,6 +58,7 @@ pub struct Module {
 impl Drop for Module {
     fn drop(&mut self) {
         super::breakpoint::breakpoints().forget(self.addresses());
+        super::entries::entries().forget(self.addresses());
         crate::accounts::forget_addresses();
     }
 }
