@@ -10,9 +10,8 @@
 //! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
 
 use super::operands::{Dst, Reg, Src, set_source};
+use super::traced::past;
 use super::{Exit, collect_after, collect_for, exc, go, instr, outlined, slow_op};
-use crate::code::breakpoint;
-use crate::code::breakpoint::breakpoints;
 use crate::cx::Cx;
 use purlin_isa::ops::Op;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
@@ -310,7 +309,7 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
         // Without save slots: code that needs some uses `bs_start_match`.
         write_context(hp, original, base, pos, end, 0);
         op.register().set(cx, e, Term::boxed_at(hp));
-        return again(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
+        return past(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
     }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
@@ -322,19 +321,10 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
     let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     // The register holds a context now, or one that a collection has moved: the instruction takes its quick way.
     if next == pc {
-        return again(cx, pc, e, hp, reds);
+        // At the entry of a traced function the call has been told already.
+        return past(cx, pc, e, hp, reds);
     }
     go!(cx, next, e, hp, reds)
-}
-/// Runs the instruction at `pc` once more.
-#[inline(always)]
-unsafe fn again(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-    if breakpoint::is_breakpoint(pc) {
-        // At the entry of a traced function, whose call has been told already.
-        let h = super::HANDLERS[breakpoints().original(pc) as usize];
-        return h(cx, pc, e, hp, reds);
-    }
-    go!(cx, pc, e, hp, reds)
 }
 /// The slow part of [`context`]: in a fragment, if the heap is full, and with a collection behind it.
 unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> *const u64 {

@@ -374,7 +374,7 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
     cx.heap.stop = e;
     cx.reds = reds;
     // Only here does it matter which of the four ops it was: arity, fun, and the words of the stack that a tail call drops.
-    let (n, f, drop) = match Op::of(*(pc as *const u16)) {
+    let (n, f, drop) = match Op::of(code::opcode_at(pc)) {
         Some(Op::CallFun) => {
             let n = instr::CallFun::at(pc).arity();
             (n, cx.x[n], 0)
@@ -398,7 +398,7 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
 
 /// Where the call of a fun at `pc` returns to, if it isn't a tail call.
 unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
-    match Op::of(*(pc as *const u16)) {
+    match Op::of(code::opcode_at(pc)) {
         Some(Op::CallFun) => Some(instr::CallFun::at(pc).next()),
         Some(Op::CallFun2) => Some(instr::CallFun2::at(pc).next()),
         _ => None,
@@ -432,7 +432,7 @@ unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
                 const NUMBER: Option<u16> = Op::$op.variant(&[$(Form::$form),*]);
                 const WORDS: usize = instr::$op $(::<$s>)? ::WORDS;
                 let pc = call(WORDS);
-                Some(*(pc as *const u16)) == NUMBER && std::ptr::eq(instr::$op $(::<$s>)? ::at(pc).export(), apply)
+                Some(code::opcode_at(pc)) == NUMBER && std::ptr::eq(instr::$op $(::<$s>)? ::at(pc).export(), apply)
             })||*
         };
     }
@@ -534,7 +534,7 @@ unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
 
 /// The form of operand `name` of the instruction at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
-    let (row, variant) = ops::lookup(*(pc as *const u16))?;
+    let (row, variant) = ops::lookup(code::opcode_at(pc))?;
     let at = row.operands.iter().position(|o| o.name == name)?;
     row.forms(variant).get(at).copied()
 }

@@ -8,9 +8,10 @@
 //!   program.
 //! * A pure helper is told no registers but X0 to X5, makes nothing and collects nothing.
 
-use super::{Exit, HANDLERS, collect, go};
+use super::traced::past;
+use super::{Exit, collect, go};
 use crate::call::EFFORTS;
-use crate::code::compiled::{compiled, lead, number, number_at};
+use crate::code::compiled::lead;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_jit::stubs::{Exits, INNER, Targets};
@@ -55,9 +56,6 @@ pub const TARGETS: Targets = Targets {
     fun_address: offset_of!(fun::FunEntry, address) as i32,
 };
 
-/// Bytes before the machine code of a function in which the number of the instruction stands that it replaces at the entry.
-pub const HEADER: u32 = 16;
-
 /// A step of each variant: runs the instruction, and gives the next one. None yet.
 pub fn steps() -> Vec<u64> {
     Vec::new()
@@ -87,7 +85,7 @@ pub(crate) unsafe fn op_enter_compiled(
     let code = lead(pc).load(Ordering::Acquire);
     // Taken back just now, or not for this process.
     if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
-        return original(cx, pc, e, hp, reds);
+        return past(cx, pc, e, hp, reds);
     }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
@@ -101,37 +99,10 @@ pub(crate) unsafe fn op_enter_compiled(
     let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     let to = (next & !1) as *const u64;
     // The instruction itself, even where it stands at an entry.
-    if next & 1 != 0 && number_at(to).load(Ordering::Acquire) == number() {
-        return original(cx, to, e, hp, reds);
+    if next & 1 != 0 {
+        return past(cx, to, e, hp, reds);
     }
     go!(cx, to, e, hp, reds)
-}
-
-/// Runs the instruction that `enter_compiled` has replaced at `pc`.
-#[inline(never)]
-unsafe fn original(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-    let h = HANDLERS[original_number(pc) as usize];
-    h(cx, pc, e, hp, reds)
-}
-
-/// The number of the instruction at `pc`, machine code or not.
-///
-/// # Safety
-/// `pc` is an instruction of loaded code.
-pub unsafe fn original_number(pc: *const u64) -> u16 {
-    let there = number_at(pc).load(Ordering::Acquire);
-    if there != number() {
-        return there;
-    }
-    let code = lead(pc).load(Ordering::Acquire);
-    if code != fun::uncompiled() {
-        return *((code - HEADER) as usize as *const u16);
-    }
-    match compiled().and_then(|c| c.original(pc)) {
-        Some(n) => n,
-        // Taken back meanwhile.
-        None => number_at(pc).load(Ordering::Acquire),
-    }
 }
 
 unsafe extern "sysv64" fn room(cx: *mut Cx, pc: *const u64, what: u64) -> u64 {

@@ -9,6 +9,7 @@
 
 use super::call::{EFFORTS, call_to, used_up};
 use super::operands::{Dst, Src, set_source, source};
+use super::traced::past;
 use super::{Exit, collect, collect_after, go, instr};
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -90,13 +91,8 @@ pub(super) unsafe fn make_room(
     (*cx).reds = reds;
     (*cx).bif_pc = pc;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
-    if crate::code::breakpoint::is_breakpoint(pc) {
-        // The instruction at the entry of a traced function, whose call has been told already.
-        // The operands are still those of the op that the breakpoint has replaced.
-        let h = super::HANDLERS[crate::code::breakpoint::breakpoints().original(pc) as usize];
-        return h(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
-    }
-    go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+    // At the entry of a traced function the call has been told already.
+    past(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
 /// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and

@@ -49,7 +49,7 @@ macro_rules! go {
         #[cfg(not(debug_assertions))]
         {
             let pc: *const u64 = $pc;
-            let h = *$crate::HANDLERS.get_unchecked(*(pc as *const u16) as usize);
+            let h = *$crate::HANDLERS.get_unchecked($crate::code::stands_at(pc) as usize);
             return h($cx, pc, $e, $hp, $reds);
         }
         #[cfg(debug_assertions)]
@@ -114,7 +114,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
     let cx: *mut Cx = cx;
     #[cfg(not(debug_assertions))]
     {
-        let h = HANDLERS[*(entry as *const u16) as usize];
+        let h = HANDLERS[code::stands_at(entry) as usize];
         h(cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
     }
     #[cfg(debug_assertions)]
@@ -123,7 +123,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
         (*cx).interp.next = (entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
         while exit == Exit::Next {
             let (pc, e, hp, reds) = (*cx).interp.next;
-            let number = *(pc as *const u16);
+            let number = code::stands_at(pc);
             let collections = (*cx).heap.collections;
             purlin_native::coverage::op(number);
             (*cx).interp.raised = false;
@@ -157,7 +157,7 @@ fn check_effects(cx: &Cx, number: u16, collections: u32, exit: Exit) {
 /// # Safety
 /// There is an instruction.
 pub unsafe fn called_native(pc: *const u64) -> Option<&'static purlin_term::fun::Export> {
-    let (row, _) = purlin_isa::ops::lookup(*(pc as *const u16))?;
+    let (row, _) = purlin_isa::ops::lookup(code::opcode_at(pc))?;
     let calls = matches!(
         row.name,
         "call_bif" | "call_bif_last" | "call_bif_only" | "call_dirty"

@@ -5,6 +5,7 @@
 
 use super::operands::{C, Dst, X};
 use super::{Exit, collect_after, exc, go, instr, slow_op};
+use crate::code;
 use crate::collect::Also;
 use crate::cx::Cx;
 use crate::signal::receive;
@@ -177,7 +178,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
     let rec = instr::LoopRec::at(pc);
     // The instruction behind `loop_rec`, which looks at the message.
     let test = rec.next();
-    let number = *(test as *const u16);
+    let number = code::opcode_at(test);
     // The test must read the register that `loop_rec` writes, and its label must lead to a `loop_rec_end` that comes back here.
     let is_test = matches!(
         number,
@@ -187,7 +188,7 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
         let same = instr::IsEqImmed::<X>::at(test);
         let end = same.fail().to();
         same.src().dest() == rec.dst()
-            && *(end as *const u16) == LOOP_REC_END
+            && code::opcode_at(end) == LOOP_REC_END
             && instr::LoopRecEnd::at(end).to().to() == pc
     };
     let p = (*cx).proc;

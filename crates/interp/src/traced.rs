@@ -1,10 +1,10 @@
 //! Breakpoints of traced functions, and their returns. See [`crate::code::breakpoint`].
 
 use super::call::args_list;
-use super::{Exit, HANDLERS, collect, collect_after, slow_op};
+use super::{Exit, HANDLERS, collect, collect_after, go, slow_op};
 use crate::code;
 use crate::code::breakpoint::{
-    self, FRAME_WORDS, TIME_WORDS, Whom, beyond, breakpoints, frame_words, kind,
+    self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, beyond, breakpoints, frame_words, kind,
 };
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -24,30 +24,49 @@ pub(crate) unsafe fn op_breakpoint(
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
-    let (entry, original) = passing(&mut *cx, pc);
-    let h = HANDLERS[original as usize];
-    h(cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+    match passing(&mut *cx, pc) {
+        Onward::Past(pc) => past(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds),
+        Onward::To(pc) => go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds),
+    }
 }
 
-/// Where to go on, and the number of the instruction there.
+/// Runs the code's own instruction at `pc`, and what follows: nothing is told of the call, if that is the entry of a function.
+#[inline(always)]
+pub(super) unsafe fn past(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let h = HANDLERS[code::opcode_at(pc) as usize];
+    h(cx, pc, e, hp, reds)
+}
+
+/// Where a call goes on that has come by a breakpoint.
+enum Onward {
+    /// At that instruction of the code, past the breakpoint there.
+    Past(*const u64),
+    /// At whatever stands there: another breakpoint is yet to be told.
+    To(*const u64),
+}
+
 #[inline(never)]
-unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
+unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
     let resumed = cx.process().ext().is_some_and(|e| e.passed == pc as usize);
     if resumed {
         cx.process().ext_mut().passed = 0;
-        return (pc, breakpoints().original(pc));
+        return Onward::Past(pc);
     }
     let caller = beyond(cx.heap.stop);
     let Some(p) = breakpoints().passes(cx, pc, caller) else {
         // Cleared just now: what stands there is what it was. A word of an export stands for what the export leads to.
-        let to = breakpoints().behind_gate(pc).unwrap_or(pc);
-        return (to, *(to as *const u16));
+        return Onward::To(behind_gate(pc).unwrap_or(pc));
     };
     // The terms that the match specification made are in fragments; registers stay where they are.
     let (m, f, n) = p.mfa;
     if p.debug {
-        let to = handled(cx, m, f, n as usize);
-        return (to, *(to as *const u16));
+        return Onward::To(handled(cx, m, f, n as usize));
     }
     let number = |n: i64| Term::small(n);
     let live = n as usize;
@@ -75,7 +94,7 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> (*const u64, u16) {
             push(cx, live, stub, [number((before / 8) as i64), number(whom)]);
         }
     }
-    (p.entry, p.original)
+    Onward::Past(p.entry)
 }
 
 /// The debugger runs a function in the place of its code: its arguments go to the error handler.

@@ -14,8 +14,9 @@ pub mod sync {
     pub use loom::sync::MutexGuard;
     pub use loom::sync::MutexGuard as SpinGuard;
     pub use loom::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+        AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
     };
+    pub use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// Loom's, with the methods of `purlin_term::sync::Mutex`.
     pub struct Mutex<T>(loom::sync::Mutex<T>);
@@ -29,6 +30,22 @@ pub mod sync {
         }
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
+        }
+    }
+
+    /// Loom's, with the methods of `purlin_term::sync::RwLock`.
+    #[derive(Default)]
+    pub struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub fn new(t: T) -> RwLock<T> {
+            RwLock(loom::sync::RwLock::new(t))
+        }
+        pub fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap_or_else(|e| e.into_inner())
+        }
+        pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap_or_else(|e| e.into_inner())
         }
     }
 

@@ -1,20 +1,24 @@
 //! Breakpoints: what stands at the entry of a function whose calls are told or counted, and the frames of such calls.
 //!
-//! A breakpoint takes the place of the number of the instruction at a function's entry; who set it, and what it stands
-//! for, is known to [`Breakpoints`].
+//! A breakpoint takes the place of the number of the instruction at a function's entry ([`super::entries`]), or, for calls from
+//! other modules only, stands in a word of its own that the export leads to ([`gate`]). Who has set it and why is known to
+//! [`Breakpoints`].
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
 //! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
 //! told: the tracer of the process (`[]`), that of a session (its number), or another tracer (as [`Tracer::term`] has it).
 
-use super::Module;
+pub use super::entries::is_breakpoint;
+use super::{Module, entries};
 use crate::cx::Cx;
+use crate::sync::Mutex;
 use crate::tracer::Tracer;
-use purlin_isa::ops::Op;
 use purlin_term::Term;
+use purlin_term::fun::{Export, lead_word};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The one that sets breakpoints, and knows what they stand for. Where nobody does, there are none.
 pub trait Breakpoints: Sync {
@@ -32,24 +36,10 @@ pub trait Breakpoints: Sync {
     fn traced_apply(&self) -> Option<*const u64> {
         None
     }
-    /// The number of the instruction that the breakpoint at `pc` stands for.
-    ///
-    /// # Safety
-    /// `pc` is an instruction of loaded code.
-    #[inline]
-    unsafe fn original(&self, pc: *const u64) -> u16 {
-        // SAFETY: by the contract of this function.
-        unsafe { *(pc as *const u16) }
-    }
     /// A call has come by the breakpoint at `pc`; None if it was cleared just now. The arguments stand in the X registers;
     /// `caller`: where it returns to, trace frames aside.
     #[inline]
     fn passes(&self, _cx: &mut Cx, _pc: *const u64, _caller: *const u64) -> Option<Passed> {
-        None
-    }
-    /// Where the export leads now that led to the word at `pc`; None: no export ever did.
-    #[inline]
-    fn behind_gate(&self, _pc: *const u64) -> Option<*const u64> {
         None
     }
 }
@@ -114,6 +104,29 @@ pub mod kind {
     pub const RETURN_TO: i64 = 3;
 }
 
+/// Words with breakpoints, by the addresses of their exports. None ever goes.
+static GATES: Mutex<Option<HashMap<usize, &'static [u64; 2]>>> = Mutex::new(None);
+
+/// The word with a breakpoint that an export leads to while calls from other modules are traced. It is never patched.
+pub fn gate(e: &Export) -> *const u64 {
+    let mut g = GATES.lock();
+    let key = e as *const Export as usize;
+    // Before it, as before every instruction that is called, stands what leads compiled code there.
+    let new = || &*Box::leak(Box::new([lead_word(e.arity), u64::from(entries::BREAKPOINT)]));
+    let words = g.get_or_insert_default().entry(key).or_insert_with(new);
+    &raw const words[1]
+}
+
+/// Where the export leads now that led to the word at `pc`; None: no export ever did.
+#[cold]
+pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
+    let g = GATES.lock();
+    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
+    // SAFETY: the address of an export, which are never freed.
+    let e = unsafe { &*(e as *const Export) };
+    Some(e.address.load(Ordering::Acquire))
+}
+
 /// Calls of natives by instructions of their own may have to go by breakpoints.
 static NATIVES: AtomicBool = AtomicBool::new(false);
 
@@ -138,15 +151,6 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) != 0
 }
 
-/// Whether the code at `pc` begins with a breakpoint.
-///
-/// # Safety
-/// `pc` is an instruction of loaded code.
-#[inline]
-pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
-    (*(pc as *const AtomicU16)).load(Ordering::Acquire) == number()
-}
-
 /// Where a process that starts with `erlang:apply/2` arrives if calls of it are told or counted: at the function's own code,
 /// which is not what is called by that name.
 #[inline]
@@ -158,13 +162,6 @@ pub(crate) fn traced_apply() -> Option<*const u64> {
     }
 }
 
-/// The number of the instruction that a breakpoint is.
-#[inline]
-pub fn number() -> u16 {
-    static N: OnceLock<u16> = OnceLock::new();
-    *N.get_or_init(|| Op::Breakpoint.variant(&[]).unwrap_or(0))
-}
-
 /// The last word of a frame, which says who is told.
 pub enum Whom {
     /// The tracer that the process has, without a session (`[]`) or in one (its number).
@@ -174,8 +171,7 @@ pub enum Whom {
 
 /// A call that came by a breakpoint.
 pub struct Passed {
-    /// Number of the instruction to run in its place, and where.
-    pub original: u16,
+    /// Where to go on: at the instruction that is the code's own there, past a breakpoint.
     pub entry: *const u64,
     pub mfa: (Term, Term, u32),
     /// The tracers that are told where the call returns to.

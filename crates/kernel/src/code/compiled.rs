@@ -5,7 +5,7 @@
 //! * Before every instruction that a call may lead to stands a word whose upper half is the address of machine code: that of the
 //!   function, or one that leaves to the interpreter (`purlin_term::fun::lead_word`). So compiled code calls any function in the
 //!   same way.
-//! * A function has machine code only while nothing else stands at its entry: no breakpoint.
+//! * A function has machine code only while nothing else stands at its entry: no breakpoint. See `entries.rs`.
 //! * Nothing is compiled, published or forgotten but by [`Compiled`].
 
 use super::Module;
@@ -14,16 +14,12 @@ use purlin_isa::ops::Op;
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::fun;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 /// The maker and owner of machine code.
 pub trait Compiled: Sync {
     /// The code at these addresses is about to go.
     fn forget(&self, code: std::ops::Range<usize>);
-    /// The function that starts at `entry` is not to run as machine code from now on, save by those who run it already.
-    fn forget_function(&self, entry: usize);
-    /// The number of the instruction at an entry that machine code stands for; None if there is no machine code.
-    fn original(&self, pc: *const u64) -> Option<u16>;
     /// The table of return points.
     fn returns(&self) -> *const u64;
     /// The function that was found running at `pc` is worth machine code.
@@ -71,16 +67,6 @@ pub(super) fn leads_nowhere(words: &mut [u64], f: &LoweredFunction) {
 pub unsafe fn lead(entry: *const u64) -> &'static AtomicU32 {
     // SAFETY: by the contract.
     unsafe { &*((entry as *const AtomicU32).sub(1)) }
-}
-
-/// The number of the instruction at `pc`, which others may change.
-///
-/// # Safety
-/// `pc` is an instruction of loaded code.
-#[inline]
-pub unsafe fn number_at(pc: *const u64) -> &'static AtomicU16 {
-    // SAFETY: by the contract.
-    unsafe { &*(pc as *const AtomicU16) }
 }
 
 /// Reductions between samples while a scheduler is new.

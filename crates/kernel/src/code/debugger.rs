@@ -4,13 +4,13 @@
 //! its place. What is loaded without has neither.
 
 use super::Module;
+use super::entries::{self, entries};
 use crate::options::{DebuggerFlags, try_current};
-use purlin_isa::ops::{Form, Op};
 use purlin_loader::DebugItem;
 use purlin_loader::lower::DebugLine;
 use purlin_term::Term;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Flags {
     enabled: AtomicBool,
@@ -69,29 +69,16 @@ pub struct Debug {
     pub literals: Vec<Term>,
 }
 
-/// The numbers of the instruction without and with a breakpoint.
-fn numbers() -> (u16, u16) {
-    static N: OnceLock<(u16, u16)> = OnceLock::new();
-    let number = |op: Op| op.variant(&[Form::H]).unwrap_or(0);
-    *N.get_or_init(|| (number(Op::DebugLine), number(Op::LineBreakpoint)))
-}
-
 impl Module {
-    /// The number of the line's instruction.
-    fn number_of(&self, line: &DebugLine) -> &AtomicU16 {
-        // SAFETY: the first unit of an instruction of this module's code, which stays while `self` is borrowed. Those who run it
-        // read the unit in one go.
-        unsafe { &*(self.at(line.at) as *const AtomicU16) }
-    }
     /// Whether a line that can have one has a breakpoint.
     pub fn has_breakpoint(&self, line: &DebugLine) -> bool {
-        self.number_of(line).load(Ordering::Relaxed) == numbers().1
+        // SAFETY: the instruction of such a line, of code that stays while `self` is borrowed.
+        unsafe { entries::has_line_breakpoint(self.at(line.at)) }
     }
     /// Sets the breakpoint of a line that can have one, or clears it.
     pub fn set_breakpoint(&self, line: &DebugLine, on: bool) {
-        let (without, with) = numbers();
-        let to = if on { with } else { without };
-        self.number_of(line).store(to, Ordering::Release);
+        // SAFETY: as above.
+        unsafe { entries().set_line_breakpoint(self.at(line.at), on) };
     }
     /// Whether any of its code is on that line.
     pub fn has_line(&self, line: u32) -> bool {

@@ -11,6 +11,7 @@ pub mod compiled;
 pub mod coverage;
 pub mod debugger;
 mod disasm;
+pub mod entries;
 pub mod entry;
 mod load;
 pub mod perf;
@@ -19,6 +20,8 @@ pub mod purge;
 mod purge_count;
 pub mod stack;
 mod versions;
+
+pub use entries::{opcode_at, stands_at};
 
 pub use disasm::{disasm_at, disasm_specific};
 pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};

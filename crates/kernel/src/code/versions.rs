@@ -61,6 +61,7 @@ impl Drop for Module {
         if let Some(c) = super::compiled::compiled() {
             c.forget(self.addresses());
         }
+        super::entries::entries().forget(self.addresses());
         crate::accounts::forget_addresses();
     }
 }

@@ -12,8 +12,9 @@ use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
 use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Stubs};
-use purlin_kernel::code::compiled::{Compiled, lead, number, number_at, set_compiled};
-use purlin_kernel::code::{self, Module, breakpoint};
+use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled};
+use purlin_kernel::code::entries::{self, entries};
+use purlin_kernel::code::{self, Module};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom, fun};
@@ -34,7 +35,6 @@ const CALLEES: usize = 16;
 struct Object {
     at: usize,
     bytes: usize,
-    original: u16,
     returns: Vec<u64>,
 }
 
@@ -52,6 +52,8 @@ struct Owner {
     stubs: Stubs,
     steps: Vec<u64>,
     helpers: Helpers,
+    /// Entries that breakpoints were set at. Taken last of all locks.
+    forgotten: Mutex<Vec<usize>>,
     always: bool,
     log: Option<Mutex<File>>,
 }
@@ -93,12 +95,14 @@ pub(crate) fn start() {
         stubs,
         steps: engine::steps(),
         helpers: engine::helpers(),
+        forgotten: Mutex::default(),
         always: mode == "always",
         log: std::env::var_os("PURLIN_JIT_LOG")
             .and_then(|f| File::create(f).ok())
             .map(Mutex::new),
     });
     set_compiled(owner);
+    entries().install(owner, number());
 }
 
 impl Owner {
@@ -138,9 +142,7 @@ impl Owner {
             return false;
         }
         // SAFETY: the entry of a function of a module that is held.
-        let there = unsafe { number_at(entry) };
-        let original = there.load(Ordering::Acquire);
-        if original == number() || original == breakpoint::number() {
+        if unsafe { entries().is_patched(entry) } {
             return false;
         }
         let function = Function {
@@ -160,36 +162,33 @@ impl Owner {
                 return false;
             }
         };
-        let header = engine::HEADER as usize;
-        let bytes = header + made.code.bytes.len();
+        let bytes = made.code.bytes.len();
         let Some(at) = s.memory.allocate(bytes) else {
             return false;
         };
-        let outer = at + header;
+        let outer = at;
         let Some(code) = made.code.place(outer as u64) else {
             s.memory.free(at, bytes);
             return false;
         };
-        let mut all = vec![0; header];
-        all[..2].copy_from_slice(&original.to_le_bytes());
-        all.extend_from_slice(&code);
-        s.memory.write(at, &all);
+        s.memory.write(at, &code);
         let mut returns = Vec::with_capacity(made.returns.len());
         for (pc, offset) in made.returns {
             s.returns.set(pc, outer as u64 + u64::from(offset));
             returns.push(pc);
         }
+        let object = Object { at, bytes, returns };
         // SAFETY: as above.
-        unsafe {
-            lead(entry).store(outer as u32, Ordering::Release);
-            there.store(number(), Ordering::Release);
-        }
-        let object = Object {
-            at,
-            bytes,
-            original,
-            returns,
+        let published = unsafe {
+            entries().publish(entry, || {
+                lead(entry).store(outer as u32, Ordering::Release);
+                true
+            })
         };
+        if !published {
+            self.discard(s, object);
+            return false;
+        }
         s.objects.insert(entry as usize, object);
         if let Some(d) = std::env::var_os("PURLIN_JIT_DUMP") {
             let n = unsafe { Term::from_raw(f.name) };
@@ -216,13 +215,26 @@ impl Owner {
         // SAFETY: the entry of a function whose module has not gone.
         unsafe {
             let pc = entry as *const u64;
-            number_at(pc).store(o.original, Ordering::Release);
-            lead(pc).store(fun::uncompiled(), Ordering::Release);
+            entries().withdraw(pc, || {
+                lead(pc).store(fun::uncompiled(), Ordering::Release);
+            });
         }
+        self.discard(s, o);
+    }
+    /// Machine code that nobody comes to any more, save by what is under way.
+    fn discard(&self, s: &mut State, o: Object) {
         for pc in o.returns {
             s.returns.remove(pc);
         }
         let _ = (o.at, o.bytes);
+    }
+    /// Takes back what has been forgotten under the lock of entries.
+    fn tidy(&self, s: &mut State) {
+        for e in std::mem::take(&mut *self.forgotten.lock()) {
+            if let Some(o) = s.objects.remove(&e) {
+                self.discard(s, o);
+            }
+        }
     }
     /// The function at an address, and those of its module that it calls.
     fn want(&self, pc: *const u64) {
@@ -236,6 +248,7 @@ impl Owner {
         };
         let entry = m.at(f.entry) as usize;
         let mut s = self.state.lock();
+        self.tidy(&mut s);
         if s.objects.contains_key(&entry) || s.refused.contains_key(&entry) {
             return;
         }
@@ -252,7 +265,7 @@ fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
     let mut at = f.entry;
     while at < f.end && out.len() < CALLEES {
         // SAFETY: an instruction of the module's code.
-        let n = unsafe { engine::original_number(m.at(at)) };
+        let n = unsafe { code::opcode_at(m.at(at)) };
         let Some(i) = purlin_jit::decode::decode(&m.code, at, n) else {
             break;
         };
@@ -274,26 +287,19 @@ fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
 impl Compiled for Owner {
     fn forget(&self, code: Range<usize>) {
         let mut s = self.state.lock();
+        self.tidy(&mut s);
         let entries: Vec<usize> = s.objects.range(code.clone()).map(|(&e, _)| e).collect();
         for e in entries {
             self.take_back(&mut s, e);
         }
         s.refused.retain(|e, _| !code.contains(e));
     }
-    fn forget_function(&self, entry: usize) {
-        let mut s = self.state.lock();
-        self.take_back(&mut s, entry);
-    }
-    fn original(&self, pc: *const u64) -> Option<u16> {
-        let s = self.state.lock();
-        s.objects.get(&(pc as usize)).map(|o| o.original)
-    }
     fn returns(&self) -> *const u64 {
         returns::now()
     }
     fn wanted(&self, pc: *const u64, caller: *const u64) {
         // SAFETY: the process was about to run the instruction at `pc`.
-        if !pc.is_null() && unsafe { number_at(pc).load(Ordering::Relaxed) } != number() {
+        if !pc.is_null() && unsafe { code::stands_at(pc) } != number() {
             self.want(pc);
         }
         if !caller.is_null() {
@@ -305,8 +311,17 @@ impl Compiled for Owner {
             return;
         }
         let mut s = self.state.lock();
+        self.tidy(&mut s);
         for f in &m.functions {
             self.make(&mut s, m, f);
         }
+    }
+}
+
+impl entries::Compiled for Owner {
+    fn forget(&self, entry: *const u64) {
+        // SAFETY: the entry of a function whose module has not gone.
+        unsafe { lead(entry).store(fun::uncompiled(), Ordering::Release) };
+        self.forgotten.lock().push(entry as usize);
     }
 }

@@ -1,9 +1,8 @@
 //! Tracing of calls: breakpoints in functions.
 //!
-//! A breakpoint takes the place of the number of the instruction at a function's entry (its operands stay), or, for
-//! calls from other modules only, stands in a word of its own that the export leads to. The former word is kept here.
-//! Breakpoints are set and cleared while other threads run the code: the number is one aligned 16-bit store, and
-//! whoever comes by a breakpoint that has just been cleared finds what it stood for all the same, since entries stay.
+//! What a breakpoint is, and who puts it into code: [`crate::code::breakpoint`] and [`crate::code::entries`]. Here is what it is
+//! for. Breakpoints are set and cleared while other threads run the code; whoever comes by one that has just been cleared finds
+//! what it was for all the same, since entries of the table stay.
 //!
 //! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
 //! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
@@ -18,6 +17,7 @@
 
 use super::{Which, emit_unasked, flag, module, number_of, sequential, state};
 pub use crate::code::breakpoint::*;
+use crate::code::entries::entries;
 use crate::code::{self, Module, breakpoint};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Dialect, Host, Runner, Subject, compile, run};
@@ -27,13 +27,12 @@ use crate::process::{self, TRACED};
 use crate::tracer::Tracer;
 use crate::{clock, lazy_atoms, signal};
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::fun::{Export, lead_word};
 use purlin_term::release::{self, SILENT_IF_TRACED};
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 lazy_atoms! {
@@ -51,20 +50,6 @@ pub(crate) fn find_traced_apply() -> Option<*const u64> {
     let entry = t.by_name.get(&key)?.entry as *const u64;
     // SAFETY: the entry of a function of a module that is never purged.
     unsafe { is_breakpoint(entry) }.then_some(entry)
-}
-
-/// The number of the instruction that the breakpoint at `pc` stands for.
-///
-/// # Safety
-/// `pc` is an instruction of loaded code.
-#[cold]
-pub unsafe fn original(pc: *const u64) -> u16 {
-    let t = table().read();
-    match t.at.get(&(pc as usize)) {
-        Some(b) => b.original,
-        // SAFETY: by the contract of this function.
-        None => unsafe { (*(pc as *const AtomicU16)).load(Ordering::Acquire) },
-    }
 }
 
 /// A match specification with its program; no program: everything matches.
@@ -210,8 +195,6 @@ impl All {
 
 struct Breakpoint {
     mfa: (Term, Term, u32),
-    /// Number of the instruction that stood at the entry.
-    original: u16,
     /// The entry of the function.
     entry: usize,
     /// All calls come by the stub of the export.
@@ -254,42 +237,8 @@ pub(crate) fn outdated(code: std::ops::Range<usize>) {
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
         *b.wanted.lock() = All::default();
         // SAFETY: the entry of a function of a module that isn't gone yet. A process that comes by now finds the former word.
-        unsafe { patch(b.entry, b.original) };
+        unsafe { entries().clear_breakpoint(b.entry as *const u64) };
     }
-}
-
-/// Writes the number of an instruction.
-///
-/// # Safety
-/// `entry` is an instruction of loaded code, which stays for as long as this takes.
-unsafe fn patch(entry: usize, to: u16) {
-    // SAFETY: the code of a module lies in memory of its own that the module owns.
-    unsafe { (*(entry as *const AtomicU16)).store(to, Ordering::Release) };
-}
-
-/// Words with breakpoints, by the addresses of their exports. None ever goes.
-static GATES: Mutex<Option<HashMap<usize, &'static [u64; 2]>>> = Mutex::new(None);
-
-/// The word with a breakpoint that an export leads to while calls from other modules are traced.
-fn gate(e: &Export) -> *const u64 {
-    let mut g = GATES.lock();
-    let key = e as *const Export as usize;
-    // Before it, as before every instruction that is called, what leads compiled code there.
-    let words = g
-        .get_or_insert_default()
-        .entry(key)
-        .or_insert_with(|| Box::leak(Box::new([lead_word(e.arity), u64::from(number())])));
-    &raw const words[1]
-}
-
-/// Where the export leads now that led to the word at `pc`; None: no export ever did.
-#[cold]
-pub(crate) fn behind_gate(pc: *const u64) -> Option<*const u64> {
-    let g = GATES.lock();
-    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
-    // SAFETY: the address of an export, which are never freed.
-    let e = unsafe { &*(e as *const Export) };
-    Some(e.address.load(Ordering::Acquire))
 }
 
 /// Changes what is wanted of the functions that match; how many there are. `m`, `f`: atoms, `_` for all; `arity`: None
@@ -399,12 +348,8 @@ fn set(
     let mut t = table().write();
     let known = t.by_name.get(&key).filter(|b| b.entry == entry).cloned();
     let b = known.unwrap_or_else(|| {
-        // SAFETY: the entry of a function of a module that is loaded.
-        let original = unsafe { (*(entry as *const AtomicU16)).load(Ordering::Acquire) };
-        debug_assert_ne!(original, number());
         Arc::new(Breakpoint {
             mfa,
-            original,
             entry,
             native,
             wanted: Mutex::default(),
@@ -439,8 +384,14 @@ fn set(
     if native && stops {
         breakpoint::natives_are_traced();
     }
-    // SAFETY: as above.
-    unsafe { patch(entry, if stops { number() } else { b.original }) };
+    let at = entry as *const u64;
+    // SAFETY: the entry of a function of a module that is loaded, or the stub of an export.
+    unsafe {
+        match stops {
+            true => entries().set_breakpoint(at),
+            false => entries().clear_breakpoint(at),
+        }
+    }
     if before {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
@@ -883,7 +834,6 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
         t.at.get(&(pc as usize)).cloned()?
     };
     let mut passed = Passed {
-        original: b.original,
         entry: b.entry as *const u64,
         mfa: b.mfa,
         return_to: SmallVec::new(),

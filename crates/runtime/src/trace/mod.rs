@@ -587,14 +587,7 @@ impl Breakpoints for Tracers {
     fn traced_apply(&self) -> Option<*const u64> {
         calls::find_traced_apply()
     }
-    unsafe fn original(&self, pc: *const u64) -> u16 {
-        // SAFETY: by the contract of this function.
-        unsafe { calls::original(pc) }
-    }
     fn passes(&self, cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<calls::Passed> {
         calls::pass(cx, pc, caller)
-    }
-    fn behind_gate(&self, pc: *const u64) -> Option<*const u64> {
-        calls::behind_gate(pc)
     }
 }
