@@ -306,7 +306,7 @@ macro_rules! for_each_specific_op {
             IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] "drop frame; as i_apply";
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity} [fails ends] "raise function_clause: module, function, arity";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] "raise function_clause: module, function, arity; compiled: where the compiled code of the function lies, for who enters it, or 0";
             ErrorHandler error_handler {export: Export} [collects fails calls ends] "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] "the process ends, reason normal";
             Nif nif {slot: Slot} [collects fails yields calls] "return what the function of a native library in the slot gives, if there is one";
@@ -601,6 +601,9 @@ for_each_specific_op!(all_ops);
 
 // The relations that the code which reads and writes instructions relies on.
 const _: () = {
+    // Who has the entry of a function finds what is compiled of it four bytes before, if its `func_info` is right there.
+    let info = Op::FuncInfo.row();
+    assert!(info.unit("compiled") + 2 == info.words() * 4);
     // A variant number fits a unit.
     assert!(VARIANTS <= u16::MAX as usize);
     let mut i = 0;

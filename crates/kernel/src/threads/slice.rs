@@ -1,6 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
+use crate::code::epochs;
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -370,7 +371,9 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
+        epochs::enter(&cx.epoch);
         let exit = E::run(cx, pc);
+        epochs::leave(&cx.epoch);
         let used = account(cx);
         if exit != Exit::Exited {
             crate::accounts::worked(cx, used, cx.interp.pc);
