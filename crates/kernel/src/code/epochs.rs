@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //! * A word is written by its thread alone.
-//! * A thread joins before it runs any code, and takes part until its context is dropped.
+//! * A thread joins before it runs any code, and takes part until it runs none any more.
 //! * Entering is ordered by a barrier ([`barrier`]): a thread whose word was found even has not looked for code before, and finds
 //!   none when it looks.
 
@@ -25,18 +25,20 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// A thread begins with this word.
-    pub fn join(&self, word: &Arc<AtomicUsize>) {
+    /// A thread takes part with this word, which is even, until the value is dropped.
+    #[must_use]
+    pub fn join(&self, word: &Arc<AtomicUsize>) -> Member<'_> {
         barrier::prepare();
-        let mut all = self.words.lock();
-        all.retain(is_used);
-        all.push(word.clone());
+        self.words.lock().push(word.clone());
+        Member {
+            epochs: self,
+            word: word.clone(),
+        }
     }
     /// A moment: those who are within code may still be where they were before it, until they have passed.
     pub fn since(&self) -> Since {
         barrier::heavy();
-        let mut all = self.words.lock();
-        all.retain(is_used);
+        let all = self.words.lock();
         let within = all
             .iter()
             .map(|w| (w.clone(), w.load(Ordering::Acquire)))
@@ -46,9 +48,18 @@ impl Epochs {
     }
 }
 
-/// Whether the thread of that word is still there.
-fn is_used(word: &Arc<AtomicUsize>) -> bool {
-    Arc::strong_count(word) > 1
+/// The part that a thread takes.
+pub struct Member<'a> {
+    epochs: &'a Epochs,
+    word: Arc<AtomicUsize>,
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        // Under the lock: who doesn't find the word any more comes after all that the thread has done.
+        let mut all = self.epochs.words.lock();
+        all.retain(|w| !Arc::ptr_eq(w, &self.word));
+    }
 }
 
 /// The thread of that word is about to run code.
@@ -56,7 +67,8 @@ fn is_used(word: &Arc<AtomicUsize>) -> bool {
 pub fn enter(word: &AtomicUsize) {
     let n = word.load(Ordering::Relaxed);
     debug_assert!(n & 1 == 0);
-    word.store(n.wrapping_add(1), Ordering::Relaxed);
+    // Release: who finds this value has passed by those before.
+    word.store(n.wrapping_add(1), Ordering::Release);
     barrier::light();
 }
 

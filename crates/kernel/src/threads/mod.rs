@@ -182,7 +182,7 @@ fn work<E: Engine>(i: usize) {
     crate::message::blocks::keep();
     purlin_term::counts::take_share();
     let mut cx = Cx::boxed(i);
-    epochs().join(&cx.epoch);
+    let _member = epochs().join(&cx.epoch);
     let (mut used, mut vain) = (0, Vain::default());
     let mut plan = 0;
     loop {
@@ -202,7 +202,7 @@ fn work<E: Engine>(i: usize) {
 fn own<E: Engine>(cell: u32, t: &Thread) {
     crate::affinity::begin_unbound();
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
-    epochs().join(&cx.epoch);
+    let _member = epochs().join(&cx.epoch);
     while t.wait() {
         let _turn = multi_scheduling::turn(|_| ());
         // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.
