@@ -26,7 +26,6 @@ use purlin_term::release::{self, INCREMENTS_SHOWN};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, arith};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     erts_code_purger = "erts_code_purger";
@@ -36,7 +35,7 @@ lazy_atoms! {
 /// Where a call by the export goes. Acquire: code that another thread has just loaded is seen whole.
 #[inline(always)]
 fn address(export: &Export) -> *const u64 {
-    export.address.load(Ordering::Acquire)
+    export.address()
 }
 
 /// The time slice ends before the instruction at `pc`.
@@ -314,7 +313,7 @@ unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
         return std::ptr::null();
     }
     let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
-    (*entry).address.load(Ordering::Acquire)
+    (*entry).address()
 }
 
 /// Registers that the code of fun `f` reads.
@@ -341,7 +340,7 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
     }
     let entry = (*p.add(1)).raw() as *const purlin_term::fun::FunEntry;
     // Null while a purge of the module is under way, or when the module has gone.
-    let to = (*entry).address.load(Ordering::Acquire);
+    let to = (*entry).address();
     if !to.is_null() {
         put_environment(cx, f, n);
     }
@@ -472,7 +471,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
         let purged = loop {
             let Some(entry) = v.local() else { break false };
             let before = code::purge::under_way(entry.module);
-            let to = entry.address.load(Ordering::Acquire);
+            let to = entry.address();
             if !to.is_null() {
                 put_environment(cx, f, n);
                 cx.heap.stop = cx.heap.stop.add(drop);
@@ -504,7 +503,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 cx.x[2] = args;
                 push_return(cx, pc);
                 let target = code::export(erts_code_purger(), pending_purge_lambda(), 3);
-                cx.interp.pc = target.address.load(Ordering::Acquire);
+                cx.interp.pc = target.address();
                 cx.interp.live = 3;
                 cx.interp.exit = Exit::Yield;
                 return std::ptr::null();
@@ -516,7 +515,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
             cx.x[1] = f;
             cx.x[2] = args;
             push_return(cx, pc);
-            return target.address.load(Ordering::Acquire);
+            return target.address();
         }
     }
     let fail = cx.error2(am::BADFUN, f);
@@ -711,7 +710,7 @@ unsafe fn native_failed(
                 cx.x[i] = cx.trap.args[i];
             }
             collect_after(cx, argc, Also::NONE);
-            After::Trap((*cx.trap.target).address.load(Ordering::Acquire))
+            After::Trap((*cx.trap.target).address())
         }
         Fail::Again | Fail::Wait | Fail::Dirty => {
             collect_after(cx, n, Also::NONE);
@@ -1059,7 +1058,7 @@ fn callee(m: Term, f: Term, n: usize) -> *const u64 {
     }
     // Made if there is none: it leads to the error handler then.
     let e = code::export(m, f, n as u32);
-    e.address.load(Ordering::Acquire)
+    e.address()
 }
 
 unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -> *const u64 {
@@ -1331,7 +1330,7 @@ unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn undefined(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -> *const u64 {
     let module = super::call::error_handler_of(cx);
     let target = code::export(module, am::UNDEFINED_FUNCTION, 3);
-    let to = target.address.load(Ordering::Acquire);
+    let to = target.address();
     // There is no error handler, or it is the module that lacks the function: calling it would never end.
     if to == target.stub.as_ptr() as *mut u64 || module == m {
         let args = args.list_to_vec().unwrap_or_default();

@@ -52,8 +52,8 @@ pub const EXITS: Exits = Exits {
 
 /// Places in exports and fun entries.
 pub const TARGETS: Targets = Targets {
-    export_address: offset_of!(fun::Export, address) as i32,
-    fun_address: offset_of!(fun::FunEntry, address) as i32,
+    export_address: fun::Export::ADDRESS as i32,
+    fun_address: fun::FunEntry::ADDRESS as i32,
 };
 
 /// A step of each variant: runs the instruction, and gives the next one. None yet.

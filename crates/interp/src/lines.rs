@@ -9,7 +9,6 @@ use crate::code;
 use crate::cx::Cx;
 use purlin_native::lazy_atoms;
 use purlin_term::{Term, am};
-use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     erts_internal = "erts_internal";
@@ -37,7 +36,7 @@ unsafe fn line_breakpoint(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::LineBreakpoint::at(pc);
     let (live, next) = (op.live(), op.next());
     let target = code::export(erts_internal(), am::BREAKPOINT, 4);
-    let to = target.address.load(Ordering::Acquire) as *const u64;
+    let to = target.address() as *const u64;
     let Some(place) = code::find(pc) else {
         return next;
     };

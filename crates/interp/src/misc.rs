@@ -274,9 +274,7 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
             }
             // The continuation is called, so its frame returns to behind the op.
             (cx.heap.stop as *mut u64).write(instr::Send::at(pc).next() as u64);
-            (*cx.trap.target)
-                .address
-                .load(std::sync::atomic::Ordering::Acquire)
+            (*cx.trap.target).address()
         }
         Err(f @ (crate::cx::Fail::Again | crate::cx::Fail::Wait)) => {
             cx.interp.pc = pc;

@@ -11,7 +11,6 @@ use crate::cx::Cx;
 use crate::events::sink;
 use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
-use std::sync::atomic::Ordering;
 
 /// Runs what the breakpoint stands for, after it was told.
 pub(crate) unsafe fn op_breakpoint(
@@ -105,7 +104,7 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     cx.x[1] = f;
     cx.x[2] = args;
     collect_after(cx, 3, Also::NONE);
-    target.address.load(Ordering::Acquire)
+    target.address()
 }
 
 /// Whether one of the frames of trace at the top of the stack is of that kind, and for that tracer: the last two `words`.

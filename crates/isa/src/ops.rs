@@ -602,6 +602,9 @@ for_each_specific_op!(all_ops);
 
 // The relations that the code which reads and writes instructions relies on.
 const _: () = {
+    // Who has the entry of a function finds what is compiled of it four bytes before, if its `func_info` is right there.
+    let info = Op::FuncInfo.row();
+    assert!(info.unit("compiled") + 2 == info.words() * 4);
     // A variant number fits a unit.
     assert!(VARIANTS <= u16::MAX as usize);
     let mut i = 0;

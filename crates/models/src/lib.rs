@@ -19,6 +19,7 @@ pub mod sync {
     pub use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// Loom's, with the methods of `purlin_term::sync::Mutex`.
+    #[derive(Default)]
     pub struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -30,6 +31,19 @@ pub mod sync {
         }
         pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
+        }
+    }
+
+    /// The barriers of the kernel's `sync/barrier.rs`, as they are where the system offers none: loom knows fences only.
+    pub mod barrier {
+        use super::{Ordering, fence};
+
+        pub fn prepare() {}
+        pub fn light() {
+            fence(Ordering::SeqCst);
+        }
+        pub fn heavy() {
+            fence(Ordering::SeqCst);
         }
     }
 

@@ -66,6 +66,9 @@ pub struct Traits {
     /// One of the dirty I/O pool that a scheduler calls first: what doesn't block it does there, else it says
     /// [`Fail::Dirty`](crate::cx::Fail::Dirty).
     pub here: bool,
+    /// It makes other code current, takes code away or patches it: who has made anything of code, and holds it in hand across a call
+    /// of natives, lets it go before this one.
+    pub changes_code: bool,
 }
 
 impl Traits {
@@ -75,6 +78,7 @@ impl Traits {
         in_place: false,
         raises: false,
         here: false,
+        changes_code: false,
     };
 }
 

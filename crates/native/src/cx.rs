@@ -16,6 +16,8 @@ use purlin_term::fun::Export;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
 use purlin_term::{Alloc, NIL, Term, am};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// X registers there are.
 pub const X_REGS: usize = 1024;
@@ -214,6 +216,8 @@ pub struct Context<P> {
     pub bif_pc: *const u64,
     /// Where the interpreter left off, and why.
     pub interp: State,
+    /// Odd while this thread runs code. See crate `kernel`, `code::epochs`.
+    pub epoch: Arc<AtomicUsize>,
     /// Where the mark of the function that runs is written while code with marks runs: see crate `kernel`, `code::perf`.
     pub running: *mut u64,
     /// Whether the process that runs may run machine code.
@@ -280,6 +284,7 @@ impl<P> Context<P> {
             dirty: false,
             bif_pc: std::ptr::null(),
             interp: State::new(),
+            epoch: Arc::new(AtomicUsize::new(0)),
             running: std::ptr::null_mut(),
             compiled: false,
             machine_base: std::ptr::null_mut(),

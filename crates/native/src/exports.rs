@@ -2,19 +2,19 @@
 //!
 //! # Invariants
 //! * Exports and fun entries are never freed or moved; their addresses stand in code and terms.
-//! * An export's `address` always points at an instruction: the function's code, a stub that calls the native, or a
+//! * An export always leads to an instruction: the function's code, a stub that calls the native, or a
 //!   stub that calls the error handler.
 
 use crate::bif::{Kind, native};
 use crate::hashing::Hashing;
 use purlin_isa::ops::{Form, Op, dirty};
-use purlin_term::fun::{Export, FunEntry, lead_word};
+use purlin_term::fun::{Export, FunEntry, FunName, lead_word};
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{NIL, Term, am, atom};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 const SHARDS: usize = 16;
 
@@ -152,15 +152,7 @@ fn find_export(m: Term, f: Term, arity: u32) -> &'static Export {
 }
 
 fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
-    let e: &'static Export = Box::leak(Box::new(Export {
-        address: AtomicPtr::new(std::ptr::null_mut()),
-        module: m,
-        function: f,
-        arity,
-        bif: AtomicU32::new(0),
-        lead: AtomicU64::new(lead_word(arity)),
-        stub: std::array::from_fn(|_| AtomicU64::new(0)),
-    }));
+    let e: &'static Export = Box::leak(Box::new(Export::new(m, f, arity, std::ptr::null())));
     let here = e as *const Export as u64;
     let words = match native(m, f, arity) {
         Some((row, b)) => {
@@ -188,8 +180,10 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     for (s, w) in e.stub.iter().zip(words) {
         s.store(w, Ordering::Relaxed);
     }
-    let at = own_code(m, f, arity).unwrap_or(e.stub.as_ptr() as *const u64);
-    e.address.store(at as *mut u64, Ordering::Release);
+    match own_code(m, f, arity) {
+        Some(at) => e.lead(at),
+        None => e.unlead(),
+    }
     e
 }
 
@@ -217,8 +211,7 @@ pub fn called(m: Term, f: Term, arity: u32) -> &'static Export {
 #[inline]
 pub fn lead_to(m: Term, f: Term, arity: u32, entry: Option<*const u64>) {
     if let Some(own) = own_code(m, f, arity) {
-        let to = entry.unwrap_or(own) as *mut u64;
-        export(m, f, arity).address.store(to, Ordering::Release);
+        export(m, f, arity).lead(entry.unwrap_or(own));
     }
 }
 
@@ -248,8 +241,7 @@ pub fn reset_export(e: &Export) {
     if is_builtin(e.module, e.function, e.arity) {
         return;
     }
-    e.address
-        .store(e.stub.as_ptr() as *mut u64, Ordering::Release);
+    e.unlead();
 }
 
 /// The entry of a fun, made if it is new; an entry made so leads nowhere until its module is loaded.
@@ -278,19 +270,16 @@ pub fn fun_entry(
         num_free,
     );
     let entry = m.entry(key).or_insert_with(|| {
-        Box::leak(Box::new(FunEntry {
-            address: AtomicPtr::new(std::ptr::null_mut()),
-            refc: AtomicUsize::new(1),
+        let name = FunName {
             module,
-            name: AtomicU64::new(function.raw()),
-            code_arity: arity.saturating_add(num_free),
-            arity,
-            num_free,
-            index,
             old_uniq,
             old_index,
             uniq,
-        }))
+            index,
+            arity,
+            num_free,
+        };
+        Box::leak(Box::new(FunEntry::new(name, function)))
     });
     if function != NIL {
         entry.set_function(function);

@@ -6,7 +6,6 @@ use crate::exports;
 use purlin_term::release::{self, FUNS_COUNT_AS_ONE};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
-use std::sync::atomic::Ordering;
 
 /// Most arguments of a function.
 const MAX_ARGS: i64 = 255;
@@ -45,7 +44,7 @@ fn fun_to_list_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
 
 /// The name of a local fun's function; nil while its module isn't loaded.
 fn local_name(e: &purlin_term::fun::FunEntry) -> Term {
-    if e.address.load(Ordering::Acquire).is_null() {
+    if e.address().is_null() {
         NIL
     } else {
         e.function()

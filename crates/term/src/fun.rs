@@ -1,11 +1,38 @@
 //! The targets of fun terms: entries of local funs, and exports.
 //!
-//! The code server in the runtime crate owns both; they are declared here because comparing, printing and encoding
-//! a fun reads their names.
+//! `purlin_native::exports` makes both, and the kernel's `code` says where they lead; they are declared here because comparing,
+//! printing and encoding a fun reads their names.
+//!
+//! # Invariant
+//! Machine code is found by the address: a word that stands before it leads there ([`lead_word`]).
 
 use crate::counts::{self, SHARES};
 use crate::word::Term;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// Where calls of a function go.
+#[repr(C)]
+struct Target {
+    /// The first instruction, or null.
+    address: AtomicPtr<u64>,
+}
+
+impl Target {
+    const fn new(to: *const u64) -> Target {
+        Target {
+            address: AtomicPtr::new(to as *mut u64),
+        }
+    }
+    /// Acquire: code that another thread has just loaded is seen whole.
+    #[inline(always)]
+    fn address(&self) -> *const u64 {
+        self.address.load(Ordering::Acquire)
+    }
+    fn lead(&self, to: *const u64) {
+        self.address.store(to as *mut u64, Ordering::Release);
+    }
+}
 
 /// One `fun` expression of one loaded module.
 ///
@@ -14,13 +41,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 /// and free variables. Counted by the fun terms that refer to it (each on an off-heap list) and once by the module.
 #[repr(C)]
 pub struct FunEntry {
-    /// Where the code of the fun starts; the address of a routine that loads the module where that is gone.
-    pub address: AtomicPtr<u64>,
+    target: Target,
     /// A part of the count, see [`FunEntry::count`]; 1 at first.
-    pub refc: AtomicUsize,
+    refc: AtomicUsize,
     pub module: Term,
     /// See [`FunEntry::function`].
-    pub name: AtomicU64,
+    name: AtomicU64,
     /// Arity of the code: the fun's own plus `num_free`.
     pub code_arity: u8,
     /// Arguments of the fun.
@@ -52,7 +78,51 @@ static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
     }; CHANGES]
 }; SHARES + 1];
 
+/// What an external term says of a fun: what tells entries apart.
+#[derive(Clone, Copy)]
+pub struct FunName {
+    pub module: Term,
+    pub old_uniq: i64,
+    pub old_index: u32,
+    pub uniq: [u8; 16],
+    pub index: u32,
+    pub arity: u8,
+    pub num_free: u8,
+}
+
 impl FunEntry {
+    /// Where the field is that machine code reads: the address of the code.
+    pub const ADDRESS: usize = offset_of!(FunEntry, target) + offset_of!(Target, address);
+
+    /// An entry that leads nowhere.
+    pub fn new(name: FunName, function: Term) -> FunEntry {
+        FunEntry {
+            target: Target::new(std::ptr::null()),
+            refc: AtomicUsize::new(1),
+            module: name.module,
+            name: AtomicU64::new(function.raw()),
+            code_arity: name.arity.saturating_add(name.num_free),
+            arity: name.arity,
+            num_free: name.num_free,
+            index: name.index,
+            old_uniq: name.old_uniq,
+            old_index: name.old_index,
+            uniq: name.uniq,
+        }
+    }
+    /// Where the code of the fun starts; null where that is gone, or a purge is under way.
+    #[inline(always)]
+    pub fn address(&self) -> *const u64 {
+        self.target.address()
+    }
+    /// Calls of the fun arrive at `to`.
+    pub fn lead(&self, to: *const u64) {
+        self.target.lead(to);
+    }
+    /// The fun leads nowhere.
+    pub fn unlead(&self) {
+        self.target.lead(std::ptr::null());
+    }
     /// Name of the function that holds the code, such as `'-f/1-fun-0-'`; nil as long as only external terms have told of
     /// the fun, which don't name it.
     pub fn function(&self) -> Term {
@@ -115,20 +185,55 @@ impl FunEntry {
 
 /// A function known by name: `module:function/arity`, loaded or not. Never freed.
 ///
-/// `address` points at the instruction to run for a call: the function's code, a BIF stub, or a stub that calls the
-/// error handler. Interpreted calls load it on every call, so that loading code is one store.
+/// It leads to the instruction to run for a call: the function's code, a BIF stub, or a stub that calls the
+/// error handler. Interpreted calls load that on every call, so that loading code is one store.
 #[repr(C)]
 pub struct Export {
-    pub address: AtomicPtr<u64>,
+    target: Target,
     pub module: Term,
     pub function: Term,
     pub arity: u32,
     /// Row in the BIF table plus one; 0 where it is no BIF.
-    pub bif: std::sync::atomic::AtomicU32,
+    pub bif: AtomicU32,
     /// Stands before the stub: see [`lead_word`].
-    pub lead: AtomicU64,
-    /// Stub code: what `address` points at while nothing is loaded. The interpreter's own format.
+    before: AtomicU64,
+    /// Stub code: what it leads to while nothing is loaded. The interpreter's own format.
     pub stub: [AtomicU64; 4],
+}
+
+impl Export {
+    /// Where the field is that machine code reads: the address of the code.
+    pub const ADDRESS: usize = offset_of!(Export, target) + offset_of!(Target, address);
+
+    /// An export that leads to `to`, without a stub yet.
+    pub fn new(module: Term, function: Term, arity: u32, to: *const u64) -> Export {
+        Export {
+            target: Target::new(to),
+            module,
+            function,
+            arity,
+            bif: AtomicU32::new(0),
+            before: AtomicU64::new(lead_word(arity)),
+            stub: [const { AtomicU64::new(0) }; 4],
+        }
+    }
+    /// Where calls arrive. Null only before it is known to anybody.
+    #[inline(always)]
+    pub fn address(&self) -> *const u64 {
+        self.target.address()
+    }
+    /// Calls arrive at `to`.
+    pub fn lead(&self, to: *const u64) {
+        self.target.lead(to);
+    }
+    /// Calls arrive at the stub: at the native, or the error handler.
+    pub fn unlead(&self) {
+        self.target.lead(self.stub.as_ptr() as *const u64);
+    }
+    /// Whether calls arrive at the stub.
+    pub fn is_led(&self) -> bool {
+        self.address() != self.stub.as_ptr() as *const u64
+    }
 }
 
 /// Address of the machine code that stands for a function which has none: it leaves to the interpreter. 0 where there is no

@@ -124,7 +124,7 @@ pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
     let (&e, _) = g.as_ref()?.iter().find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
     // SAFETY: the address of an export, which are never freed.
     let e = unsafe { &*(e as *const Export) };
-    Some(e.address.load(Ordering::Acquire))
+    Some(e.address())
 }
 
 /// Calls of natives by instructions of their own may have to go by breakpoints.

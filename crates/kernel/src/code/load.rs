@@ -21,7 +21,6 @@ use purlin_term::region::Builder;
 use purlin_term::{Alloc, NIL, Term, atom, copy, definition, map};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 /// Why a module can't be loaded.
@@ -452,15 +451,8 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     }
     let code = words.into_boxed_slice();
     let on_load = on_load.map(|at| {
-        Box::new(Export {
-            address: AtomicPtr::new(code.as_ptr().wrapping_add(at as usize) as *mut u64),
-            module: name,
-            function: purlin_term::am::ON_LOAD,
-            arity: 0,
-            bif: AtomicU32::new(0),
-            lead: AtomicU64::new(0),
-            stub: std::array::from_fn(|_| AtomicU64::new(0)),
-        })
+        let to = code.as_ptr().wrapping_add(at as usize);
+        Box::new(Export::new(name, purlin_term::am::ON_LOAD, 0, to))
     });
     for bytes in [file.attributes(), file.compile_info()]
         .into_iter()

@@ -13,6 +13,7 @@ pub mod debugger;
 mod disasm;
 pub mod entries;
 pub mod entry;
+pub mod epochs;
 mod load;
 pub mod perf;
 pub mod permission;

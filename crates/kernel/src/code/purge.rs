@@ -87,10 +87,10 @@ pub fn prepare(module: Term, on_load: bool) -> Option<bool> {
     BEGUN.begin();
     let mut funs = Vec::new();
     for &e in &old.funs {
-        let at = e.address.load(Ordering::Acquire);
+        let at = e.address();
         if old.contains(at) {
-            e.address.store(std::ptr::null_mut(), Ordering::Release);
-            funs.push((e, AtomicPtr::new(at)));
+            e.unlead();
+            funs.push((e, AtomicPtr::new(at as *mut u64)));
         }
     }
     *purge = Some(Purge {
@@ -109,8 +109,7 @@ pub fn abort(module: Term) -> bool {
         return false;
     };
     for (e, at) in &p.funs {
-        e.address
-            .store(at.load(Ordering::Relaxed), Ordering::Release);
+        e.lead(at.load(Ordering::Relaxed));
     }
     if let Some(old) = p.saved_old.take()
         && let Some(v) = write().get_mut(&module.atom_index())

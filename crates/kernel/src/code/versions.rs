@@ -16,7 +16,6 @@ use purlin_term::fun::{Export, FunEntry};
 use purlin_term::record::Definition;
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// A loaded version of a module.
@@ -354,8 +353,10 @@ pub(super) fn remove_range(m: &Arc<Module>) {
 
 fn point_funs(m: &Module) {
     for (e, at) in m.funs.iter().zip(m.fun_offsets()) {
-        let at = at.map_or(std::ptr::null(), |at| m.at(at));
-        e.address.store(at as *mut u64, Ordering::Release);
+        match at {
+            Some(at) => e.lead(m.at(at)),
+            None => e.unlead(),
+        }
     }
 }
 
@@ -375,8 +376,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
     for &(f, a, at) in &m.exports {
         // A native stays one, whatever its module's file says.
         if !is_builtin(m.name, f, a) {
-            let e = export(m.name, f, a);
-            e.address.store(m.at(at) as *mut u64, Ordering::Release);
+            export(m.name, f, a).lead(m.at(at));
         }
     }
     super::breakpoint::breakpoints().loaded(&m);

@@ -15,7 +15,6 @@ use crate::signal::token;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
-use std::sync::atomic::Ordering;
 
 /// How a new process is to be made.
 #[derive(Default)]
@@ -101,7 +100,7 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
         n += 1;
     }
     let e = code::export(m, f, n as u32);
-    (e.address.load(Ordering::Acquire), n)
+    (e.address(), n)
 }
 
 /// A new process that calls `m:f` with `args` (two atoms and a proper list): its pid, and the words that were copied for it. `parent` is the control

@@ -5,6 +5,7 @@ pub mod lent;
 pub mod slice;
 pub mod upkeep;
 
+use crate::code::epochs::epochs;
 use crate::cx::{Cx, Exit};
 use crate::later;
 use crate::process::table;
@@ -181,6 +182,7 @@ fn work<E: Engine>(i: usize) {
     crate::message::blocks::keep();
     purlin_term::counts::take_share();
     let mut cx = Cx::boxed(i);
+    let _member = epochs().join(&cx.epoch);
     let (mut used, mut vain) = (0, Vain::default());
     let mut plan = 0;
     loop {
@@ -200,6 +202,7 @@ fn work<E: Engine>(i: usize) {
 fn own<E: Engine>(cell: u32, t: &Thread) {
     crate::affinity::begin_unbound();
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
+    let _member = epochs().join(&cx.epoch);
     while t.wait() {
         let _turn = multi_scheduling::turn(|_| ());
         // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.

@@ -1,7 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::code::compiled;
+use crate::code::{compiled, epochs};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -380,10 +380,14 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
+        epochs::enter(&cx.epoch);
         let mut exit = E::run(cx, pc);
+        epochs::leave(&cx.epoch);
         while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
             compiled::goes_on(cx);
+            epochs::enter(&cx.epoch);
             exit = E::run(cx, cx.interp.pc);
+            epochs::leave(&cx.epoch);
         }
         let used = account(cx);
         if exit != Exit::Exited {

@@ -517,8 +517,8 @@ impl Lower<'_> {
             }
             g::FUNC_INFO => {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
-                let args = [m.raw(), f.raw(), self.h(a[2]), Arg::W(0)];
-                self.e.op(Op::FuncInfo, &args);
+                self.e
+                    .op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2]), Arg::W(0)]);
             }
             g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR => {}
             g::DEBUG_LINE => {

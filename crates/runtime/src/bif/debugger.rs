@@ -528,7 +528,7 @@ fn get_debug_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
 bifs! {
     Plain "code":"get_debug_info"/1 = get_debug_info_1;
     Plain "erl_debugger":"supported"/0 = supported_0;
-    Plain "erl_debugger":"breakpoint"/3 = breakpoint_3;
+    Plain "erl_debugger":"breakpoint"/3 = breakpoint_3 [changes_code];
     Plain "erl_debugger":"breakpoints"/1 = breakpoints_1;
     Plain "erl_debugger":"breakpoints"/3 = breakpoints_3;
     Plain "erl_debugger":"instrumentations"/0 = instrumentations_0;

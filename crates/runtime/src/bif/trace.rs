@@ -1065,16 +1065,16 @@ bifs! {
     Plain "erlang":"seq_trace_info"/1 = seq_trace_info_1;
     Plain "erlang":"seq_trace_print"/1 = seq_trace_print_1;
     Plain "erlang":"seq_trace_print"/2 = seq_trace_print_2;
-    Plain "erts_internal":"trace"/3 = trace_3;
-    Plain "erts_internal":"trace_pattern"/3 = trace_pattern_3;
-    Plain "erts_internal":"trace"/4 = trace_4;
-    Plain "erts_internal":"trace_pattern"/4 = trace_pattern_4;
+    Plain "erts_internal":"trace"/3 = trace_3 [changes_code];
+    Plain "erts_internal":"trace_pattern"/3 = trace_pattern_3 [changes_code];
+    Plain "erts_internal":"trace"/4 = trace_4 [changes_code];
+    Plain "erts_internal":"trace_pattern"/4 = trace_pattern_4 [changes_code];
     Plain "erts_internal":"trace_info"/3 = trace_info_3;
     Plain "erts_internal":"trace_session_create"/3 = session_create_3;
-    Plain "erts_internal":"trace_session_destroy"/1 = session_destroy_1;
+    Plain "erts_internal":"trace_session_destroy"/1 = session_destroy_1 [changes_code];
     Plain "erts_trace_cleaner":"check"/0 = cleaner_check_0;
     Plain "erts_trace_cleaner":"send_trace_clean_signal"/1 = cleaner_signal_1;
-    Plain "erts_debug":"breakpoint"/2 = breakpoint_2;
+    Plain "erts_debug":"breakpoint"/2 = breakpoint_2 [changes_code];
     Plain "erlang":"trace_info"/2 = trace_info_2;
     Plain "erlang":"trace_delivered"/1 = trace_delivered_1;
 }

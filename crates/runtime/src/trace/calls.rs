@@ -366,7 +366,7 @@ fn set(
     code::lead_to(mfa.0, mfa.1, mfa.2, own);
     let export = code::existing_export(mfa.0, mfa.1, mfa.2);
     let exported = export.filter(|e| {
-        let to = e.address.load(Ordering::Acquire) as usize;
+        let to = e.address() as usize;
         to == entry || to == gate(e) as usize
     });
     t.at.insert(entry, b.clone());
@@ -378,7 +378,7 @@ fn set(
         } else {
             entry
         };
-        e.address.store(to as *mut u64, Ordering::Release);
+        e.lead(to as *const u64);
     }
     let stops = w.local() || native && w.global();
     if native && stops {

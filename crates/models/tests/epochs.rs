@@ -1,0 +1,99 @@
+//! Something that code uses is taken away and freed while threads run code.
+
+#[path = "../../kernel/src/code/epochs.rs"]
+#[allow(dead_code)]
+mod epochs;
+use purlin_models::{explore, sync};
+
+use epochs::{Epochs, enter, leave};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+use std::sync::Arc;
+
+struct World {
+    epochs: Epochs,
+    /// Whether the code is found.
+    leads: AtomicBool,
+    /// The code; loom reports a write that is not ordered after a read.
+    code: UnsafeCell<u32>,
+}
+
+fn world() -> Arc<World> {
+    Arc::new(World {
+        epochs: Epochs::default(),
+        leads: AtomicBool::new(true),
+        code: UnsafeCell::new(1),
+    })
+}
+
+/// Time slices of a thread that joins.
+fn slices(w: &World, word: &Arc<AtomicUsize>, n: usize) {
+    for _ in 0..n {
+        enter(word);
+        if w.leads.load(Ordering::Relaxed) {
+            // SAFETY: what this is about: nobody writes meanwhile.
+            w.code
+                .with(|p| assert_eq!(unsafe { *p }, 1, "runs what was freed"));
+        }
+        leave(word);
+    }
+}
+
+fn free(w: &World) {
+    w.leads.store(false, Ordering::Relaxed);
+    let mut since = w.epochs.since();
+    while !since.passed() {
+        thread::yield_now();
+    }
+    // SAFETY: nobody reads any more.
+    w.code.with_mut(|p| unsafe { *p = 0 });
+}
+
+/// A thread runs two slices, or one, while the code goes.
+#[test]
+fn nothing_goes_that_is_run() {
+    explore("nothing goes that is run", None, || {
+        let w = world();
+        let word = Arc::new(AtomicUsize::new(0));
+        let _member = w.epochs.join(&word);
+        let other = w.clone();
+        let t = thread::spawn(move || slices(&other, &word, 2));
+        free(&w);
+        t.join().expect("runs");
+    });
+}
+
+/// A thread joins meanwhile, and goes.
+#[test]
+fn a_thread_may_join_and_go() {
+    explore("a thread may join and go", None, || {
+        let w = world();
+        let other = w.clone();
+        let t = thread::spawn(move || {
+            let word = Arc::new(AtomicUsize::new(0));
+            let _member = other.epochs.join(&word);
+            slices(&other, &word, 1);
+        });
+        free(&w);
+        t.join().expect("runs");
+    });
+}
+
+/// Two threads are waited for.
+#[test]
+fn all_are_waited_for() {
+    explore("all are waited for", Some(3), || {
+        let w = world();
+        let words = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
+        let _members = [0, 1].map(|i| w.epochs.join(&words[i]));
+        let ts = words.clone().map(|word| {
+            let w = w.clone();
+            thread::spawn(move || slices(&w, &word, 1))
+        });
+        free(&w);
+        for t in ts {
+            t.join().expect("runs");
+        }
+    });
+}
