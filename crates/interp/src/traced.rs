@@ -1,7 +1,8 @@
 //! Breakpoints of traced functions, and their returns. See [`crate::code::breakpoint`].
 
 use super::call::args_list;
-use super::{Exit, HANDLERS, collect, collect_after, slow_op};
+use super::handler::op;
+use super::room::{collect, collect_after};
 use crate::code;
 use crate::code::breakpoint::{
     self, FRAME_WORDS, TIME_WORDS, Whom, beyond, breakpoints, frame_words, kind,
@@ -13,21 +14,15 @@ use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
 use std::sync::atomic::Ordering;
 
+op!(
 /// Runs what the breakpoint stands for, after it was told.
-pub(crate) unsafe fn op_breakpoint(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn op_breakpoint(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     let (entry, original) = passing(&mut *cx, pc);
-    let h = HANDLERS[original as usize];
-    h(cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-}
+    F::run(original, cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+});
 
 /// Where to go on, and the number of the instruction there.
 #[inline(never)]
@@ -149,7 +144,7 @@ unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words
     cx.heap.stop = at;
 }
 
-slow_op! {
+op! {
     op_return_trace => return_trace;
     op_return_time => return_time;
 }
