@@ -1,4 +1,5 @@
-//! Writes the interpreter's table of handlers: one entry per variant of each op, as the table of ops orders them.
+//! Writes the interpreter's tables of handlers: one entry per variant of each op, as the table of ops orders them. What an entry is
+//! the macro says that the table is included with, see `dispatch`.
 
 use purlin_isa::ops::{Form, OPS};
 use std::fmt::Write;
@@ -21,11 +22,7 @@ fn main() {
                 })
                 .collect();
             let name = row.name.trim_end_matches('_');
-            if generic.is_empty() {
-                let _ = writeln!(out, "op_{name},");
-            } else {
-                let _ = writeln!(out, "op_{name}::<{}>,", generic.join(", "));
-            }
+            let _ = writeln!(out, "handler!(op_{name} {}),", generic.join(" "));
         }
     }
     let _ = writeln!(out, "]");

@@ -9,9 +9,10 @@
 //! The address of the bytes in a context is good until the next collection, which makes it anew. So a handler takes it from the
 //! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
 
+use super::handler::{again, go, go_on, op, outlined};
 use super::operands::{Dst, Reg, Src, set_source};
-use super::traced::past;
-use super::{Exit, collect_after, collect_for, exc, go, instr, outlined, slow_op};
+use super::room::{collect_after, collect_for};
+use super::{exc, instr};
 use crate::cx::Cx;
 use purlin_isa::ops::Op;
 use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
@@ -19,7 +20,7 @@ use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header, header_arity};
 use purlin_term::{Alloc, Term, am, arith, bits, layout};
 
-slow_op! {
+op! {
     op_bs_get_integer => get_integer;
     op_bs_get_float => get_float;
     op_bs_get_binary => get_binary;
@@ -34,16 +35,8 @@ slow_op! {
     op_bs_restore => restore;
 }
 
-/// Handlers of the frequent cases: they end in a jump to the next, and leave what is rare to a handler of the same operands.
-macro_rules! handlers {
-    ($($name:ident = $op:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
-        pub unsafe fn $name $(<$($g: $b),*>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
-            let $i = instr::$op $(::<$($g),*>)? ::at($pc);
-            $body
-        }
-    )*};
-}
-handlers! {
+// The frequent cases end in a jump to the next, and leave what is rare to a handler of the same operands.
+op! {
     op_bs_start_match = BsStartMatch(cx, pc, e, hp, reds, op) {
         let t = op.src().get(cx, e);
         // Mostly it is a context already, of a loop's last round.
@@ -51,20 +44,20 @@ handlers! {
             op.dst().set(cx, e, t);
             go!(cx, op.next(), e, hp, reds)
         }
-        op_bs_start_match_new(cx, pc, e, hp, reds)
+        op_bs_start_match_new::<F>(cx, pc, e, hp, reds)
     }
     op_bs_context = BsContext<C1: Dst>(cx, pc, e, hp, reds, op) {
         // Mostly it is a context already, of a loop's last round.
         if op.context().get(cx, e).is_match_context() {
             go!(cx, op.next(), e, hp, reds)
         }
-        context::<C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
+        context::<F, C1, instr::BsContext<C1>>(cx, pc, e, hp, reds)
     }
     op_bs_context_position = BsContextPosition<C1: Dst, P: Dst>(cx, pc, e, hp, reds, op) {
         // A register that a loop comes back with holds the context; the first round finds the bit string, and `context` replaces it.
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
-            return context::<C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
+            return context::<F, C1, instr::BsContextPosition<C1, P>>(cx, pc, e, hp, reds);
         }
         op.position().set(cx, e, Term::small(Ctx::of(t).pos() as i64));
         go!(cx, op.next(), e, hp, reds)
@@ -72,7 +65,7 @@ handlers! {
     op_bs_next_byte = BsNextByte<C1: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
-            return context::<C1, instr::BsNextByte<C1, D>>(cx, pc, e, hp, reds);
+            return context::<F, C1, instr::BsNextByte<C1, D>>(cx, pc, e, hp, reds);
         }
         let c = Ctx::of(t);
         let pos = c.pos();
@@ -86,7 +79,7 @@ handlers! {
     op_bs_next_byte_table = BsNextByteTable<C1: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
-            return context::<C1, instr::BsNextByteTable<C1, D>>(cx, pc, e, hp, reds);
+            return context::<F, C1, instr::BsNextByteTable<C1, D>>(cx, pc, e, hp, reds);
         }
         let c = Ctx::of(t);
         let pos = c.pos();
@@ -109,7 +102,7 @@ handlers! {
     op_bs_next_byte_position = BsNextBytePosition<C1: Dst, P: Dst, D: Dst>(cx, pc, e, hp, reds, op) {
         let t = op.context().get(cx, e);
         if !t.is_match_context() {
-            return context::<C1, instr::BsNextBytePosition<C1, P, D>>(cx, pc, e, hp, reds);
+            return context::<F, C1, instr::BsNextBytePosition<C1, P, D>>(cx, pc, e, hp, reds);
         }
         let c = Ctx::of(t);
         let pos = c.pos();
@@ -143,7 +136,7 @@ handlers! {
         // With flags the bits are turned around or have a sign. `n` is at most 56, so eight bytes from the first one's start hold
         // them all.
         if op.flags() != 0 || end - (pos - off) < 64 {
-            return get_small::<C1, D>(cx, pc, e, hp, reds);
+            return get_small::<F, C1, D>(cx, pc, e, hp, reds);
         }
         c.set_pos(pos + n);
         let p = c.base().add(pos >> 3);
@@ -182,7 +175,7 @@ handlers! {
         let (v, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
         // Anything but a whole character at a byte, of which enough bytes are left: looked at closely, or no match.
         if n == 0 {
-            return get_any_utf(cx, pc, e, hp, reds);
+            return get_any_utf::<F>(cx, pc, e, hp, reds);
         }
         c.set_pos(pos + n);
         op.dst().set(cx, e, Term::small(i64::from(v)));
@@ -193,7 +186,7 @@ handlers! {
         let pos = c.pos();
         let (_, n) = if op.encoding() == 8 { c.utf8(pos) } else { (0, 0) };
         if n == 0 {
-            return skip_any_utf(cx, pc, e, hp, reds);
+            return skip_any_utf::<F>(cx, pc, e, hp, reds);
         }
         c.set_pos(pos + n);
         go!(cx, op.next(), e, hp, reds)
@@ -214,20 +207,14 @@ handlers! {
         go!(cx, op.next(), e, hp, reds)
     }
 }
-slow_op! {
+op! {
     op_bs_start_match_new => start_match;
 }
 
+op!(
 /// The general case of `bs_get_small`, where there are enough bits.
 #[inline(never)]
-unsafe fn get_small<C1: Src, D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::BsGetSmall::<C1, D>::at(pc);
+get_small = BsGetSmall<C1: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let c = Ctx::of(op.context().get(cx, e));
     let n = op.bits();
     let flags = op.flags() as u64;
@@ -250,10 +237,10 @@ unsafe fn get_small<C1: Src, D: Dst>(
     }
     op.dst().set(cx, e, Term::small(v as i64));
     go!(cx, op.next(), e, hp, reds)
-}
+});
 
 /// An op that makes a context of the bit string in a register of kind `C1`, if it isn't one.
-trait Opens<C1> {
+pub(crate) trait Opens<C1> {
     /// # Safety
     /// As for the instruction's own `at`.
     unsafe fn of(pc: *const u64) -> Self;
@@ -289,15 +276,10 @@ opens! {
     BsNextBytePosition<C1, P, D>, |_op| None;
 }
 
+op!(
 /// Makes a context of the bit string in the register of the instruction, and runs it again.
 #[inline(never)]
-unsafe fn context<C1: Dst, I: Opens<C1>>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn context<C1: Dst, I: Opens<C1>>(cx, pc, e, hp, reds) {
     let op = I::of(pc);
     let (t, heap) = (op.register().get(cx, e), &(*cx).heap);
     // Five words are mostly at hand; then nothing needs to be stored in the context of the process.
@@ -309,23 +291,19 @@ unsafe fn context<C1: Dst, I: Opens<C1>>(
         // Without save slots: code that needs some uses `bs_start_match`.
         write_context(hp, original, base, pos, end, 0);
         op.register().set(cx, e, Term::boxed_at(hp));
-        return past(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
+        return again::<F>(cx, pc, e, hp.add(MATCH_CONTEXT_WORDS), reds);
     }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     let next = outlined(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
-    if next.is_null() {
-        return (*cx).interp.exit;
-    }
-    let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     // The register holds a context now, or one that a collection has moved: the instruction takes its quick way.
     if next == pc {
-        // At the entry of a traced function the call has been told already.
-        return past(cx, pc, e, hp, reds);
+        let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+        return again::<F>(cx, pc, e, hp, reds);
     }
-    go!(cx, next, e, hp, reds)
-}
+    go_on::<F>(cx, next)
+});
 /// The slow part of [`context`]: in a fragment, if the heap is full, and with a collection behind it.
 unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = I::of(pc);

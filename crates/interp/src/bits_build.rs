@@ -16,8 +16,10 @@
 //! one root more.
 
 use super::bits::little;
+use super::handler::{go, op};
 use super::operands::{Label, source};
-use super::{Exit, collect_after, collect_for, exc, go, instr, slow_op};
+use super::room::{collect_after, collect_for};
+use super::{exc, instr};
 use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_loader::lower::bits::{SIGNED, seg};
@@ -27,7 +29,7 @@ use purlin_term::release::{self, UTF_SIZES};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, Term, am, arith, atom};
 
-slow_op! {
+op! {
     create_any => create;
     op_bs_init => init;
     op_bs_append => append;
@@ -48,33 +50,27 @@ const SLACK: usize = 8;
 const QUICK_WORDS: usize = HEAP_BIN_HEAD_WORDS + (HEAP_BIN_LIMIT + SLACK) / 8;
 const _: () = assert!(QUICK_WORDS >= SUB_BIN_WORDS);
 
+op!(
 /// Segments of whole bytes are written one after another without a reckoning of their sizes before: behind the binary that they
 /// are appended to, where its block has room, or where the heap's next object comes. Nothing is made before the last one is
 /// written. Whatever is not as simple, and whatever fails, is left to the general case, which begins anew.
-pub(crate) unsafe fn op_bs_create_bin(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::BsCreateBin::at(pc);
+op_bs_create_bin = BsCreateBin(cx, pc, e, hp, reds, op) {
     let list = op.segments();
     let heap = &(*cx).heap;
     let room = (e as usize - hp as usize) >> 3;
     // The words that the op promises to those behind it must be there after the binary was made, since this path doesn't collect.
     if room < op.heap() + QUICK_WORDS + heap.stack_reserve || heap.gc_wanted {
-        return create_any(cx, pc, e, hp, reds);
+        return create_any::<F>(cx, pc, e, hp, reds);
     }
     if matches!(*list, seg::APPEND | seg::PRIVATE_APPEND) {
-        return append_quick(cx, pc, e, hp, reds);
+        return append_quick::<F>(cx, pc, e, hp, reds);
     }
     // Written behind a header that isn't there yet: if it fails nothing has happened, since `hp` hasn't moved.
     let bytes = hp.add(HEAP_BIN_HEAD_WORDS) as *mut u8;
     let most = heap_bin_limit().min(HEAP_BIN_LIMIT);
     let end = write_segments(cx, e, list, op.count(), bytes, bytes.add(most));
     if end.is_null() {
-        return create_any(cx, pc, e, hp, reds);
+        return create_any::<F>(cx, pc, e, hp, reds);
     }
     let n = end as usize - bytes as usize;
     let words = n.div_ceil(8);
@@ -84,28 +80,22 @@ pub(crate) unsafe fn op_bs_create_bin(
     (hp.add(1) as *mut u64).write(n as u64);
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, op.next(), e, hp.add(HEAP_BIN_HEAD_WORDS + words), reds)
-}
+});
 
+op!(
 /// As [`op_bs_create_bin`], where the first segment is what the others are appended to.
 #[inline(never)]
-unsafe fn append_quick(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::BsCreateBin::at(pc);
+append_quick = BsCreateBin(cx, pc, e, hp, reds, op) {
     // `grow_by` makes a sub-binary on the heap.
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     let t = appended(cx, e, op.segments(), op.count());
     if t == Term::NON_VALUE {
-        return create_any(cx, pc, e, hp, reds);
+        return create_any::<F>(cx, pc, e, hp, reds);
     }
     op.dst().set(cx, e, t);
     go!(cx, op.next(), e, (*cx).heap.htop, reds)
-}
+});
 
 /// Most bytes that are appended at once without being counted as time.
 const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;

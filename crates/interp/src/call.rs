@@ -10,8 +10,10 @@
 //! * An op that fails to find what it calls leaves stack and registers as they were until it knows what follows.
 
 use super::exc::{self, First};
-use super::operands::{C, Label, Reg, Src, X, Y, source};
-use super::{Exit, collect_after, go, instr, slow_op};
+use super::handler::{Flavour, go, go_on, op, outlined};
+use super::operands::{C, Label, Src, X, Y, source};
+use super::room::{collect, collect_after};
+use super::{Exit, instr};
 use crate::code;
 use crate::collect::{Also, make_room_for_calls};
 use crate::cx::{Cx, Fail};
@@ -38,85 +40,73 @@ fn address(export: &Export) -> *const u64 {
     export.address()
 }
 
+op!(
 /// The time slice ends before the instruction at `pc`.
 /// `live` X registers hold terms there: the process may be collected before it goes on.
 #[cold]
 #[inline(never)]
-unsafe fn yield_at(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-    live: usize,
-) -> Exit {
+fn yield_at(cx, pc, e, hp, reds, live: usize) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     (*cx).interp.pc = pc;
     (*cx).interp.live = live;
-    Exit::Yield
-}
+    F::leave(cx, Exit::Yield)
+});
 
 // What follows where a call uses up the reductions of the time slice. Arguments are few enough for registers: with some in
 // memory the ops that call these would need frames of their own.
 
+op!(
 /// A call of what is at `pc`.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn used_up(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-    live: usize,
-) -> Exit {
+fn used_up(cx, pc, e, hp, reds, live: usize) {
     // `goes_on` notes the call, if the process saves its calls, and gives it the rest of the time slice in that case.
     (*cx).reds = reds;
     if saved::goes_on(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
-    yield_at(cx, pc, e, hp, reds, live)
-}
+    yield_at::<F>(cx, pc, e, hp, reds, live)
+});
 
 /// A call by an export.
 #[cold]
 #[inline(never)]
-unsafe fn used_up_ext(
+unsafe fn used_up_ext<F: Flavour>(
     cx: *mut Cx,
     export: &'static Export,
     e: *mut Term,
     hp: *mut Term,
     reds: i64,
     live: usize,
-) -> Exit {
+) -> F::Out {
     (*cx).reds = reds;
     let pc = address(export);
     if saved::goes_on(&mut *cx, Some(call_of(export))) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
-    yield_at(cx, pc, e, hp, reds, live)
+    yield_at::<F>(cx, pc, e, hp, reds, live)
 }
 
 /// A call of fun `f` with `n` arguments, whose code starts at `pc`: it is not looked up again, since a purge may have begun
 /// that has the fun lead nowhere. The heap's top stands in the context.
 #[cold]
 #[inline(never)]
-unsafe fn used_up_fun(
+unsafe fn used_up_fun<F: Flavour>(
     cx: *mut Cx,
     f: Term,
     e: *mut Term,
     pc: *const u64,
     reds: i64,
     n: usize,
-) -> Exit {
+) -> F::Out {
     (*cx).reds = reds;
     let hp = (*cx).heap.htop;
     if saved::goes_on(&mut *cx, call_of_fun(f)) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
-    yield_at(cx, pc, e, hp, reds, live_of(f, n))
+    yield_at::<F>(cx, pc, e, hp, reds, live_of(f, n))
 }
 
 fn call_of(e: &Export) -> saved::Call {
@@ -137,7 +127,7 @@ macro_rules! call_to {
         let to: *const u64 = $to;
         let reds = $reds - 1;
         if reds <= 0 {
-            return used_up($cx, to, $e, $hp, reds, $live);
+            return used_up::<F>($cx, to, $e, $hp, reds, $live);
         }
         go!($cx, to, $e, $hp, reds)
     }};
@@ -151,7 +141,7 @@ macro_rules! call_ext_to {
         let export: &'static Export = $export;
         let reds = $reds - 1;
         if reds <= 0 {
-            return used_up_ext($cx, export, $e, $hp, reds, $live);
+            return used_up_ext::<F>($cx, export, $e, $hp, reds, $live);
         }
         go!($cx, address(export), $e, $hp, reds)
     }};
@@ -163,42 +153,39 @@ macro_rules! call_fun_to {
         let reds = $reds - 1;
         if reds <= 0 {
             (*$cx).heap.htop = $hp;
-            return used_up_fun($cx, $f, $e, $to, reds, $n);
+            return used_up_fun::<F>($cx, $f, $e, $to, reds, $n);
         }
         go!($cx, $to, $e, $hp, reds)
     }};
 }
 
-/// Handlers of calls. Those with `<S>` put their operand into x0 before; an op that saves registers would be slower, so none of the
-/// bodies calls a function that is not inlined, save as the last thing.
-macro_rules! call_ops {
-    ($($name:ident = $op:ident $(<$s:ident>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block)*) => {$(
-        pub unsafe fn $name $(<$s: Src>)? ($cx: *mut Cx, $pc: *const u64, $e: *mut Term, $hp: *mut Term, $reds: i64) -> Exit {
-            let $i = instr::$op $(::<$s>)? ::at($pc);
-            $((*$cx).x[0] = <Reg<$s>>::get($i.src(), $cx, $e);)?
-            $body
-        }
-    )*};
-}
-call_ops! {
-    op_move_call = MoveCall<S>(cx, pc, e, hp, reds, op) {
+// Those that move put their operand into x0 before. An op that saves registers would be slower, so none of the bodies calls a
+// function that is not inlined, save as the last thing.
+op! {
+    op_move_call = MoveCall<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         (e as *mut u64).write(op.next() as u64);
         call_to!(cx, op.to().to(), e, hp, reds, op.arity())
     }
-    op_move_call_last = MoveCallLast<S>(cx, pc, e, hp, reds, op) {
+    op_move_call_last = MoveCallLast<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         call_to!(cx, op.to().to(), e.add(op.frame() + 1), hp, reds, op.arity())
     }
-    op_move_call_only = MoveCallOnly<S>(cx, pc, e, hp, reds, op) {
+    op_move_call_only = MoveCallOnly<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         call_to!(cx, op.to().to(), e, hp, reds, op.arity())
     }
-    op_move_call_ext = MoveCallExt<S>(cx, pc, e, hp, reds, op) {
+    op_move_call_ext = MoveCallExt<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         (e as *mut u64).write(op.next() as u64);
         call_ext_to!(cx, op.export(), e, hp, reds, op.arity())
     }
-    op_move_call_ext_last = MoveCallExtLast<S>(cx, pc, e, hp, reds, op) {
+    op_move_call_ext_last = MoveCallExtLast<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         call_ext_to!(cx, op.export(), e.add(op.frame() + 1), hp, reds, op.arity())
     }
-    op_move_call_ext_only = MoveCallExtOnly<S>(cx, pc, e, hp, reds, op) {
+    op_move_call_ext_only = MoveCallExtOnly<S: Src>(cx, pc, e, hp, reds, op) {
+        (*cx).x[0] = op.src().get(cx, e);
         call_ext_to!(cx, op.export(), e, hp, reds, op.arity())
     }
     op_call = Call(cx, pc, e, hp, reds, op) {
@@ -226,7 +213,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = bare_target(f, n);
         if to.is_null() {
-            return call_closure(cx, pc, e, hp, reds);
+            return call_closure::<F>(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(op.next() as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -236,7 +223,7 @@ call_ops! {
         let f = op.fun().get(cx, e);
         let to = bare_target(f, n);
         if to.is_null() {
-            return call_closure2(cx, pc, e, hp, reds);
+            return call_closure2::<F>(cx, pc, e, hp, reds);
         }
         (e as *mut u64).write(op.next() as u64);
         call_fun_to!(cx, to, e, hp, reds, f, n)
@@ -246,7 +233,7 @@ call_ops! {
         let f = (&(*cx).x)[n];
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds);
+            return no_fun::<F>(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(op.frame() + 1), hp, reds, f, n)
     }
@@ -255,50 +242,38 @@ call_ops! {
         let f = op.fun().get(cx, e);
         let to = fun_target(cx, f, n);
         if to.is_null() {
-            return no_fun(cx, pc, e, hp, reds);
+            return no_fun::<F>(cx, pc, e, hp, reds);
         }
         call_fun_to!(cx, to, e.add(op.frame() + 1), hp, reds, f, n)
     }
 }
 
 // As `call_fun` and `call_fun2`, of any fun.
+op!(
 #[inline(never)]
-unsafe fn call_closure(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::CallFun::at(pc);
+call_closure = CallFun(cx, pc, e, hp, reds, op) {
     let n = op.arity();
     let f = (&(*cx).x)[n];
     let to = fun_target(cx, f, n);
     if to.is_null() {
-        return no_fun(cx, pc, e, hp, reds);
+        return no_fun::<F>(cx, pc, e, hp, reds);
     }
     (e as *mut u64).write(op.next() as u64);
     call_fun_to!(cx, to, e, hp, reds, f, n)
-}
+});
+op!(
 /// See [`call_closure`].
 #[inline(never)]
-unsafe fn call_closure2(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::CallFun2::at(pc);
+call_closure2 = CallFun2(cx, pc, e, hp, reds, op) {
     let n = op.arity();
     let f = op.fun().get(cx, e);
     let to = fun_target(cx, f, n);
     if to.is_null() {
-        return no_fun(cx, pc, e, hp, reds);
+        return no_fun::<F>(cx, pc, e, hp, reds);
     }
     (e as *mut u64).write(op.next() as u64);
     call_fun_to!(cx, to, e, hp, reds, f, n)
-}
+});
 
 /// Where the code of `f` starts, if it is a fun of `n` arguments without an environment, which is no function by name; else null.
 #[inline(always)]
@@ -364,10 +339,11 @@ pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     cx.list(&v)
 }
 
+op!(
 /// A `call_fun` op whose fun leads nowhere by itself.
 #[cold]
 #[inline(never)]
-unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+fn no_fun(cx, pc, e, hp, reds) {
     let cx = &mut *cx;
     cx.heap.htop = hp;
     cx.heap.stop = e;
@@ -392,8 +368,8 @@ unsafe fn no_fun(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds:
         }
     };
     let next = no_fun_pc(cx, pc, f, n, drop);
-    leave(cx, next)
-}
+    go_on::<F>(cx, next)
+});
 
 /// Where the call of a fun at `pc` returns to, if it isn't a tail call.
 unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
@@ -522,15 +498,6 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
     raise_no_fun(cx, pc, fail)
 }
 
-/// Goes on at `next`, or leaves with what the context says.
-/// Stack, heap and reductions are taken from the context, where whoever chose `next` has left them.
-unsafe fn leave(cx: *mut Cx, next: *const u64) -> Exit {
-    if next.is_null() {
-        return (*cx).interp.exit;
-    }
-    go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-}
-
 /// The form of operand `name` of the instruction at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
     let (row, variant) = ops::lookup(code::opcode_at(pc))?;
@@ -542,14 +509,14 @@ unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
 /// The heap's pointers are in the context, where the general case of the op has stored them.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn arith_failed(
+pub(super) unsafe fn arith_failed<F: Flavour>(
     cx: *mut Cx,
     pc: *const u64,
     reds: i64,
     a: Term,
     b: Term,
     sub: bool,
-) -> Exit {
+) -> F::Out {
     let c = &mut *cx;
     c.reds = reds;
     let value = c.exc.value;
@@ -570,49 +537,44 @@ pub(super) unsafe fn arith_failed(
         false => First::Native(am::ERLANG, name, &args),
     };
     let next = exc::raise(c, pc, fail, first);
-    leave(cx, next)
+    go_on::<F>(cx, next)
 }
 
 /// An operation on integers failed in a body; what to raise stands in the context.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn int_failed(
+pub(super) unsafe fn int_failed<F: Flavour>(
     cx: *mut Cx,
     pc: *const u64,
     reds: i64,
     a: Term,
     b: Term,
     n: usize,
-) -> Exit {
+) -> F::Out {
     let c = &mut *cx;
     c.reds = reds;
     let value = c.exc.value;
     let fail = c.error(value);
     let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
     let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
-    leave(cx, next)
+    go_on::<F>(cx, next)
 }
 
+op!(
 /// A float operation has no finite result.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn badarith(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn badarith(cx, pc, e, hp, reds) {
     let c = &mut *cx;
     c.heap.htop = hp;
     c.heap.stop = e;
     c.reds = reds;
     let fail = c.error(am::BADARITH);
     let next = exc::raise(c, pc, fail, First::None);
-    leave(cx, next)
-}
+    go_on::<F>(cx, next)
+});
 
-slow_op! {
+op! {
     op_call_bif => call_bif;
     op_call_bif_last => call_bif_last;
     op_call_bif_only => call_bif_only;
@@ -774,7 +736,7 @@ unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<
         // A function without a frame has no slot for the return address: one is made, for which there may be no room.
         let live = instr::CallBifOnly::at(pc).arity();
         if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
-            super::collect(cx, 1 + live, live);
+            collect(cx, 1 + live, live);
         }
         cx.heap.stop = cx.heap.stop.sub(1);
     }
@@ -895,7 +857,7 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
             if pc != op.export().stub.as_ptr() as *const u64 {
                 let live = cx.trap.argc;
                 if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
-                    super::collect(cx, 1 + live, live);
+                    collect(cx, 1 + live, live);
                 }
                 cx.heap.stop = cx.heap.stop.sub(1);
                 (cx.heap.stop as *mut u64).write(op.next() as u64);
@@ -1175,7 +1137,7 @@ unsafe fn raise_here(
                 Tail::Framed(next) => next,
                 Tail::Frameless(next) => {
                     if cx.heap.free_words() < 1 + cx.heap.stack_reserve + n {
-                        super::collect(cx, 1 + n, n);
+                        collect(cx, 1 + n, n);
                     }
                     cx.heap.stop = cx.heap.stop.sub(1);
                     next
@@ -1375,9 +1337,10 @@ unsafe fn make_fun(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 
+op!(
 /// Where a native library may take over: runs its function, or the Erlang code if there is none. A function that schedulers call,
 /// and that gives a value that nothing is to be done about, costs little more than the call.
-pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+fn op_nif(cx, pc, e, hp, reds) {
     let f = instr::Nif::at(pc).slot().get();
     // No library has filled the slot: the Erlang code of the function follows.
     if f.is_null() {
@@ -1385,7 +1348,7 @@ pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, r
     }
     // All other functions, and threads of dirty pools, take the long way.
     if !(*f).plain || (*cx).dirty {
-        return nif_apart(cx, pc, e, hp, reds);
+        return nif_apart::<F>(cx, pc, e, hp, reds);
     }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
@@ -1395,23 +1358,23 @@ pub unsafe fn op_nif(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, r
     let t = ((*f).call)((*cx).env_ptr(), (*cx).x.as_ptr(), f);
     // A call that has used up the time slice yields at the next one, as any other.
     if t == Term::NON_VALUE || (*cx).heap.gc_wanted {
-        return plain_nif_ended(cx, pc, t);
+        return plain_nif_ended::<F>(cx, pc, t);
     }
     (*cx).x[0] = t;
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
-}
+});
 
 /// The function that was called at `pc` has given `t`, and there is more to be done than to return it.
 #[cold]
 #[inline(never)]
-unsafe fn plain_nif_ended(cx: *mut Cx, pc: *const u64, t: Term) -> Exit {
-    let next = super::outlined(&mut *cx, pc, |cx, pc| {
+unsafe fn plain_nif_ended<F: Flavour>(cx: *mut Cx, pc: *const u64, t: Term) -> F::Out {
+    let next = outlined(&mut *cx, pc, |cx, pc| {
         let called = Called::of(&*instr::Nif::at(pc).slot().get());
         nif_ended(cx, pc, &called, t)
     });
-    leave(cx, next)
+    go_on::<F>(cx, next)
 }
 
 /// The names of a function of a library, as traces tell them. The function itself may be gone after the call: what a call had

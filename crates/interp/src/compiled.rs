@@ -8,8 +8,9 @@
 //!   program.
 //! * A pure helper is told no registers but X0 to X5, makes nothing and collects nothing.
 
-use super::traced::past;
-use super::{Exit, collect, go};
+use super::handler::{again, go, op};
+use super::room::collect;
+use super::{Exit, STEP};
 use crate::call::EFFORTS;
 use crate::code::compiled::lead;
 use crate::collect::{Also, Collect, Sweep};
@@ -56,9 +57,9 @@ pub const TARGETS: Targets = Targets {
     fun_address: fun::FunEntry::ADDRESS as i32,
 };
 
-/// A step of each variant: runs the instruction, and gives the next one. None yet.
+/// A step of each variant: runs the instruction, and gives the next one.
 pub fn steps() -> Vec<u64> {
-    Vec::new()
+    STEP.iter().map(|&s| s as *const () as u64).collect()
 }
 
 /// Addresses of the helpers.
@@ -74,18 +75,13 @@ pub fn helpers() -> Helpers {
     }
 }
 
+op!(
 /// The machine code of the function that starts here runs.
-pub(crate) unsafe fn op_enter_compiled(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn op_enter_compiled(cx, pc, e, hp, reds) {
     let code = lead(pc).load(Ordering::Acquire);
-    // Taken back just now, or not for this process.
+    // Taken back just now, or not for this process; or a collection is wanted, which machine code doesn't look for.
     if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
-        return past(cx, pc, e, hp, reds);
+        return again::<F>(cx, pc, e, hp, reds);
     }
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
@@ -94,16 +90,16 @@ pub(crate) unsafe fn op_enter_compiled(
         std::mem::transmute(ENTER.load(Ordering::Relaxed));
     let next = enter(cx, u64::from(code + INNER));
     if next == 0 {
-        return (*cx).interp.exit;
+        return F::leave(cx, (*cx).interp.exit);
     }
     let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
     let to = (next & !1) as *const u64;
     // The instruction itself, even where it stands at an entry.
     if next & 1 != 0 {
-        return past(cx, to, e, hp, reds);
+        return again::<F>(cx, to, e, hp, reds);
     }
     go!(cx, to, e, hp, reds)
-}
+});
 
 unsafe extern "sysv64" fn room(cx: *mut Cx, pc: *const u64, what: u64) -> u64 {
     (*cx).bif_pc = pc;

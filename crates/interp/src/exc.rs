@@ -493,7 +493,7 @@ pub(super) unsafe fn raw_raise(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// The raw trace in x0 becomes a list. May collect with x0 live.
 pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.x[0] = build_trace(cx, cx.x[0]);
-    super::collect_after(cx, 1, Also::NONE);
+    super::room::collect_after(cx, 1, Also::NONE);
     instr::BuildStacktrace::at(pc).next()
 }
 /// The value of a `catch` whose exception stands in x1 to x3.
@@ -508,5 +508,5 @@ pub(super) unsafe fn catch_value(cx: &mut Cx) {
     } else {
         cx.tuple(&[am::EXIT_UC, value])
     };
-    super::collect_after(cx, 1, Also::NONE);
+    super::room::collect_after(cx, 1, Also::NONE);
 }

@@ -8,9 +8,9 @@
 //! * Sources are read before destinations are written: they may be the same register.
 
 use super::call::{EFFORTS, call_to, used_up};
+use super::handler::{again, go, op};
 use super::operands::{Dst, Src, set_source, source};
-use super::traced::past;
-use super::{Exit, collect, collect_after, go, instr};
+use super::room::{collect, collect_after};
 use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_term::arith::Effort;
@@ -19,19 +19,6 @@ use purlin_term::release::{self, SIGNED_ZEROS};
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
 use std::cmp::Ordering;
-
-/// Defines the handler of an op of the table; inside, `op` is the instruction.
-macro_rules! op {
-    ($name:ident = $op:ident $(<$($g:ident : $b:ident),*>)? ($cx:ident, $pc:ident, $e:ident, $hp:ident, $reds:ident, $i:ident) $body:block) => {
-        #[allow(unused_mut, unused_variables)]
-        pub unsafe fn $name $(<$($g: $b),*>)? (
-            $cx: *mut Cx, $pc: *const u64, mut $e: *mut Term, mut $hp: *mut Term, mut $reds: i64,
-        ) -> Exit {
-            let $i = instr::$op $(::<$($g),*>)? ::at($pc);
-            $body
-        }
-    };
-}
 
 /// The word `n` bytes behind `p`: offsets of elements are in bytes, with the header counted, so that nothing is left to reckon.
 #[inline(always)]
@@ -74,26 +61,19 @@ unsafe fn fetch_next(hd: Term, tl: Term) {
     }
 }
 
+op!(
 /// Makes room by a collection, and runs the instruction again. `what`: words needed, and in the upper half the
 /// registers that are live.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn make_room(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-    what: u64,
-) -> Exit {
+fn make_room(cx, pc, e, hp, reds, what: u64) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
     (*cx).bif_pc = pc;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
-    // At the entry of a traced function the call has been told already.
-    past(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-}
+    again::<F>(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+});
 
 /// Room for `$need` words, or a collection with the first `$live` X registers as roots, after which the op runs anew. Need and
 /// registers go in one word: a seventh argument would lie in memory, and the handler would need a frame.
@@ -102,7 +82,7 @@ macro_rules! room {
         let need: usize = $need;
         if ($e as usize - $hp as usize) < need * 8 || (*$cx).heap.gc_wanted {
             let what = need as u64 | ($live as u64) << 32;
-            return make_room($cx, $pc, $e, $hp, $reds, what);
+            return make_room::<F>($cx, $pc, $e, $hp, $reds, what);
         }
     };
 }
@@ -225,7 +205,7 @@ op!(op_move2 = Move2<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst2().set(cx, e, op.src2().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
-op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e, hp, reds, op) {
+op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F2: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, op.src().get(cx, e));
     op.dst2().set(cx, e, op.src2().get(cx, e));
     op.dst3().set(cx, e, op.src3().get(cx, e));
@@ -250,7 +230,7 @@ op!(op_move2_call_only = Move2CallOnly<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, 
     moves!(cx, e, op, src dst, src2 dst2);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
-op!(op_move3_call = Move3Call<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F: Dst>(cx, pc, e, hp, reds, op) {
+op!(op_move3_call = Move3Call<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F2: Dst>(cx, pc, e, hp, reds, op) {
     moves!(cx, e, op, src dst, src2 dst2, src3 dst3);
     (e as *mut u64).write(op.next() as u64);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
@@ -421,18 +401,18 @@ macro_rules! compare_op {
                 }
                 go!(cx, op.fail().to(), e, hp, reds)
             }
-            return $general::<A, B>(cx, pc, e, hp, reds);
+            return $general::<F, A, B>(cx, pc, e, hp, reds);
         });
+        op!(
         #[inline(never)]
-        unsafe fn $general<A: Src, B: Src>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, B>::at(pc);
+        $general = $op<A: Src, B: Src>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
             if $slow {
                 go!(cx, op.next(), e, hp, reds)
             }
             go!(cx, op.fail().to(), e, hp, reds)
-        }
+        });
     )*};
 }
 /// Whether `a < b`, of small integers.
@@ -475,11 +455,11 @@ macro_rules! compare_return_op {
                 }
                 go!(cx, op.fail().to(), e, hp, reds)
             }
-            return $general::<A, B, S>(cx, pc, e, hp, reds);
+            return $general::<F, A, B, S>(cx, pc, e, hp, reds);
         });
+        op!(
         #[inline(never)]
-        unsafe fn $general<A: Src, B: Src, S: Src>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, B, S>::at(pc);
+        $general = $op<A: Src, B: Src, S: Src>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
             if $slow {
@@ -489,7 +469,7 @@ macro_rules! compare_return_op {
                 go!(cx, to as *const u64, e, hp, reds)
             }
             go!(cx, op.fail().to(), e, hp, reds)
-        }
+        });
     )*};
 }
 compare_return_op! {
@@ -518,7 +498,7 @@ op!(op_is_eq_immed_return = IsEqImmedReturn<A: Src, S: Src>(cx, pc, e, hp, reds,
 op!(op_is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     if !t.is_small() {
-        return is_in_range::<A>(cx, pc, e, hp, reds);
+        return is_in_range::<F, A>(cx, pc, e, hp, reds);
     }
     let v = t.raw() as i64;
     if v >= op.least().raw() as i64 && v <= op.most().raw() as i64 {
@@ -526,21 +506,15 @@ op!(op_is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+op!(
 #[cold]
 #[inline(never)]
-unsafe fn is_in_range<A: Src>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::IsInRange::<A>::at(pc);
+is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     if in_range_slow(op.src().get(cx, e), op.least(), op.most()) {
         go!(cx, op.next(), e, hp, reds)
     }
     go!(cx, op.fail().to(), e, hp, reds)
-}
+});
 #[cold]
 #[inline(never)]
 fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
@@ -638,7 +612,7 @@ op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     // A few are compared one after the other, which the processor guesses well.
     if n > 4 {
-        return search::<A>(cx, pc, e, hp, reds);
+        return search::<F, A>(cx, pc, e, hp, reds);
     }
     let mut at = op.arms();
     let end = at.add(n);
@@ -650,16 +624,10 @@ op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+op!(
 /// `select_val` among many.
 #[inline(never)]
-unsafe fn search<A: Src>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::SelectVal::<A>::at(pc);
+search = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).raw();
     let n = op.count();
     let list = op.arms();
@@ -674,7 +642,7 @@ unsafe fn search<A: Src>(
         if v < t { lo = mid + 1 } else { hi = mid }
     }
     go!(cx, op.fail().to(), e, hp, reds)
-}
+});
 op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
@@ -779,16 +747,16 @@ macro_rules! add_op {
                 }
             }
             // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
-            return $general_call::<A, B, D>(cx, pc, e, hp, reds);
+            return $general_call::<F, A, B, D>(cx, pc, e, hp, reds);
         });
+        op!(
         #[inline(never)]
-        unsafe fn $general_call<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op_call::<A, B, D>::at(pc);
+        $general_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
             let t = arith_slow(cx, e, hp, $a, $b, $sub);
             if t == Term::NON_VALUE {
-                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+                return super::call::arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
             let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
@@ -796,7 +764,7 @@ macro_rules! add_op {
             collect_made(cx, pc, op.arity(), Also::NONE, reds);
             let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
             call_to!(cx, op.to().to(), e, hp, reds, op.arity())
-        }
+        });
         op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
@@ -807,11 +775,11 @@ macro_rules! add_op {
                     go!(cx, op.next(), e, hp, reds)
                 }
             }
-            return $general::<A, B, D>(cx, pc, e, hp, reds);
+            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
         });
+        op!(
         #[inline(never)]
-        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, B, D>::at(pc);
+        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
             let t = arith_slow(cx, e, hp, $a, $b, $sub);
@@ -819,13 +787,13 @@ macro_rules! add_op {
                 if let Some(to) = op.fail().given() {
                     go!(cx, to, e, hp, reds)
                 }
-                return super::call::arith_failed(cx, pc, reds, $a, $b, $sub);
+                return super::call::arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
             }
             op.dst().set(cx, e, t);
             let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
             collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
             go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-        }
+        });
     )*};
 }
 // `add` at the end of a function.
@@ -842,22 +810,16 @@ op!(op_add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             go!(cx, to as *const u64, e, hp, reds)
         }
     }
-    return add_return::<A, B, D>(cx, pc, e, hp, reds);
+    return add_return::<F, A, B, D>(cx, pc, e, hp, reds);
 });
+op!(
 #[inline(never)]
-unsafe fn add_return<A: Src, B: Src, D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::AddReturn::<A, B, D>::at(pc);
+add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let a = op.a().get(cx, e);
     let b = op.b().get(cx, e);
     let t = arith_slow(cx, e, hp, a, b, false);
     if t == Term::NON_VALUE {
-        return super::call::arith_failed(cx, pc, reds, a, b, false);
+        return super::call::arith_failed::<F>(cx, pc, reds, a, b, false);
     }
     op.dst().set(cx, e, t);
     let reds = reds - Effort::Longer.reductions(a, b, t) as i64;
@@ -867,7 +829,7 @@ unsafe fn add_return<A: Src, B: Src, D: Dst>(
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
-}
+});
 
 add_op! {
     // The tag is taken off `b`, so that the sum, and the difference too, has just that of `a`.
@@ -906,11 +868,11 @@ macro_rules! int_op {
                     go!(cx, op.next(), e, hp, reds)
                 }
             }
-            return $general::<A, B, D>(cx, pc, e, hp, reds);
+            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
         });
+        op!(
         #[inline(never)]
-        unsafe fn $general<A: Src, B: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, B, D>::at(pc);
+        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
             let t = int_slow(cx, e, hp, $a, $b, $slow);
@@ -918,13 +880,13 @@ macro_rules! int_op {
                 if let Some(to) = op.fail().given() {
                     go!(cx, to, e, hp, reds)
                 }
-                return super::call::int_failed(cx, pc, reds, $a, $b, $n);
+                return super::call::int_failed::<F>(cx, pc, reds, $a, $b, $n);
             }
             op.dst().set(cx, e, t);
             let reds = reds - EFFORTS[$n].reductions($a, $b, t) as i64;
             collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
             go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-        }
+        });
     )*};
 }
 int_op! {
@@ -977,7 +939,7 @@ macro_rules! float_op {
                 f[op.dst()] = r;
                 go!(cx, op.next(), e, hp, reds)
             }
-            return super::call::badarith(cx, pc, e, hp, reds);
+            return super::call::badarith::<F>(cx, pc, e, hp, reds);
         });
     )*};
 }

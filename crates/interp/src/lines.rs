@@ -4,7 +4,9 @@
 //! keeps the X registers. From the top of the stack: the address of the code that goes on, the registers, and the address
 //! of the line's next instruction. Below is whatever the function has: a frame whose slot is 0, or none.
 
-use super::{Exit, collect, instr, slow_op};
+use super::handler::{go, op};
+use super::instr;
+use super::room::collect;
 use crate::code;
 use crate::cx::Cx;
 use purlin_native::lazy_atoms;
@@ -14,17 +16,11 @@ lazy_atoms! {
     erts_internal = "erts_internal";
 }
 
-pub(crate) unsafe fn op_debug_line(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    super::go!(cx, instr::DebugLine::at(pc).next(), e, hp, reds)
-}
+op!(fn op_debug_line(cx, pc, e, hp, reds) {
+    go!(cx, instr::DebugLine::at(pc).next(), e, hp, reds)
+});
 
-slow_op! {
+op! {
     op_line_breakpoint => line_breakpoint;
     op_line_resume => line_resume;
 }

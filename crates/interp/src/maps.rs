@@ -1,14 +1,16 @@
 //! Handlers of maps. Most maps are small, and most of their keys are atoms that stand in the code: these are looked for among
 //! the keys word by word, and the map that comes of an update is written where the heap's next object comes.
 
+use super::handler::{go, op};
 use super::operands::{set_source, source};
-use super::{Exit, collect_after, exc, go, instr, slow_op};
+use super::room::collect_after;
+use super::{exc, instr};
 use crate::cx::Cx;
 use purlin_term::layout::{FLATMAP_HEAD_WORDS, FLATMAP_LIMIT};
 use purlin_term::{Alloc, NIL, Term, am, map};
 use smallvec::SmallVec;
 
-slow_op! {
+op! {
     op_new_map => new_map;
     put_assoc_any => put_map_assoc;
     put_exact_any => put_map_exact;
@@ -26,24 +28,17 @@ pub(super) fn find(keys: &[Term], word: u64) -> Option<usize> {
     keys.iter().position(|k| k.raw() == word)
 }
 
-pub(crate) unsafe fn op_get_map_elements(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::GetMapElements::at(pc);
+op!(op_get_map_elements = GetMapElements(cx, pc, e, hp, reds, op) {
     let m = op.map().get(cx, e);
     let (n, list) = (op.count(), op.pairs());
     let Some((keys, values)) = m.as_flatmap() else {
-        return get_map_elements(cx, pc, e, hp, reds);
+        return get_map_elements::<F>(cx, pc, e, hp, reds);
     };
     // Nothing is written before all keys are seen to be plain: what is written may be a register that is read.
     let mut i = 0;
     while i < n {
         if !is_plain(*list.add(i)) {
-            return get_map_elements(cx, pc, e, hp, reds);
+            return get_map_elements::<F>(cx, pc, e, hp, reds);
         }
         i += 2;
     }
@@ -56,17 +51,11 @@ pub(crate) unsafe fn op_get_map_elements(
         i += 2;
     }
     go!(cx, list.add(n), e, hp, reds)
-}
+});
+op!(
 /// As [`op_get_map_elements`], of any map and keys.
 #[inline(never)]
-unsafe fn get_map_elements(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::GetMapElements::at(pc);
+get_map_elements = GetMapElements(cx, pc, e, hp, reds, op) {
     let m = op.map().get(cx, e);
     let (n, list) = (op.count(), op.pairs());
     let mut i = 0;
@@ -79,16 +68,9 @@ unsafe fn get_map_elements(
         i += 2;
     }
     go!(cx, list.add(n), e, hp, reds)
-}
+});
 
-pub(crate) unsafe fn op_has_map_fields(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::HasMapFields::at(pc);
+op!(op_has_map_fields = HasMapFields(cx, pc, e, hp, reds, op) {
     let m = op.map().get(cx, e);
     let (n, list) = (op.count(), op.keys());
     let mut i = 0;
@@ -100,23 +82,23 @@ pub(crate) unsafe fn op_has_map_fields(
         i += 1;
     }
     go!(cx, list.add(n), e, hp, reds)
-}
+});
 
 macro_rules! put_ops {
     ($($name:ident = $op:ident, $any:ident;)*) => {$(
+        op!(
         /// A small map with other values of keys that it has; all else is left to the general case.
-        pub(crate) unsafe fn $name(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::at(pc);
+        $name = $op(cx, pc, e, hp, reds, op) {
             let m = op.map().get(cx, e);
             let (n, list) = (op.count(), op.pairs());
             let Some((keys, values)) = m.as_flatmap() else {
-                return $any(cx, pc, e, hp, reds);
+                return $any::<F>(cx, pc, e, hp, reds);
             };
             let heap = &(*cx).heap;
             let words = FLATMAP_HEAD_WORDS + keys.len();
             let room = (e as usize - hp as usize) >> 3;
             if room < words + heap.stack_reserve || heap.gc_wanted {
-                return $any(cx, pc, e, hp, reds);
+                return $any::<F>(cx, pc, e, hp, reds);
             }
             std::ptr::copy_nonoverlapping(m.ptr(), hp, words);
             let mut changed = false;
@@ -125,7 +107,7 @@ macro_rules! put_ops {
                 let k = *list.add(i);
                 let at = match find(keys, k) {
                     Some(at) if is_plain(k) => at,
-                    _ => return $any(cx, pc, e, hp, reds),
+                    _ => return $any::<F>(cx, pc, e, hp, reds),
                 };
                 let v = source(cx, e, *list.add(i + 1));
                 changed |= v != values[at];
@@ -138,7 +120,7 @@ macro_rules! put_ops {
             }
             op.dst().set(cx, e, Term::boxed_at(hp));
             go!(cx, list.add(n), e, hp.add(words), reds)
-        }
+        });
     )*};
 }
 put_ops! {

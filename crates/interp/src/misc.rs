@@ -3,9 +3,11 @@
 //! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is
 //! live: these ops leave with `live` 0, and the process may be collected there.
 
+use super::handler::{go, op};
 use super::operands::{C, Dst, X};
-use super::{Exit, collect_after, exc, go, instr, slow_op};
+use super::room::collect_after;
 use crate::code;
+use super::{Exit, exc, instr};
 use crate::collect::Also;
 use crate::cx::Cx;
 use crate::signal::receive;
@@ -14,61 +16,26 @@ use purlin_isa::ops::{Form, Op};
 use purlin_term::{NIL, Term, am, arith};
 use std::sync::atomic::Ordering;
 
-pub(crate) unsafe fn op_catch<D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::Catch::<D>::at(pc);
+op!(op_catch = Catch<D: Dst>(cx, pc, e, hp, reds, op) {
     // A mark in a Y register, with the address of the handler. `exc::throw` finds it as it walks the stack.
     op.dst().set(cx, e, Term::catch(op.to().to() as u64));
     go!(cx, op.next(), e, hp, reds)
-}
-pub(crate) unsafe fn op_count_run(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::CountRun::at(pc);
+});
+op!(op_count_run = CountRun(cx, pc, e, hp, reds, op) {
     // Nothing is ordered by the count: it is read when coverage is asked for.
     op.counter().fetch_add(1, Ordering::Relaxed);
     go!(cx, op.next(), e, hp, reds)
-}
-pub(crate) unsafe fn op_running(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::Running::at(pc);
+});
+op!(op_running = Running(cx, pc, e, hp, reds, op) {
     // The slot is this thread's, in the frame that the interpreter runs in.
     *(*cx).running = op.function();
     go!(cx, op.next(), e, hp, reds)
-}
-pub(crate) unsafe fn op_try_end<D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::TryEnd::<D>::at(pc);
+});
+op!(op_try_end = TryEnd<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, NIL);
     go!(cx, op.next(), e, hp, reds)
-}
-pub(crate) unsafe fn op_try_case<D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::TryCase::<D>::at(pc);
+});
+op!(op_try_case = TryCase<D: Dst>(cx, pc, e, hp, reds, op) {
     // x0 is a mark by which `catch_end` knows that an exception led here; class, reason and trace come down by one.
     op.dst().set(cx, e, NIL);
     let x = (*cx).x.as_mut_ptr();
@@ -76,24 +43,17 @@ pub(crate) unsafe fn op_try_case<D: Dst>(
     x.add(1).write(*x.add(2));
     x.add(2).write(*x.add(3));
     go!(cx, op.next(), e, hp, reds)
-}
-pub(crate) unsafe fn op_catch_end<D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::CatchEnd::<D>::at(pc);
+});
+op!(op_catch_end = CatchEnd<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, NIL);
     // `exc::throw` has left that in x0. Without an exception x0 is the value, and the op does nothing more.
     if (&(*cx).x)[0] == Term::NON_VALUE {
-        return caught(cx, pc, e, hp, reds);
+        return caught::<F>(cx, pc, e, hp, reds);
     }
     go!(cx, op.next(), e, hp, reds)
-}
+});
 
-slow_op! {
+op! {
     caught => catch_value;
     op_badmatch => exc::badmatch;
     op_case_end => exc::case_end;
@@ -126,19 +86,14 @@ unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 // Messages.
 
+op!(
 /// A receive that walks a queue goes from message to message without leaving the interpreter.
-pub(crate) unsafe fn op_loop_rec(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn op_loop_rec(cx, pc, e, hp, reds) {
     if receive::walks((*cx).proc) {
-        return walk(cx, pc, e, hp, reds);
+        return walk::<F>(cx, pc, e, hp, reds);
     }
-    loop_rec_first(cx, pc, e, hp, reds)
-}
+    loop_rec_first::<F>(cx, pc, e, hp, reds)
+});
 
 // Variants for X registers.
 const IS_EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
@@ -171,10 +126,11 @@ const _: () = {
     assert!(Op::IsEqExact.row().unit("fail") == fail && Op::IsEqExact.row().unit("a") == src);
 };
 
+op!(
 /// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
 /// the end of this loop if it fails, messages that fail it are gone past here.
 #[inline(never)]
-unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+fn walk(cx, pc, e, hp, reds) {
     let rec = instr::LoopRec::at(pc);
     // The instruction behind `loop_rec`, which looks at the message.
     let test = rec.next();
@@ -235,23 +191,17 @@ unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i
             rec.dst().set(cx, e, t);
             go!(cx, test, e, hp, reds)
         }
-        None => loop_rec_first(cx, pc, e, hp, reds),
+        None => loop_rec_first::<F>(cx, pc, e, hp, reds),
     }
-}
-pub(crate) unsafe fn op_loop_rec_end(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+});
+op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Quick while messages are at hand and the time slice lasts.
     if reds > 1 && receive::walk_on((*cx).proc) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
     }
-    loop_rec_end_first(cx, pc, e, hp, reds)
-}
+    loop_rec_end_first::<F>(cx, pc, e, hp, reds)
+});
 /// As many as in stock: about what it takes of time, measured by that of a call.
 const SEND_REDUCTIONS: i64 = 4;
 

@@ -1,7 +1,9 @@
 //! Native records: tests, fields, and records made and changed. Their layout: `purlin_term::record`.
 
+use super::handler::op;
 use super::operands::{set_source, source};
-use super::{collect_after, exc, instr, slow_op};
+use super::room::collect_after;
+use super::{exc, instr};
 use crate::code;
 use crate::cx::Cx;
 use purlin_native::lazy_atoms;
@@ -14,7 +16,7 @@ lazy_atoms! {
     novalue = "novalue";
 }
 
-slow_op! {
+op! {
     op_is_record => is_record;
     op_is_record_of => is_record_of;
     op_is_record_open => is_record_open;

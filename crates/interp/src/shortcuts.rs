@@ -1,10 +1,10 @@
 //! Shortcuts for natives that are called often. Each stands in front of the general call of the native: it steps over
 //! that call if the case is a simple one, and else goes into it, which sees to errors, labels and big results.
 
+use super::handler::{go, op};
+use super::instr;
 use super::operands::{Dst, Src};
-use super::{Exit, go, instr};
 use crate::code::breakpoint;
-use crate::cx::Cx;
 use purlin_loader::lower::COMPARISONS;
 use purlin_term::word::{Subtag, header_arity};
 use purlin_term::{Term, am, map};
@@ -26,8 +26,7 @@ unsafe fn is_tuple_header(w: u64) -> bool {
 
 macro_rules! shortcuts {
     ($($name:ident = $op:ident |$cx:ident, $t:ident| $value:expr;)*) => {$(
-        pub unsafe fn $name<A: Src, D: Dst>($cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, D>::at(pc);
+        op!($name = $op<A: Src, D: Dst>($cx, pc, e, hp, reds, op) {
             let $t = op.src().get($cx, e);
             let value: Option<Term> = $value;
             match value {
@@ -37,7 +36,7 @@ macro_rules! shortcuts {
                 }
                 None => go!($cx, op.next(), e, hp, reds),
             }
-        }
+        });
     )*};
 }
 shortcuts! {
@@ -74,14 +73,7 @@ unsafe fn length(mut t: Term) -> Option<Term> {
     t.is_nil().then(|| Term::small(n))
 }
 
-pub(crate) unsafe fn op_fast_element<A: Src, D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::FastElement::<A, D>::at(pc);
+op!(op_fast_element = FastElement<A: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let t = op.tuple().get(cx, e);
     let at = op.offset();
     let w = header_of(t);
@@ -91,16 +83,9 @@ pub(crate) unsafe fn op_fast_element<A: Src, D: Dst>(
         go!(cx, op.next().add(BIF2), e, hp, reds)
     }
     go!(cx, op.next(), e, hp, reds)
-}
+});
 
-pub(crate) unsafe fn op_fast_element_of<A: Src, B: Src, D: Dst>(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::FastElementOf::<A, B, D>::at(pc);
+op!(op_fast_element_of = FastElementOf<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let t = op.tuple().get(cx, e);
     let i = op.index().get(cx, e);
     let w = header_of(t);
@@ -113,7 +98,7 @@ pub(crate) unsafe fn op_fast_element_of<A: Src, B: Src, D: Dst>(
         }
     }
     go!(cx, op.next(), e, hp, reds)
-}
+});
 
 /// The value of `key` in a small map, where the key is an immediate term: the outer `None` says that it takes a closer look.
 #[inline(always)]
@@ -123,10 +108,9 @@ fn known(m: Term, key: Term) -> Option<Option<Term>> {
 }
 macro_rules! map_shortcuts {
     ($($name:ident = $op:ident $general:ident |$found:ident| $value:expr;)*) => {$(
-        pub(crate) unsafe fn $name<A: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, D>::at(pc);
+        op!($name = $op<A: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let Some($found) = known(op.map().get(cx, e), op.key().get(cx, e)) else {
-                return $general::<A, D>(cx, pc, e, hp, reds);
+                return $general::<F, A, D>(cx, pc, e, hp, reds);
             };
             let value: Option<Term> = $value;
             match value {
@@ -136,10 +120,10 @@ macro_rules! map_shortcuts {
                 }
                 None => go!(cx, op.next(), e, hp, reds),
             }
-        }
+        });
+        op!(
         #[inline(never)]
-        unsafe fn $general<A: Src, D: Dst>(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-            let op = instr::$op::<A, D>::at(pc);
+        $general = $op<A: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let m = op.map().get(cx, e);
             let $found = map::get(m, op.key().get(cx, e));
             let value: Option<Term> = $value;
@@ -150,7 +134,7 @@ macro_rules! map_shortcuts {
                 }
                 _ => go!(cx, op.next(), e, hp, reds),
             }
-        }
+        });
     )*};
 }
 map_shortcuts! {
@@ -175,14 +159,7 @@ fn compared(a: Term, b: Term, n: usize) -> Option<bool> {
         _ => None,
     }
 }
-pub(crate) unsafe fn op_fast_compare(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::FastCompare::at(pc);
+op!(op_fast_compare = FastCompare(cx, pc, e, hp, reds, op) {
     let (a, b) = (op.a().get(cx, e), op.b().get(cx, e));
     match compared(a, b, op.comparison()) {
         Some(is) => {
@@ -191,16 +168,9 @@ pub(crate) unsafe fn op_fast_compare(
         }
         None => go!(cx, op.next(), e, hp, reds),
     }
-}
+});
 
-pub(crate) unsafe fn op_fast_setelement(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::FastSetelement::at(pc);
+op!(op_fast_setelement = FastSetelement(cx, pc, e, hp, reds, op) {
     let x = &mut (*cx).x;
     let w = header_of(x[1]);
     // The general call is the one that a trace of the native sees.
@@ -210,7 +180,7 @@ pub(crate) unsafe fn op_fast_setelement(
         let room = (e as usize - hp as usize) >> 3;
         if i >= 1 && i as u64 <= n as u64 && n < 256 {
             if room <= n || (*cx).heap.gc_wanted {
-                return super::fast::make_room(cx, pc, e, hp, reds, (n as u64 + 1) | 3 << 32);
+                return super::fast::make_room::<F>(cx, pc, e, hp, reds, (n as u64 + 1) | 3 << 32);
             }
             std::ptr::copy_nonoverlapping(x[1].ptr(), hp, n + 1);
             *hp.add(i as usize) = x[2];
@@ -219,4 +189,4 @@ pub(crate) unsafe fn op_fast_setelement(
         }
     }
     go!(cx, op.next(), e, hp, reds)
-}
+});

@@ -1,16 +1,17 @@
 //! Hibernation: a process drops its stack and starts again.
 
 use super::call::{MOST_APPLIED, i_apply};
-use super::{Exit, exc, slow_op};
+use super::handler::op;
+use super::{Exit, exc};
 use crate::collect::Collect;
 use crate::collect::{Also, Sweep};
 
 use crate::code;
 use crate::code::entry::{APPLY_LIVE, push_bottom};
 use crate::cx::Cx;
-use purlin_term::{Term, am};
+use purlin_term::am;
 
-slow_op! {
+op! {
     op_hibernate => hibernate;
     op_hibernated => hibernated;
 }

@@ -1,7 +1,8 @@
 //! Breakpoints of traced functions, and their returns. See [`crate::code::breakpoint`].
 
 use super::call::args_list;
-use super::{Exit, HANDLERS, collect, collect_after, go, slow_op};
+use super::handler::{self, go, op};
+use super::room::{collect, collect_after};
 use crate::code;
 use crate::code::breakpoint::{
     self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, beyond, breakpoints, frame_words, kind,
@@ -12,35 +13,19 @@ use crate::events::sink;
 use purlin_term::fun::Export;
 use purlin_term::{NIL, Term, am};
 
+op!(
 /// Runs what the breakpoint stands for, after it was told.
-pub(crate) unsafe fn op_breakpoint(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
+fn op_breakpoint(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
-    match passing(&mut *cx, pc) {
-        Onward::Past(pc) => past(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds),
-        Onward::To(pc) => go!(cx, pc, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds),
+    let onward = passing(&mut *cx, pc);
+    let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+    match onward {
+        Onward::Past(pc) => handler::again::<F>(cx, pc, e, hp, reds),
+        Onward::To(pc) => go!(cx, pc, e, hp, reds),
     }
-}
-
-/// Runs the code's own instruction at `pc`, and what follows: nothing is told of the call, if that is the entry of a function.
-#[inline(always)]
-pub(super) unsafe fn past(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let h = HANDLERS[code::opcode_at(pc) as usize];
-    h(cx, pc, e, hp, reds)
-}
+});
 
 /// Where a call goes on that has come by a breakpoint.
 enum Onward {
@@ -167,7 +152,7 @@ unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words
     cx.heap.stop = at;
 }
 
-slow_op! {
+op! {
     op_return_trace => return_trace;
     op_return_time => return_time;
 }

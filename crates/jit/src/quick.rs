@@ -489,6 +489,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, out);
         self.a.alu(Q, Cmp, E, R11);
         self.a.jcc(Cond::Ne, out);
+        // The handler has taken the address out of the slot, where whoever is returned to looks for it.
+        self.a.store(at(E, 0), R10);
         self.a.ret();
         let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
         // What the native traps to returns to the next instruction.

@@ -108,8 +108,6 @@ pub struct Trap {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// Go on with the next instruction (only between handlers and the loop of debug builds).
-    Next,
     /// The time slice is over. Resume at `interp.pc` with `interp.live` registers.
     Yield,
     /// Wait for a signal, then resume at `interp.pc`.
@@ -139,13 +137,10 @@ pub struct State {
     pub reason: Term,
     /// The process ended by an error or throw that nobody caught, which is to be reported.
     pub crashed: bool,
-    /// The exit of a slow op that gives no next instruction.
+    /// Why the process leaves, where an instruction gives no next one.
     pub exit: Exit,
     /// A bit string under construction by ops of OTP 24 and before: address, next bit, end.
     pub build: (*mut u8, usize, usize),
-    /// The instruction to go on with, in builds that return to a loop after each.
-    #[cfg(debug_assertions)]
-    pub next: (*const u64, *mut Term, *mut Term, i64),
     /// The instruction that runs has raised an exception.
     #[cfg(debug_assertions)]
     pub raised: bool,
@@ -162,13 +157,6 @@ impl State {
             crashed: false,
             exit: Exit::Exited,
             build: (std::ptr::null_mut(), 0, 0),
-            #[cfg(debug_assertions)]
-            next: (
-                std::ptr::null(),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                0,
-            ),
             #[cfg(debug_assertions)]
             raised: false,
         }

@@ -1,0 +1,186 @@
+//! The tables of handlers, and how a process runs by either of them.
+//!
+//! Optimised builds run by [`HANDLERS`], where each handler jumps to the next. Builds with debug assertions run by [`STEP`] and
+//! hold what each instruction did against its row; others do so, without that, where `PURLIN_STEPS=1` is in the environment.
+
+use crate::cx::{Cx, Exit};
+use crate::handler::{Flavour, Step};
+use crate::threads::Engine;
+use purlin_kernel::code;
+use purlin_term::Term;
+#[cfg(not(debug_assertions))]
+use std::sync::LazyLock;
+
+/// Runs an instruction and those that follow.
+#[cfg(not(debug_assertions))]
+type Handler =
+    unsafe fn(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit;
+
+/// A handler ends by calling the next one. An optimised build compiles that to a jump.
+#[cfg(not(debug_assertions))]
+pub(crate) struct Tail;
+
+#[cfg(not(debug_assertions))]
+impl Flavour for Tail {
+    type Out = Exit;
+    #[inline(always)]
+    unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
+        let h = *HANDLERS.get_unchecked(code::stands_at(pc) as usize);
+        h(cx, pc, e, hp, reds)
+    }
+    #[inline(always)]
+    unsafe fn run(
+        number: u16,
+        cx: *mut Cx,
+        pc: *const u64,
+        e: *mut Term,
+        hp: *mut Term,
+        reds: i64,
+    ) -> Exit {
+        HANDLERS[number as usize](cx, pc, e, hp, reds)
+    }
+    #[inline(always)]
+    unsafe fn leave(_: *mut Cx, exit: Exit) -> Exit {
+        exit
+    }
+}
+
+/// A handler stores the registers and gives the next instruction.
+pub(crate) struct Steps;
+
+impl Flavour for Steps {
+    type Out = *const u64;
+    #[inline(always)]
+    unsafe fn go(
+        cx: *mut Cx,
+        pc: *const u64,
+        e: *mut Term,
+        hp: *mut Term,
+        reds: i64,
+    ) -> *const u64 {
+        (*cx).heap.htop = hp;
+        (*cx).heap.stop = e;
+        (*cx).reds = reds;
+        pc
+    }
+    #[inline(always)]
+    unsafe fn run(
+        number: u16,
+        cx: *mut Cx,
+        pc: *const u64,
+        e: *mut Term,
+        hp: *mut Term,
+        reds: i64,
+    ) -> *const u64 {
+        STEP[number as usize](cx, Self::go(cx, pc, e, hp, reds))
+    }
+    #[inline(always)]
+    unsafe fn leave(cx: *mut Cx, exit: Exit) -> *const u64 {
+        (*cx).interp.exit = exit;
+        std::ptr::null()
+    }
+}
+
+mod tables {
+    use super::*;
+    #[allow(unused_imports)]
+    use crate::operands::{C, X, Y};
+    use crate::{
+        bits::*, bits_build::*, call::*, compiled::op_enter_compiled, fast::*, lines::*, maps::*, misc::*, records::*,
+        shortcuts::*, start::*, traced::*,
+    };
+
+    #[cfg(not(debug_assertions))]
+    pub(super) mod tail {
+        use super::*;
+        macro_rules! handler {
+            ($name:ident $($kind:ident)*) => { $name::<Tail $(, $kind)*> };
+        }
+        pub static HANDLERS: &[Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+    }
+
+    macro_rules! handler {
+        ($name:ident $($kind:ident)*) => {{
+            unsafe extern "C" fn step(cx: *mut Cx, pc: *const u64) -> *const u64 {
+                let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+                $name::<Steps $(, $kind)*>(cx, pc, e, hp, reds)
+            }
+            step
+        }};
+    }
+    pub static STEP: &[Step] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+}
+/// Every variant of every instruction by its number, as one step. Compiled code calls these for what it has no machine code for.
+pub use tables::STEP;
+#[cfg(not(debug_assertions))]
+use tables::tail::HANDLERS;
+
+/// Whether processes run step by step.
+#[cfg(not(debug_assertions))]
+static STEPS: LazyLock<bool> =
+    LazyLock::new(|| std::env::var("PURLIN_STEPS").is_ok_and(|v| v == "1"));
+
+/// Runs the process in the context from `entry` on, until it yields, waits or ends.
+///
+/// # Safety
+/// `cx.heap` is the heap of a process whose stack is in order for the code at `entry`, and the registers which that
+/// code reads hold terms of this process.
+pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
+    #[cfg(not(debug_assertions))]
+    if !*STEPS {
+        let (e, hp, reds) = (cx.heap.stop, cx.heap.htop, cx.reds);
+        return Tail::go(cx, entry, e, hp, reds);
+    }
+    run_steps(cx, entry)
+}
+
+/// As [`run`], by [`STEP`].
+unsafe fn run_steps(cx: *mut Cx, mut pc: *const u64) -> Exit {
+    while !pc.is_null() {
+        let number = code::stands_at(pc);
+        #[cfg(debug_assertions)]
+        let collections = (*cx).heap.collections;
+        #[cfg(debug_assertions)]
+        {
+            purlin_native::coverage::op(number);
+            (*cx).interp.raised = false;
+        }
+        pc = STEP[number as usize](cx, pc);
+        #[cfg(debug_assertions)]
+        check_effects(&*cx, number, collections, pc.is_null());
+    }
+    (*cx).interp.exit
+}
+
+/// Whether an instruction has done what its row says it may do, and nothing else.
+#[cfg(debug_assertions)]
+fn check_effects(cx: &Cx, number: u16, collections: u32, left: bool) {
+    let Some((row, _)) = purlin_isa::ops::lookup(number) else {
+        return;
+    };
+    let may = row.effects;
+    let collected = cx.heap.collections != collections;
+    let raised = cx.interp.raised;
+    assert!(may.collects || !collected, "{} collected", row.name);
+    assert!(may.fails || !raised, "{} raised", row.name);
+    assert!(
+        may.yields || raised || !left,
+        "{} left with {:?}",
+        row.name,
+        cx.interp.exit
+    );
+}
+
+/// The interpreter, as schedulers know it.
+pub struct Interpreter;
+
+impl Engine for Interpreter {
+    #[inline(always)]
+    unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if code::perf::on() {
+            return crate::perf::run_marked(cx, entry);
+        }
+        run(cx, entry)
+    }
+}
