@@ -14,8 +14,9 @@ use super::{Exit, collect_after, collect_for, exc, go, instr, outlined, slow_op}
 use crate::code::breakpoint;
 use crate::code::breakpoint::breakpoints;
 use crate::cx::Cx;
+use purlin_isa::bits::cmd;
+use purlin_isa::bits::flags::{LITTLE, NATIVE, SIGNED};
 use purlin_isa::ops::Op;
-use purlin_loader::lower::bits::{LITTLE, NATIVE, SIGNED, cmd};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header, header_arity};
 use purlin_term::{Alloc, Term, am, arith, bits, layout};

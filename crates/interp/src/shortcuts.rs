@@ -5,7 +5,7 @@ use super::operands::{Dst, Src};
 use super::{Exit, go, instr};
 use crate::code::breakpoint;
 use crate::cx::Cx;
-use purlin_loader::lower::COMPARISONS;
+use purlin_isa::ops::COMPARISONS;
 use purlin_term::word::{Subtag, header_arity};
 use purlin_term::{Term, am, map};
 

@@ -1,52 +1,15 @@
-//! Packing: operands into 16-bit units, units into words, labels into offsets.
+//! Code under construction: instructions one after the other, fused where they can be, labels filled in at the end.
 
 use super::fuse::{fuse, split};
-use purlin_isa::ops::{Form, Kind, Op, words};
+use purlin_isa::codec::{self, Unfit};
+use purlin_isa::ops::Op;
 
-/// An operand about to be packed. Registers by number; lists take words, see [`Arg::source_raw`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arg {
-    X(u32),
-    Y(u32),
-    /// A term word.
-    C(u64),
-    /// A label by number; 0: none.
-    L(u32),
-    H(u32),
-    W(u32),
-    Q(u64),
-}
+/// An operand about to be packed; a label is told by its number.
+pub(super) use purlin_isa::codec::Value as Arg;
 
-impl Arg {
-    /// The word of a constant as a plain 64-bit operand.
-    pub fn raw(self) -> Arg {
-        Arg::Q(self.word())
-    }
-    /// The word of a constant; 0 for anything else.
-    pub fn word(self) -> u64 {
-        match self {
-            Arg::C(w) | Arg::Q(w) => w,
-            _ => 0,
-        }
-    }
-    /// A source as the word that is told apart at run time.
-    pub(crate) fn source_raw(self) -> Arg {
-        match self {
-            Arg::X(n) => Arg::Q((u64::from(n) * 8) << 4),
-            Arg::Y(n) => Arg::Q(((u64::from(n) + 1) * 8) << 4 | 4),
-            Arg::C(w) => Arg::Q(w),
-            a => a,
-        }
-    }
-    /// The form that it takes as an operand of that kind.
-    fn form(self, kind: Kind) -> Form {
-        match (kind.forms(), self) {
-            (&[form], _) => form,
-            (_, Arg::X(_)) => Form::X,
-            (_, Arg::Y(_)) => Form::Y,
-            _ => Form::C,
-        }
-    }
+/// A number as an operand.
+pub(super) fn count(n: u32) -> Arg {
+    Arg::N(u64::from(n))
 }
 
 struct Fixup {
@@ -70,7 +33,6 @@ pub(crate) struct Emitter {
     /// Whether an instruction has operands that its row has no variant for: the module is refused.
     pub unfit: bool,
     fixups: Vec<Fixup>,
-    units: Vec<u16>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
     last: Option<(u32, Op, Vec<Arg>)>,
     /// The one before it, if nothing stands between them: what the last one becomes with the next may be a part of that.
@@ -86,7 +48,6 @@ impl Emitter {
             too_large: false,
             unfit: false,
             fixups: Vec::new(),
-            units: Vec::new(),
             last: None,
             prior: None,
         }
@@ -167,63 +128,24 @@ impl Emitter {
         self.last = Some((self.here(), op, args.to_vec()));
         let row = op.row();
         assert_eq!(row.operands.len(), args.len(), "operands of {}", row.name);
-        let forms: Vec<Form> = args
-            .iter()
-            .zip(row.operands)
-            .map(|(a, o)| a.form(o.kind))
-            .collect();
-        let number = match op.variant(&forms) {
-            Some(n) => n,
-            None => {
+        let at = self.here();
+        let fixups = &mut self.fixups;
+        let label = |unit, label| {
+            fixups.push(Fixup {
+                at,
+                unit,
+                whole: false,
+                label: label as u32,
+            })
+        };
+        match codec::pack(op, args, &mut self.words, label) {
+            Ok(()) => {}
+            Err(Unfit::Size) => self.too_large = true,
+            Err(Unfit::Form) => {
                 debug_assert!(false, "no variant of {} for {args:?}", row.name);
                 self.unfit = true;
-                return;
-            }
-        };
-        let at = self.here();
-        let mut u = std::mem::take(&mut self.units);
-        u.clear();
-        u.push(number);
-        for (a, f) in args.iter().zip(&forms) {
-            match (f, *a) {
-                (Form::X, Arg::X(n)) => u.push((n * 8) as u16),
-                (Form::Y, Arg::Y(n)) => u.push(((n + 1) * 8) as u16),
-                (Form::D, Arg::X(n)) => u.push((n * 8) as u16),
-                (Form::D, Arg::Y(n)) => u.push(((n + 1) * 8) as u16 | 1),
-                (Form::L, Arg::L(label)) => {
-                    let unit = at as usize * 4 + u.len();
-                    if label != 0 {
-                        self.fixups.push(Fixup {
-                            at,
-                            unit,
-                            whole: false,
-                            label,
-                        });
-                    }
-                    u.extend([0, 0]);
-                }
-                (Form::H, Arg::H(n)) => {
-                    self.too_large |= n > u32::from(u16::MAX);
-                    u.push(n as u16);
-                }
-                (Form::W, Arg::W(n)) => u.extend([n as u16, (n >> 16) as u16]),
-                (_, a) => {
-                    let w = a.source_raw().word();
-                    u.extend([
-                        w as u16,
-                        (w >> 16) as u16,
-                        (w >> 32) as u16,
-                        (w >> 48) as u16,
-                    ]);
-                }
             }
         }
-        u.resize(words(&forms) * 4, 0);
-        for c in u.chunks_exact(4) {
-            self.words
-                .push(c.iter().rev().fold(0, |w, &x| w << 16 | u64::from(x)));
-        }
-        self.units = u;
     }
     /// Appends an instruction with a list of whole words.
     pub(crate) fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
@@ -238,22 +160,18 @@ impl Emitter {
         self.plain(op, args);
         self.barrier();
         for a in list {
-            match *a {
-                Arg::L(label) => {
-                    if label != 0 {
-                        let unit = self.words.len() * 4;
-                        self.fixups.push(Fixup {
-                            at,
-                            unit,
-                            whole: true,
-                            label,
-                        });
-                    }
-                    self.words.push(0);
-                }
-                Arg::H(n) | Arg::W(n) => self.words.push(u64::from(n)),
-                a => self.words.push(a.source_raw().word()),
+            if let Arg::L(label) = *a
+                && label != 0
+            {
+                let unit = self.words.len() * 4;
+                self.fixups.push(Fixup {
+                    at,
+                    unit,
+                    whole: true,
+                    label: label as u32,
+                });
             }
+            self.words.push(a.source_word());
         }
     }
     /// Fills in the offsets of all labels.
@@ -264,11 +182,7 @@ impl Emitter {
                 self.words[f.unit / 4] = d as u64;
                 continue;
             }
-            let d = d as i32 as u32;
-            for (i, half) in [d as u16, (d >> 16) as u16].into_iter().enumerate() {
-                let (word, shift) = ((f.unit + i) / 4, (f.unit + i) % 4 * 16);
-                self.words[word] = self.words[word] & !(0xFFFF << shift) | u64::from(half) << shift;
-            }
+            codec::put_label(&mut self.words, f.unit, d as i32);
         }
         self.fixups.clear();
     }
