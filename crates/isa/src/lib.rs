@@ -8,3 +8,5 @@ pub mod contract;
 pub mod genops;
 pub mod ops;
 pub mod release;
+pub mod types;
+pub mod view;

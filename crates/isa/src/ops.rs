@@ -72,6 +72,10 @@ pub enum Role {
     Changed,
     /// Where to go on.
     Label,
+    /// The function that is called.
+    Callee,
+    /// Where exceptions lead.
+    Handler,
     /// How many X registers hold terms that a collection keeps.
     Live,
     /// A number or an address that tells more about the op.
@@ -105,6 +109,8 @@ operand_kinds! {
     Change [X, Y] Changed "A register; a variant for each.";
     ChangeSource [S] Changed "A register, told apart at run time; or a constant, which stays.";
     Label [L] Label "A label, or none.";
+    Callee [L] Callee "The label of a function.";
+    Handler [L] Handler "The label of what handles exceptions.";
     Live [H] Live "X registers that hold terms.";
     Arity [H] Plain "Arguments, in the first X registers.";
     Frame [H] Plain "Y registers.";
@@ -267,23 +273,23 @@ macro_rules! for_each_specific_op {
             Deallocate deallocate {frame: Frame} [] stack(Pop) "drop frame of n";
             Trim trim {n: Frame} [] stack(Trim) "drop the first n y registers";
             Return return_ {} [ends] reads(First 1) "pc = *e";
-            Call call {to: Label, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
-            CallLast call_last {to: Label, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
-            CallOnly call_only {to: Label, arity: Arity} [calls yields ends] reads(Arity 0) "pc = label; arity";
+            Call call {to: Callee, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
+            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
+            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] reads(Arity 0) "pc = label; arity";
             CallExt call_ext {export: Export, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = export.address; arity";
             CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = export.address; arity";
             CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] reads(Arity 0) "pc = export.address; arity";
-            MoveCall move_call {src: Value, to: Label, arity: Arity} [calls yields] parts(Move(src, X0) Call(to, arity)) "move to x0; call";
-            MoveCallLast move_call_last {src: Value, to: Label, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
-            MoveCallOnly move_call_only {src: Value, to: Label, arity: Arity} [calls yields ends] parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
+            MoveCall move_call {src: Value, to: Callee, arity: Arity} [calls yields] parts(Move(src, X0) Call(to, arity)) "move to x0; call";
+            MoveCallLast move_call_last {src: Value, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
+            MoveCallOnly move_call_only {src: Value, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
             MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] parts(Move(src, X0) CallExt(export, arity)) "move to x0; call_ext";
             MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtLast(export, frame, arity)) "move to x0; call_ext_last";
             MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtOnly(export, arity)) "move to x0; call_ext_only";
-            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Call(to, arity)) "two moves; call";
-            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallLast(to, frame, arity)) "two moves; call_last";
-            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallOnly(to, arity)) "two moves; call_only";
-            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Label, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3) Call(to, arity)) "three moves; call";
-            TrimCall trim_call {n: Frame, to: Label, arity: Arity} [calls yields] parts(Trim(n) Call(to, arity)) "trim; call";
+            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Call(to, arity)) "two moves; call";
+            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallLast(to, frame, arity)) "two moves; call_last";
+            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallOnly(to, arity)) "two moves; call_only";
+            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3) Call(to, arity)) "three moves; call";
+            TrimCall trim_call {n: Frame, to: Callee, arity: Arity} [calls yields] parts(Trim(n) Call(to, arity)) "trim; call";
             MoveReturn move_return {src: Value} [ends] parts(Move(src, X0) Return()) "move to x0; return";
             MoveDeallocate move_deallocate {src: Value, frame: Frame} [] parts(Move(src, X0) Deallocate(frame)) "move to x0; deallocate";
             MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] parts(Move(src, X0) Deallocate(frame) Return()) "move to x0; deallocate; return";
@@ -378,8 +384,8 @@ macro_rules! for_each_specific_op {
             Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a + b; live";
             Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a - b; live";
             AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] parts(Add(NONE, a, b, dst, (about 1)) Deallocate(frame) Return()) "add, which has no label; deallocate; return";
-            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [collects fails calls yields ends] parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
-            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [collects fails calls yields ends] parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
+            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
+            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
             Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a * b; live";
             IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a div b; live";
             Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a rem b; live";
@@ -406,7 +412,7 @@ macro_rules! for_each_specific_op {
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b); export, live";
             Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b, c); export, live";
             // Exceptions.
-            Catch catch {dst: Write, to: Label} [] "open a catch or try";
+            Catch catch {dst: Write, to: Handler} [] "open a catch or try";
             CatchEnd catch_end {dst: Write} [collects] reads(First 1) writes(First 1) keeps(1) "close a catch";
             TryEnd try_end {dst: Write} [] "close a try";
             TryCase try_case {dst: Write} [] reads(First 4) writes(First 3) keeps(3) "x0, x1, x2 = class, reason, trace";
@@ -628,7 +634,10 @@ const _: () = {
             // Only registers and constants have variants of an op.
             assert!(
                 operand.kind.forms().len() == 1
-                    || !matches!(operand.kind.role(), Role::Label | Role::Live | Role::Plain)
+                    || matches!(
+                        operand.kind.role(),
+                        Role::Read | Role::Written | Role::Changed
+                    )
             );
             k += 1;
         }

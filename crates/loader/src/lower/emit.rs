@@ -2,7 +2,9 @@
 
 use super::fuse::{fuse, split};
 use purlin_isa::codec::{self, Unfit};
-use purlin_isa::ops::Op;
+use purlin_isa::contract::PartArg;
+use purlin_isa::ops::{Op, Operand, Role};
+use purlin_isa::types::Fact;
 
 /// An operand about to be packed; a label is told by its number.
 pub(super) use purlin_isa::codec::Value as Arg;
@@ -32,6 +34,10 @@ pub(crate) struct Emitter {
     pub too_large: bool,
     /// Whether an instruction has operands that its row has no variant for: the module is refused.
     pub unfit: bool,
+    /// What is known of registers that instructions read; sorted by offset.
+    pub facts: Vec<Fact>,
+    /// The registers that the generic instruction in hand reads and something is known of, with the indices of their types.
+    pub typed: Vec<(Arg, u16)>,
     fixups: Vec<Fixup>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
     last: Option<(u32, Op, Vec<Arg>)>,
@@ -47,6 +53,8 @@ impl Emitter {
             lines: Vec::new(),
             too_large: false,
             unfit: false,
+            facts: Vec::new(),
+            typed: Vec::new(),
             fixups: Vec::new(),
             last: None,
             prior: None,
@@ -103,6 +111,7 @@ impl Emitter {
         let fixed = line_between && matches!(last, Op::Add | Op::Sub);
         if !fixed && let Some((op, args)) = fuse((last, &prev), (op, args)) {
             self.take_back(start);
+            self.keep_facts(start, (last, &prev));
             self.last = prior;
             return self.op(op, &args);
         }
@@ -111,6 +120,8 @@ impl Emitter {
         {
             let here = self.lines.last().copied().filter(|l| l.0 > start);
             self.take_back(start);
+            let known = self.split_facts(start, &before.1, &args);
+            let typed = std::mem::take(&mut self.typed);
             if here.is_some() {
                 // The line is the call's.
                 let line = self.lines.pop().map_or(0, |l| l.1);
@@ -119,12 +130,72 @@ impl Emitter {
             } else {
                 self.plain(before.0, &before.1);
             }
+            // What the move reads, and what the call does: nothing lies between them.
+            self.typed = known.into_iter().chain(typed).collect();
+            self.typed.retain(|&(r, _)| !writes(before.0, &before.1, r));
             return self.plain(op, &args);
         }
         self.plain(op, args);
         self.prior = Some((start, last, prev));
     }
+    /// An instruction becomes one with that at `start`, `first`: what is known of registers that it reads is known there too,
+    /// unless the first writes them.
+    fn keep_facts(&mut self, start: u32, first: (Op, &[Arg])) {
+        self.typed.retain(|&(r, _)| !writes(first.0, first.1, r));
+        let from = self.facts.partition_point(|f| f.at <= start);
+        let moved = self.facts.split_off(from);
+        for f in moved {
+            let n = u32::from(f.register / 2);
+            let register = [Arg::X(n), Arg::Y(n)][usize::from(f.register % 2)];
+            if !writes(first.0, first.1, register) {
+                self.fact(start, register, f.of);
+            }
+        }
+    }
+    /// The instruction at `start` is taken apart: keeps what its first part reads, and gives what the second one does.
+    fn split_facts(&mut self, start: u32, first: &[Arg], second: &[Arg]) -> Vec<(Arg, u16)> {
+        let from = self.facts.partition_point(|f| f.at < start);
+        let all = self.facts.split_off(from);
+        let is = |f: &Fact, args: &[Arg]| {
+            args.iter()
+                .find(|&&a| Fact::register(a) == Some(f.register))
+                .copied()
+        };
+        let known = all
+            .iter()
+            .filter_map(|f| Some((is(f, second)?, f.of)))
+            .collect();
+        self.facts
+            .extend(all.into_iter().filter(|f| is(f, first).is_some()));
+        known
+    }
+    fn fact(&mut self, at: u32, register: Arg, of: u16) {
+        let Some(register) = Fact::register(register) else {
+            return;
+        };
+        let known = self.facts.iter().rev().take_while(|f| f.at == at);
+        if !known.into_iter().any(|f| f.register == register) {
+            self.facts.push(Fact { at, register, of });
+        }
+    }
+    /// Notes what is known of the registers that an instruction at `at` reads: those among its operands or in its list.
+    fn note_facts(&mut self, at: u32, op: Op, args: &[Arg], list: &[Arg]) {
+        if self.typed.is_empty() {
+            return;
+        }
+        let typed = std::mem::take(&mut self.typed);
+        for &(register, of) in &typed {
+            let read = |(o, a): (&Operand, &Arg)| {
+                *a == register && matches!(o.kind.role(), Role::Read | Role::Changed)
+            };
+            if op.row().operands.iter().zip(args).any(read) || list.contains(&register) {
+                self.fact(at, register, of);
+            }
+        }
+        self.typed = typed;
+    }
     fn plain(&mut self, op: Op, args: &[Arg]) {
+        self.note_facts(self.here(), op, args, &[]);
         self.last = Some((self.here(), op, args.to_vec()));
         let row = op.row();
         assert_eq!(row.operands.len(), args.len(), "operands of {}", row.name);
@@ -153,11 +224,13 @@ impl Emitter {
             && let Some((op, args)) = fuse((last, &prev), (op, args))
         {
             self.take_back(start);
+            self.keep_facts(start, (last, &prev));
             self.last = self.prior.take();
             return self.op_list(op, &args, list);
         }
         let at = self.here();
         self.plain(op, args);
+        self.note_facts(at, op, args, list);
         self.barrier();
         for a in list {
             if let Arg::L(label) = *a
@@ -186,4 +259,19 @@ impl Emitter {
         }
         self.fixups.clear();
     }
+}
+
+/// Whether an instruction with these operands writes the register.
+fn writes(op: Op, args: &[Arg], register: Arg) -> bool {
+    let row = op.row();
+    let written = |role| matches!(role, Role::Written | Role::Changed);
+    let operand = |(o, a): (&Operand, &Arg)| *a == register && written(o.kind.role());
+    row.operands.iter().zip(args).any(operand)
+        || row.contract.parts.iter().any(|p| {
+            let mut all = p.args.iter().zip(p.op.row().operands);
+            all.any(|(&a, o)| match a {
+                PartArg::X(n) => register == Arg::X(n.into()) && written(o.kind.role()),
+                _ => false,
+            })
+        })
 }

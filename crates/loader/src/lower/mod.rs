@@ -16,6 +16,7 @@ use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter, count};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::{COMPARISONS, NO_LIVE, Op};
+use purlin_isa::types::{Fact, Type};
 use std::collections::HashSet;
 
 /// An imported function, as the runtime knows it.
@@ -133,6 +134,10 @@ pub struct Lowered {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table; sorted by offset.
     pub lines: Vec<(u32, u32)>,
+    /// What is known of registers that instructions read; sorted by offset.
+    pub facts: Vec<Fact>,
+    /// The types that facts name; empty if there are none.
+    pub types: Vec<Type>,
     /// The lines that are counted, in order of their counters.
     pub counted: Vec<CountedLine>,
     /// The lines that can have breakpoints, in order of their offsets.
@@ -147,6 +152,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     let mut l = Lower {
         lines_can_break,
         entry: 0,
+        types: file.type_table(),
         file,
         code,
         e: Emitter::new(code.labels.len()),
@@ -174,6 +180,10 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     l.out.words = std::mem::take(&mut l.e.words);
     l.out.labels = std::mem::take(&mut l.e.labels);
     l.out.lines = std::mem::take(&mut l.e.lines);
+    l.out.facts = std::mem::take(&mut l.e.facts);
+    if !l.out.facts.is_empty() {
+        l.out.types = l.types;
+    }
     for (i, f) in code.functions.iter().enumerate() {
         l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
     }
@@ -236,6 +246,7 @@ struct Lower<'a> {
     lines_can_break: bool,
     /// Entry label of the function being lowered.
     entry: u32,
+    types: Vec<Type>,
     file: &'a BeamFile<'a>,
     code: &'a GenericCode,
     e: Emitter,
@@ -377,6 +388,30 @@ impl Lower<'_> {
         self.e.barrier();
     }
 
+    /// The registers that an instruction reads, as far as something is known of them.
+    fn note_types(&mut self, a: &[Operand]) {
+        self.e.typed.clear();
+        if self.types.is_empty() {
+            return;
+        }
+        let code = self.code;
+        for o in a.iter().flat_map(|o| match o {
+            Operand::List { .. } => code.list(*o),
+            o => std::slice::from_ref(o),
+        }) {
+            let (register, of) = match *o {
+                Operand::TypedX(n, t) => (Arg::X(n), t),
+                Operand::TypedY(n, t) => (Arg::Y(n), t),
+                _ => continue,
+            };
+            if let Ok(index) = u16::try_from(of)
+                && self.types.get(of as usize).is_some_and(|t| !t.is_any())
+            {
+                self.e.typed.push((register, index));
+            }
+        }
+    }
+
     /// A source as an operand.
     fn s(&mut self, o: Operand) -> Arg {
         match o.untyped() {
@@ -487,6 +522,7 @@ impl Lower<'_> {
         let a = code.args(ins);
         let next = instrs.get(i + 1);
         let before = i.checked_sub(1).map(|k| &instrs[k]);
+        self.note_types(a);
         if let Some(labels) = self.type_switch(before, ins) {
             let r = self.s(a[1]);
             let n = count(labels.len() as u32);
