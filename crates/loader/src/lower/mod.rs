@@ -14,6 +14,7 @@ use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter, count};
+pub use flow::{AtLabel, states};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::{COMPARISONS, NO_LIVE, Op};
 use purlin_isa::types::{Fact, Type};
