@@ -124,7 +124,7 @@ unsafe extern "sysv64" fn arithmetic(cx: *mut Cx, a: Term, b: Term, what: u64) -
     };
     let Ok(t) = r else { return Term::NON_VALUE };
     (*cx).reds -= EFFORTS[n].reductions(a, b, t) as i64;
-    if !(*cx).heap.gc_wanted || live == purlin_loader::lower::NO_LIVE as usize {
+    if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
         return t;
     }
     // Kept as a register behind those that are live.

@@ -11,7 +11,7 @@
 //! | `Read`, `Value`, `Write`, `Change` | [`Reg`] of the type parameter |
 //! | `Source`, `ChangeSource` | [`Source`] |
 //! | `Dest` | [`Dest`] |
-//! | `Label` | [`Label`] |
+//! | `Label`, `Callee`, `Handler` | [`Label`] |
 //! | `Export`, `Native`, `Entry`, `Bytes`, `Slot`, `Counter` | what is at that address |
 //! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address that leads nowhere, a number |
 //! | `Float` | the number of the register |
@@ -108,6 +108,12 @@ macro_rules! instruction {
             }
         } $($rest)* }
     };
+    (@ $c:ident $d:literal [$($g:tt)*] ($at:expr) {$($i:tt)*} $o:ident: Callee, $($rest:tt)*) => {
+        instruction! { @ $c $d [$($g)*] ($at) {$($i)*} $o: Label, $($rest)* }
+    };
+    (@ $c:ident $d:literal [$($g:tt)*] ($at:expr) {$($i:tt)*} $o:ident: Handler, $($rest:tt)*) => {
+        instruction! { @ $c $d [$($g)*] ($at) {$($i)*} $o: Label, $($rest)* }
+    };
     (@ $c:ident $d:literal [$($g:tt)*] ($at:expr) {$($i:tt)*} $o:ident: Label, $($rest:tt)*) => {
         instruction! { @ $c $d [$($g)*] ($at + 2) {$($i)*
             #[inline(always)]
@@ -189,7 +195,7 @@ plain_kinds! {
 }
 
 macro_rules! all {
-    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $doc:literal; )*) => {
+    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $($what:ident($($w:tt)*))* $doc:literal; )*) => {
         $(all! { @one $c $doc $($operands)* })*
     };
     (@one $c:ident $doc:literal $($o:ident: $k:ident),*) => {

@@ -2,6 +2,7 @@
 
 use crate::collect::Also;
 use crate::cx::Cx;
+use purlin_isa::codec;
 use purlin_term::Term;
 use std::marker::PhantomData;
 
@@ -47,14 +48,14 @@ impl Src for C {
     }
 }
 impl Dst for X {
-    const MARK: u16 = 0;
+    const MARK: u16 = codec::dest::MARK_X;
     #[inline(always)]
     unsafe fn set(cx: *mut Cx, _: *mut Term, p: *const u16, t: Term) {
         *((cx as *mut u8).add(*p as usize) as *mut Term) = t
     }
 }
 impl Dst for Y {
-    const MARK: u16 = 1;
+    const MARK: u16 = codec::dest::MARK_Y;
     #[inline(always)]
     unsafe fn set(_: *mut Cx, e: *mut Term, p: *const u16, t: Term) {
         *((e as *mut u8).add(*p as usize) as *mut Term) = t
@@ -64,37 +65,37 @@ impl Dst for Y {
 /// A source that is told apart at run time.
 #[inline(always)]
 pub unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
-    if w & 3 != 0 {
+    if codec::source::is_constant(w) {
         return Term::from_raw(w);
     }
-    let base = if w & 4 != 0 {
+    let base = if codec::source::is_y(w) {
         e as *const u8
     } else {
         cx as *const u8
     };
-    *(base.add((w >> 4) as usize) as *const Term)
+    *(base.add(codec::source::offset(w)) as *const Term)
 }
 
 /// Writes the register of a source word.
 #[inline(always)]
 pub(crate) unsafe fn set_source(cx: *mut Cx, e: *mut Term, w: u64, t: Term) {
-    let base = if w & 4 != 0 {
+    let base = if codec::source::is_y(w) {
         e as *mut u8
     } else {
         cx as *mut u8
     };
-    *(base.add((w >> 4) as usize) as *mut Term) = t
+    *(base.add(codec::source::offset(w)) as *mut Term) = t
 }
 
 /// Writes a register told apart at run time.
 #[inline(always)]
 unsafe fn set_dst(cx: *mut Cx, e: *mut Term, d: u16, t: Term) {
-    let base = if d & 1 != 0 {
+    let base = if codec::dest::is_y(d) {
         e as *mut u8
     } else {
         cx as *mut u8
     };
-    *(base.add((d & !1) as usize) as *mut Term) = t
+    *(base.add(codec::dest::offset(d)) as *mut Term) = t
 }
 
 /// An operand that is a register or a constant, by the type parameter of the instruction.
@@ -169,11 +170,14 @@ impl Source {
     }
     /// As a root of a collection; it is no constant.
     pub fn also(self) -> Also {
-        Also::dst((self.0 >> 4) as u16 | u16::from(self.0 & 4 != 0))
+        Also::dst(codec::source::as_dest(self.0))
     }
     /// The number of the X register that it is.
     pub(crate) fn x_register(self) -> Option<usize> {
-        (self.0 & 7 == 0).then_some((self.0 >> 4) as usize / 8)
+        match codec::Value::of_source(self.0) {
+            codec::Value::X(n) => Some(n as usize),
+            _ => None,
+        }
     }
 }
 
@@ -202,12 +206,12 @@ impl Dest {
     /// # Safety
     /// As for [`Reg::get`]; something has been written to it.
     pub unsafe fn value(self, cx: &mut Cx) -> Term {
-        let base = if self.0 & 1 != 0 {
+        let base = if codec::dest::is_y(self.0) {
             cx.heap.stop as *const u8
         } else {
             cx as *const Cx as *const u8
         };
-        *(base.add((self.0 & !1) as usize) as *const Term)
+        *(base.add(codec::dest::offset(self.0)) as *const Term)
     }
     /// As a root of a collection.
     #[inline(always)]

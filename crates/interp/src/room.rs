@@ -16,7 +16,7 @@ pub(crate) unsafe fn collect(cx: *mut Cx, need: usize, live: usize) {
 /// # Safety
 /// As for [`Cx::collect`], unless `live` is [`NO_LIVE`]: then nothing is collected here.
 ///
-/// [`NO_LIVE`]: purlin_loader::lower::NO_LIVE
+/// [`NO_LIVE`]: purlin_isa::ops::NO_LIVE
 #[inline(always)]
 pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, also: Also) {
     if (*cx).heap.gc_wanted {
@@ -35,7 +35,7 @@ pub(crate) unsafe fn collect_for(cx: *mut Cx, need: usize, live: usize, also: Al
 #[cold]
 #[inline(never)]
 unsafe fn collect_with(cx: *mut Cx, need: usize, live: usize, also: Also) {
-    if live != purlin_loader::lower::NO_LIVE as usize {
+    if live != purlin_isa::ops::NO_LIVE {
         (*cx).collect(need, live, also, Sweep::Due);
     }
 }

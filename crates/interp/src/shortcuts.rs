@@ -5,7 +5,7 @@ use super::handler::{go, op};
 use super::instr;
 use super::operands::{Dst, Src};
 use crate::code::breakpoint;
-use purlin_loader::lower::COMPARISONS;
+use purlin_isa::ops::COMPARISONS;
 use purlin_term::word::{Subtag, header_arity};
 use purlin_term::{Term, am, map};
 

@@ -2,6 +2,11 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod atoms;
+pub mod bits;
+pub mod codec;
+pub mod contract;
 pub mod genops;
 pub mod ops;
 pub mod release;
+pub mod types;
+pub mod view;

@@ -2,7 +2,7 @@
 //!
 //! One row per op: constant, name, operands with their names and kinds, effects, and what it does. Everything else
 //! derives from the rows: the number of each variant, how the loader packs operands, how the interpreter reads them
-//! (`purlin_runtime::interp::operands`), what the disassembler prints, and the interpreter's table of handlers.
+//! (`purlin_interp`), what the disassembler prints, and the interpreter's table of handlers.
 //!
 //! # Layout of an instruction
 //! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
@@ -25,8 +25,16 @@
 //! | `yields` | the process may leave the interpreter there, though nothing is raised |
 //! | `calls` | code of another function may run next |
 //! | `ends` | the instruction behind it is not what runs next, unless something leads there |
+//! | `looks` | it looks at the stack itself, though none of the above happens |
 //!
-//! Builds with debug assertions hold the first three against what each instruction does.
+//! # Contract
+//! What a row says behind the effects, see [`crate::contract`]: X registers that are read and written though no operand names
+//! them (`reads`, `writes`), how many hold something behind it (`keeps`), what it takes of the heap that was reserved (`makes`),
+//! what becomes of the frame (`stack`), an instruction that it may step over (`skips`), the ops that it does the work of (`parts`).
+//!
+//! Builds with debug assertions hold effects and contract against what each instruction does.
+
+use crate::contract::{Contract, Effects};
 
 /// The content of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +72,10 @@ pub enum Role {
     Changed,
     /// Where to go on.
     Label,
+    /// The function that is called.
+    Callee,
+    /// Where exceptions lead.
+    Handler,
     /// How many X registers hold terms that a collection keeps.
     Live,
     /// A number or an address that tells more about the op.
@@ -97,6 +109,8 @@ operand_kinds! {
     Change [X, Y] Changed "A register; a variant for each.";
     ChangeSource [S] Changed "A register, told apart at run time; or a constant, which stays.";
     Label [L] Label "A label, or none.";
+    Callee [L] Callee "The label of a function.";
+    Handler [L] Handler "The label of what handles exceptions.";
     Live [H] Live "X registers that hold terms.";
     Arity [H] Plain "Arguments, in the first X registers.";
     Frame [H] Plain "Y registers.";
@@ -155,16 +169,6 @@ impl List {
     }
 }
 
-/// The effects that an op may have beside those its operands show. See the head of this module.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Effects {
-    pub collects: bool,
-    pub fails: bool,
-    pub yields: bool,
-    pub calls: bool,
-    pub ends: bool,
-}
-
 /// An operand of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
@@ -181,6 +185,8 @@ pub struct SpecOp {
     /// The list behind it.
     pub list: Option<List>,
     pub effects: Effects,
+    /// What it does beside what operands and effects show.
+    pub contract: Contract,
     pub doc: &'static str,
 }
 
@@ -231,7 +237,7 @@ impl SpecOp {
     }
 }
 
-const fn is_same(a: &str, b: &str) -> bool {
+pub(crate) const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;
@@ -246,109 +252,109 @@ const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …] "what it does";`.
+/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …] contract(…) … "what it does";`.
 #[macro_export]
 macro_rules! for_each_specific_op {
     ($m:ident) => {
         $m! {
             // Registers.
             Move move_ {src: Value, dst: Write} [] "dst = src";
-            Move2 move2 {src: Value, dst: Write, src2: Value, dst2: Write} [] "two moves";
-            Move3 move3 {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write} [] "three moves";
+            Move2 move2 {src: Value, dst: Write, src2: Value, dst2: Write} [] parts(Move(src, dst) Move(src2, dst2)) "two moves";
+            Move3 move3 {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write} [] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3)) "three moves";
             Swap swap {a: Change, b: Change} [] "exchange";
             InitY init_y {dst: Write} [] "y = []";
             InitYs init_ys {count: Count; ys: Registers} [] "each listed y = []";
             // Frames, calls, returns.
-            Allocate allocate {frame: Frame, live: Live} [collects] "frame of n y registers; live";
-            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] "frame of n cleared y registers; live";
-            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] "frame of n y registers; heap words; live";
-            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] "frame of n cleared y registers; heap words; live";
+            Allocate allocate {frame: Frame, live: Live} [collects] stack(Push) "frame of n y registers; live";
+            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] stack(Push) "frame of n cleared y registers; live";
+            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] stack(Push) "frame of n y registers; heap words; live";
+            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] stack(Push) "frame of n cleared y registers; heap words; live";
             TestHeap test_heap {heap: Heap, live: Live} [collects] "room for heap words; live";
-            Deallocate deallocate {frame: Frame} [] "drop frame of n";
-            Trim trim {n: Frame} [] "drop the first n y registers";
-            Return return_ {} [ends] "pc = *e";
-            Call call {to: Label, arity: Arity} [calls yields] "*e = next; pc = label; arity, for a time slice that ends here";
-            CallLast call_last {to: Label, frame: Frame, arity: Arity} [calls yields ends] "drop frame; pc = label; arity";
-            CallOnly call_only {to: Label, arity: Arity} [calls yields ends] "pc = label; arity";
-            CallExt call_ext {export: Export, arity: Arity} [calls yields] "*e = next; pc = export.address; arity";
-            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] "drop frame; pc = export.address; arity";
-            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] "pc = export.address; arity";
-            MoveCall move_call {src: Value, to: Label, arity: Arity} [calls yields] "move to x0; call";
-            MoveCallLast move_call_last {src: Value, to: Label, frame: Frame, arity: Arity} [calls yields ends] "move to x0; call_last";
-            MoveCallOnly move_call_only {src: Value, to: Label, arity: Arity} [calls yields ends] "move to x0; call_only";
-            MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] "move to x0; call_ext";
-            MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] "move to x0; call_ext_last";
-            MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] "move to x0; call_ext_only";
-            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields] "two moves; call";
-            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, frame: Frame, arity: Arity} [calls yields ends] "two moves; call_last";
-            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Label, arity: Arity} [calls yields ends] "two moves; call_only";
-            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Label, arity: Arity} [calls yields] "three moves; call";
-            TrimCall trim_call {n: Frame, to: Label, arity: Arity} [calls yields] "trim; call";
-            MoveReturn move_return {src: Value} [ends] "move to x0; return";
-            MoveDeallocate move_deallocate {src: Value, frame: Frame} [] "move to x0; deallocate";
-            MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] "move to x0; deallocate; return";
-            DeallocateReturn deallocate_return {frame: Frame} [ends] "deallocate; return";
-            MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] "move; jump";
-            AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] "allocate; move";
-            AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] "allocate; y = []";
-            AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] "allocate; get_list";
-            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] "x0 = native(x0…); export, function, arity";
-            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] "drop frame; return native(x0…); what it traps to returns to the next op";
-            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
-            CallFun call_fun {arity: Arity} [fails yields calls] "call x[arity] with x0…";
-            CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] "call fun with x0…";
-            CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] "drop frame; call x[arity] with x0…";
-            CallFun2Last call_fun2_last {arity: Arity, fun: Source, frame: Frame} [fails yields calls ends] "drop frame; call fun with x0…";
-            Apply apply {arity: Arity} [collects fails yields calls] "call x[n]:x[n+1] with x0…";
-            ApplyLast apply_last {frame: Frame, arity: Arity} [collects fails yields calls ends] "drop frame; call x[n]:x[n+1]";
-            IApply i_apply {} [collects fails yields calls ends] "tail call x0:x1 with arguments in list x2";
-            IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] "drop frame; as i_apply";
-            IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] "drop frame; as i_apply_fun";
+            Deallocate deallocate {frame: Frame} [] stack(Pop) "drop frame of n";
+            Trim trim {n: Frame} [] stack(Trim) "drop the first n y registers";
+            Return return_ {} [ends] reads(First 1) "pc = *e";
+            Call call {to: Callee, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
+            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
+            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] reads(Arity 0) "pc = label; arity";
+            CallExt call_ext {export: Export, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = export.address; arity";
+            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = export.address; arity";
+            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] reads(Arity 0) "pc = export.address; arity";
+            MoveCall move_call {src: Value, to: Callee, arity: Arity} [calls yields] parts(Move(src, X0) Call(to, arity)) "move to x0; call";
+            MoveCallLast move_call_last {src: Value, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
+            MoveCallOnly move_call_only {src: Value, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
+            MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] parts(Move(src, X0) CallExt(export, arity)) "move to x0; call_ext";
+            MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtLast(export, frame, arity)) "move to x0; call_ext_last";
+            MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtOnly(export, arity)) "move to x0; call_ext_only";
+            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Call(to, arity)) "two moves; call";
+            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallLast(to, frame, arity)) "two moves; call_last";
+            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallOnly(to, arity)) "two moves; call_only";
+            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3) Call(to, arity)) "three moves; call";
+            TrimCall trim_call {n: Frame, to: Callee, arity: Arity} [calls yields] parts(Trim(n) Call(to, arity)) "trim; call";
+            MoveReturn move_return {src: Value} [ends] parts(Move(src, X0) Return()) "move to x0; return";
+            MoveDeallocate move_deallocate {src: Value, frame: Frame} [] parts(Move(src, X0) Deallocate(frame)) "move to x0; deallocate";
+            MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] parts(Move(src, X0) Deallocate(frame) Return()) "move to x0; deallocate; return";
+            DeallocateReturn deallocate_return {frame: Frame} [ends] parts(Deallocate(frame) Return()) "deallocate; return";
+            MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] parts(Move(src, dst) Jump(to)) "move; jump";
+            AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] parts(Allocate(frame, live) Move(src, dst)) "allocate; move";
+            AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
+            AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
+            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
+            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); what it traps to returns to the next op";
+            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
+            CallFun call_fun {arity: Arity} [fails yields calls] reads(Arity 1) writes(All) "call x[arity] with x0…";
+            CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] reads(Arity 0) writes(All) "call fun with x0…";
+            CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
+            CallFun2Last call_fun2_last {arity: Arity, fun: Source, frame: Frame} [fails yields calls ends] reads(Arity 0) writes(All) stack(Pop) "drop frame; call fun with x0…";
+            Apply apply {arity: Arity} [collects fails yields calls] reads(Arity 2) writes(All) "call x[n]:x[n+1] with x0…";
+            ApplyLast apply_last {frame: Frame, arity: Arity} [collects fails yields calls ends] reads(Arity 2) writes(All) stack(Pop) "drop frame; call x[n]:x[n+1]";
+            IApply i_apply {} [collects fails yields calls ends] reads(First 3) writes(All) "tail call x0:x1 with arguments in list x2";
+            IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
+            IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
-            ErrorHandler error_handler {export: Export} [collects fails calls ends] "call error_handler:undefined_function for export";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
+            ErrorHandler error_handler {export: Export} [collects fails calls ends] reads(Given) writes(First 3) "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] "the process ends, reason normal";
-            Nif nif {slot: Slot} [collects fails yields calls] "return what the function of a native library in the slot gives, if there is one";
-            IApplyFun i_apply_fun {} [fails yields calls ends] "tail call fun x0 with arguments in list x1";
-            Breakpoint breakpoint {} [collects fails yields calls ends] "the function that starts here is traced; the operands are of the op that was replaced";
-            EnterCompiled enter_compiled {} [collects fails yields calls ends] "the machine code of the function that starts here runs; the operands are of the op that was replaced";
-            ReturnTrace return_trace {} [collects ends] "a traced call has returned: tell it; drop its frame; return";
-            ReturnTime return_time {} [collects ends] "a call that is measured has returned: note it; drop its frame; return";
+            Nif nif {slot: Slot} [collects fails yields calls] reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
+            IApplyFun i_apply_fun {} [fails yields calls ends] reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
+            Breakpoint breakpoint {} [collects fails yields calls ends] reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
+            ReturnTrace return_trace {} [collects ends] reads(First 1) "a traced call has returned: tell it; drop its frame; return";
+            ReturnTime return_time {} [collects ends] reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
             DebugLine debug_line {live: Live} [] "a line begins, which may get a breakpoint; live, for that";
-            LineBreakpoint line_breakpoint {live: Live} [collects calls] "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
-            LineResume line_resume {} [ends] "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
-            Hibernate hibernate {} [collects fails yields calls ends] "drop stack, shrink heap, then as hibernated";
-            Hibernated hibernated {} [collects fails yields calls ends] "wait for a message, then tail call x0:x1 with arguments in list x2";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
+            LineResume line_resume {} [ends] writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
+            Hibernate hibernate {} [collects fails yields calls ends] reads(First 3) "drop stack, shrink heap, then as hibernated";
+            Hibernated hibernated {} [collects fails yields calls ends] reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.
             GetList get_list {src: Read, hd: Write, tl: Write} [] "hd, tl = src";
-            IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] "else jump; hd, tl = src";
-            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] "room for two words; live; dst = [hd | tl]";
-            TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] "test_heap_put_list; deallocate; return";
+            IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] parts(IsNonemptyList(fail, src) GetList(src, hd, tl)) "else jump; hd, tl = src";
+            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] parts(TestHeap(2, live) PutList(hd, tl, dst)) "room for two words; live; dst = [hd | tl]";
+            TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] parts(TestHeap(2, live) PutList(hd, tl, dst) Deallocate(frame) Return()) "test_heap_put_list; deallocate; return";
             GetHd get_hd {src: Read, dst: Write} [] "dst = hd(src)";
             GetTl get_tl {src: Read, dst: Write} [] "dst = tl(src)";
-            PutList put_list {hd: Value, tl: Value, dst: Write} [] "dst = [hd | tl]";
+            PutList put_list {hd: Value, tl: Value, dst: Write} [] makes(Words 2) "dst = [hd | tl]";
             GetTupleElement get_tuple_element {src: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset";
-            GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] "two neighbouring elements";
+            GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] parts(GetTupleElement(src, offset, dst) GetTupleElement(src, (offset + 8), dst2)) "two neighbouring elements";
             GetTupleElementFar get_tuple_element_far {src: Read, dst: Write, offset: FarElement} [] "dst = word of tuple at byte offset, for offsets over 16 bits";
             SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] "tuple word at byte offset = src";
-            PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] "dst = {list}";
-            PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] "dst = {a, b}";
-            PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] "dst = {a, b, c}";
-            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] "dst = copy of tuple of size; count of (index, value) pairs";
+            PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] makes(List 1) "dst = {list}";
+            PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] makes(Words 3) "dst = {a, b}";
+            PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] makes(Words 4) "dst = {a, b, c}";
+            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] makes(Size 1) "dst = copy of tuple of size; count of (index, value) pairs";
             // Tests.
             IsLt is_lt {fail: Label, a: Value, b: Value} [] "else jump";
             IsGe is_ge {fail: Label, a: Value, b: Value} [] "else jump";
-            IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] "is_lt; move to x0; return";
-            IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] "is_ge; move to x0; return";
-            IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] "is_nil; move to x0; return";
-            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] "else jump; between two small integers, which count";
+            IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] parts(IsLt(fail, a, b) Move(src, X0) Return()) "is_lt; move to x0; return";
+            IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] parts(IsGe(fail, a, b) Move(src, X0) Return()) "is_ge; move to x0; return";
+            IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] parts(IsNil(fail, src) Move(value, X0) Return()) "is_nil; move to x0; return";
+            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, which count";
             IsEq is_eq {fail: Label, a: Value, b: Value} [] "else jump";
             IsNe is_ne {fail: Label, a: Value, b: Value} [] "else jump";
             IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] "else jump";
             IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] "else jump";
             IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
-            IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] "is_eq_immed; move to x0; return";
+            IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] parts(IsEqImmed(fail, src, immed) Move(value, X0) Return()) "is_eq_immed; move to x0; return";
             IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
             IsInteger is_integer {fail: Label, src: Read} [] "else jump";
             IsFloat is_float {fail: Label, src: Read} [] "else jump";
@@ -363,7 +369,7 @@ macro_rules! for_each_specific_op {
             IsList is_list {fail: Label, src: Read} [] "else jump";
             IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] "else jump";
             IsTuple is_tuple {fail: Label, src: Read} [] "else jump";
-            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] "else jump; header word";
+            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
             TestArity test_arity {fail: Label, src: Read, header: Header} [] "else jump; header word of what is a tuple";
             IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] "else jump; header word, atom";
             IsFunction is_function {fail: Label, src: Read} [] "else jump";
@@ -378,9 +384,9 @@ macro_rules! for_each_specific_op {
             // Arithmetic and natives in bodies and guards.
             Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a + b; live";
             Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a - b; live";
-            AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] "add, which has no label; deallocate; return";
-            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [collects fails calls yields ends] "add, which has no label; call_only";
-            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Label, arity: Arity} [collects fails calls yields ends] "sub, likewise; call_only";
+            AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] parts(Add(NONE, a, b, dst, (about 1)) Deallocate(frame) Return()) "add, which has no label; deallocate; return";
+            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
+            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
             Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a * b; live";
             IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a div b; live";
             Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a rem b; live";
@@ -390,53 +396,53 @@ macro_rules! for_each_specific_op {
             Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bsl b; live";
             Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bsr b; live";
             Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails] "dst = a op b; number of the operation, live";
-            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
-            FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] "dst = element(index, tuple), likewise";
-            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
-            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] "dst = map_get(key, map), and over bif2; into it if it isn't there";
-            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] "dst = is_map_key(key, map), likewise; into it for what is no map";
-            FastHd fast_hd {src: Read, dst: Write} [] "dst = hd(a), and over bif1; into it if there is none";
-            FastTl fast_tl {src: Read, dst: Write} [] "dst = tl(a), likewise";
-            FastTupleSize fast_tuple_size {src: Read, dst: Write} [] "dst = tuple_size(a), likewise";
-            FastByteSize fast_byte_size {src: Read, dst: Write} [] "dst = byte_size(a), likewise";
-            FastMapSize fast_map_size {src: Read, dst: Write} [] "dst = map_size(a), likewise";
-            FastLength fast_length {src: Read, dst: Write} [] "dst = length(a), likewise";
-            FastSetelement fast_setelement {} [collects] "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
-            Bif0 bif0 {native: Native, dst: Dest} [fails] "dst = native()";
+            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] skips(Bif2) "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] skips(Bif2) "dst = element(index, tuple), likewise";
+            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] skips(Bif2) "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
+            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] skips(Bif2) "dst = map_get(key, map), and over bif2; into it if it isn't there";
+            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] skips(Bif2) "dst = is_map_key(key, map), likewise; into it for what is no map";
+            FastHd fast_hd {src: Read, dst: Write} [] skips(Bif1) "dst = hd(a), and over bif1; into it if there is none";
+            FastTl fast_tl {src: Read, dst: Write} [] skips(Bif1) "dst = tl(a), likewise";
+            FastTupleSize fast_tuple_size {src: Read, dst: Write} [] skips(Bif1) "dst = tuple_size(a), likewise";
+            FastByteSize fast_byte_size {src: Read, dst: Write} [] skips(Bif1) "dst = byte_size(a), likewise";
+            FastMapSize fast_map_size {src: Read, dst: Write} [] skips(Bif1) "dst = map_size(a), likewise";
+            FastLength fast_length {src: Read, dst: Write} [] skips(Bif1) "dst = length(a), likewise";
+            FastSetelement fast_setelement {} [collects] reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
+            Bif0 bif0 {native: Native, dst: Dest} [fails] makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a); export, live";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b); export, live";
             Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b, c); export, live";
             // Exceptions.
-            Catch catch {dst: Write, to: Label} [] "open a catch or try";
-            CatchEnd catch_end {dst: Write} [collects] "close a catch";
+            Catch catch {dst: Write, to: Handler} [] "open a catch or try";
+            CatchEnd catch_end {dst: Write} [collects] reads(First 1) writes(First 1) keeps(1) "close a catch";
             TryEnd try_end {dst: Write} [] "close a try";
-            TryCase try_case {dst: Write} [] "x0, x1, x2 = class, reason, trace";
+            TryCase try_case {dst: Write} [] reads(First 4) writes(First 3) keeps(3) "x0, x1, x2 = class, reason, trace";
             Badmatch badmatch {value: Source} [fails ends] "raise {badmatch, v}";
             CaseEnd case_end {value: Source} [fails ends] "raise {case_clause, v}";
             TryCaseEnd try_case_end {value: Source} [fails ends] "raise {try_clause, v}";
             IfEnd if_end {} [fails ends] "raise if_clause";
             Badrecord badrecord {value: Source} [fails ends] "raise {badrecord, v}";
             Raise raise {trace: Source, value: Source} [fails ends] "raise again: trace, value";
-            RawRaise raw_raise {} [fails] "raise class x0, reason x1, trace x2";
-            BuildStacktrace build_stacktrace {} [collects] "x0 = list form of x0";
+            RawRaise raw_raise {} [fails] reads(First 3) writes(First 1) keeps(1) "raise class x0, reason x1, trace x2";
+            BuildStacktrace build_stacktrace {} [collects] reads(First 1) writes(First 1) keeps(1) "x0 = list form of x0";
             // Funs.
-            MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] "dst = fun of entry with environment";
+            MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] makes(List 5) "dst = fun of entry with environment";
             // Messages.
-            Send send {} [collects fails yields calls] "x0 ! x1";
-            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] "dst = current message, else jump";
-            LoopRecEnd loop_rec_end {to: Label} [yields ends] "go on to the next message";
-            RemoveMessage remove_message {} [] "take the current message out";
-            Wait wait {to: Label} [yields ends] "wait for a message";
-            WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] "wait for a message or a time";
+            Send send {} [collects fails yields calls] reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
+            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] keeps(0) "dst = current message, else jump";
+            LoopRecEnd loop_rec_end {to: Label} [yields ends] keeps(0) "go on to the next message";
+            RemoveMessage remove_message {} [looks] "take the current message out";
+            Wait wait {to: Label} [yields ends] keeps(0) "wait for a message";
+            WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] keeps(0) "wait for a message or a time";
             Timeout timeout {} [] "the receive ends";
-            RecvMarkerReserve recv_marker_reserve {dst: Dest} [] "dst = marker";
+            RecvMarkerReserve recv_marker_reserve {dst: Dest} [] makes(Rest) "dst = marker";
             RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] "marker, reference";
             RecvMarkerClear recv_marker_clear {reference: Source} [] "reference";
             RecvMarkerUse recv_marker_use {reference: Source} [] "reference";
             // Floats.
             FLoad fload {src: Source, dst: Float} [fails] "fr = float or number";
             FConv fconv {src: Source, dst: Float} [fails] "fr = number";
-            FStore fstore {src: Float, dst: Dest} [] "dst = boxed fr";
+            FStore fstore {src: Float, dst: Dest} [] makes(Words 2) "dst = boxed fr";
             FMove fmove {src: Float, dst: Float} [] "fr = fr";
             FAdd fadd {a: Float, b: Float, dst: Float} [fails] "fr = a + b";
             FSub fsub {a: Float, b: Float, dst: Float} [fails] "fr = a - b";
@@ -465,11 +471,11 @@ macro_rules! for_each_specific_op {
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";
-            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects] "bs_context of what is a bit string; its position; live";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of what is a bit string; its position; live";
             BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] "context, dst: 8 bits without a sign";
-            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects] "bs_context of what is a bit string; bs_get_byte; live";
-            BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects ends] "bs_next_byte; jump_table of its result";
-            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects] "bs_context_position; bs_get_byte; live";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of what is a bit string; bs_get_byte; live";
+            BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
+            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
             BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size, unit, flags, dst, live";
             BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] "context, 1 to 56 bits, flags, dst";
             BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] "context, bits";
@@ -485,14 +491,14 @@ macro_rules! for_each_specific_op {
             BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] "dst = offset";
             BsSetPosition bs_set_position {context: Source, position: Source} [] "offset = src";
             BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] "match commands";
-            BsContextToBinary bs_context_to_binary {context: ChangeSource} [] "match context becomes a bitstring again";
+            BsContextToBinary bs_context_to_binary {context: ChangeSource} [] makes(Rest) "match context becomes a bitstring again";
             BsSave bs_save {context: Source, slot: Number} [] "note position in a slot";
             BsRestore bs_restore {context: Source, slot: Number} [] "back to a slot's position";
             // Bit syntax: construction.
             BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] "dst = segments; heap words, live, words of list";
             BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] "start: size, heap words, live, unit 1 or 8";
             BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] "start behind a binary: extra size, heap, live, unit, binary";
-            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] "start behind a binary nobody else holds";
+            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] makes(Rest) "start behind a binary nobody else holds";
             BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
             BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
             BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size (atom all: everything), unit, flags, value";
@@ -500,32 +506,51 @@ macro_rules! for_each_specific_op {
             BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] "8 16 or 32, flags, value";
             BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] "bytes of a character: 8 or 16";
             BsAdd bs_add {fail: Label, a: Source, b: Source, unit: Size, dst: Dest} [fails] "dst = a + b * unit";
-            BsInitWritable bs_init_writable {} [collects] "x0 = empty writable binary of x0 bytes";
+            BsInitWritable bs_init_writable {} [collects] reads(First 1) writes(First 1) keeps(1) "x0 = empty writable binary of x0 bytes";
         }
     };
 }
 
 macro_rules! specific_ops {
-    ($( $c:ident $name:ident {$($o:ident: $k:ident),* $(; $l:ident: $lk:ident)?} [$($fx:ident)*] $doc:literal; )*) => {
+    ($( $c:ident $name:ident {$($o:ident: $k:ident),* $(; $l:ident: $lk:ident)?} [$($fx:ident)*] $($what:ident($($w:tt)*))* $doc:literal; )*) => {
         /// An op of the table; the value is the index of its row.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub enum Op { $(#[doc = $doc] $c),* }
         /// The rows.
-        pub const OPS: &[SpecOp] = &[$(SpecOp {
-            name: stringify!($name),
-            operands: &[$(Operand { name: stringify!($o), kind: Kind::$k }),*],
-            list: { let list: &[List] = &[$(List::$lk)?]; if list.is_empty() { None } else { Some(list[0]) } },
-            #[allow(unused_mut)]
-            effects: {
-                let mut e = Effects { collects: false, fails: false, yields: false, calls: false, ends: false };
-                $(e.$fx = true;)*
-                e
-            },
-            doc: $doc,
+        pub const OPS: &[SpecOp] = &[$({
+            const OPERANDS: &[Operand] = &[$(Operand { name: stringify!($o), kind: Kind::$k }),*];
+            SpecOp {
+                name: stringify!($name),
+                operands: OPERANDS,
+                list: { let list: &[List] = &[$(List::$lk)?]; if list.is_empty() { None } else { Some(list[0]) } },
+                #[allow(unused_mut)]
+                effects: {
+                    let mut e = NO_EFFECTS;
+                    $(e.$fx = true;)*
+                    e
+                },
+                #[allow(unused_mut)]
+                contract: {
+                    let mut c = Contract::PLAIN;
+                    $($crate::row_contract!(c $what $($w)*);)*
+                    c
+                },
+                doc: $doc,
+            }
         }),*];
+        /// The ops in the order of the rows.
+        const ALL: [Op; OPS.len()] = [$(Op::$c),*];
     };
 }
+const NO_EFFECTS: Effects = Effects {
+    collects: false,
+    fails: false,
+    yields: false,
+    calls: false,
+    ends: false,
+    looks: false,
+};
 for_each_specific_op!(specific_ops);
 
 const fn count() -> usize {
@@ -557,6 +582,10 @@ const fn bases() -> [u16; OPS.len()] {
 pub const BASE: [u16; OPS.len()] = bases();
 
 impl Op {
+    /// The op of the row with that index.
+    pub(crate) const fn at(row: usize) -> Op {
+        ALL[row]
+    }
     /// The row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
@@ -592,14 +621,6 @@ impl Op {
     }
 }
 
-macro_rules! all_ops {
-    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $doc:literal; )*) => {
-        /// The ops in the order of the rows.
-        const ALL: [Op; OPS.len()] = [$(Op::$c),*];
-    };
-}
-for_each_specific_op!(all_ops);
-
 // The relations that the code which reads and writes instructions relies on.
 const _: () = {
     // Who has the entry of a function finds what is compiled of it four bytes before, if its `func_info` is right there.
@@ -617,7 +638,10 @@ const _: () = {
             // Only registers and constants have variants of an op.
             assert!(
                 operand.kind.forms().len() == 1
-                    || !matches!(operand.kind.role(), Role::Label | Role::Live | Role::Plain)
+                    || matches!(
+                        operand.kind.role(),
+                        Role::Read | Role::Written | Role::Changed
+                    )
             );
             k += 1;
         }
@@ -643,6 +667,12 @@ pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
 pub fn words(forms: &[Form]) -> usize {
     (1 + forms.iter().map(|f| f.units()).sum::<usize>()).div_ceil(4)
 }
+
+/// `live` of an instruction that doesn't tell what is live: nothing is collected there.
+pub const NO_LIVE: usize = 0xFFFF;
+
+/// The comparisons, by their number in `fast_compare`.
+pub const COMPARISONS: [&str; 8] = ["=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"];
 
 /// Pools in `call_dirty`.
 pub mod dirty {

@@ -9,6 +9,7 @@ use crate::iff::{self, Chunk};
 use crate::reader::{Compact, Reader, tag};
 use md5::{Digest, Md5};
 use purlin_isa::genops;
+use purlin_isa::types::{Type, kind};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -136,6 +137,13 @@ pub struct BeamFile<'a> {
 }
 
 impl<'a> BeamFile<'a> {
+    /// The types that operands name by their index.
+    pub fn type_table(&self) -> Vec<Type> {
+        let data = self.types.as_ref().zip(self.chunk(b"Type"));
+        data.and_then(|(t, d)| type_entries(t, d))
+            .unwrap_or_default()
+    }
+
     /// Takes a file apart. The bytes are borrowed, unless they are gzipped.
     pub fn parse(data: &'a [u8]) -> Result<Self, LoadError> {
         let data = iff::unpack(data)?;
@@ -721,6 +729,50 @@ fn read_lines(data: &[u8], module: &str) -> Option<Option<Lines>> {
         always_counted: flags & ALWAYS_COUNTED != 0,
         instr_count,
     }))
+}
+
+/// The entries of a type table, as its version has them; none if it is damaged, since types only help to choose faster
+/// instructions.
+fn type_entries(t: &Types, data: &[u8]) -> Option<Vec<Type>> {
+    const LOWER: u16 = 1 << 13;
+    const UPPER: u16 = 1 << 14;
+    const UNIT: u16 = 1 << 15;
+    let mut reader = Reader::new(data);
+    reader.skip(t.entries_at);
+    let mut out = Vec::with_capacity(t.count as usize);
+    for _ in 0..t.count {
+        let mut bits = reader.u16()?;
+        // Match contexts had a bit of their own at first, before the third; native records got the thirteenth later.
+        if t.version <= 2 {
+            bits = bits & 3 | (bits & !3) >> 1;
+        }
+        if t.version <= 3 {
+            bits = bits & 0xFFF | bits << 1 & (LOWER | UPPER | UNIT);
+        }
+        let mut kinds = bits & kind::ANY;
+        if t.version <= 3 && kinds == kind::ANY & !kind::RECORD {
+            kinds = kind::ANY;
+        }
+        let mut made = Type { kinds, ..Type::ANY };
+        if t.version == 1 {
+            let (least, most) = (reader.i64()?, reader.i64()?);
+            if least <= most {
+                (made.least, made.most) = (Some(least), Some(most));
+            }
+        } else {
+            if bits & LOWER != 0 {
+                made.least = Some(reader.i64()?);
+            }
+            if bits & UPPER != 0 {
+                made.most = Some(reader.i64()?);
+            }
+            if bits & UNIT != 0 {
+                made.unit = u16::from(reader.u8()?) + 1;
+            }
+        }
+        out.push(made);
+    }
+    Some(out)
 }
 
 /// Versions 1 (OTP 25) to 4 (OTP 29) begin alike. A table of another version is passed over, as

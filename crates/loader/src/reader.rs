@@ -86,6 +86,10 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
+    pub(crate) fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
     pub fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_be_bytes)
     }

@@ -7,7 +7,8 @@
 
 use crate::bif::{Kind, native};
 use crate::hashing::Hashing;
-use purlin_isa::ops::{Form, Op, dirty};
+use purlin_isa::codec::{Value, packed};
+use purlin_isa::ops::{Op, dirty};
 use purlin_term::fun::{Export, FunEntry, FunName, lead_word};
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{NIL, Term, am, atom};
@@ -51,20 +52,13 @@ pub struct Stubs {
     pub exit: &'static [u64],
 }
 
-/// The words of an instruction, as code has them.
-pub fn stub(op: Op, operands: &[(Form, u64)]) -> Vec<u64> {
-    let forms: Vec<Form> = operands.iter().map(|o| o.0).collect();
-    let mut units: Vec<u16> = vec![op.variant(&forms).unwrap_or(0)];
-    for &(f, v) in operands {
-        for i in 0..f.units() {
-            units.push((v >> (16 * i)) as u16);
-        }
+/// The words of an instruction whose operands are numbers and addresses.
+pub fn stub(op: Op, operands: &[u64]) -> Vec<u64> {
+    let operands: Vec<Value> = operands.iter().map(|&n| Value::N(n)).collect();
+    match packed(op, &operands) {
+        Ok(words) => words,
+        Err(e) => unreachable!("{}: {e:?}", op.row().name),
     }
-    units.resize(units.len().div_ceil(4) * 4, 0);
-    units
-        .chunks(4)
-        .map(|c| c.iter().rev().fold(0, |w, &u| w << 16 | u64::from(u)))
-        .collect()
 }
 
 /// An instruction of the runtime that a call with so many arguments may lead to.
@@ -157,11 +151,7 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     let words = match native(m, f, arity) {
         Some((row, b)) => {
             e.bif.store(row + 1, Ordering::Relaxed);
-            let mut v = vec![
-                (Form::Q, here),
-                (Form::Q, b.call as usize as u64),
-                (Form::H, u64::from(arity)),
-            ];
+            let mut v = vec![here, b.call as usize as u64, u64::from(arity)];
             match b.kind {
                 Kind::Guard | Kind::Plain => stub(Op::CallBifOnly, &v),
                 Kind::DirtyIo | Kind::DirtyCpu => {
@@ -170,12 +160,12 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
                         Kind::DirtyIo => dirty::IO,
                         _ => dirty::CPU,
                     };
-                    v.push((Form::H, u64::from(pool)));
+                    v.push(u64::from(pool));
                     stub(Op::CallDirty, &v)
                 }
             }
         }
-        None => stub(Op::ErrorHandler, &[(Form::Q, here)]),
+        None => stub(Op::ErrorHandler, &[here]),
     };
     for (s, w) in e.stub.iter().zip(words) {
         s.store(w, Ordering::Relaxed);

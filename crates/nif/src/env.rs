@@ -281,10 +281,8 @@ pub fn schedule(
     let held = Arc::new((function, keeps));
     s.slot.set(&raw const held.0.base);
     s.owner = Some(held);
-    let words = purlin_native::exports::stub(
-        purlin_isa::ops::Op::Nif,
-        &[(purlin_isa::ops::Form::Q, &raw const s.slot as u64)],
-    );
+    let slot = &raw const s.slot as u64;
+    let words = purlin_native::exports::stub(purlin_isa::ops::Op::Nif, &[slot]);
     s.code.copy_from_slice(&words[..2]);
     env.scheduled = Some(s);
     env.left = true;

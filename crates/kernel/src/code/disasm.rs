@@ -4,16 +4,14 @@
 //! members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
-use purlin_isa::ops::{Form, Kind, List, SpecOp, lookup, words};
-use purlin_loader::lower::bits::seg;
+use purlin_isa::bits::{Command, Segment};
+use purlin_isa::codec::{Instruction, Members, Value};
+use purlin_isa::ops::Kind;
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
-use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Words of a segment of `bs_create_bin`.
-const SEGMENT_WORDS: usize = 5;
 /// Most characters of a constant that are shown.
 const MAX_CHARS: usize = 60;
 
@@ -71,46 +69,6 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     })
 }
 
-fn unit(code: &[u64], i: usize) -> u64 {
-    code[i / 4] >> (16 * (i % 4)) & 0xFFFF
-}
-
-/// An instruction in code, taken apart as its row says.
-struct Instruction<'a> {
-    op: &'static SpecOp,
-    /// Each operand as it stands in the code.
-    operands: SmallVec<[(Kind, Form, u64); 8]>,
-    /// The words behind it that belong to it.
-    list: &'a [u64],
-    /// Words of all.
-    words: usize,
-}
-
-impl<'a> Instruction<'a> {
-    /// The one at word `at`; None if there is none.
-    fn at(code: &'a [u64], at: usize) -> Option<Instruction<'a>> {
-        let (op, variant) = lookup(unit(code, at * 4) as u16)?;
-        let forms = op.forms(variant);
-        let mut u = at * 4 + 1;
-        let mut operands: SmallVec<[_; 8]> = SmallVec::new();
-        for (o, &form) in op.operands.iter().zip(&forms) {
-            let v = (0..form.units()).fold(0, |v, k| v | unit(code, u + k) << (16 * k));
-            u += form.units();
-            operands.push((o.kind, form, v));
-        }
-        let fixed = words(&forms);
-        let count = operands.last().map_or(0, |o| o.2 as usize);
-        let list = op.list.map_or(0, |l| l.words(count));
-        let list = code.get(at + fixed..)?.get(..list)?;
-        Some(Instruction {
-            op,
-            operands,
-            list,
-            words: fixed + list.len(),
-        })
-    }
-}
-
 /// Words that the instruction at word `at` takes.
 fn size(code: &[u64], at: usize) -> usize {
     Instruction::at(code, at).map_or(1, |i| i.words)
@@ -122,20 +80,11 @@ fn term(w: u64) -> String {
     format_term(t, Style::Write, MAX_CHARS)
 }
 
-/// A word that is a register or a constant.
-fn source(w: u64) -> String {
-    match w & 7 {
-        0 => format!("x{}", w >> 7),
-        4 => format!("y{}", (w >> 7).wrapping_sub(1)),
-        _ => term(w),
-    }
-}
-
 /// The place so many words from the instruction at word `at`.
-fn label(at: usize, words: i64) -> String {
+fn label(at: usize, words: i32) -> String {
     match words {
         0 => "->none".to_owned(),
-        n => format!("->{}", at as i64 + n),
+        n => format!("->{}", at as i64 + i64::from(n)),
     }
 }
 
@@ -145,67 +94,89 @@ fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
         let _ = writeln!(out, "{at:6} ?");
         return 1;
     };
-    let _ = write!(out, "{at:6} {}", i.op.name.trim_end_matches('_'));
-    for (k, &(kind, form, v)) in i.operands.iter().enumerate() {
+    let row = i.row();
+    let operands = row.operands.iter().zip(&i.operands[..]);
+    let operands = operands.map(|(o, &v)| value(at, o.kind, v));
+    let _ = write!(out, "{at:6} {}", row.name.trim_end_matches('_'));
+    for (k, text) in operands.enumerate() {
         out.push_str(if k == 0 { " " } else { ", " });
-        out.push_str(&operand(at, kind, form, v));
+        out.push_str(&text);
     }
-    if let Some(list) = i.op.list {
-        out.push_str(" [");
-        for k in 0..i.list.len() {
-            out.push_str(if k == 0 { "" } else { ", " });
-            out.push_str(&member(at, list, k, i.list));
-        }
-        out.push(']');
+    if row.list.is_some() {
+        let all = i.members().map_or_else(Vec::new, |m| members(at, &m));
+        let _ = write!(out, " [{}]", all.join(", "));
     }
     out.push('\n');
     i.words
 }
 
-fn operand(at: usize, kind: Kind, form: Form, v: u64) -> String {
-    match form {
-        Form::X => format!("x{}", v / 8),
-        Form::Y => format!("y{}", (v / 8).wrapping_sub(1)),
-        Form::D if v & 1 == 0 => format!("x{}", v / 8),
-        Form::D => format!("y{}", (v / 8).wrapping_sub(1)),
-        Form::C => term(v),
-        Form::S => source(v),
-        Form::L => label(at, i64::from(v as u32 as i32)),
-        Form::H | Form::W if kind == Kind::Float => format!("fr{}", v / 8),
-        Form::H | Form::W => format!("{v}"),
-        Form::Q => word(kind, v),
+fn value(at: usize, kind: Kind, v: Value) -> String {
+    match v {
+        Value::X(n) => format!("x{n}"),
+        Value::Y(n) => format!("y{n}"),
+        Value::C(w) => term(w),
+        Value::L(words) => label(at, words),
+        Value::N(n) => number(kind, n),
     }
 }
 
-/// Word `k` of a list.
-fn member(at: usize, list: List, k: usize, words: &[u64]) -> String {
-    let (w, n) = (words[k], words.len());
-    let is_string = list == List::Segments && words[k - k % SEGMENT_WORDS] == seg::STRING;
-    match list {
-        List::Labels => label(at, w as i64),
-        List::Switch if k >= n / 2 => label(at, w as i64),
-        List::Arms | List::ArityArms if k % 2 == 1 => label(at, w as i64),
-        List::ArityArms => word(Kind::Header, w),
-        List::Updates if k.is_multiple_of(2) => format!("{w}"),
-        // Kind, unit, flags, value, size.
-        List::Segments => match k % SEGMENT_WORDS {
-            2 => format!("{w:#x}"),
-            3 if is_string => word(Kind::Bytes, w),
-            3 | 4 if !is_string => source(w),
-            _ => format!("{w}"),
-        },
-        List::Commands => format!("{w:#x}"),
-        List::Sources
-        | List::Registers
-        | List::Fetches
-        | List::Switch
-        | List::Arms
-        | List::Updates => source(w),
+/// Each member of a list.
+fn members(at: usize, all: &Members) -> Vec<String> {
+    let source = |v: Value| value(at, Kind::Source, v);
+    let arm = |w: String, l: i32| [w, label(at, l)];
+    match all {
+        Members::Sources(all) | Members::Registers(all) => all.iter().map(|&v| source(v)).collect(),
+        Members::Fetches(all) => all
+            .iter()
+            .flat_map(|&(k, r)| [source(k), source(r)])
+            .collect(),
+        Members::Labels(all) => all.iter().map(|&l| label(at, l)).collect(),
+        Members::Switch(all) => {
+            let values = all.iter().map(|a| term(a.0));
+            values.chain(all.iter().map(|a| label(at, a.1))).collect()
+        }
+        Members::Arms(all) => all.iter().flat_map(|&(w, l)| arm(term(w), l)).collect(),
+        Members::ArityArms(all) => {
+            let header = |w| number(Kind::Header, w);
+            all.iter().flat_map(|&(w, l)| arm(header(w), l)).collect()
+        }
+        Members::Updates(all) => all
+            .iter()
+            .flat_map(|&(i, v)| [i.to_string(), source(v)])
+            .collect(),
+        Members::Segments(all) => {
+            let of = |s: &Segment| {
+                let flags = s.flags | u64::from(s.number) << 32;
+                let (v, size) = match s.value {
+                    Value::N(address) => (number(Kind::Bytes, address), s.size.word().to_string()),
+                    v => (source(v), source(s.size)),
+                };
+                [
+                    s.kind.to_string(),
+                    s.unit.to_string(),
+                    format!("{flags:#x}"),
+                    v,
+                    size,
+                ]
+            };
+            all.iter().flat_map(of).collect()
+        }
+        Members::Commands(all) => {
+            let operand = |&v: &Value| match v {
+                Value::N(n) => n.to_string(),
+                v => source(v),
+            };
+            let of = |c: &Command| {
+                let operands: Vec<String> = c.operands().iter().map(operand).collect();
+                format!("{} {}", c.name(), operands.join(" "))
+            };
+            all.iter().map(of).collect()
+        }
     }
 }
 
-/// A 64-bit operand, named where it is the address of something that has a name.
-fn word(kind: Kind, v: u64) -> String {
+/// A number, named where it is the address of something that has a name.
+fn number(kind: Kind, v: u64) -> String {
     match kind {
         Kind::Export => {
             // SAFETY: these operands are addresses of exports, which are never freed.
@@ -227,6 +198,7 @@ fn word(kind: Kind, v: u64) -> String {
         Kind::Term => term(v),
         Kind::Header => format!("arity {}", purlin_term::word::header_arity(v)),
         Kind::Integer => format!("{}", v as i64),
-        _ => format!("{v:#x}"),
+        Kind::Float => format!("fr{}", v / 8),
+        _ => format!("{v}"),
     }
 }

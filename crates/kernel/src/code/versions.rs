@@ -9,6 +9,8 @@ use super::perf::Marks;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use crate::sync::{RwLock, RwLockWriteGuard};
+use purlin_isa::types::{Fact, Type};
+use purlin_isa::view::{Code, Extent, FunctionView};
 use purlin_loader::lower::LoweredFunction;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
@@ -25,6 +27,10 @@ pub struct Module {
     /// The extent of each function, from its `func_info` to its end, sorted.
     pub functions: Vec<LoweredFunction>,
     pub(super) lines: Vec<(u32, u32)>,
+    /// What the compiler knew of registers that instructions read, by offset.
+    pub(super) facts: Vec<Fact>,
+    /// The types that `facts` name.
+    pub(super) types: Vec<Type>,
     pub(super) line_items: Vec<(u32, u32)>,
     pub(super) files: Vec<String>,
     /// Name, arity and offset of what it exports.
@@ -71,6 +77,24 @@ impl Module {
         let r = self.code.as_ptr_range();
         r.start as usize..r.end as usize
     }
+    /// The function with that index, as a compiler of it wants it. `words` is the code of this module in which nothing is
+    /// patched, at least up to the end of the function.
+    pub fn function_view<'a>(&'a self, words: &'a [u64], index: usize) -> Option<FunctionView<'a>> {
+        let f = self.functions.get(index)?;
+        let code = Code {
+            words,
+            lines: &self.lines,
+            facts: &self.facts,
+            types: &self.types,
+        };
+        let extent = Extent {
+            start: f.start,
+            entry: f.entry,
+            end: f.end,
+            arity: f.arity,
+        };
+        FunctionView::new(code, extent)
+    }
     /// Address of an offset in its code.
     pub fn at(&self, offset: u32) -> *const u64 {
         self.code.as_ptr().wrapping_add(offset as usize)
@@ -81,6 +105,8 @@ impl Module {
             + self.code.len() * 8
             + self.functions.len() * size_of::<LoweredFunction>()
             + (self.lines.len() + self.line_items.len()) * size_of::<(u32, u32)>()
+            + self.facts.len() * size_of::<Fact>()
+            + self.types.len() * size_of::<Type>()
             + self.exports.len() * size_of::<(Term, u32, u32)>()
             + self.funs.len() * size_of::<FunEntry>()
             + self.files.iter().map(|f| f.len()).sum::<usize>()

@@ -2,55 +2,18 @@
 
 use super::Lower;
 use crate::generic::Operand;
-use crate::lower::emit::Arg;
+use crate::lower::emit::{Arg, count};
+use purlin_isa::bits::flags::{self, ALIGNED, EXACT, LITTLE, NATIVE, SIGNED};
+use purlin_isa::bits::{Content, SEGMENTS, Segment, cmd, seg};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
-
-/// Bits of the flags operand.
-pub(crate) const ALIGNED: u64 = 1;
-pub const LITTLE: u64 = 2;
-pub const SIGNED: u64 = 4;
-pub(crate) const EXACT: u64 = 8;
-pub const NATIVE: u64 = 16;
-
-/// Kinds of segments in the list of `bs_create_bin`: five words each (kind, unit, flags, value, size).
-pub mod seg {
-    pub const INTEGER: u64 = 0;
-    pub const FLOAT: u64 = 1;
-    pub const BINARY: u64 = 2;
-    pub const APPEND: u64 = 3;
-    pub const PRIVATE_APPEND: u64 = 4;
-    /// The value is an address, the size a number of bytes.
-    pub const STRING: u64 = 5;
-    pub const UTF8: u64 = 6;
-    pub const UTF16: u64 = 7;
-    pub const UTF32: u64 = 8;
-}
-
-/// Commands in the list of `bs_match`, followed by their operands as words.
-pub mod cmd {
-    /// bits, unit
-    pub const ENSURE_AT_LEAST: u64 = 0;
-    /// bits
-    pub const ENSURE_EXACTLY: u64 = 1;
-    /// live, flags, bits, destination
-    pub const INTEGER: u64 = 2;
-    /// live, flags, bits, destination
-    pub const BINARY: u64 = 3;
-    /// bits
-    pub const SKIP: u64 = 4;
-    /// live, unit, destination
-    pub const GET_TAIL: u64 = 5;
-    /// bits, value (a term)
-    pub(crate) const EQ: u64 = 6;
-}
 
 /// Lowers an instruction of the bit syntax; `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
     match op {
         g::BS_START_MATCH2 => {
             let (s, d) = (l.s(a[1]), l.s(a[4]));
-            let slots = Arg::H(l.u(a[3]).min(1024) as u32 + 1);
+            let slots = count(l.u(a[3]).min(1024) as u32 + 1);
             l.e.op(Op::BsStartMatch, &[l.label(a[0]), s, d, l.h(a[2]), slots]);
         }
         g::BS_START_MATCH3 => {
@@ -69,7 +32,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             if let Some(n) = fixed(a[2], l.u(a[3]))
                 && matches!(c, Arg::X(_) | Arg::Y(_))
             {
-                l.e.op(Op::BsSkipFixed, &[l.label(a[0]), c, Arg::W(n)]);
+                l.e.op(Op::BsSkipFixed, &[l.label(a[0]), c, count(n)]);
                 return true;
             }
             l.e.op(Op::BsSkipBits, &[l.label(a[0]), c, s, w(l, a[3])]);
@@ -80,7 +43,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
                 Operand::U(n) => n,
                 _ => u64::MAX,
             };
-            l.e.op(Op::BsTestTail, &[l.label(a[0]), c, Arg::Q(n)]);
+            l.e.op(Op::BsTestTail, &[l.label(a[0]), c, Arg::N(n)]);
         }
         g::BS_TEST_UNIT => {
             let c = l.s(a[1]);
@@ -91,7 +54,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             let at = l.env.strings() + l.u(a[3]);
             l.e.op(
                 Op::BsMatchString,
-                &[l.label(a[0]), c, w(l, a[2]), Arg::Q(at)],
+                &[l.label(a[0]), c, w(l, a[2]), Arg::N(at)],
             );
         }
         g::BS_GET_UTF8 | g::BS_GET_UTF16 | g::BS_GET_UTF32 => {
@@ -101,7 +64,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
                 _ => 32,
             };
             let (c, d) = (l.s(a[1]), l.s(a[4]));
-            l.e.op(Op::BsGetUtf, &[l.label(a[0]), c, Arg::H(n), l.h(a[3]), d]);
+            l.e.op(Op::BsGetUtf, &[l.label(a[0]), c, count(n), l.h(a[3]), d]);
         }
         g::BS_SKIP_UTF8 | g::BS_SKIP_UTF16 | g::BS_SKIP_UTF32 => {
             let n = match op {
@@ -110,7 +73,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
                 _ => 32,
             };
             let c = l.s(a[1]);
-            l.e.op(Op::BsSkipUtf, &[l.label(a[0]), c, Arg::H(n), l.h(a[3])]);
+            l.e.op(Op::BsSkipUtf, &[l.label(a[0]), c, count(n), l.h(a[3])]);
         }
         g::BS_GET_TAIL | g::BS_GET_POSITION => {
             let (c, d) = (l.s(a[0]), l.s(a[1]));
@@ -135,7 +98,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             } else {
                 Op::BsRestore
             };
-            l.e.op(op, &[c, Arg::H(slot)]);
+            l.e.op(op, &[c, count(slot)]);
         }
         g::BS_MATCH => bs_match(l, a),
         g::BS_CREATE_BIN => create(l, a),
@@ -145,7 +108,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             let unit = if op == g::BS_INIT2 { 8 } else { 1 };
             l.e.op(
                 Op::BsInit,
-                &[l.label(a[0]), s, l.heap(a[2]), l.h(a[3]), Arg::H(unit), d],
+                &[l.label(a[0]), s, l.heap(a[2]), l.h(a[3]), count(unit), d],
             );
         }
         g::BS_APPEND => {
@@ -175,7 +138,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
         g::BS_PUT_BINARY => put(l, Op::BsPutBinary, a),
         g::BS_PUT_STRING => {
             let at = l.env.strings() + l.u(a[1]);
-            l.e.op(Op::BsPutString, &[w(l, a[0]), Arg::Q(at)]);
+            l.e.op(Op::BsPutString, &[w(l, a[0]), Arg::N(at)]);
         }
         g::BS_PUT_UTF8 => put_utf(l, 8, a),
         g::BS_PUT_UTF16 => put_utf(l, 16, a),
@@ -183,7 +146,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
         g::BS_UTF8_SIZE | g::BS_UTF16_SIZE => {
             let n = if op == g::BS_UTF8_SIZE { 8 } else { 16 };
             let (s, d) = (l.s(a[1]), l.s(a[2]));
-            l.e.op(Op::BsUtfSize, &[l.label(a[0]), Arg::H(n), s, d]);
+            l.e.op(Op::BsUtfSize, &[l.label(a[0]), count(n), s, d]);
         }
         g::BS_ADD => {
             let (x, y, d) = (l.s(a[1]), l.s(a[2]), l.s(a[4]));
@@ -196,14 +159,14 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
 }
 
 fn w(l: &Lower, o: Operand) -> Arg {
-    Arg::W(u32::try_from(l.u(o)).unwrap_or(u32::MAX))
+    count(u32::try_from(l.u(o)).unwrap_or(u32::MAX))
 }
 
 fn start(l: &mut Lower, fail: Arg, s: Arg, d: Arg, live: Arg) {
     if s == d && matches!(d, Arg::X(_) | Arg::Y(_)) {
         l.e.op(Op::BsContext, &[fail, d, live]);
     } else {
-        l.e.op(Op::BsStartMatch, &[fail, s, d, live, Arg::H(0)]);
+        l.e.op(Op::BsStartMatch, &[fail, s, d, live, count(0)]);
     }
 }
 
@@ -218,8 +181,8 @@ fn get(l: &mut Lower, op: Op, a: &[Operand]) {
             return;
         }
         if op == Op::BsGetInteger && (f & (LITTLE | NATIVE) == 0 || n % 8 == 0) {
-            let n = Arg::H(n);
-            l.e.op(Op::BsGetSmall, &[l.label(a[0]), c, n, Arg::H(f as u32), d]);
+            let n = count(n);
+            l.e.op(Op::BsGetSmall, &[l.label(a[0]), c, n, count(f as u32), d]);
             return;
         }
     }
@@ -246,27 +209,26 @@ fn put(l: &mut Lower, op: Op, a: &[Operand]) {
 
 fn put_utf(l: &mut Lower, n: u32, a: &[Operand]) {
     let v = l.s(a[2]);
-    l.e.op(Op::BsPutUtf, &[l.label(a[0]), Arg::H(n), l.h(a[1]), v]);
+    l.e.op(Op::BsPutUtf, &[l.label(a[0]), count(n), l.h(a[1]), v]);
 }
 
 /// Flags given as a list of atoms (or nil).
-fn flags(l: &mut Lower, o: Operand) -> u64 {
+fn flags_of(l: &mut Lower, o: Operand) -> u64 {
     if let Operand::U(n) = o {
         return n;
     }
     let t = l.s(o).word();
-    let mut f = 0;
-    for name in l.env.atoms_of(t) {
-        f |= match name.as_str() {
-            "aligned" => ALIGNED,
-            "little" => LITTLE,
-            "signed" => SIGNED,
-            "exact" => EXACT,
-            "native" => NATIVE,
-            _ => 0,
-        };
+    let names = l.env.atoms_of(t);
+    let bit = |name: &String| flags::NAMES.iter().find(|f| f.0 == name);
+    names.iter().filter_map(bit).fold(0, |all, f| all | f.1)
+}
+
+/// A number that stands in a list.
+fn number(l: &Lower, o: Operand) -> u64 {
+    match o {
+        Operand::Int(n) => n as u64,
+        o => l.u(o),
     }
-    f
 }
 
 fn create(l: &mut Lower, a: &[Operand]) {
@@ -274,48 +236,31 @@ fn create(l: &mut Lower, a: &[Operand]) {
     let d = l.s(a[4]);
     let mut words = Vec::new();
     for s in code.list(a[5]).chunks_exact(6) {
-        let kind = match s[0] {
+        let name = match s[0] {
             Operand::Atom(n) => l.file.atom(n),
             _ => "",
         };
-        let kind = match kind {
-            "float" => seg::FLOAT,
-            "binary" => seg::BINARY,
-            "append" => seg::APPEND,
-            "private_append" => seg::PRIVATE_APPEND,
-            "string" => seg::STRING,
-            "utf8" => seg::UTF8,
-            "utf16" => seg::UTF16,
-            "utf32" => seg::UTF32,
-            _ => seg::INTEGER,
+        let kind = SEGMENTS.iter().position(|row| row.0 == name);
+        let kind = kind.map_or(seg::INTEGER, |k| k as u64);
+        let (value, size) = match SEGMENTS[kind as usize].1 {
+            Content::Bytes => (
+                Arg::N(l.env.strings() + number(l, s[4])),
+                Arg::N(number(l, s[5])),
+            ),
+            Content::Terms => (l.s(s[4]), l.s(s[5])),
         };
-        let unit = l.u(s[2]);
-        // The number of the segment as it is in the source, for those that fail: the compiler joins constant ones.
-        let number = match s[1] {
-            Operand::U(n) => n,
-            Operand::Int(n) => n as u64,
-            o => l.u(o),
+        let segment = Segment {
+            kind,
+            unit: l.u(s[2]),
+            flags: flags_of(l, s[3]),
+            // For those that fail: the compiler joins constant ones.
+            number: number(l, s[1]) as u32,
+            value,
+            size,
         };
-        let f = flags(l, s[3]) | (number & 0xFFFF_FFFF) << 32;
-        words.extend([Arg::Q(kind), Arg::Q(unit), Arg::Q(f)]);
-        if kind == seg::STRING {
-            let offset = match s[4] {
-                Operand::U(n) => n,
-                Operand::Int(n) => n as u64,
-                _ => 0,
-            };
-            let bytes = match s[5] {
-                Operand::U(n) => n,
-                Operand::Int(n) => n as u64,
-                _ => 0,
-            };
-            words.extend([Arg::Q(l.env.strings() + offset), Arg::Q(bytes)]);
-        } else {
-            let (v, size) = (l.s(s[4]).source_raw(), l.s(s[5]).source_raw());
-            words.extend([v, size]);
-        }
+        words.extend(segment.words().map(Arg::N));
     }
-    let n = Arg::W(words.len() as u32);
+    let n = count(words.len() as u32);
     l.e.op_list(
         Op::BsCreateBin,
         &[l.label(a[0]), d, l.heap(a[1]), l.h(a[2]), n],
@@ -329,12 +274,7 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
     let m = code.list(a[2]);
     let mut out = Vec::new();
     let mut i = 0;
-    let num = |l: &Lower, k: usize| match m.get(k) {
-        Some(&Operand::U(n)) => n,
-        Some(&Operand::Int(n)) => n as u64,
-        Some(&o) => l.u(o),
-        None => 0,
-    };
+    let num = |l: &Lower, k: usize| m.get(k).map_or(0, |&o| number(l, o));
     while i < m.len() {
         let name = match m[i] {
             Operand::Atom(n) => l.file.atom(n),
@@ -342,15 +282,11 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
         };
         match name {
             "ensure_at_least" => {
-                out.extend([
-                    Arg::Q(cmd::ENSURE_AT_LEAST),
-                    Arg::Q(num(l, i + 1)),
-                    Arg::Q(num(l, i + 2)),
-                ]);
+                out.extend([cmd::ENSURE_AT_LEAST, num(l, i + 1), num(l, i + 2)].map(Arg::N));
                 i += 3;
             }
             "ensure_exactly" => {
-                out.extend([Arg::Q(cmd::ENSURE_EXACTLY), Arg::Q(num(l, i + 1))]);
+                out.extend([cmd::ENSURE_EXACTLY, num(l, i + 1)].map(Arg::N));
                 i += 2;
             }
             "integer" | "binary" if i + 5 < m.len() => {
@@ -359,44 +295,33 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
                 } else {
                     cmd::BINARY
                 };
-                let f = flags(l, m[i + 2]);
+                let f = flags_of(l, m[i + 2]);
                 let bits = num(l, i + 3).saturating_mul(num(l, i + 4));
-                let d = l.s(m[i + 5]).source_raw();
-                out.extend([
-                    Arg::Q(code),
-                    Arg::Q(num(l, i + 1)),
-                    Arg::Q(f),
-                    Arg::Q(bits),
-                    d,
-                ]);
+                out.extend([code, num(l, i + 1), f, bits].map(Arg::N));
+                out.push(l.s(m[i + 5]));
                 i += 6;
             }
             "skip" => {
-                out.extend([Arg::Q(cmd::SKIP), Arg::Q(num(l, i + 1))]);
+                out.extend([cmd::SKIP, num(l, i + 1)].map(Arg::N));
                 i += 2;
             }
             "get_tail" if i + 3 < m.len() => {
-                let d = l.s(m[i + 3]).source_raw();
-                out.extend([
-                    Arg::Q(cmd::GET_TAIL),
-                    Arg::Q(num(l, i + 1)),
-                    Arg::Q(num(l, i + 2)),
-                    d,
-                ]);
+                out.extend([cmd::GET_TAIL, num(l, i + 1), num(l, i + 2)].map(Arg::N));
+                out.push(l.s(m[i + 3]));
                 i += 4;
             }
             "=:=" if i + 3 < m.len() => {
-                let v = l.s(m[i + 3]);
-                out.extend([Arg::Q(cmd::EQ), Arg::Q(num(l, i + 2)), v.source_raw()]);
+                out.extend([cmd::EQ, num(l, i + 2)].map(Arg::N));
+                out.push(l.s(m[i + 3]));
                 i += 4;
             }
             // The decoder lets any atom pass; one that is no command matches nothing.
             _ => {
-                out.extend([Arg::Q(cmd::ENSURE_EXACTLY), Arg::Q(u64::MAX)]);
+                out.extend([cmd::ENSURE_EXACTLY, u64::MAX].map(Arg::N));
                 break;
             }
         }
     }
-    let n = Arg::W(out.len() as u32);
+    let n = count(out.len() as u32);
     l.e.op_list(Op::BsMatch, &[l.label(a[0]), c, n], &out);
 }

@@ -3,7 +3,7 @@
 //!
 //! The tests stay where they are, and the one that is come to is made: what the switch knows is only which tests fail.
 
-use super::{Arg, Lower};
+use super::{Arg, Lower, count};
 use crate::generic::{Instr, NO_INSTR, Operand};
 use purlin_isa::genops as g;
 use purlin_isa::ops::Op;
@@ -58,11 +58,11 @@ impl Lower<'_> {
             return None;
         }
         self.switched.extend(&labels);
-        let next = Arg::W((SWITCH_WORDS + TYPE_CLASSES) as u32);
+        let next = count((SWITCH_WORDS + TYPE_CLASSES) as u32);
         let to = |class| match tests.iter().position(|&t| holds(t, class) != Some(false)) {
             Some(0) => next,
-            Some(k) => Arg::L(labels[k - 1]),
-            None => Arg::L(labels[labels.len() - 1]),
+            Some(k) => Arg::L(labels[k - 1] as i32),
+            None => Arg::L(labels[labels.len() - 1] as i32),
         };
         Some((0..TYPE_CLASSES).map(to).collect())
     }

@@ -1,52 +1,17 @@
-//! Packing: operands into 16-bit units, units into words, labels into offsets.
+//! Code under construction: instructions one after the other, fused where they can be, labels filled in at the end.
 
 use super::fuse::{fuse, split};
-use purlin_isa::ops::{Form, Kind, Op, words};
+use purlin_isa::codec::{self, Unfit};
+use purlin_isa::contract::PartArg;
+use purlin_isa::ops::{Op, Operand, Role};
+use purlin_isa::types::Fact;
 
-/// An operand about to be packed. Registers by number; lists take words, see [`Arg::source_raw`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arg {
-    X(u32),
-    Y(u32),
-    /// A term word.
-    C(u64),
-    /// A label by number; 0: none.
-    L(u32),
-    H(u32),
-    W(u32),
-    Q(u64),
-}
+/// An operand about to be packed; a label is told by its number.
+pub(super) use purlin_isa::codec::Value as Arg;
 
-impl Arg {
-    /// The word of a constant as a plain 64-bit operand.
-    pub fn raw(self) -> Arg {
-        Arg::Q(self.word())
-    }
-    /// The word of a constant; 0 for anything else.
-    pub fn word(self) -> u64 {
-        match self {
-            Arg::C(w) | Arg::Q(w) => w,
-            _ => 0,
-        }
-    }
-    /// A source as the word that is told apart at run time.
-    pub(crate) fn source_raw(self) -> Arg {
-        match self {
-            Arg::X(n) => Arg::Q((u64::from(n) * 8) << 4),
-            Arg::Y(n) => Arg::Q(((u64::from(n) + 1) * 8) << 4 | 4),
-            Arg::C(w) => Arg::Q(w),
-            a => a,
-        }
-    }
-    /// The form that it takes as an operand of that kind.
-    fn form(self, kind: Kind) -> Form {
-        match (kind.forms(), self) {
-            (&[form], _) => form,
-            (_, Arg::X(_)) => Form::X,
-            (_, Arg::Y(_)) => Form::Y,
-            _ => Form::C,
-        }
-    }
+/// A number as an operand.
+pub(super) fn count(n: u32) -> Arg {
+    Arg::N(u64::from(n))
 }
 
 struct Fixup {
@@ -69,8 +34,11 @@ pub(crate) struct Emitter {
     pub too_large: bool,
     /// Whether an instruction has operands that its row has no variant for: the module is refused.
     pub unfit: bool,
+    /// What is known of registers that instructions read; sorted by offset.
+    pub facts: Vec<Fact>,
+    /// The registers that the generic instruction in hand reads and something is known of, with the indices of their types.
+    pub typed: Vec<(Arg, u16)>,
     fixups: Vec<Fixup>,
-    units: Vec<u16>,
     /// The last instruction, and where it starts; none where a label or a list follows it.
     last: Option<(u32, Op, Vec<Arg>)>,
     /// The one before it, if nothing stands between them: what the last one becomes with the next may be a part of that.
@@ -85,8 +53,9 @@ impl Emitter {
             lines: Vec::new(),
             too_large: false,
             unfit: false,
+            facts: Vec::new(),
+            typed: Vec::new(),
             fixups: Vec::new(),
-            units: Vec::new(),
             last: None,
             prior: None,
         }
@@ -142,6 +111,7 @@ impl Emitter {
         let fixed = line_between && matches!(last, Op::Add | Op::Sub);
         if !fixed && let Some((op, args)) = fuse((last, &prev), (op, args)) {
             self.take_back(start);
+            self.keep_facts(start, (last, &prev));
             self.last = prior;
             return self.op(op, &args);
         }
@@ -150,6 +120,8 @@ impl Emitter {
         {
             let here = self.lines.last().copied().filter(|l| l.0 > start);
             self.take_back(start);
+            let known = self.split_facts(start, &before.1, &args);
+            let typed = std::mem::take(&mut self.typed);
             if here.is_some() {
                 // The line is the call's.
                 let line = self.lines.pop().map_or(0, |l| l.1);
@@ -158,72 +130,93 @@ impl Emitter {
             } else {
                 self.plain(before.0, &before.1);
             }
+            // What the move reads, and what the call does: nothing lies between them.
+            self.typed = known.into_iter().chain(typed).collect();
+            self.typed.retain(|&(r, _)| !writes(before.0, &before.1, r));
             return self.plain(op, &args);
         }
         self.plain(op, args);
         self.prior = Some((start, last, prev));
     }
+    /// An instruction becomes one with that at `start`, `first`: what is known of registers that it reads is known there too,
+    /// unless the first writes them.
+    fn keep_facts(&mut self, start: u32, first: (Op, &[Arg])) {
+        self.typed.retain(|&(r, _)| !writes(first.0, first.1, r));
+        let from = self.facts.partition_point(|f| f.at <= start);
+        let moved = self.facts.split_off(from);
+        for f in moved {
+            let n = u32::from(f.register / 2);
+            let register = [Arg::X(n), Arg::Y(n)][usize::from(f.register % 2)];
+            if !writes(first.0, first.1, register) {
+                self.fact(start, register, f.of);
+            }
+        }
+    }
+    /// The instruction at `start` is taken apart: keeps what its first part reads, and gives what the second one does.
+    fn split_facts(&mut self, start: u32, first: &[Arg], second: &[Arg]) -> Vec<(Arg, u16)> {
+        let from = self.facts.partition_point(|f| f.at < start);
+        let all = self.facts.split_off(from);
+        let is = |f: &Fact, args: &[Arg]| {
+            args.iter()
+                .find(|&&a| Fact::register(a) == Some(f.register))
+                .copied()
+        };
+        let known = all
+            .iter()
+            .filter_map(|f| Some((is(f, second)?, f.of)))
+            .collect();
+        self.facts
+            .extend(all.into_iter().filter(|f| is(f, first).is_some()));
+        known
+    }
+    fn fact(&mut self, at: u32, register: Arg, of: u16) {
+        let Some(register) = Fact::register(register) else {
+            return;
+        };
+        let known = self.facts.iter().rev().take_while(|f| f.at == at);
+        if !known.into_iter().any(|f| f.register == register) {
+            self.facts.push(Fact { at, register, of });
+        }
+    }
+    /// Notes what is known of the registers that an instruction at `at` reads: those among its operands or in its list.
+    fn note_facts(&mut self, at: u32, op: Op, args: &[Arg], list: &[Arg]) {
+        if self.typed.is_empty() {
+            return;
+        }
+        let typed = std::mem::take(&mut self.typed);
+        for &(register, of) in &typed {
+            let read = |(o, a): (&Operand, &Arg)| {
+                *a == register && matches!(o.kind.role(), Role::Read | Role::Changed)
+            };
+            if op.row().operands.iter().zip(args).any(read) || list.contains(&register) {
+                self.fact(at, register, of);
+            }
+        }
+        self.typed = typed;
+    }
     fn plain(&mut self, op: Op, args: &[Arg]) {
+        self.note_facts(self.here(), op, args, &[]);
         self.last = Some((self.here(), op, args.to_vec()));
         let row = op.row();
         assert_eq!(row.operands.len(), args.len(), "operands of {}", row.name);
-        let forms: Vec<Form> = args
-            .iter()
-            .zip(row.operands)
-            .map(|(a, o)| a.form(o.kind))
-            .collect();
-        let number = match op.variant(&forms) {
-            Some(n) => n,
-            None => {
+        let at = self.here();
+        let fixups = &mut self.fixups;
+        let label = |unit, label| {
+            fixups.push(Fixup {
+                at,
+                unit,
+                whole: false,
+                label: label as u32,
+            })
+        };
+        match codec::pack(op, args, &mut self.words, label) {
+            Ok(()) => {}
+            Err(Unfit::Size) => self.too_large = true,
+            Err(Unfit::Form) => {
                 debug_assert!(false, "no variant of {} for {args:?}", row.name);
                 self.unfit = true;
-                return;
-            }
-        };
-        let at = self.here();
-        let mut u = std::mem::take(&mut self.units);
-        u.clear();
-        u.push(number);
-        for (a, f) in args.iter().zip(&forms) {
-            match (f, *a) {
-                (Form::X, Arg::X(n)) => u.push((n * 8) as u16),
-                (Form::Y, Arg::Y(n)) => u.push(((n + 1) * 8) as u16),
-                (Form::D, Arg::X(n)) => u.push((n * 8) as u16),
-                (Form::D, Arg::Y(n)) => u.push(((n + 1) * 8) as u16 | 1),
-                (Form::L, Arg::L(label)) => {
-                    let unit = at as usize * 4 + u.len();
-                    if label != 0 {
-                        self.fixups.push(Fixup {
-                            at,
-                            unit,
-                            whole: false,
-                            label,
-                        });
-                    }
-                    u.extend([0, 0]);
-                }
-                (Form::H, Arg::H(n)) => {
-                    self.too_large |= n > u32::from(u16::MAX);
-                    u.push(n as u16);
-                }
-                (Form::W, Arg::W(n)) => u.extend([n as u16, (n >> 16) as u16]),
-                (_, a) => {
-                    let w = a.source_raw().word();
-                    u.extend([
-                        w as u16,
-                        (w >> 16) as u16,
-                        (w >> 32) as u16,
-                        (w >> 48) as u16,
-                    ]);
-                }
             }
         }
-        u.resize(words(&forms) * 4, 0);
-        for c in u.chunks_exact(4) {
-            self.words
-                .push(c.iter().rev().fold(0, |w, &x| w << 16 | u64::from(x)));
-        }
-        self.units = u;
     }
     /// Appends an instruction with a list of whole words.
     pub(crate) fn op_list(&mut self, op: Op, args: &[Arg], list: &[Arg]) {
@@ -231,29 +224,27 @@ impl Emitter {
             && let Some((op, args)) = fuse((last, &prev), (op, args))
         {
             self.take_back(start);
+            self.keep_facts(start, (last, &prev));
             self.last = self.prior.take();
             return self.op_list(op, &args, list);
         }
         let at = self.here();
         self.plain(op, args);
+        self.note_facts(at, op, args, list);
         self.barrier();
         for a in list {
-            match *a {
-                Arg::L(label) => {
-                    if label != 0 {
-                        let unit = self.words.len() * 4;
-                        self.fixups.push(Fixup {
-                            at,
-                            unit,
-                            whole: true,
-                            label,
-                        });
-                    }
-                    self.words.push(0);
-                }
-                Arg::H(n) | Arg::W(n) => self.words.push(u64::from(n)),
-                a => self.words.push(a.source_raw().word()),
+            if let Arg::L(label) = *a
+                && label != 0
+            {
+                let unit = self.words.len() * 4;
+                self.fixups.push(Fixup {
+                    at,
+                    unit,
+                    whole: true,
+                    label: label as u32,
+                });
             }
+            self.words.push(a.source_word());
         }
     }
     /// Fills in the offsets of all labels.
@@ -264,12 +255,23 @@ impl Emitter {
                 self.words[f.unit / 4] = d as u64;
                 continue;
             }
-            let d = d as i32 as u32;
-            for (i, half) in [d as u16, (d >> 16) as u16].into_iter().enumerate() {
-                let (word, shift) = ((f.unit + i) / 4, (f.unit + i) % 4 * 16);
-                self.words[word] = self.words[word] & !(0xFFFF << shift) | u64::from(half) << shift;
-            }
+            codec::put_label(&mut self.words, f.unit, d as i32);
         }
         self.fixups.clear();
     }
+}
+
+/// Whether an instruction with these operands writes the register.
+fn writes(op: Op, args: &[Arg], register: Arg) -> bool {
+    let row = op.row();
+    let written = |role| matches!(role, Role::Written | Role::Changed);
+    let operand = |(o, a): (&Operand, &Arg)| *a == register && written(o.kind.role());
+    row.operands.iter().zip(args).any(operand)
+        || row.contract.parts.iter().any(|p| {
+            let mut all = p.args.iter().zip(p.op.row().operands);
+            all.any(|(&a, o)| match a {
+                PartArg::X(n) => register == Arg::X(n.into()) && written(o.kind.role()),
+                _ => false,
+            })
+        })
 }

@@ -251,6 +251,46 @@ fn has_few(code: &GenericCode, f: &Function) -> bool {
             .all(instr)
 }
 
+/// What holds at a label of a function, whatever way led there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AtLabel {
+    pub label: u32,
+    /// Y registers of the frame; none: there is no frame.
+    pub frame: Option<usize>,
+    /// The frame is that on each way, not only as large.
+    pub is_one_frame: bool,
+    /// X registers that hold something.
+    pub x: Vec<u32>,
+    /// Y registers that hold something, if frames are not cleared.
+    pub y: Vec<u32>,
+    /// Frames are cleared when they are made: all hold something.
+    pub clear_frames: bool,
+}
+
+/// The states at all labels that control gets to, found anew: for those who check what others say of the code.
+pub fn states(
+    file: &BeamFile,
+    code: &GenericCode,
+    f: &Function,
+) -> Result<Vec<AtLabel>, LoadError> {
+    let mut at = AtLabels::<ALL>::default();
+    let flow = check_with(file, code, f, &Arities::of(code), false, &mut at)?;
+    let numbers = |s: &Set<ALL>| {
+        (0..64 * ALL as u32)
+            .filter(|&n| s.has(n as usize))
+            .collect()
+    };
+    let state = |(label, s): &(u32, State<ALL>)| AtLabel {
+        label: *label,
+        frame: (s.frame != Frame::None).then(|| s.frame.size()),
+        is_one_frame: !matches!(s.frame, Frame::AtLeast(_)),
+        x: numbers(&s.x),
+        y: numbers(&s.y),
+        clear_frames: flow.clear_frames,
+    };
+    Ok(at.states.iter().map(state).collect())
+}
+
 fn check_with<const W: usize>(
     file: &BeamFile,
     code: &GenericCode,

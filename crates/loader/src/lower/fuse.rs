@@ -1,118 +1,121 @@
-//! Two instructions that often follow each other, as one.
+//! Two instructions that often follow each other, as one: by the parts in the rows of ops, see `purlin_isa::contract`.
 //!
 //! Only neighbours with no label between them are fused, so nothing can jump to the second.
 
 use super::emit::Arg;
-use purlin_isa::ops::Op;
-
-const X0: Arg = Arg::X(0);
-const NONE: Arg = Arg::L(0);
-
-fn is_register(a: Arg) -> bool {
-    matches!(a, Arg::X(_) | Arg::Y(_))
-}
+use purlin_isa::codec::part_operand;
+use purlin_isa::contract::{Part, PartArg, join_of, joins};
+use purlin_isa::ops::{Form, Kind, Op};
 
 /// The op that does `a` and then `b`, if there is one.
 pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
-    let join = |op: Op, x: &[Arg], y: &[Arg]| Some((op, [x, y].concat()));
-    match (a, b) {
-        ((Op::Move, &[s, X0]), (op, rest)) if called_with_move(op).is_some() => {
-            join(called_with_move(op)?, &[s], rest)
-        }
-        ((Op::Move2, m), (Op::Call, n)) => join(Op::Move2Call, m, n),
-        ((Op::Move2, m), (Op::CallLast, n)) => join(Op::Move2CallLast, m, n),
-        ((Op::Move2, m), (Op::CallOnly, n)) => join(Op::Move2CallOnly, m, n),
-        ((Op::Move3, m), (Op::Call, n)) => join(Op::Move3Call, m, n),
-        ((Op::Trim, m), (Op::Call, n)) => join(Op::TrimCall, m, n),
-        ((Op::IsLt, t), (Op::MoveReturn, m)) => join(Op::IsLtReturn, t, m),
-        ((Op::IsGe, t), (Op::MoveReturn, m)) => join(Op::IsGeReturn, t, m),
-        ((Op::IsNil, t), (Op::MoveReturn, m)) => join(Op::IsNilReturn, t, m),
-        ((Op::IsEqImmed, t), (Op::MoveReturn, m)) => join(Op::IsEqImmedReturn, t, m),
-        ((Op::Add, &[NONE, a, b, d, _]), (Op::DeallocateReturn, &[n])) => {
-            Some((Op::AddReturn, vec![NONE, a, b, d, n]))
-        }
-        ((Op::TestHeapPutList, p), (Op::DeallocateReturn, n)) => {
-            join(Op::TestHeapPutListReturn, p, n)
-        }
-        ((Op::Allocate, n), (Op::InitY, y)) => join(Op::AllocateInitY, n, y),
-        ((Op::Move, m), (Op::Move, n)) => join(Op::Move2, m, n),
-        ((Op::Move2, m), (Op::Move, n)) if m.iter().chain(n).all(|&r| is_register(r)) => {
-            join(Op::Move3, m, n)
-        }
-        ((Op::Move, m), (Op::Jump, n)) => join(Op::MoveJump, m, n),
-        ((Op::Deallocate, n), (Op::Return, _)) => Some((Op::DeallocateReturn, n.to_vec())),
-        ((Op::MoveDeallocate, n), (Op::Return, _)) => Some((Op::MoveDeallocateReturn, n.to_vec())),
-        ((Op::Allocate, n), (Op::Move, &[s @ Arg::X(_), d])) => join(Op::AllocateMove, n, &[s, d]),
-        ((Op::Allocate, n), (Op::GetList, &[s @ Arg::X(_), h, t])) => {
-            join(Op::AllocateGetList, n, &[s, h, t])
-        }
-        ((Op::IsNonemptyList, &[l, s]), (Op::GetList, g)) if g[0] == s => {
-            join(Op::IsNonemptyGetList, &[l], g)
-        }
-        ((Op::TestHeap, &[Arg::W(2), live]), (Op::PutList, p)) => {
-            join(Op::TestHeapPutList, &[live], p)
-        }
-        // A value that is matched without a label is known to be a bit string.
-        ((Op::BsContext, &[NONE, c, live]), (Op::BsGetPosition, &[s, p, _]))
-            if s == c && p != c && is_register(p) =>
-        {
-            Some((Op::BsContextPosition, vec![c, p, live]))
-        }
-        ((Op::BsContext, &[NONE, c, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
-            Some((Op::BsNextByte, vec![l, c, d, live]))
-        }
-        ((Op::BsNextByte, &[l, c, d, live]), (Op::JumpTable, &[r, to, lo, n])) if d == r => {
-            join(Op::BsNextByteTable, &[l, c, d, live], &[to, lo, n])
-        }
-        ((Op::BsContextPosition, &[c, p, live]), (Op::BsGetByte, &[l, s, d])) if s == c => {
-            Some((Op::BsNextBytePosition, vec![l, c, p, d, live]))
-        }
-        ((Op::Add, &[NONE, a, b, d, _]), (Op::CallOnly, &[to, n])) => {
-            Some((Op::AddCallOnly, vec![NONE, a, b, d, to, n]))
-        }
-        ((Op::Sub, &[NONE, a, b, d, _]), (Op::CallOnly, &[to, n])) => {
-            Some((Op::SubCallOnly, vec![NONE, a, b, d, to, n]))
-        }
-        ((Op::IsGe, &[l, s, Arg::C(lo)]), (Op::IsGe, &[l2, Arg::C(hi), s2]))
-            if l == l2 && s == s2 && is_register(s) && is_small(lo) && is_small(hi) =>
-        {
-            Some((Op::IsInRange, vec![l, s, Arg::Q(lo), Arg::Q(hi)]))
-        }
-        _ => None,
-    }
-}
-
-/// The op that is `op` with a move to x0 before it.
-fn called_with_move(op: Op) -> Option<Op> {
-    Some(match op {
-        Op::Call => Op::MoveCall,
-        Op::CallLast => Op::MoveCallLast,
-        Op::CallOnly => Op::MoveCallOnly,
-        Op::CallExt => Op::MoveCallExt,
-        Op::CallExtLast => Op::MoveCallExtLast,
-        Op::CallExtOnly => Op::MoveCallExtOnly,
-        Op::Return => Op::MoveReturn,
-        Op::Deallocate => Op::MoveDeallocate,
-        _ => return None,
+    let mut all = joins(a.0).filter(|j| j.second == b.0);
+    all.find_map(|j| {
+        let operands = bound(j.whole, a, b)?;
+        is_allowed(j.whole, &operands).then_some((j.whole, operands))
     })
 }
 
-fn is_small(w: u64) -> bool {
-    w & 15 == purlin_term::word::TAG_SMALL
+/// The operands of `whole` which make its parts those of `a` and `b`.
+fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
+    let row = whole.row();
+    let mut out = vec![None; row.operands.len()];
+    let mut parts = row.contract.parts.iter();
+    for (op, operands) in [a, b] {
+        let own = op.row().contract.parts;
+        if own.is_empty() {
+            bind(parts.next()?, operands.iter().copied(), &mut out)?;
+        }
+        for p in own {
+            let kinds = p.op.row().operands.iter();
+            let values = p.args.iter().zip(kinds);
+            let values = values.map(|(&a, o)| part_operand(a, o.kind, operands));
+            bind(parts.next()?, values, &mut out)?;
+        }
+    }
+    let kinds = row.operands.iter().map(|o| o.kind);
+    out.iter()
+        .zip(kinds)
+        .map(|(v, kind)| match v {
+            Some(v) => fitting(*v, kind),
+            // A label that no part has.
+            None if kind == Kind::Label => Some(Arg::NO_LABEL),
+            None => None,
+        })
+        .collect()
+}
+
+/// Notes what a part with those operands says of the operands of the whole. `None`: they don't fit.
+fn bind(part: &Part, operands: impl Iterator<Item = Arg>, out: &mut [Option<Arg>]) -> Option<()> {
+    for (&a, v) in part.args.iter().zip(operands) {
+        let (at, v) = match a {
+            PartArg::Operand(i) => (i, v),
+            PartArg::Plus(i, n) => (i, Arg::N(v.word().checked_sub(u64::from(n))?)),
+            PartArg::X(n) if v == Arg::X(u32::from(n)) => continue,
+            PartArg::None if v == Arg::NO_LABEL => continue,
+            PartArg::Number(n) if v == Arg::N(u64::from(n)) => continue,
+            PartArg::AboutOperand(_) | PartArg::About(_) => continue,
+            _ => return None,
+        };
+        let place = &mut out[at as usize];
+        match place {
+            Some(known) if *known != v => return None,
+            _ => *place = Some(v),
+        }
+    }
+    Some(())
+}
+
+/// The operand as one of that kind.
+fn fitting(v: Arg, kind: Kind) -> Option<Arg> {
+    match (v, kind.forms()) {
+        (Arg::C(w), [Form::Q]) => Some(Arg::N(w)),
+        _ => v.form(kind).map(|_| v),
+    }
+}
+
+/// Whether these operands do for the whole what they do for the parts: it reads them at once.
+fn is_allowed(whole: Op, operands: &[Arg]) -> bool {
+    match (whole, operands) {
+        (Op::AllocateMove | Op::AllocateGetList, [_, _, src, ..]) => matches!(src, Arg::X(_)),
+        (Op::IsInRange, &[_, _, least, most]) => [least, most]
+            .iter()
+            .all(|v| v.word() & 15 == purlin_term::word::TAG_SMALL),
+        (Op::BsContextPosition, [context, position, ..]) => context != position,
+        (Op::GetTupleElements2, [src, _, dst, _]) => src != dst,
+        _ => true,
+    }
 }
 
 /// An op with its operands.
-type Part = (Op, Vec<Arg>);
+type Split = (Op, Vec<Arg>);
 
-/// Splits `a` into all but its last part, and that part: so that the last move of several can go with `next`, a call.
-pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Part, Part)> {
-    called_with_move(next)?;
-    let (op, at) = match a {
-        Op::Move2 => (Op::Move, 2),
-        Op::Move3 => (Op::Move2, 4),
-        Op::AllocateMove => (Op::Allocate, 2),
-        _ => return None,
+/// Splits `a` into all but its last part, and that part: so that the last move of several can go with `next`, which takes one to
+/// x0.
+pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Split, Split)> {
+    let parts = a.row().contract.parts;
+    let takes_x0 = |j: &purlin_isa::contract::Join| {
+        j.second == next && j.whole.row().contract.parts[0].args[1] == PartArg::X(0)
     };
-    let (x, y) = args.split_at(at);
-    Some(((op, x.to_vec()), (Op::Move, y.to_vec())))
+    let last = parts.last().filter(|p| p.op == Op::Move)?;
+    joins(Op::Move).find(|j| takes_x0(j))?;
+    let before = join_of(a, Op::Move)?.first;
+    let of = |p: &Part| {
+        let all = p.args.iter().zip(p.op.row().operands);
+        all.map(|(&a, o)| part_operand(a, o.kind, args))
+            .collect::<Vec<Arg>>()
+    };
+    let rest = &parts[..parts.len() - 1];
+    let row = before.row();
+    let operands = match row.is_fused() {
+        false => of(&rest[0]),
+        true => {
+            let mut out = vec![None; row.operands.len()];
+            for (own, p) in row.contract.parts.iter().zip(rest) {
+                bind(own, of(p).into_iter(), &mut out)?;
+            }
+            out.into_iter().collect::<Option<Vec<Arg>>>()?
+        }
+    };
+    Some(((before, operands), (Op::Move, of(last))))
 }

@@ -3,7 +3,7 @@
 //! Knowledge of the runtime (words of atoms and literals, addresses of exports, natives and fun entries) comes
 //! from an [`Env`]. The result needs no relocation: it holds absolute words and relative jumps.
 
-pub mod bits;
+mod bits;
 mod chain;
 mod emit;
 mod flow;
@@ -13,9 +13,11 @@ mod records;
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{BigInt, GenericCode, Instr, Operand};
-use emit::{Arg, Emitter};
+use emit::{Arg, Emitter, count};
+pub use flow::{AtLabel, states};
 use purlin_isa::genops::{self as g};
-use purlin_isa::ops::Op;
+use purlin_isa::ops::{COMPARISONS, NO_LIVE, Op};
+use purlin_isa::types::{Fact, Type};
 use std::collections::HashSet;
 
 /// An imported function, as the runtime knows it.
@@ -133,6 +135,10 @@ pub struct Lowered {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table; sorted by offset.
     pub lines: Vec<(u32, u32)>,
+    /// What is known of registers that instructions read; sorted by offset.
+    pub facts: Vec<Fact>,
+    /// The types that facts name; empty if there are none.
+    pub types: Vec<Type>,
     /// The lines that are counted, in order of their counters.
     pub counted: Vec<CountedLine>,
     /// The lines that can have breakpoints, in order of their offsets.
@@ -147,6 +153,7 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     let mut l = Lower {
         lines_can_break,
         entry: 0,
+        types: file.type_table(),
         file,
         code,
         e: Emitter::new(code.labels.len()),
@@ -174,6 +181,10 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     l.out.words = std::mem::take(&mut l.e.words);
     l.out.labels = std::mem::take(&mut l.e.labels);
     l.out.lines = std::mem::take(&mut l.e.lines);
+    l.out.facts = std::mem::take(&mut l.e.facts);
+    if !l.out.facts.is_empty() {
+        l.out.types = l.types;
+    }
     for (i, f) in code.functions.iter().enumerate() {
         l.out.functions[i].entry = l.out.labels[f.entry_label as usize];
     }
@@ -236,6 +247,7 @@ struct Lower<'a> {
     lines_can_break: bool,
     /// Entry label of the function being lowered.
     entry: u32,
+    types: Vec<Type>,
     file: &'a BeamFile<'a>,
     code: &'a GenericCode,
     e: Emitter,
@@ -294,19 +306,19 @@ impl Lower<'_> {
             i += used;
             if let (true, Some(export)) = (entry, native) {
                 self.e
-                    .op(Op::CallExtOnly, &[Arg::Q(export), Arg::H(f.arity)]);
+                    .op(Op::CallExtOnly, &[Arg::N(export), count(f.arity)]);
                 continue;
             }
             if entry && is_nif {
                 self.nif();
             }
             if entry && let Some(counter) = self.env.function_counter(self.out.functions.len()) {
-                self.e.op(Op::CountRun, &[Arg::Q(counter)]);
+                self.e.op(Op::CountRun, &[Arg::N(counter)]);
             }
             if (entry || came_back)
                 && let Some(mark) = self.env.mark(self.out.functions.len())
             {
-                self.e.op(Op::Running, &[Arg::Q(mark)]);
+                self.e.op(Op::Running, &[Arg::N(mark)]);
             }
         }
         if flow.falls_off {
@@ -326,7 +338,7 @@ impl Lower<'_> {
     /// A native library may replace the function that is lowered, from here on.
     fn nif(&mut self) {
         let slot = self.env.nif_slot(self.out.functions.len());
-        self.e.op(Op::Nif, &[Arg::Q(slot)]);
+        self.e.op(Op::Nif, &[Arg::N(slot)]);
         self.e.barrier();
         self.nif = true;
     }
@@ -344,7 +356,7 @@ impl Lower<'_> {
         let Some(counter) = self.env.line_counter(number) else {
             return;
         };
-        self.e.op(Op::CountRun, &[Arg::Q(counter)]);
+        self.e.op(Op::CountRun, &[Arg::N(counter)]);
         let line = CountedLine {
             counter: number as u32,
             function: self.out.functions.len() as u32,
@@ -377,6 +389,30 @@ impl Lower<'_> {
         self.e.barrier();
     }
 
+    /// The registers that an instruction reads, as far as something is known of them.
+    fn note_types(&mut self, a: &[Operand]) {
+        self.e.typed.clear();
+        if self.types.is_empty() {
+            return;
+        }
+        let code = self.code;
+        for o in a.iter().flat_map(|o| match o {
+            Operand::List { .. } => code.list(*o),
+            o => std::slice::from_ref(o),
+        }) {
+            let (register, of) = match *o {
+                Operand::TypedX(n, t) => (Arg::X(n), t),
+                Operand::TypedY(n, t) => (Arg::Y(n), t),
+                _ => continue,
+            };
+            if let Ok(index) = u16::try_from(of)
+                && self.types.get(of as usize).is_some_and(|t| !t.is_any())
+            {
+                self.e.typed.push((register, index));
+            }
+        }
+    }
+
     /// A source as an operand.
     fn s(&mut self, o: Operand) -> Arg {
         match o.untyped() {
@@ -403,8 +439,8 @@ impl Lower<'_> {
                     magnitude,
                 }))
             }
-            Operand::Fr(n) => Arg::H(n * 8),
-            Operand::Label(n) => Arg::L(n),
+            Operand::Fr(n) => count(n * 8),
+            Operand::Label(n) => Arg::L(n as i32),
             Operand::Alloc { .. }
             | Operand::List { .. }
             | Operand::TypedX(..)
@@ -433,16 +469,16 @@ impl Lower<'_> {
     /// Words to reserve. A fun takes five words and its environment, which the compiler counts as words.
     fn heap(&self, o: Operand) -> Arg {
         match o {
-            Operand::Alloc { .. } => Arg::W(alloc_words(o)),
-            o => Arg::W(self.u(o) as u32),
+            Operand::Alloc { .. } => count(alloc_words(o)),
+            o => count(self.u(o) as u32),
         }
     }
     fn h(&self, o: Operand) -> Arg {
-        Arg::H(self.u(o) as u32)
+        count(self.u(o) as u32)
     }
     fn label(&self, o: Operand) -> Arg {
         match o {
-            Operand::Label(n) => Arg::L(n),
+            Operand::Label(n) => Arg::L(n as i32),
             _ => Arg::L(0),
         }
     }
@@ -487,9 +523,10 @@ impl Lower<'_> {
         let a = code.args(ins);
         let next = instrs.get(i + 1);
         let before = i.checked_sub(1).map(|k| &instrs[k]);
+        self.note_types(a);
         if let Some(labels) = self.type_switch(before, ins) {
             let r = self.s(a[1]);
-            let n = Arg::W(labels.len() as u32);
+            let n = count(labels.len() as u32);
             self.e.op_list(Op::TypeSwitch, &[r, n], &labels);
         }
         match ins.op {
@@ -517,8 +554,10 @@ impl Lower<'_> {
             }
             g::FUNC_INFO => {
                 let (m, f) = (self.s(a[0]), self.s(a[1]));
-                self.e
-                    .op(Op::FuncInfo, &[m.raw(), f.raw(), self.h(a[2]), Arg::W(0)]);
+                self.e.op(
+                    Op::FuncInfo,
+                    &[Arg::N(m.word()), Arg::N(f.word()), self.h(a[2]), Arg::N(0)],
+                );
             }
             g::INT_CODE_END | g::FCLEARERROR | g::FCHECKERROR => {}
             g::DEBUG_LINE => {
@@ -541,7 +580,7 @@ impl Lower<'_> {
             g::CALL_EXT | g::CALL_EXT_ONLY | g::CALL_EXT_LAST => {
                 let c = self.env.import(self.u(a[1]) as u32);
                 let n = self.h(a[0]);
-                let x = Arg::Q(c.export);
+                let x = Arg::N(c.export);
                 if let Some(op) = self.apply(ins, a) {
                     let frame = a.get(2).filter(|_| op != Op::Hibernate);
                     let frame = frame.map(|&f| self.h(f));
@@ -560,16 +599,16 @@ impl Lower<'_> {
                         {
                             self.e.op(Op::FastSetelement, &[]);
                         }
-                        self.e.op(Op::CallBif, &[x, Arg::Q(f), n])
+                        self.e.op(Op::CallBif, &[x, Arg::N(f), n])
                     }
                     // What a native goes on in, instead of giving a value, comes back to the frame: traces tell of it.
                     (g::CALL_EXT_ONLY, Some(f)) => {
-                        self.e.op(Op::CallBifOnly, &[x, Arg::Q(f), n]);
-                        self.e.op(Op::DeallocateReturn, &[Arg::H(0)]);
+                        self.e.op(Op::CallBifOnly, &[x, Arg::N(f), n]);
+                        self.e.op(Op::DeallocateReturn, &[count(0)]);
                     }
                     (_, Some(f)) => {
                         let frame = self.h(a[2]);
-                        self.e.op(Op::CallBifLast, &[x, Arg::Q(f), frame, n]);
+                        self.e.op(Op::CallBifLast, &[x, Arg::N(f), frame, n]);
                         self.e.op(Op::DeallocateReturn, &[frame]);
                     }
                 }
@@ -577,7 +616,7 @@ impl Lower<'_> {
             g::BIF0 => {
                 let c = self.env.import(self.u(a[0]) as u32);
                 let d = self.s(a[1]);
-                self.e.op(Op::Bif0, &[Arg::Q(c.guard), d]);
+                self.e.op(Op::Bif0, &[Arg::N(c.guard), d]);
             }
             g::BIF1 => self.bif(Op::Bif1, a[0], a[1], &a[2..3], a[3], None),
             g::BIF2 => self.bif(Op::Bif2, a[0], a[1], &a[2..4], a[4], None),
@@ -610,9 +649,9 @@ impl Lower<'_> {
                     self.e.op(Op::InitY, &[y]);
                     return Ok(1);
                 }
-                let words: Vec<Arg> = ys.iter().map(|y| y.source_raw()).collect();
+                let words = &ys;
                 self.e
-                    .op_list(Op::InitYs, &[Arg::W(words.len() as u32)], &words);
+                    .op_list(Op::InitYs, &[count(words.len() as u32)], &words);
             }
             g::DEALLOCATE => self.e.op(Op::Deallocate, &[self.h(a[0])]),
             g::TRIM => self.e.op(Op::Trim, &[self.h(a[0])]),
@@ -657,29 +696,18 @@ impl Lower<'_> {
             g::IS_BOOLEAN => self.test(Op::IsBoolean, a),
             g::IS_MAP => self.test(Op::IsMap, a),
             g::IS_FUNCTION => self.test(Op::IsFunction, a),
-            g::IS_TUPLE => {
-                if let Some(n) = next.filter(|n| n.op == g::TEST_ARITY) {
-                    let b = code.args(n);
-                    if b[0] == a[0] && b[1].untyped() == a[1].untyped() {
-                        let r = self.r(a[1]);
-                        let h = Arg::Q(tuple_header(self.u(b[2])));
-                        self.e.op(Op::IsTupleOfArity, &[self.label(a[0]), r, h]);
-                        return Ok(2);
-                    }
-                }
-                self.test(Op::IsTuple, a)
-            }
+            g::IS_TUPLE => self.test(Op::IsTuple, a),
             g::TEST_ARITY => {
                 let r = self.r(a[1]);
-                let h = Arg::Q(tuple_header(self.u(a[2])));
+                let h = Arg::N(tuple_header(self.u(a[2])));
                 self.e.op(Op::TestArity, &[self.label(a[0]), r, h]);
             }
             g::IS_TAGGED_TUPLE => {
                 let r = self.r(a[1]);
-                let tag = self.s(a[3]).raw();
+                let tag = Arg::N(self.s(a[3]).word());
                 self.e.op(
                     Op::IsTaggedTuple,
-                    &[self.label(a[0]), r, Arg::Q(tuple_header(self.u(a[2]))), tag],
+                    &[self.label(a[0]), r, Arg::N(tuple_header(self.u(a[2]))), tag],
                 );
             }
             g::IS_FUNCTION2 => {
@@ -693,13 +721,13 @@ impl Lower<'_> {
                     .list(a[2])
                     .iter()
                     .map(|&m| match m {
-                        Operand::U(n) => Arg::Q(tuple_header(n)),
+                        Operand::U(n) => Arg::N(tuple_header(n)),
                         o => self.label(o),
                     })
                     .collect();
                 self.e.op_list(
                     Op::SelectArity,
-                    &[r, self.label(a[1]), Arg::W(words.len() as u32)],
+                    &[r, self.label(a[1]), count(words.len() as u32)],
                     &words,
                 );
             }
@@ -723,10 +751,10 @@ impl Lower<'_> {
             }
             g::GET_HD => self.ss(Op::GetHd, &a[..2]),
             g::GET_TL => self.ss(Op::GetTl, &a[..2]),
-            g::GET_TUPLE_ELEMENT => return Ok(self.tuple_element(a, next)),
+            g::GET_TUPLE_ELEMENT => self.tuple_element(a),
             g::SET_TUPLE_ELEMENT => {
                 let (v, t) = (self.s(a[0]), self.s(a[1]));
-                let at = Arg::W(self.offset(self.u(a[2])));
+                let at = count(self.offset(self.u(a[2])));
                 self.e.op(Op::SetTupleElement, &[v, t, at]);
             }
             g::PUT_LIST => self.ss(Op::PutList, &a[..3]),
@@ -762,12 +790,12 @@ impl Lower<'_> {
                     .list(a[4])
                     .iter()
                     .map(|&m| match m {
-                        Operand::U(n) => Arg::Q(n),
-                        o => self.s(o).source_raw(),
+                        Operand::U(n) => Arg::N(n),
+                        o => self.s(o),
                     })
                     .collect();
-                let n = Arg::W(words.len() as u32 / 2);
-                let size = Arg::W(self.u(a[1]) as u32);
+                let n = count(words.len() as u32 / 2);
+                let size = count(self.u(a[1]) as u32);
                 self.e.op_list(Op::UpdateRecord, &[s, d, size, n], &words);
             }
             g::BADMATCH => self.ss(Op::Badmatch, &a[..1]),
@@ -800,28 +828,24 @@ impl Lower<'_> {
             g::MAKE_FUN2 => {
                 let n = self.u(a[0]) as u32;
                 let free = self.file.lambdas[n as usize].num_free;
-                let f = Arg::Q(self.env.lambda(n));
-                let words: Vec<Arg> = (0..free).map(|x| Arg::X(x).source_raw()).collect();
+                let f = Arg::N(self.env.lambda(n));
+                let words: Vec<Arg> = (0..free).map(|x| Arg::X(x)).collect();
                 // Here the instruction itself reserves the words.
                 self.e
-                    .op(Op::TestHeap, &[Arg::W(FUN_WORDS + free), Arg::H(free)]);
+                    .op(Op::TestHeap, &[count(FUN_WORDS + free), count(free)]);
                 self.e
-                    .op_list(Op::MakeFun, &[f, Arg::X(0), Arg::H(free)], &words);
+                    .op_list(Op::MakeFun, &[f, Arg::X(0), count(free)], &words);
             }
             g::MAKE_FUN3 => {
-                let f = Arg::Q(self.env.lambda(self.u(a[0]) as u32));
+                let f = Arg::N(self.env.lambda(self.u(a[0]) as u32));
                 let d = self.s(a[1]);
-                let words: Vec<Arg> = self
-                    .list_words(a[2])
-                    .iter()
-                    .map(|w| w.source_raw())
-                    .collect();
+                let words = self.list_words(a[2]);
                 self.e
-                    .op_list(Op::MakeFun, &[f, d, Arg::H(words.len() as u32)], &words);
+                    .op_list(Op::MakeFun, &[f, d, count(words.len() as u32)], &words);
             }
             g::FMOVE => match (a[0], a[1]) {
                 (Operand::Fr(x), Operand::Fr(y)) => {
-                    self.e.op(Op::FMove, &[Arg::H(x * 8), Arg::H(y * 8)])
+                    self.e.op(Op::FMove, &[count(x * 8), count(y * 8)])
                 }
                 (Operand::Fr(_), _) => self.ss(Op::FStore, &a[..2]),
                 (_, Operand::Fr(_)) => self.ss(Op::FLoad, &a[..2]),
@@ -884,10 +908,10 @@ impl Lower<'_> {
         let (x, y) = (self.s(a[1]), self.s(a[2]));
         match (x, y) {
             (Arg::X(_) | Arg::Y(_), Arg::C(w)) if w & 3 == 3 => {
-                self.e.op(immed, &[self.label(a[0]), x, Arg::Q(w)])
+                self.e.op(immed, &[self.label(a[0]), x, Arg::N(w)])
             }
             (Arg::C(w), Arg::X(_) | Arg::Y(_)) if w & 3 == 3 => {
-                self.e.op(immed, &[self.label(a[0]), y, Arg::Q(w)])
+                self.e.op(immed, &[self.label(a[0]), y, Arg::N(w)])
             }
             _ => self.e.op(op, &[self.label(a[0]), x, y]),
         }
@@ -908,7 +932,7 @@ impl Lower<'_> {
         let index = self.u(import) as u32;
         let i = self.file.imports[index as usize];
         // Where the instruction doesn't say what is live, nothing is collected behind it.
-        let live = live.map_or(Arg::H(NO_LIVE), |l| self.h(l));
+        let live = live.map_or(Arg::N(NO_LIVE as u64), |l| self.h(l));
         let v: Vec<Arg> = args.iter().map(|&o| self.s(o)).collect();
         let d = self.s(dst);
         let fail = self.label(fail);
@@ -934,7 +958,7 @@ impl Lower<'_> {
                     (Some(&op), &[x, y]) => self.e.op(op, &[fail, x, y, d, live]),
                     (_, &[x]) => {
                         let zero = Arg::C(small(0));
-                        let n = Arg::H(n as u32);
+                        let n = count(n as u32);
                         self.e.op(Op::Arith, &[fail, zero, x, d, n, live]);
                     }
                     _ => {}
@@ -946,9 +970,9 @@ impl Lower<'_> {
             self.shortcut(i.function, &v, d);
         }
         let c = self.env.import(index);
-        let mut all = vec![fail, Arg::Q(c.guard)];
+        let mut all = vec![fail, Arg::N(c.guard)];
         all.extend(v);
-        all.extend([d, Arg::Q(c.export), live]);
+        all.extend([d, Arg::N(c.export), live]);
         self.e.op(op, &all);
     }
     /// A shortcut in front of a `bif` op that calls `erlang:f`.
@@ -958,19 +982,17 @@ impl Lower<'_> {
             ("element", &[Arg::C(n), t]) if reg(t) && n & 15 == purlin_term::word::TAG_SMALL => {
                 let i = (n as i64) >> 4;
                 if (1..8000).contains(&i) {
-                    self.e.op(Op::FastElement, &[t, Arg::H(i as u32 * 8), d]);
+                    self.e.op(Op::FastElement, &[t, count(i as u32 * 8), d]);
                 }
             }
             ("element", &[n, t]) if reg(n) && reg(t) => {
                 self.e.op(Op::FastElementOf, &[t, n, d]);
             }
-            ("map_get", &[k, m]) if reg(m) => self.e.op(Op::FastMapGet, &[m, k.source_raw(), d]),
-            ("is_map_key", &[k, m]) if reg(m) => {
-                self.e.op(Op::FastIsMapKey, &[m, k.source_raw(), d])
-            }
+            ("map_get", &[k, m]) if reg(m) => self.e.op(Op::FastMapGet, &[m, k, d]),
+            ("is_map_key", &[k, m]) if reg(m) => self.e.op(Op::FastIsMapKey, &[m, k, d]),
             (name, &[x, y]) => {
                 if let Some(n) = COMPARISONS.iter().position(|&c| c == name) {
-                    self.e.op(Op::FastCompare, &[x, y, d, Arg::H(n as u32)]);
+                    self.e.op(Op::FastCompare, &[x, y, d, count(n as u32)]);
                 }
             }
             (name, &[t]) if reg(t) => {
@@ -999,38 +1021,22 @@ impl Lower<'_> {
             }
         }
     }
-    fn tuple_element(&mut self, a: &[Operand], next: Option<&Instr>) -> usize {
-        let code = self.code;
+    fn tuple_element(&mut self, a: &[Operand]) {
         let r = self.r(a[0]);
-        let n = self.u(a[1]);
         let d = self.s(a[2]);
-        let offset = self.offset(n);
-        if offset > u32::from(u16::MAX) {
-            self.e.op(Op::GetTupleElementFar, &[r, d, Arg::W(offset)]);
-            return 1;
+        let offset = self.offset(self.u(a[1]));
+        match u16::try_from(offset) {
+            Ok(at) => self.e.op(Op::GetTupleElement, &[r, count(at.into()), d]),
+            Err(_) => self.e.op(Op::GetTupleElementFar, &[r, d, count(offset)]),
         }
-        let at = Arg::H(offset);
-        if let Some(b) = next
-            .filter(|b| b.op == g::GET_TUPLE_ELEMENT)
-            .map(|b| code.args(b))
-            && b[0].untyped() == a[0].untyped()
-            && self.u(b[1]) == n + 1
-            && a[2].untyped() != a[0].untyped()
-        {
-            let d2 = self.s(b[2]);
-            self.e.op(Op::GetTupleElements2, &[r, at, d, d2]);
-            return 2;
-        }
-        self.e.op(Op::GetTupleElement, &[r, at, d]);
-        1
     }
     fn put_tuple(&mut self, d: Arg, elements: &[Arg]) {
         match *elements {
             [x, y] => self.e.op(Op::PutTuple2, &[x, y, d]),
             [x, y, z] => self.e.op(Op::PutTuple3, &[x, y, z, d]),
             _ => {
-                let words: Vec<Arg> = elements.iter().map(|w| w.source_raw()).collect();
-                let n = Arg::W(words.len() as u32);
+                let words = elements;
+                let n = count(words.len() as u32);
                 self.e.op_list(Op::PutTuple, &[d, n], &words);
             }
         }
@@ -1048,10 +1054,10 @@ impl Lower<'_> {
             let mut seen = HashSet::new();
             pairs.retain(|p| seen.insert(p.0));
             let s = self.s(a[0]);
-            let words: Vec<Arg> = pairs.iter().flat_map(|p| [Arg::Q(p.0), p.1]).collect();
+            let words: Vec<Arg> = pairs.iter().flat_map(|p| [Arg::N(p.0), p.1]).collect();
             self.e.op_list(
                 Op::SelectLinear,
-                &[s, fail, Arg::W(words.len() as u32)],
+                &[s, fail, count(words.len() as u32)],
                 &words,
             );
             return;
@@ -1075,24 +1081,21 @@ impl Lower<'_> {
                 }
                 self.e.op_list(
                     Op::JumpTable,
-                    &[r, fail, Arg::Q(lo as u64), Arg::W(span as u32)],
+                    &[r, fail, Arg::N(lo as u64), count(span as u32)],
                     &table,
                 );
                 return;
             }
         }
-        let mut words: Vec<Arg> = pairs.iter().map(|p| Arg::Q(p.0)).collect();
+        let mut words: Vec<Arg> = pairs.iter().map(|p| Arg::N(p.0)).collect();
         words.extend(pairs.iter().map(|p| p.1));
-        self.e.op_list(
-            Op::SelectVal,
-            &[r, fail, Arg::W(pairs.len() as u32)],
-            &words,
-        );
+        self.e
+            .op_list(Op::SelectVal, &[r, fail, count(pairs.len() as u32)], &words);
     }
     fn put_map(&mut self, op: Op, a: &[Operand]) {
         let (s, d) = (self.s(a[1]), self.s(a[2]));
         let list = self.list_words(a[4]);
-        let words: Vec<Arg> = list.iter().map(|w| w.source_raw()).collect();
+        let words = &list;
         if let (Op::PutMapAssoc, Arg::C(map)) = (op, s)
             && let Some(keys) = list
                 .chunks_exact(2)
@@ -1105,34 +1108,26 @@ impl Lower<'_> {
         {
             let value = |v: &MapValue| match *v {
                 MapValue::Put(i) => words[2 * i + 1],
-                MapValue::Old(word) => Arg::Q(word),
+                MapValue::Old(word) => Arg::N(word),
             };
             let values: Vec<Arg> = order.iter().map(value).collect();
-            let n = Arg::W(values.len() as u32);
+            let n = count(values.len() as u32);
             self.e
                 .op_list(Op::NewMap, &[Arg::C(keys), d, self.h(a[3]), n], &values);
             return;
         }
-        let n = Arg::W(words.len() as u32);
+        let n = count(words.len() as u32);
         self.e
             .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], &words);
     }
     fn map_list(&mut self, op: Op, a: &[Operand]) {
         let s = self.s(a[1]);
-        let words: Vec<Arg> = self
-            .list_words(a[2])
-            .iter()
-            .map(|w| w.source_raw())
-            .collect();
-        let n = Arg::W(words.len() as u32);
+        let words = self.list_words(a[2]);
+        let n = count(words.len() as u32);
         self.e.op_list(op, &[self.label(a[0]), s, n], &words);
     }
 }
 
-/// The comparisons, by their number in `fast_compare`.
-pub const COMPARISONS: [&str; 8] = ["=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"];
-/// `live` of an instruction that doesn't tell what is live.
-pub const NO_LIVE: u32 = 0xFFFF;
 /// The X register that lowering itself uses within one instruction.
 const SCRATCH: u32 = 1023;
 const NIL: u64 = purlin_term::word::NIL_WORD;

@@ -1,6 +1,9 @@
 //! Lowering of native records.
 
-use super::{Lower, emit::Arg};
+use super::{
+    Lower,
+    emit::{Arg, count},
+};
 use crate::error::{Fault, LoadError};
 use crate::generic::Operand;
 use purlin_isa::genops::{self as g};
@@ -28,7 +31,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
             let (module, name) = (atom(l, a[2], 2)?, atom(l, a[3], 3)?);
             l.e.op(
                 Op::IsRecordOf,
-                &[l.label(a[0]), s, Arg::Q(module), Arg::Q(name)],
+                &[l.label(a[0]), s, Arg::N(module), Arg::N(name)],
             );
         }
         g::IS_RECORD_ACCESSIBLE => {
@@ -38,7 +41,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
                 Operand::Atom(n) if l.file.atom(n) != "external" => own(l),
                 _ => super::NIL,
             };
-            l.e.op(Op::IsRecordOpen, &[l.label(a[0]), s, Arg::Q(from)]);
+            l.e.op(Op::IsRecordOpen, &[l.label(a[0]), s, Arg::N(from)]);
         }
         g::GET_RECORD_ELEMENTS => {
             keys(l, a[2], 2)?;
@@ -53,7 +56,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
                 Which::Any => (super::NIL, super::NIL),
             };
             let field = atom(l, a[3], 3)?;
-            let [module, name, field] = [module, name, field].map(Arg::Q);
+            let [module, name, field] = [module, name, field].map(Arg::N);
             l.e.op(
                 Op::GetRecordField,
                 &[l.label(a[0]), s, d, module, name, field],
@@ -69,7 +72,7 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
     let pairs = keys(l, a[5], 5)?;
     let fail = l.label(a[0]);
     let (d, live) = (l.s(a[3]), l.h(a[4]));
-    let n = Arg::W(pairs.len() as u32);
+    let n = count(pairs.len() as u32);
     let which = which(l, a[1], 1)?;
     if a[2] != Operand::Nil {
         let (module, name, open) = match which {
@@ -78,7 +81,7 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
             Which::Any => (super::NIL, super::NIL, own(l)),
         };
         let s = l.s(a[2]);
-        let [module, name, open] = [module, name, open].map(Arg::Q);
+        let [module, name, open] = [module, name, open].map(Arg::N);
         l.e.op_list(
             Op::ChangeRecord,
             &[fail, s, d, module, name, open, live, n],
@@ -101,7 +104,7 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
             }
         }
         Which::Of(module, name) => {
-            let words = [Arg::Q(module), Arg::Q(name)];
+            let words = [Arg::N(module), Arg::N(name)];
             let id = l.s(a[1]);
             l.e.op_list(
                 Op::NewRecordOf,
@@ -151,5 +154,5 @@ fn keys(l: &mut Lower, list: Operand, at: u8) -> Result<Vec<Arg>, LoadError> {
     {
         return Err(Fault::Operand(at).into());
     }
-    Ok(l.list_words(list).iter().map(|w| w.source_raw()).collect())
+    Ok(l.list_words(list))
 }

@@ -1,0 +1,200 @@
+//! The bit syntax as rows: flags of segments, segments of `bs_create_bin`, commands of `bs_match`.
+
+use crate::codec::Value;
+
+/// Bits of the flags of a segment.
+pub mod flags {
+    pub const ALIGNED: u64 = 1;
+    pub const LITTLE: u64 = 2;
+    pub const SIGNED: u64 = 4;
+    pub const EXACT: u64 = 8;
+    pub const NATIVE: u64 = 16;
+    /// Their names in the operands of generic instructions.
+    pub const NAMES: &[(&str, u64)] = &[
+        ("aligned", ALIGNED),
+        ("little", LITTLE),
+        ("signed", SIGNED),
+        ("exact", EXACT),
+        ("native", NATIVE),
+    ];
+}
+
+/// Words of a segment in the list of `bs_create_bin`: kind, unit, flags, value, size. The upper half of the flags is the number
+/// of the segment in the source.
+pub const SEGMENT_WORDS: usize = 5;
+
+/// What a segment's value and size are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Both are read, as sources.
+    Terms,
+    /// The value is an address, the size a number of bytes.
+    Bytes,
+}
+
+macro_rules! segments {
+    ($($c:ident $n:literal $name:literal $content:ident;)*) => {
+        /// Kinds of segments.
+        pub mod seg { $(pub const $c: u64 = $n;)* }
+        /// Their names in generic code, and what they hold; the index is the kind.
+        pub const SEGMENTS: &[(&str, Content)] = &[$(($name, Content::$content)),*];
+        const _: () = { let mut n = 0; $(assert!($n == n); n += 1;)* let _ = n; };
+    };
+}
+segments! {
+    INTEGER 0 "integer" Terms;
+    FLOAT 1 "float" Terms;
+    BINARY 2 "binary" Terms;
+    APPEND 3 "append" Terms;
+    PRIVATE_APPEND 4 "private_append" Terms;
+    STRING 5 "string" Bytes;
+    UTF8 6 "utf8" Terms;
+    UTF16 7 "utf16" Terms;
+    UTF32 8 "utf32" Terms;
+}
+
+/// A segment of `bs_create_bin`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// One of [`seg`].
+    pub kind: u64,
+    pub unit: u64,
+    /// Bits of [`flags`].
+    pub flags: u64,
+    /// Its number in the source, from 1.
+    pub number: u32,
+    /// A source; of a string the address of its bytes, as [`Value::N`].
+    pub value: Value,
+    /// A source; of a string the number of bytes, as [`Value::N`].
+    pub size: Value,
+}
+
+impl Segment {
+    pub(crate) fn of(words: &[u64]) -> Option<Segment> {
+        let &[kind, unit, flags, value, size] = words else {
+            return None;
+        };
+        let operand = match SEGMENTS.get(usize::try_from(kind).ok()?)?.1 {
+            Content::Terms => Value::of_source,
+            Content::Bytes => Value::N,
+        };
+        Some(Segment {
+            kind,
+            unit,
+            flags: flags & 0xFFFF_FFFF,
+            number: (flags >> 32) as u32,
+            value: operand(value),
+            size: operand(size),
+        })
+    }
+    /// As words of the list.
+    pub fn words(&self) -> [u64; SEGMENT_WORDS] {
+        let flags = self.flags | u64::from(self.number) << 32;
+        let (value, size) = (self.value.source_word(), self.size.source_word());
+        [self.kind, self.unit, flags, value, size]
+    }
+    /// What it reads.
+    pub fn reads(&self) -> impl Iterator<Item = Value> + use<> {
+        [self.value, self.size]
+            .into_iter()
+            .filter(|v| !matches!(v, Value::N(_)))
+    }
+}
+
+/// An operand of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Field {
+    /// Bits that are matched.
+    Bits,
+    Unit,
+    /// X registers that hold terms: it may collect.
+    Live,
+    Flags,
+    /// A term.
+    Term,
+    /// A register that is written, as a source.
+    Write,
+}
+
+macro_rules! commands {
+    ($($c:ident $n:literal $name:literal [$($f:ident),*];)*) => {
+        /// Numbers of commands.
+        pub mod cmd { $(pub const $c: u64 = $n;)* }
+        /// Their names in generic code, and their operands; the index is the number.
+        pub const COMMANDS: &[(&str, &[Field])] = &[$(($name, &[$(Field::$f),*])),*];
+        const _: () = { let mut n = 0; $(assert!($n == n); n += 1;)* let _ = n; };
+    };
+}
+commands! {
+    ENSURE_AT_LEAST 0 "ensure_at_least" [Bits, Unit];
+    ENSURE_EXACTLY 1 "ensure_exactly" [Bits];
+    INTEGER 2 "integer" [Live, Flags, Bits, Write];
+    BINARY 3 "binary" [Live, Flags, Bits, Write];
+    SKIP 4 "skip" [Bits];
+    GET_TAIL 5 "get_tail" [Live, Unit, Write];
+    EQ 6 "=:=" [Bits, Term];
+}
+
+/// Most operands of a command.
+const MOST_FIELDS: usize = 4;
+
+/// Words of a command with its operands; `None` if there is no such command.
+pub fn command_words(number: u64) -> Option<usize> {
+    let row = COMMANDS.get(usize::try_from(number).ok()?)?;
+    Some(1 + row.1.len())
+}
+
+/// A command of `bs_match`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// One of [`cmd`].
+    pub number: u64,
+    operands: [Value; MOST_FIELDS],
+}
+
+impl Command {
+    /// The commands of a list.
+    pub(crate) fn all(mut words: &[u64]) -> Option<Vec<Command>> {
+        let mut out = Vec::new();
+        while let [number, rest @ ..] = words {
+            let fields = COMMANDS.get(usize::try_from(*number).ok()?)?.1;
+            let mut operands = [Value::N(0); MOST_FIELDS];
+            for ((f, &w), to) in fields
+                .iter()
+                .zip(rest.get(..fields.len())?)
+                .zip(&mut operands)
+            {
+                *to = match f {
+                    Field::Write => Value::of_source(w),
+                    Field::Term => Value::C(w),
+                    _ => Value::N(w),
+                };
+            }
+            out.push(Command {
+                number: *number,
+                operands,
+            });
+            words = &rest[fields.len()..];
+        }
+        Some(out)
+    }
+    pub fn name(&self) -> &'static str {
+        COMMANDS[self.number as usize].0
+    }
+    fn fields(&self) -> &'static [Field] {
+        COMMANDS[self.number as usize].1
+    }
+    /// Its operands, in the order of its row.
+    pub fn operands(&self) -> &[Value] {
+        &self.operands[..self.fields().len()]
+    }
+    /// Its operand of that meaning.
+    pub fn field(&self, f: Field) -> Option<Value> {
+        let at = self.fields().iter().position(|&g| g == f)?;
+        Some(self.operands[at])
+    }
+    /// The register that it writes.
+    pub fn write(&self) -> Option<Value> {
+        self.field(Field::Write)
+    }
+}

@@ -1,0 +1,532 @@
+//! Instructions as words, and back: the only place that knows how operands are packed. See the head of [`crate::ops`].
+//!
+//! [`pack`] writes an instruction, [`Instruction::at`] reads one, [`Instruction::parts`] takes one apart that does the work of
+//! several, [`Members`] is its list. All is plain data: terms and addresses are words that nobody follows here. Code that no
+//! packer wrote gives `None`, or an instruction that makes no sense; nothing here panics on it.
+
+use crate::bits::{Command, SEGMENT_WORDS, Segment};
+use crate::contract::{Part, PartArg};
+use crate::ops::{Form, Kind, List, Op, SpecOp, lookup, words};
+
+/// An operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// X register of that number.
+    X(u32),
+    /// Y register of that number.
+    Y(u32),
+    /// A constant: the word of a term.
+    C(u64),
+    /// A label: so many words from the start of the instruction; 0: none. Before labels are resolved: its number.
+    L(i32),
+    /// Anything else: a number, an address, the word of a term that has no variants. Kind of the operand says which.
+    N(u64),
+}
+
+impl Value {
+    pub const NO_LABEL: Value = Value::L(0);
+
+    pub const fn is_register(self) -> bool {
+        matches!(self, Value::X(_) | Value::Y(_))
+    }
+    /// The word of a constant, or the number; 0 for anything else.
+    pub const fn word(self) -> u64 {
+        match self {
+            Value::C(w) | Value::N(w) => w,
+            _ => 0,
+        }
+    }
+    /// As form S: the word of a source that is told apart at run time.
+    pub const fn source_word(self) -> u64 {
+        match self {
+            Value::X(n) => source::x(n),
+            Value::Y(n) => source::y(n),
+            v => v.word(),
+        }
+    }
+    /// The register or constant of a word of form S.
+    pub const fn of_source(w: u64) -> Value {
+        match () {
+            () if source::is_constant(w) => Value::C(w),
+            () if source::is_y(w) => Value::Y((source::offset(w) as u32 / 8).wrapping_sub(1)),
+            () => Value::X(source::offset(w) as u32 / 8),
+        }
+    }
+    /// The form that it takes as an operand of that kind; `None` if it can't be one.
+    pub fn form(self, kind: Kind) -> Option<Form> {
+        let forms = kind.forms();
+        let fits = |f: &Form| {
+            matches!(
+                (f, self),
+                (Form::X, Value::X(_))
+                    | (Form::Y, Value::Y(_))
+                    | (Form::C, Value::C(_))
+                    | (Form::D, Value::X(_) | Value::Y(_))
+                    | (Form::S, Value::X(_) | Value::Y(_) | Value::C(_))
+                    | (Form::L, Value::L(_))
+                    | (Form::H | Form::W | Form::Q, Value::N(_))
+            )
+        };
+        forms.iter().copied().find(fits)
+    }
+    /// The bits of an operand of that form. `None`: it is too large for its place.
+    fn bits(self, form: Form) -> Option<u64> {
+        let bits = match (form, self) {
+            (Form::X, Value::X(n)) => u64::from(n) * 8,
+            (Form::Y, Value::Y(n)) => (u64::from(n) + 1) * 8,
+            (Form::D, Value::X(n)) => u64::from(n) * 8,
+            (Form::D, Value::Y(n)) => (u64::from(n) + 1) * 8 | dest::Y,
+            (Form::L, Value::L(n)) => u64::from(n as u32),
+            (Form::S, v) => v.source_word(),
+            (_, v) => v.word(),
+        };
+        let width = form.units() as u32 * 16;
+        (width == 64 || bits >> width == 0).then_some(bits)
+    }
+    /// The operand that these bits are.
+    fn of_bits(form: Form, v: u64) -> Value {
+        match form {
+            Form::X => Value::X(v as u32 / 8),
+            Form::Y => Value::Y((v as u32 / 8).wrapping_sub(1)),
+            Form::D if v & dest::Y == 0 => Value::X(v as u32 / 8),
+            Form::D => Value::Y((v as u32 / 8).wrapping_sub(1)),
+            Form::C => Value::C(v),
+            Form::S => Value::of_source(v),
+            Form::L => Value::L(v as u32 as i32),
+            Form::H | Form::W | Form::Q => Value::N(v),
+        }
+    }
+}
+
+/// Words of form S: a constant, or a register whose offset is above four bits that no constant ends in.
+pub mod source {
+    const CONSTANT: u64 = 3;
+    const Y: u64 = 4;
+
+    pub const fn x(n: u32) -> u64 {
+        (n as u64 * 8) << 4
+    }
+    pub const fn y(n: u32) -> u64 {
+        ((n as u64 + 1) * 8) << 4 | Y
+    }
+    #[inline(always)]
+    pub const fn is_constant(w: u64) -> bool {
+        w & CONSTANT != 0
+    }
+    /// Whether a word that is no constant names a Y register.
+    #[inline(always)]
+    pub const fn is_y(w: u64) -> bool {
+        w & Y != 0
+    }
+    /// Where the register is, in bytes: in the X registers, or from the top of the stack.
+    #[inline(always)]
+    pub const fn offset(w: u64) -> usize {
+        (w >> 4) as usize
+    }
+    /// The same register in form D.
+    #[inline(always)]
+    pub const fn as_dest(w: u64) -> u16 {
+        offset(w) as u16 | is_y(w) as u16
+    }
+}
+
+/// Words of form D: the offset of a register, which is a multiple of 8, with a mark for Y registers.
+pub mod dest {
+    pub(super) const Y: u64 = 1;
+    /// What the offset of an X register and of a Y register are marked with.
+    pub const MARK_X: u16 = 0;
+    pub const MARK_Y: u16 = Y as u16;
+
+    #[inline(always)]
+    pub const fn is_y(d: u16) -> bool {
+        d & MARK_Y != 0
+    }
+    #[inline(always)]
+    pub const fn offset(d: u16) -> usize {
+        (d & !MARK_Y) as usize
+    }
+}
+
+/// Most operands of an instruction.
+pub const MOST_OPERANDS: usize = 10;
+
+const _: () = {
+    let mut i = 0;
+    while i < crate::ops::OPS.len() {
+        assert!(crate::ops::OPS[i].operands.len() <= MOST_OPERANDS);
+        i += 1;
+    }
+};
+
+/// Operands of an instruction, in the order of its row.
+#[derive(Clone, Copy)]
+pub struct Operands {
+    all: [Value; MOST_OPERANDS],
+    len: u8,
+}
+
+impl Operands {
+    const NONE: Operands = Operands {
+        all: [Value::N(0); MOST_OPERANDS],
+        len: 0,
+    };
+    fn push(&mut self, v: Value) {
+        self.all[self.len as usize] = v;
+        self.len += 1;
+    }
+}
+
+impl std::ops::Deref for Operands {
+    type Target = [Value];
+    fn deref(&self) -> &[Value] {
+        &self.all[..self.len as usize]
+    }
+}
+
+impl std::fmt::Debug for Operands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self[..].fmt(f)
+    }
+}
+
+/// Why an instruction can't be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// The row has no variant for these operands.
+    Form,
+    /// A number is larger than its place.
+    Size,
+}
+
+/// Appends an instruction without its list. `label` is told of each label that is none of [`Value::NO_LABEL`]: the unit of its
+/// bits, counted from the first of `out`, and what stands for it.
+///
+/// An operand that is too large is cut off, and [`Unfit::Size`] is the answer.
+pub fn pack(
+    op: Op,
+    operands: &[Value],
+    out: &mut Vec<u64>,
+    mut label: impl FnMut(usize, i32),
+) -> Result<(), Unfit> {
+    let row = op.row();
+    let mut forms = [Form::H; MOST_OPERANDS];
+    if row.operands.len() != operands.len() {
+        return Err(Unfit::Form);
+    }
+    for ((o, v), f) in row.operands.iter().zip(operands).zip(&mut forms) {
+        *f = v.form(o.kind).ok_or(Unfit::Form)?;
+    }
+    let forms = &forms[..operands.len()];
+    let number = op.variant(forms).ok_or(Unfit::Form)?;
+    let at = out.len();
+    out.resize(at + words(forms), 0);
+    let mut unit = at * 4;
+    let mut result = Ok(());
+    let mut put = |unit: &mut usize, units: usize, bits: u64| {
+        for i in 0..units {
+            out[*unit / 4] |= (bits >> (16 * i) & 0xFFFF) << (16 * (*unit % 4));
+            *unit += 1;
+        }
+    };
+    put(&mut unit, 1, u64::from(number));
+    for (&v, &f) in operands.iter().zip(forms) {
+        if let Value::L(n) = v
+            && n != 0
+        {
+            label(unit, n);
+        }
+        let bits = v.bits(f).unwrap_or_else(|| {
+            result = Err(Unfit::Size);
+            0
+        });
+        put(&mut unit, f.units(), bits);
+    }
+    result
+}
+
+/// Writes the distance of a label, in words, at a unit that [`pack`] told.
+pub fn put_label(code: &mut [u64], unit: usize, words: i32) {
+    for (i, half) in [words as u16, (words >> 16) as u16].into_iter().enumerate() {
+        let (word, shift) = ((unit + i) / 4, (unit + i) % 4 * 16);
+        code[word] = code[word] & !(0xFFFF << shift) | u64::from(half) << shift;
+    }
+}
+
+/// The words of an instruction that has no list and no label.
+pub fn packed(op: Op, operands: &[Value]) -> Result<Vec<u64>, Unfit> {
+    let mut out = Vec::new();
+    pack(op, operands, &mut out, |_, _| ())?;
+    Ok(out)
+}
+
+/// An instruction in code.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction<'a> {
+    pub op: Op,
+    /// Number of its variant, which it begins with.
+    pub number: u16,
+    pub operands: Operands,
+    /// Words of all, with the list.
+    pub words: usize,
+    /// The list as it stands in the code.
+    pub list: &'a [u64],
+}
+
+fn units(code: &[u64], from: usize, n: usize) -> Option<u64> {
+    let mut v = 0;
+    for k in 0..n {
+        let u = from + k;
+        v |= (code.get(u / 4)? >> (16 * (u % 4)) & 0xFFFF) << (16 * k);
+    }
+    Some(v)
+}
+
+impl<'a> Instruction<'a> {
+    /// The one at word `at`; `None` if there is none.
+    pub fn at(code: &'a [u64], at: usize) -> Option<Instruction<'a>> {
+        Instruction::of(code, at, *code.get(at)? as u16)
+    }
+    /// The one at word `at` if it began with that number: what stands there may be a patch.
+    pub fn of(code: &'a [u64], at: usize, number: u16) -> Option<Instruction<'a>> {
+        let op = Op::of(number)?;
+        let row = op.row();
+        let mut unit = at * 4 + 1;
+        let mut operands = Operands::NONE;
+        let mut v = number as usize - crate::ops::BASE[op as usize] as usize;
+        // The first operand varies slowest: what is left of the number is divided by what those behind it take.
+        let mut rest = row.variants();
+        for o in row.operands {
+            let forms = o.kind.forms();
+            rest /= forms.len();
+            let form = forms[v / rest];
+            v %= rest;
+            operands.push(Value::of_bits(form, units(code, unit, form.units())?));
+            unit += form.units();
+        }
+        let fixed = unit.div_ceil(4) - at;
+        let members = match (row.list, operands.last()) {
+            (Some(list), Some(&Value::N(count))) => list.words(usize::try_from(count).ok()?),
+            _ => 0,
+        };
+        let list = code.get(at + fixed..)?.get(..members)?;
+        Some(Instruction {
+            op,
+            number,
+            operands,
+            words: fixed + members,
+            list,
+        })
+    }
+    pub fn row(&self) -> &'static SpecOp {
+        self.op.row()
+    }
+    /// The operand of that name.
+    pub fn operand(&self, name: &str) -> Option<Value> {
+        self.operands.get(self.row().named(name)?).copied()
+    }
+    /// The ops that it does the work of, one after the other: itself, if it is one by itself. Labels count from the start of
+    /// this instruction. The list, if there is one, is the last one's.
+    pub fn parts(&self) -> impl Iterator<Item = (Op, Operands)> + use<'_, 'a> {
+        let parts = self.row().contract.parts;
+        let itself = parts.is_empty().then_some((self.op, self.operands));
+        let made = parts
+            .iter()
+            .map(|p| (p.op, part_operands(p, &self.operands)));
+        itself.into_iter().chain(made)
+    }
+    /// Its list, told apart.
+    pub fn members(&self) -> Option<Members> {
+        Members::of(self.row().list?, self.list)
+    }
+}
+
+/// The operands of a part of an instruction with those operands.
+pub fn part_operands(part: &Part, whole: &[Value]) -> Operands {
+    let mut out = Operands::NONE;
+    for (&a, o) in part.args.iter().zip(part.op.row().operands) {
+        out.push(part_operand(a, o.kind, whole));
+    }
+    out
+}
+
+/// An operand of a part, which is of that kind there.
+pub fn part_operand(a: PartArg, kind: Kind, whole: &[Value]) -> Value {
+    let own = |i: u8| whole[i as usize];
+    let v = match a {
+        PartArg::Operand(i) | PartArg::AboutOperand(i) => own(i),
+        PartArg::Plus(i, n) => Value::N(own(i).word() + u64::from(n)),
+        PartArg::X(n) => Value::X(u32::from(n)),
+        PartArg::None => Value::NO_LABEL,
+        PartArg::Number(n) | PartArg::About(n) => Value::N(u64::from(n)),
+    };
+    match v {
+        // A term that has no variants in the whole.
+        Value::N(w) if kind.forms().contains(&Form::C) || kind.forms() == [Form::S] => Value::C(w),
+        v => v,
+    }
+}
+
+/// The list of an instruction. Labels are words from its start; 0: none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Members {
+    Sources(Vec<Value>),
+    Registers(Vec<Value>),
+    /// Key and register.
+    Fetches(Vec<(Value, Value)>),
+    Labels(Vec<i32>),
+    /// Sorted immediates, and where each leads.
+    Switch(Vec<(u64, i32)>),
+    /// Constants, and where each leads.
+    Arms(Vec<(u64, i32)>),
+    /// Header words, and where each leads.
+    ArityArms(Vec<(u64, i32)>),
+    /// Index of an element, from 1, and its value.
+    Updates(Vec<(u64, Value)>),
+    Segments(Vec<Segment>),
+    Commands(Vec<Command>),
+}
+
+impl Members {
+    /// Those of that kind in these words; `None` if they are no such list.
+    pub fn of(list: List, words: &[u64]) -> Option<Members> {
+        let source = Value::of_source;
+        let sources = || words.iter().map(|&w| source(w));
+        let pairs = || words.chunks_exact(2).map(|p| (p[0], p[1]));
+        let arms = || pairs().map(|(w, l)| (w, l as i32)).collect();
+        Some(match list {
+            List::Sources => Members::Sources(sources().collect()),
+            List::Registers => Members::Registers(sources().collect()),
+            List::Fetches => {
+                Members::Fetches(pairs().map(|(k, r)| (source(k), source(r))).collect())
+            }
+            List::Labels => Members::Labels(words.iter().map(|&w| w as i32).collect()),
+            List::Switch => {
+                let (values, labels) = words.split_at(words.len() / 2);
+                let labels = labels.iter().map(|&l| l as i32);
+                Members::Switch(values.iter().copied().zip(labels).collect())
+            }
+            List::Arms => Members::Arms(arms()),
+            List::ArityArms => Members::ArityArms(arms()),
+            List::Updates => Members::Updates(pairs().map(|(i, v)| (i, source(v))).collect()),
+            List::Segments => {
+                let all = words.chunks_exact(SEGMENT_WORDS).map(Segment::of);
+                Members::Segments(all.collect::<Option<_>>()?)
+            }
+            List::Commands => Members::Commands(Command::all(words)?),
+        })
+    }
+    /// Registers and constants that are read.
+    pub fn reads(&self) -> Vec<Value> {
+        match self {
+            Members::Sources(all) => all.clone(),
+            Members::Fetches(all) => all.iter().map(|p| p.0).collect(),
+            Members::Updates(all) => all.iter().map(|p| p.1).collect(),
+            Members::Segments(all) => all.iter().flat_map(|s| s.reads()).collect(),
+            _ => Vec::new(),
+        }
+    }
+    /// Registers that are written.
+    pub fn writes(&self) -> Vec<Value> {
+        match self {
+            Members::Registers(all) => all.clone(),
+            Members::Fetches(all) => all.iter().map(|p| p.1).collect(),
+            Members::Commands(all) => all.iter().filter_map(|c| c.write()).collect(),
+            _ => Vec::new(),
+        }
+    }
+    /// Where it leads.
+    pub fn labels(&self) -> Vec<i32> {
+        let all: Vec<i32> = match self {
+            Members::Labels(all) => all.clone(),
+            Members::Switch(all) | Members::Arms(all) | Members::ArityArms(all) => {
+                all.iter().map(|p| p.1).collect()
+            }
+            _ => Vec::new(),
+        };
+        all.into_iter().filter(|&l| l != 0).collect()
+    }
+}
+
+/// Row and variant of an instruction's number.
+pub fn row_of(number: u16) -> Option<(&'static SpecOp, usize)> {
+    lookup(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::{OPS, VARIANTS};
+
+    fn sample(form: Form, i: u32) -> Value {
+        match form {
+            Form::X => Value::X(i),
+            Form::Y => Value::Y(i),
+            Form::C => Value::C(u64::from(i) << 4 | 15),
+            Form::S => [Value::X(i), Value::Y(i), Value::C(u64::from(i) << 4 | 3)][i as usize % 3],
+            Form::D => [Value::X(i), Value::Y(i)][i as usize % 2],
+            Form::L => Value::L(-(i as i32) - 1),
+            Form::H => Value::N(u64::from(i)),
+            Form::W => Value::N(u64::from(i) << 8),
+            Form::Q => Value::N(u64::from(i) << 40 | 7),
+        }
+    }
+
+    #[test]
+    fn what_is_packed_is_read_again() {
+        for number in 0..VARIANTS as u16 {
+            let (row, v) = lookup(number).unwrap();
+            let mut operands: Vec<Value> = row
+                .forms(v)
+                .into_iter()
+                .zip(1000..)
+                .map(|(f, i)| sample(f, i))
+                .collect();
+            if row.list.is_some() {
+                *operands.last_mut().unwrap() = Value::N(2);
+            }
+            let mut code = vec![7];
+            let mut labels = Vec::new();
+            pack(Op::of(number).unwrap(), &operands, &mut code, |u, l| {
+                labels.push((u, l))
+            })
+            .unwrap();
+            for (unit, l) in labels {
+                put_label(&mut code, unit, l);
+            }
+            let fixed = code.len();
+            code.extend([0; 4]);
+            let i = Instruction::at(&code, 1).unwrap();
+            assert_eq!(i.number, number, "{}", row.name);
+            assert_eq!(i.operands[..], operands, "{}", row.name);
+            assert_eq!(i.words, fixed - 1 + i.list.len());
+        }
+    }
+
+    #[test]
+    fn parts_are_instructions_that_can_be_packed() {
+        for (row, i) in OPS.iter().zip(0..).filter(|(r, _)| r.is_fused()) {
+            let whole: Vec<Value> = row.forms(0).into_iter().map(|f| sample(f, 5)).collect();
+            for part in row.contract.parts {
+                let operands = part_operands(part, &whole);
+                let made = packed(part.op, &operands);
+                assert!(made.is_ok(), "{i} {} {operands:?}", part.op.row().name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_larger_than_its_place_is_told() {
+        let large = Value::N(1 << 16);
+        assert_eq!(packed(Op::Deallocate, &[large]), Err(Unfit::Size));
+        assert_eq!(packed(Op::Deallocate, &[Value::X(1)]), Err(Unfit::Form));
+        assert_eq!(packed(Op::Deallocate, &[]), Err(Unfit::Form));
+    }
+
+    #[test]
+    fn words_that_are_no_code_are_refused() {
+        assert!(Instruction::at(&[], 0).is_none());
+        assert!(Instruction::at(&[0xFFFF], 0).is_none());
+        let count = packed(Op::InitYs, &[Value::N(u64::from(u32::MAX))]).unwrap();
+        assert!(Instruction::at(&count, 0).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! What the compiler of a module has found out of the values in registers: its chunk `Type`.
+
+/// Kinds of terms: bits of [`Type::kinds`].
+pub mod kind {
+    pub const ATOM: u16 = 1;
+    /// A bit string, which may be a match context.
+    pub const BITSTRING: u16 = 1 << 1;
+    pub const CONS: u16 = 1 << 2;
+    pub const FLOAT: u16 = 1 << 3;
+    pub const FUN: u16 = 1 << 4;
+    /// Of any size.
+    pub const INTEGER: u16 = 1 << 5;
+    pub const MAP: u16 = 1 << 6;
+    pub const NIL: u16 = 1 << 7;
+    pub const PID: u16 = 1 << 8;
+    pub const PORT: u16 = 1 << 9;
+    pub const REFERENCE: u16 = 1 << 10;
+    pub const TUPLE: u16 = 1 << 11;
+    /// A native record.
+    pub const RECORD: u16 = 1 << 12;
+    /// All there are.
+    pub const ANY: u16 = (1 << 13) - 1;
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Type {
+    /// Kinds of which it may be one: bits of [`kind`].
+    pub kinds: u16,
+    /// If it is a number, it is no smaller.
+    pub least: Option<i64>,
+    /// If it is a number, it is no larger.
+    pub most: Option<i64>,
+    /// If it is a bit string, its bits are a multiple of this.
+    pub unit: u16,
+}
+
+impl Type {
+    pub const ANY: Type = Type {
+        kinds: kind::ANY,
+        least: None,
+        most: None,
+        unit: 1,
+    };
+    /// Whether nothing is known.
+    pub fn is_any(&self) -> bool {
+        *self == Type::ANY
+    }
+    /// Whether it is surely of one of these kinds.
+    pub const fn is_of(&self, kinds: u16) -> bool {
+        self.kinds & !kinds == 0
+    }
+    /// Whether it is surely an integer between these two.
+    pub fn is_within(&self, least: i64, most: i64) -> bool {
+        self.is_of(kind::INTEGER)
+            && self.least.is_some_and(|n| n >= least)
+            && self.most.is_some_and(|n| n <= most)
+    }
+}
+
+/// What is known of a register where an instruction begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// Offset of the instruction in the code of its module, in words.
+    pub at: u32,
+    /// Number of the register, times two; with 1 added for a Y register.
+    pub register: u16,
+    /// Index in the table of the module's types.
+    pub of: u16,
+}
+
+impl Fact {
+    /// How a register is told.
+    pub const fn register(v: crate::codec::Value) -> Option<u16> {
+        match v {
+            crate::codec::Value::X(n) => Some(n as u16 * 2),
+            crate::codec::Value::Y(n) => Some(n as u16 * 2 + 1),
+            _ => None,
+        }
+    }
+}
