@@ -48,7 +48,7 @@ macro_rules! go {
         #[cfg(not(debug_assertions))]
         {
             let pc: *const u64 = $pc;
-            let h = *$crate::HANDLERS.get_unchecked($crate::code::stands_at(pc) as usize);
+            let h = *$crate::HANDLERS.get_unchecked($crate::code::fetch(pc) as usize);
             return h($cx, pc, $e, $hp, $reds);
         }
         #[cfg(debug_assertions)]
@@ -113,7 +113,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
     let cx: *mut Cx = cx;
     #[cfg(not(debug_assertions))]
     {
-        let h = HANDLERS[code::stands_at(entry) as usize];
+        let h = HANDLERS[code::fetch(entry) as usize];
         h(cx, entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
     }
     #[cfg(debug_assertions)]
@@ -122,7 +122,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
         (*cx).interp.next = (entry, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
         while exit == Exit::Next {
             let (pc, e, hp, reds) = (*cx).interp.next;
-            let number = code::stands_at(pc);
+            let number = code::fetch(pc);
             let collections = (*cx).heap.collections;
             purlin_native::coverage::op(number);
             (*cx).interp.raised = false;

@@ -4,6 +4,7 @@
 //! members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
+use super::opcode_at;
 use purlin_isa::ops::{Form, Kind, List, SpecOp, lookup, words};
 use purlin_loader::lower::bits::seg;
 use purlin_term::fun::{Export, FunEntry};
@@ -30,7 +31,7 @@ pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
         let _ = writeln!(out, "\nfunction {name}/{} entry {}", f.arity, f.entry);
         let mut at = f.start as usize;
         while at < f.end as usize {
-            at += instruction(&mut out, &m.code, at);
+            at += instruction(&mut out, m.code.words(), at);
         }
     }
     Ok(out)
@@ -54,13 +55,13 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     let mut at = f.start as usize;
     // Words between instructions may look like one, with operands that are no addresses.
     while at * 8 < wanted {
-        at += size(&m.code, at);
+        at += size(m.code.words(), at);
     }
     if at * 8 != wanted {
         return None;
     }
     let mut text = String::new();
-    let n = instruction(&mut text, &m.code, at);
+    let n = instruction(&mut text, m.code.words(), at);
     Some(Disassembled {
         text,
         next: m.at((at + n) as u32),
@@ -89,7 +90,9 @@ struct Instruction<'a> {
 impl<'a> Instruction<'a> {
     /// The one at word `at`; None if there is none.
     fn at(code: &'a [u64], at: usize) -> Option<Instruction<'a>> {
-        let (op, variant) = lookup(unit(code, at * 4) as u16)?;
+        // SAFETY: the first unit of a word of code; if it is that of an instruction that is patched, this tells what was there.
+        let number = unsafe { opcode_at(code.get(at..)?.first()?) };
+        let (op, variant) = lookup(number)?;
         let forms = op.forms(variant);
         let mut u = at * 4 + 1;
         let mut operands: SmallVec<[_; 8]> = SmallVec::new();
