@@ -25,7 +25,7 @@ impl Flavour for Tail {
     type Out = Exit;
     #[inline(always)]
     unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Exit {
-        let h = *HANDLERS.get_unchecked(code::stands_at(pc) as usize);
+        let h = *HANDLERS.get_unchecked(code::fetch(pc) as usize);
         h(cx, pc, e, hp, reds)
     }
     #[inline(always)]
@@ -137,7 +137,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 /// As [`run`], by [`STEP`].
 unsafe fn run_steps(cx: *mut Cx, mut pc: *const u64) -> Exit {
     while !pc.is_null() {
-        let number = code::stands_at(pc);
+        let number = code::fetch(pc);
         #[cfg(debug_assertions)]
         let collections = (*cx).heap.collections;
         #[cfg(debug_assertions)]

@@ -19,8 +19,8 @@ struct World {
     code: UnsafeCell<u32>,
 }
 
-fn world() -> Arc<World> {
-    Arc::new(World {
+fn world() -> loom::sync::Arc<World> {
+    loom::sync::Arc::new(World {
         epochs: Epochs::default(),
         leads: AtomicBool::new(true),
         code: UnsafeCell::new(1),

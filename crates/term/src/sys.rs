@@ -35,6 +35,41 @@ pub fn reserve_area(name: &'static str, bytes: usize) -> usize {
     at
 }
 
+/// Reserves addresses of an area that [`areas`] tells of, without memory behind them: those at `wanted` if they are free, else others;
+/// `None` where the system refuses. What is made usable ([`commit`]) comes in small pages.
+pub fn reserve_near(wanted: usize, bytes: usize, name: &'static str) -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    let low = {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        let flags = flags | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a fresh anonymous mapping, in the place of no other.
+        let p = unsafe { libc::mmap(wanted as *mut _, bytes, libc::PROT_NONE, flags, -1, 0) };
+        match p as usize == wanted {
+            true => Some(wanted),
+            false => {
+                // Old systems take the address as a wish.
+                if p != libc::MAP_FAILED {
+                    release(p as usize, bytes);
+                }
+                None
+            }
+        }
+    };
+    #[cfg(not(target_os = "linux"))]
+    let low: Option<usize> = {
+        let _ = wanted;
+        None
+    };
+    let at = low.or_else(|| try_reserve(bytes))?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: inside that range. A large page would hold memory of which no code needs most.
+    unsafe {
+        libc::madvise(at as *mut _, bytes, libc::MADV_NOHUGEPAGE)
+    };
+    note_area(name, at, bytes);
+    Some(at)
+}
+
 static AREAS: crate::sync::Mutex<Vec<Area>> = crate::sync::Mutex::new(Vec::new());
 
 /// Addresses that were reserved for one purpose, and of which a part is in use.

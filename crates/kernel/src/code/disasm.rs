@@ -4,6 +4,7 @@
 //! members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
+use super::opcode_at;
 use purlin_isa::bits::{Command, Segment};
 use purlin_isa::codec::{Instruction, Members, Value};
 use purlin_isa::ops::Kind;
@@ -28,7 +29,7 @@ pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
         let _ = writeln!(out, "\nfunction {name}/{} entry {}", f.arity, f.entry);
         let mut at = f.start as usize;
         while at < f.end as usize {
-            at += instruction(&mut out, &m.code, at);
+            at += instruction(&mut out, m.code.words(), at);
         }
     }
     Ok(out)
@@ -52,13 +53,13 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     let mut at = f.start as usize;
     // Words between instructions may look like one, with operands that are no addresses.
     while at * 8 < wanted {
-        at += size(&m.code, at);
+        at += size(m.code.words(), at);
     }
     if at * 8 != wanted {
         return None;
     }
     let mut text = String::new();
-    let n = instruction(&mut text, &m.code, at);
+    let n = instruction(&mut text, m.code.words(), at);
     Some(Disassembled {
         text,
         next: m.at((at + n) as u32),
@@ -69,9 +70,16 @@ pub fn disasm_at(pc: *const u64) -> Option<Disassembled> {
     })
 }
 
+/// The instruction at word `at`, whatever stands in the place of its number; None if there is none.
+fn instruction_at(code: &[u64], at: usize) -> Option<Instruction<'_>> {
+    // SAFETY: the first unit of a word of code; if it is that of an instruction that is patched, this tells what was there.
+    let number = unsafe { opcode_at(code.get(at..)?.first()?) };
+    Instruction::of(code, at, number)
+}
+
 /// Words that the instruction at word `at` takes.
 fn size(code: &[u64], at: usize) -> usize {
-    Instruction::at(code, at).map_or(1, |i| i.words)
+    instruction_at(code, at).map_or(1, |i| i.words)
 }
 
 fn term(w: u64) -> String {
@@ -90,7 +98,7 @@ fn label(at: usize, words: i32) -> String {
 
 /// Writes the instruction at word `at`: how many words it takes.
 fn instruction(out: &mut String, code: &[u64], at: usize) -> usize {
-    let Some(i) = Instruction::at(code, at) else {
+    let Some(i) = instruction_at(code, at) else {
         let _ = writeln!(out, "{at:6} ?");
         return 1;
     };

@@ -228,8 +228,18 @@ pub fn entries() -> &'static Entries {
 /// `pc` is an instruction of loaded code.
 #[inline(always)]
 pub unsafe fn stands_at(pc: *const u64) -> u16 {
-    // A plain load on all machines. Patches that lead to something that was made just before take care of the order themselves.
+    // Patches that lead to something that was made just before take care of the order themselves.
     word(pc).load(Ordering::Relaxed)
+}
+
+/// As [`stands_at`], for those who run each instruction: of an atomic load the compiler makes an instruction more. A volatile one is
+/// one access too, of an aligned word, and finds one of the numbers that were stored.
+///
+/// # Safety
+/// `pc` is an instruction of loaded code.
+#[inline(always)]
+pub unsafe fn fetch(pc: *const u64) -> u16 {
+    (pc as *const u16).read_volatile()
 }
 
 /// The number of the code's own instruction at `pc`: what stands there, or what a breakpoint or the entry to compiled code

@@ -3,6 +3,7 @@
 use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::{self, Debug};
+use super::memory::Code;
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
 use super::{called, fun_entry, is_builtin, native};
@@ -451,7 +452,8 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     for f in &functions {
         super::compiled::leads_nowhere(&mut words, f);
     }
-    let code = words.into_boxed_slice();
+    let code = Code::new(&words);
+    drop(words);
     let on_load = on_load.map(|at| {
         let to = code.as_ptr().wrapping_add(at as usize);
         Box::new(Export::new(name, purlin_term::am::ON_LOAD, 0, to))

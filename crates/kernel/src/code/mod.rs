@@ -15,6 +15,7 @@ pub mod entries;
 pub mod entry;
 pub mod epochs;
 mod load;
+pub mod memory;
 pub mod perf;
 pub mod permission;
 pub mod purge;
@@ -22,13 +23,13 @@ mod purge_count;
 pub mod stack;
 mod versions;
 
-pub use entries::{opcode_at, stands_at};
+pub use entries::{fetch, opcode_at};
 
 pub use disasm::{disasm_at, disasm_specific};
 pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, NotNif, Place, Versions, current, delete, find, finish_all,
-    finish_on_load, loaded, mark_at, module_at, record, with_versions,
+    finish_on_load, function_at, loaded, mark_at, module_at, record, with_versions,
 };
 
 pub use purlin_native::bif::native;

@@ -5,12 +5,13 @@
 use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::Debug;
+use super::memory::{self, Code};
 use super::perf::Marks;
 use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use crate::sync::{RwLock, RwLockWriteGuard};
 use purlin_isa::types::{Fact, Type};
-use purlin_isa::view::{Code, Extent, FunctionView};
+use purlin_isa::view::{self, Extent, FunctionView};
 use purlin_loader::lower::LoweredFunction;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
@@ -23,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 /// A loaded version of a module.
 pub struct Module {
     pub name: Term,
-    pub code: Box<[u64]>,
+    pub code: Code,
     /// The extent of each function, from its `func_info` to its end, sorted.
     pub functions: Vec<LoweredFunction>,
     pub(super) lines: Vec<(u32, u32)>,
@@ -74,14 +75,13 @@ impl Drop for Module {
 impl Module {
     /// Where its code lies.
     pub fn addresses(&self) -> std::ops::Range<usize> {
-        let r = self.code.as_ptr_range();
-        r.start as usize..r.end as usize
+        self.code.addresses()
     }
     /// The function with that index, as a compiler of it wants it. `words` is the code of this module in which nothing is
     /// patched, at least up to the end of the function.
     pub fn function_view<'a>(&'a self, words: &'a [u64], index: usize) -> Option<FunctionView<'a>> {
         let f = self.functions.get(index)?;
-        let code = Code {
+        let code = view::Code {
             words,
             lines: &self.lines,
             facts: &self.facts,
@@ -102,7 +102,7 @@ impl Module {
     /// Bytes that it takes, literals excepted, which are a region.
     pub fn bytes(&self) -> usize {
         size_of_val(self)
-            + self.code.len() * 8
+            + self.addresses().len()
             + self.functions.len() * size_of::<LoweredFunction>()
             + (self.lines.len() + self.line_items.len()) * size_of::<(u32, u32)>()
             + self.facts.len() * size_of::<Fact>()
@@ -116,7 +116,7 @@ impl Module {
     }
     /// Whether an address lies in its code.
     pub fn contains(&self, pc: *const u64) -> bool {
-        self.code.as_ptr_range().contains(&pc)
+        self.addresses().contains(&(pc as usize))
     }
     /// All functions: name and arity.
     pub fn function_names(&self) -> impl Iterator<Item = (Term, u32)> + '_ {
@@ -422,6 +422,10 @@ pub struct Place {
 
 /// The version of a module whose code holds that address.
 pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
+    // Stubs and the words of exports are known at once, unless code had to be put outside of its range.
+    if !memory::holds(pc) && !memory::any_apart() {
+        return None;
+    }
     let r = ranges().read();
     let i = r
         .partition_point(|m| m.code.as_ptr() <= pc)
@@ -429,9 +433,17 @@ pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
     r.get(i).filter(|m| m.contains(pc)).cloned()
 }
 
+/// The version of a module, and the index of its function, that an address is code of. None of stubs and of the words that exports
+/// lead to.
+pub fn function_at(pc: *const u64) -> Option<(Arc<Module>, usize)> {
+    let m = module_at(pc)?;
+    let i = m.index_at(pc)?;
+    Some((m, i))
+}
+
 /// The mark of the function at an address, see [`super::perf`]; 0 if it has none.
 pub fn mark_at(pc: *const u64) -> u64 {
-    let found = module_at(pc).and_then(|m| m.marks.of(m.index_at(pc)?));
+    let found = function_at(pc).and_then(|(m, i)| m.marks.of(i));
     found.unwrap_or(0)
 }
 

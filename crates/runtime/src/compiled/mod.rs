@@ -146,7 +146,7 @@ impl Owner {
             return false;
         }
         let function = Function {
-            code: &m.code,
+            code: m.code.words(),
             base: m.code.as_ptr() as u64,
             start: f.start,
             entry: f.entry,
@@ -266,7 +266,7 @@ fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
     while at < f.end && out.len() < CALLEES {
         // SAFETY: an instruction of the module's code.
         let n = unsafe { code::opcode_at(m.at(at)) };
-        let Some(i) = purlin_jit::decode::decode(&m.code, at, n) else {
+        let Some(i) = purlin_jit::decode::decode(m.code.words(), at, n) else {
             break;
         };
         purlin_jit::decode::parts(&i, |p| {

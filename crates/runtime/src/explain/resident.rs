@@ -4,6 +4,7 @@
 //! that the runtime has reserved, what the C library's allocator has got for small blocks, and all others: large blocks. For
 //! each of these the runtime, or the allocator, counts for itself what is in use.
 
+use crate::code;
 use crate::json::Json;
 use crate::process;
 use purlin_term::{blocks, region, sys};
@@ -163,6 +164,7 @@ pub fn parts() -> Json {
         "timers",
         "region_table",
         "regions",
+        "code",
     ]
     .map(in_area);
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
@@ -185,6 +187,7 @@ pub fn parts() -> Json {
             region::touched_bytes() + region::kept_bytes(),
             reserved[4],
         ),
+        ("code", code::memory::bytes(), reserved[5]),
         ("small_blocks", small.min(arenas), arenas - unused),
         ("unused_in_allocator", unused, unused),
         ("large_heaps", heaps, blocks - large),
