@@ -155,7 +155,9 @@ unsafe fn verify_all(
         heap,
         roots,
         young: &young,
+        old: &old,
         ran,
+        young_words: None,
         words: None,
     };
     for &(at, t) in &young.terms {
@@ -237,8 +239,13 @@ unsafe fn verify_all(
         for &p in &g.starts {
             let (a, b) = layout::term_range(p as *mut Term);
             let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
-            if !is_lost && !heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
-                check_object(p as *const Term)?;
+            if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
+                continue;
+            }
+            if let Err(e) = check_object(p as *const Term)
+                && !live.excuses_object(p)
+            {
+                return Err(e);
             }
         }
     }
@@ -263,15 +270,19 @@ unsafe fn verify_all(
     Ok(())
 }
 
-/// Who is alive, asked when something is wrong. What was made while a message was looked at that was refused is dead, and points
-/// into the message yet, which may have gone since: by another receive, which has copied it, or because it was flushed.
+/// Who is alive, asked when something is wrong. Two kinds of dead objects are no damage:
+/// * What was made while a message was looked at that was refused points into the message yet, which may have gone since: by another
+///   receive, which has copied it, or because it was flushed.
+/// * A match context over a binary that has been appended to, and given other memory for that, has the address of before.
 struct Live<'a> {
     heap: &'a Heap,
     roots: &'a [&'a [Term]],
     young: &'a Found,
-    /// Code ran since the last collection, which has left nothing that is not reached.
+    old: &'a Found,
+    /// Code ran since the last collection, which has left nothing young that is not reached.
     ran: bool,
-    /// Words of young objects that are reached, once somebody has asked.
+    /// Words of young objects that are reached, once somebody has asked; and of all objects.
+    young_words: Option<HashSet<usize>>,
     words: Option<HashSet<usize>>,
 }
 
@@ -284,21 +295,33 @@ impl Live<'_> {
         }
         let (heap, roots, young) = (self.heap, self.roots, self.young);
         let words = self
-            .words
-            .get_or_insert_with(|| reached(heap, roots, young));
+            .young_words
+            .get_or_insert_with(|| reached(heap, roots, &[young]));
         !words.contains(&at)
+    }
+    /// Whether the object at `p`, which refers to others, is not reached: they may have changed.
+    unsafe fn excuses_object(&mut self, p: usize) -> bool {
+        if !self.ran && self.young.holds(p) {
+            return false;
+        }
+        let (heap, roots, both) = (self.heap, self.roots, [self.young, self.old]);
+        let words = self
+            .words
+            .get_or_insert_with(|| reached(heap, roots, &both));
+        let (a, b) = layout::term_range(p as *mut Term);
+        a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
     }
 }
 
-/// The addresses of those words of young objects that can be reached from the roots and the stack.
-unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usize> {
+/// The addresses of those words of the objects in `found` that can be reached from the roots and the stack by way of these.
+unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<usize> {
     let stack = (0..heap.stack_words()).map(|i| *heap.stop.add(i));
     let mut todo: Vec<Term> = stack.filter(|t| !t.is_header()).collect();
     todo.extend(roots.iter().flat_map(|r| r.iter()));
     let mut words = HashSet::new();
     while let Some(t) = todo.pop() {
         let p = t.ptr();
-        if t.is_immed() || !young.holds(p as usize) {
+        if t.is_immed() || !found.iter().any(|g| g.holds(p as usize)) {
             continue;
         }
         let (a, b) = match t.is_list_ptr() {

@@ -36,8 +36,8 @@
 //! * Nothing in the old block points to the young block or a fragment: terms are immutable, so an object only points
 //!   to older ones, and everything below the high-water mark is promoted together.
 //! * What is written to an object that was there before goes by [`Heap::write_to`], which has the old generation hold its region.
-//! * An object that is not reached may lead nowhere: nobody but a copy from the roots follows pointers. The verifier leaves out what
-//!   such an object says if it was made since the last collection.
+//! * An object that is not reached may lead nowhere: nobody but a copy from the roots follows pointers. The verifier leaves out
+//!   what such an object says.
 //! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments. In
 //!   the window ([`Heap::window`]) they don't count as survivors (`high_water == heap`): any of them may point to a message
 //!   that will be a fragment, so nothing of them is promoted, whether one by one, at once, or by settling the block.
