@@ -10,6 +10,7 @@
 # PURLIN: the executable (target/release/purlin); DEBUG: that of the debug build (target/debug/purlin, used where it exists).
 # JOBS: how many at once (as many as processors). FIRST: the first seed (from the clock). LIMIT: seconds for a run (180).
 # STEPS, SIZE: instead of what goes with the mode. ONLY: modes are made of these words alone, as ONLY="release S1 fence".
+# RELEASE: otp27 or otp29 takes the compiler, the libraries and the stock emulator of that root (scripts/roots.sh, ROOTS).
 # KINDS: steps of these kinds alone (kinds/0 of hunt_gen.erl), in other programs than seeds have otherwise.
 # What found something before, in tests/hunt/seeds.txt, runs first (unless FIRST is given). A fault leaves its program, output
 # and how to run it again in target/hunt/failures, is told in a line, and ends in status 1.
@@ -22,6 +23,12 @@ if [ -z "${PURLIN:-}" ]; then
   PURLIN=$root/target/release/purlin
 fi
 DEBUG=${DEBUG:-$root/target/debug/purlin}
+if [ -n "${RELEASE:-}" ]; then
+  other=${ROOTS:-$root/target/roots}/$RELEASE
+  [ -x "$other/bin/erl" ] || { echo "$other has no bin/erl: scripts/roots.sh makes such roots" >&2; exit 2; }
+  PATH=$other/bin:$PATH PURLIN_OTP_ROOT=$other/usr/lib/erlang
+  export PURLIN_OTP_ROOT
+fi
 seconds=${1:-60} limit=${LIMIT:-180} jobs=${JOBS:-$(nproc)}
 failures=$root/target/hunt/failures
 mkdir -p "$failures"
@@ -72,7 +79,7 @@ run() {
 
 fault() { # DIRECTORY SEED RUN MODE STEPS SIZE WHAT
   name=$2-$3-$4
-  again="${KINDS:+KINDS=\"$KINDS\" }SEED=$2 RUN=$3 STEPS=$5 SIZE=$6 MODES=$4 scripts/hunt.sh"
+  again="${RELEASE:+RELEASE=$RELEASE }${KINDS:+KINDS=\"$KINDS\" }SEED=$2 RUN=$3 STEPS=$5 SIZE=$6 MODES=$4 scripts/hunt.sh"
   { echo "$7: $again"; cat "$1/out" "$1/err"; } >"$failures/$name.txt"
   cp "$1/hunt_$2.erl" "$failures/"
   echo "$7: $again  $(grep -am1 -e fault -e PURLIN -e panicked "$1/err" | cut -c1-150)" | tee -a "$dir/faults" >&2

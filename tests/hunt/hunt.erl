@@ -20,7 +20,7 @@ run(Module, Seed, Steps, Size) ->
     {module, _} = code:load_file(Literals),
     hunt_v:setup(Module, Literals, Size),
     ets:new(hunt_reload, [named_table, public]),
-    ets:insert(hunt_reload, {lock, 0}),
+    ets:insert(hunt_reload, [{lock, 0}, {turn, 0}]),
     rand:seed(exsss, Seed),
     Tables = {ets:new(t, [set, public]), ets:new(t, [ordered_set, public]), ets:new(t, [bag, public, {write_concurrency, true}]),
               ets:new(t, [set, public, compressed])},

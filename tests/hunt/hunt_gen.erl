@@ -20,7 +20,7 @@ write(Dir, Seed) ->
     Name = "hunt_" ++ integer_to_list(Seed),
     ok = file:write_file(filename:join(Dir, Name ++ ".erl"), Text),
     compile(Dir, Name, Text, Options),
-    Literals = [io_lib:format("-module(~s_l).~n-export([lit/1]).~n", [Name]),
+    Literals = [io_lib:format("-module(~s_l).~n-export([pad/0, lit/1]).~npad() -> {pad, []}.~n", [Name]),
                 lists:join(";\n", [io_lib:format("lit(~w) -> ~w", [I, literal(Seed, I)]) || I <- lists:seq(0, 15)]), ".\n"],
     compile(Dir, Name ++ "_l", iolist_to_binary(Literals), []).
 
@@ -28,11 +28,27 @@ compile(Dir, Name, Text, Options) ->
     {ok, Tokens, _} = erl_scan:string(binary_to_list(Text)),
     Forms = [begin {ok, F} = erl_parse:parse_form(Ts), F end || Ts <- forms(Tokens, [])],
     case compile:forms(Forms, [binary, return_errors | Options]) of
-        {ok, _, Beam} -> ok = file:write_file(filename:join(Dir, Name ++ ".beam"), Beam);
+        {ok, _, Beam} ->
+            ok = file:write_file(filename:join(Dir, Name ++ ".beam"), Beam),
+            [ok = file:write_file(filename:join(Dir, io_lib:format("~s.~w", [Name, K])), moved(Beam, K)) || K <- [1, 2]];
         %% Not all options go together, in stock's own compiler.
         _ when Options =/= [] -> compile(Dir, Name, Text, []);
         Failed -> io:format(standard_error, "~s isn't compiled: ~P~n", [Name, Failed, 40])
     end.
+
+%% The module with its literals at other places: the one that it has for this is longer.
+moved(Beam, K) ->
+    {ok, _, Chunks} = beam_lib:all_chunks(Beam),
+    {ok, Moved} = beam_lib:build_module([{Id, case Id of "LitT" -> moved_literals(C, K); _ -> C end} || {Id, C} <- Chunks]),
+    Moved.
+
+moved_literals(<<0:32, Plain/binary>>, K) -> <<0:32, (longer(Plain, K))/binary>>;
+moved_literals(<<_:32, Packed/binary>>, K) -> Plain = longer(zlib:uncompress(Packed), K), <<(byte_size(Plain)):32, (zlib:compress(Plain))/binary>>.
+
+longer(<<N:32, Literals/binary>>, K) ->
+    All = [case binary_to_term(L) of {pad, _} -> term_to_binary({pad, lists:duplicate(K * 7, {K})}); _ -> L end || <<S:32, L:S/binary>> <= Literals],
+    N = length(All),
+    <<N:32, << <<(byte_size(L)):32, L/binary>> || L <- All >>/binary>>.
 
 forms([], []) -> [];
 forms([{dot, _} = D | Ts], Acc) -> [lists:reverse([D | Acc]) | forms(Ts, [])];
@@ -71,6 +87,7 @@ source(Seed) ->
     put(n, 0),
     put(also, []),
     put(cheap, false),
+    put(wide, []),
     Kinds = kinds(),
     Wanted = case os:getenv("KINDS") of
                  false -> Kinds;
@@ -91,9 +108,11 @@ source(Seed) ->
                   _ -> options(Seed) -- [no_bs_create_bin, r22, r23, r24]
               end,
     {Options, iolist_to_binary(
-        [t("%% Options: ~w~n-module(hunt_~w).~n-export([step/3, steps/0]).~n", [Options, Seed]),
-         "-import(hunt_v, [opaque/0, id/1, ids/1, idb/1, idl/1, v/1, chk/2, chkl/1, chk0/2, via/3, wrap/3, deliver/6, junk/2, drain/1, grow/1, collect/2, table/2, server/2, fault/2, scaled/1]).\n"
+        [t("%% Options: ~w~n-module(hunt_~w).~n-export([pad/0, step/3, steps/0]).~n", [Options, Seed]),
+         "-import(hunt_v, [opaque/0, id/1, ids/1, idb/1, idl/1, v/1, chk/2, chkl/1, chk0/2, via/3, wrap/3, deliver/6, junk/2, drain/1, grow/1, collect/2, reload/0, table/2, server/2, fault/2, scaled/1]).\n"
          "-record(rec, {a, b = 1, c, d = [], e, f, g = {}, h}).\n",
+         [t("-record(wide_~w, {~s}).~n", [W, seq(", ", [t("f~w", [F]) || F <- lists:seq(2, W)])]) || W <- lists:usort(get(wide))],
+         "pad() -> {pad, []}.\n",
          t("steps() -> ~w.~n", [length(Steps)]),
          seq(";\n", [t("step(~w, I, E) -> s~w(I, E)", [I, I]) || I <- lists:seq(1, length(Steps))]), ".\n\n",
          Texts, lists:reverse(get(also))])}.
@@ -133,7 +152,7 @@ how() -> pick(["0", "0", "0", "I", "I bsr 3", "1", "2", "5"]).
 
 kinds() -> [heads, cases, funs, receive_tagged, receive_tagged, receive_tagged, receive_many, raw_receive, raw_receive, trying, throwing, catching, comprehension, down,
             loop, loop, binaries, appending, parsing, maps, records, capturing, ets, ets_select, dictionary, persistent, timers,
-            spawning, natives, lists, match_spec, refusing, refusing, regions, bit_comprehension, told, polling, exits, leaving].
+            spawning, natives, lists, match_spec, refusing, refusing, regions, bit_comprehension, told, polling, exits, leaving, updating, updating].
 
 %% ---- Guards ----
 
@@ -393,6 +412,31 @@ kind(records) ->
     t("begin Ra = hunt_v:same(#rec{a = V, c = X, f = <<Y:~w>>}), collect(~w, E), Rb = Ra#rec{b = [V | X], d = {X}, e = <<Y:77>>, h = V}, Rc = setelement(3, setelement(5, setelement(2, Rb, X), [V]), ~s),~n"
       "    [{{t, [{q, rec}, R, {q, 1}, RX, {q, []}, {q, undefined}, {q, <<Y:~w>>}, {q, {}}, {q, undefined}]}, Ra}, {{t, [{q, rec}, R, {c, R, RX}, RX, {t, [RX]}, {q, <<Y:77>>}, {q, <<Y:~w>>}, {q, {}}, R]}, Rb}, {{t, [{q, rec}, RX, {t, [R, RX]}, RX, {l, [R]}, {q, <<Y:77>>}, {q, <<Y:~w>>}, {q, {}}, R]}, Rc}] end",
       [W, r(3), "{V, X}", W, W, W]);
+%% Copies of a wide tuple with literals of this module, which is loaded anew meanwhile. Some compilers make the copy first, and
+%% write into it then. Now and then there is so much beside it that the copy is old at once. No recipe is a literal of the module:
+%% it would hold what must be held by others.
+kind(updating) ->
+    W = pick([13, 13, 40, 120, 700, 1300]),
+    put(wide, [W | get(wide)]),
+    [A, B, C] = lists:sort(some(3, lists:seq(3, W - 1))),
+    Seldom = pick([20, 100]),
+    [LA, LB, LC, LD] = [r(16) - 1 || _ <- [1, 2, 3, 4]],
+    T = var("T"),
+    Copy = pick([t("~s#wide_~w{f~w = ~w, f~w = ~w, f~w = ~w, f~w = K}", [T, W, A, hunt_v:lit(LA), B, hunt_v:lit(LB), C, hunt_v:lit(LC), W]),
+                 t("~s#wide_~w{f~w = ~w, f~w = V, f~w = ~w, f~w = K}", [T, W, A, hunt_v:lit(LA), B, C, hunt_v:lit(LC), W]),
+                 t("setelement(~w, setelement(~w, setelement(~w, setelement(~w, ~s, K), ~w), ~w), ~w)", [A, B, C, W, T, hunt_v:lit(LC), hunt_v:lit(LB), hunt_v:lit(LA)])]),
+    %% What element B is: a literal or the value, as the copy's text says.
+    RB = case string:find(Copy, "= V,") of nomatch -> t("{lit, Y * 16 + ~w}", [LB]); _ -> "R" end,
+    F = t("f~w", [n()]),
+    N = pick([1, 5, 40]),
+    also(t("~s(0, ~s, _, L) -> [~s | L];~n~s(K, ~s, V, L) -> ~s~s(K - 1, ~s, V, [~s | L]).~n~n",
+           [F, T, T, F, T, pick(["", "", "erlang:yield(), ", "K rem 4 =:= 0 andalso reload(), "]), F, Copy, T])),
+    t("begin {_, Fs} = process_info(self(), fullsweep_after), Bu = case (I + Y) rem ~w of 0 -> process_flag(fullsweep_after, 0), lists:seq(1, scaled(~w)); _ -> [] end,~n"
+      "    [_ | Ls] = lists:reverse(~s(~w, hunt_v:wide(~w, [{2, Y}]), V, [])), ~s, collect(~w, E), grow(~w), ~s, process_flag(fullsweep_after, Fs), chk0(length(Bu) > 0, {q, (I + Y) rem ~w =:= 0}),~n"
+      "    [{{wide, ~w, [{2, {q, Y}}, {~w, {lit, Y * 16 + ~w}}, {~w, ~s}, {~w, {lit, Y * 16 + ~w}}, {~w, {q, K}}]}, U} || {K, U} <- lists:zip(lists:seq(~w, 1, -1), Ls)] ++ [{{lit, Y * 16 + ~w}, ~w}] end",
+      [Seldom, pick([515000, 523000, 524200]),
+       F, N, W, pick(["reload()", "ok", "[reload() || _ <- [1, 2]]"]), r(3), pick([100, 3000]), pick(["reload()", "ok"]), Seldom,
+       W, A, LA, B, RB, C, LC, W, N, LD, hunt_v:lit(LD)]);
 kind(capturing) ->
     t("begin Fa = fun() -> {V, X} end, Fb = fun(Z) -> [Fa(), Z | X] end, collect(~w, E), Fc = ~s, grow(~w), Fd = fun Lo(0, A) -> {A, V}; Lo(N, A) -> Lo(N - 1, [N | A]) end,~n    {Va, Xa} = Fa(), [Vb | Xb] = tl(Fc(V)),~n"
       "    [{{t, [R, RX]}, {Va, Xa}}, {R, Vb}, {RX, Xb}, {{t, [{ap, lists, seq, [{q, 1}, {q, Y}]}, R]}, Fd(Y, [])}] end",

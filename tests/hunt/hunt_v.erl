@@ -7,8 +7,8 @@
 -module(hunt_v).
 -export([setup/3, opaque/0, id/1, ids/1, idb/1, idl/1, v/1, chk/2, chkl/1, chk0/2, fault/2, scaled/1, part/2, counted/0]).
 -export([via/3, wrap/3, deliver/6, junk/2, drain/1, mail/2, keep/2, worker/4, server/1, server/2, woken/1, stop/1, grow/1, collect/2,
-         reload/1, table/2, vary/0, again/1,
-         same/1, echoed/1, numbers/3, chunks/2, whole_chunks/2, big/5]).
+         reload/0, reload/1, table/2, vary/0, again/1,
+         same/1, echoed/1, numbers/3, chunks/2, whole_chunks/2, big/5, lit/1, wide/2]).
 
 %% ---- Values ----
 
@@ -17,6 +17,7 @@ setup(Module, Literals, Size) ->
     persistent_term:put(hunt_module, Module),
     persistent_term:put(hunt_literals, Literals),
     persistent_term:put(hunt_size, Size),
+    persistent_term:put(hunt_versions, [versions(M) || M <- [Module, Literals]]),
     persistent_term:put(hunt_count, counters:new(4, [write_concurrency])),
     T = ets:new(hunt_fixed, [public]),
     Sleeping = fun() -> receive after infinity -> ok end end,
@@ -85,9 +86,27 @@ v({b, Rs}) -> << <<(v(R))/bits>> || R <- Rs >>;
 v({fn, R}) -> captured(v(R));
 v({q, T}) -> T;
 v({part, N, R}) -> part(N, v(R));
+v({lit, N}) -> lit(N rem 16);
+v({wide, Size, L}) -> wide(Size, [{I, v(R)} || {I, R} <- L]);
 v({ap, M, F, Rs}) -> apply(M, F, [v(R) || R <- Rs]).
 
 captured(V) -> fun() -> V end.
+
+%% What programs have as literals, made anew.
+lit(N) ->
+    case N rem 8 of
+        0 -> lists:seq(N, N + 40);
+        1 -> {idle, [N, {N}]};
+        2 -> #{N => [N], {N} => <<N:600>>, 3 => "map"};
+        3 -> bytes(N, 150);
+        4 -> {(N + 1) bsl 200, N / 7, [[N] | x]};
+        5 -> "text" ++ [N];
+        6 -> list_to_tuple(lists:seq(N, N + 100));
+        7 -> bytes(N, 20)
+    end.
+
+%% A record of so many elements, of which few are set.
+wide(Size, L) -> erlang:make_tuple(Size, undefined, [{1, list_to_atom("wide_" ++ integer_to_list(Size))} | L]).
 
 %% Some part of a value.
 part(N, [X | _]) when N rem 3 =:= 0 -> X;
@@ -458,14 +477,23 @@ collect(_, _) -> ok.
 grow(N) when N < 64 -> ok;
 grow(N) -> same(lists:seq(1, N div 2)), ok.
 
-%% The module whose literals others hold comes and goes.
-reload(I) when I rem 5 =:= 0 ->
+%% The modules of literals and of steps are loaded anew, each time with their literals at other places. Of the steps no code is purged
+%% that somebody runs or has a fun of.
+reload(I) when I rem 3 =:= 0 -> reload();
+reload(_) -> ok.
+
+reload() ->
     case ets:update_counter(hunt_reload, lock, 1) of
         1 ->
-            L = persistent_term:get(hunt_literals),
-            code:purge(L),
-            {module, L} = code:load_file(L),
+            [case code:soft_purge(M) of
+                 true -> {module, M} = code:load_binary(M, File, element(1 + ets:update_counter(hunt_reload, turn, 1) rem 3, Versions));
+                 false -> ok
+             end || {M, File, Versions} <- persistent_term:get(hunt_versions)],
             ets:insert(hunt_reload, {lock, 0});
         _ -> ok
-    end;
-reload(_) -> ok.
+    end.
+
+%% A module as the generator left it, thrice.
+versions(M) ->
+    File = code:which(M),
+    {M, File, list_to_tuple([begin {ok, B} = file:read_file(filename:rootname(File) ++ E), B end || E <- [".beam", ".1", ".2"]])}.

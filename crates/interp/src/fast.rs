@@ -15,6 +15,7 @@ use crate::collect::Also;
 use crate::cx::Cx;
 use purlin_term::arith::Effort;
 use purlin_term::prefetch::prefetch;
+use purlin_term::region;
 use purlin_term::release::{self, SIGNED_ZEROS};
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
 use purlin_term::{NIL, Term, am, arith, compare};
@@ -317,12 +318,27 @@ op!(op_get_tuple_element_far = GetTupleElementFar<S: Src, D: Dst>(cx, pc, e, hp,
 });
 op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
     let v = op.src().get(cx, e);
-    let t = op.tuple().get(cx, e).ptr();
     // The compiler only does this to a tuple that `setelement/3` has just made, which nothing else refers to: no old object comes
-    // to point to a younger one.
-    *bytes(t, op.offset()) = v;
+    // to point to a younger one. But it may be old, with all else that there was, and the term a literal that nobody has held yet.
+    if region::needs_holder(v) {
+        return set_tuple_element_held(cx, pc, e, hp, reds);
+    }
+    *bytes(op.tuple().get(cx, e).ptr(), op.offset()) = v;
     go!(cx, op.next(), e, hp, reds)
 });
+#[inline(never)]
+unsafe fn set_tuple_element_held(
+    cx: *mut Cx,
+    pc: *const u64,
+    e: *mut Term,
+    hp: *mut Term,
+    reds: i64,
+) -> Exit {
+    let op = instr::SetTupleElement::at(pc);
+    let at = bytes(op.tuple().get(cx, e).ptr(), op.offset());
+    (*cx).heap.write_to(at, op.src().get(cx, e));
+    go!(cx, op.next(), e, hp, reds)
+}
 op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     let list = op.elements();

@@ -22,7 +22,7 @@ use crate::alloc::Alloc;
 use crate::frag::Fragment;
 use crate::gc::Runs;
 use crate::off_heap::OffHeap;
-use crate::region::{Region, RegionSet};
+use crate::region::{self, Region, RegionSet};
 use crate::word::Term;
 
 /// The expanded heap of a process that runs (or is being collected). While a process waits, its control block holds
@@ -201,6 +201,22 @@ impl Heap {
         self.region_bytes += set.bytes();
         self.off_heap.regions.append(set);
         self.press();
+    }
+    /// Writes `t` to the word `at` of an object that was there before: the one way to do so. The generation of an old object holds
+    /// the region that `t` lies in from now on, as it does for what is promoted: nobody looks through what is old for regions
+    /// that only code holds. What is young is looked through by the next collection.
+    ///
+    /// # Safety
+    /// The object is this heap's, and `t` is not younger. Nobody has remembered what it was ([`Heap::remember_sent`]). Somebody holds
+    /// the region of `t` at this moment.
+    pub unsafe fn write_to(&mut self, at: *mut Term, t: Term) {
+        *at = t;
+        let is_old = (self.old_heap..self.old_htop).contains(&at);
+        if is_old && let Some(r) = region::region_of(t.ptr()).filter(|_| region::needs_holder(t)) {
+            self.old_off_heap.regions.hold(r);
+            // A sweep in steps has perhaps looked at the object already.
+            crate::gc::steps::hold_written(self, r);
+        }
     }
     /// Asks for a collection if many bytes of regions came since the last one. Regions that are dead by then are young:
     /// a minor collection frees them.

@@ -241,6 +241,12 @@ pub fn is_counted_ptr(p: *const Term) -> bool {
         < SPACE_BYTES - COUNTED
 }
 
+/// Whether `t` leads to a counted region, so that whoever keeps it holds the region.
+#[inline(always)]
+pub fn needs_holder(t: Term) -> bool {
+    !t.is_immed() && is_counted_ptr(t.ptr())
+}
+
 /// Reserves the space of regions. Call once before any heap is made.
 pub fn init() {
     space();

@@ -151,17 +151,28 @@ unsafe fn verify_all(
         }
         return Err(format!("old word {at:x} points out of the heap: {a:x}"));
     }
+    let mut live = Live {
+        heap,
+        roots,
+        young: &young,
+        old: &old,
+        ran,
+        young_words: None,
+        words: None,
+    };
     for &(at, t) in &young.terms {
         let a = t.ptr() as usize;
         let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
-        if mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr()) {
+        let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
+        if younger && !live.excuses(at) {
             return Err(format!("mature word {at:x} points to younger {a:x}"));
         }
     }
-    let check = |at: usize, t: Term| -> Result<(), String> {
+    // Whether it leads to memory that is known, or nowhere; false: to a message, perhaps.
+    let check = |at: usize, t: Term| -> Result<bool, String> {
         match t.raw() & 3 {
             TAG_LIST | TAG_BOXED => {}
-            _ => return Ok(()),
+            _ => return Ok(true),
         }
         let a = t.ptr() as usize;
         if a & 7 != 0 || a == 0 || a >> 47 != 0 {
@@ -187,7 +198,7 @@ unsafe fn verify_all(
             } else if !g.holds(a + 8) || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header() {
                 return Err(format!("word {at:x} points to no cell, at {a:x}"));
             }
-            return Ok(());
+            return Ok(true);
         }
         if region::is_region_ptr(t.ptr()) {
             let Some(r) = region::region_of(t.ptr()) else {
@@ -206,33 +217,35 @@ unsafe fn verify_all(
                     "word {at:x} points to a region that isn't held, at {a:x}"
                 ));
             }
-            return Ok(());
+            return Ok(true);
         }
         match extra {
-            None => Ok(()),
-            Some(v) if v.iter().any(|&(lo, hi)| a >= lo && a < hi) => Ok(()),
+            None => Ok(false),
+            Some(v) if v.iter().any(|&(lo, hi)| a >= lo && a < hi) => Ok(false),
             Some(_) => Err(format!("word {at:x} points nowhere known: {a:x}")),
         }
     };
-    // What was made while a message was looked at that was refused is dead, and may point into the message yet.
-    let mut live: Option<HashSet<usize>> = None;
     for g in [&young, &old] {
+        // Words of what is not reached that may lead to memory of others by now: nobody may look there.
+        let mut lost: HashSet<usize> = HashSet::new();
         for &(at, t) in &g.terms {
-            if let Err(e) = check(at, t) {
-                let old = std::ptr::eq(g, &old);
-                if !ran
-                    || old
-                    || live
-                        .get_or_insert_with(|| reached(heap, roots, &young))
-                        .contains(&at)
-                {
-                    return Err(e);
-                }
+            let checked = check(at, t);
+            if checked != Ok(true) && live.excuses(at) {
+                lost.insert(at);
+            } else {
+                checked?;
             }
         }
         for &p in &g.starts {
-            if !heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
-                check_object(p as *const Term)?;
+            let (a, b) = layout::term_range(p as *mut Term);
+            let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
+            if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
+                continue;
+            }
+            if let Err(e) = check_object(p as *const Term)
+                && !live.excuses_object(p)
+            {
+                return Err(e);
             }
         }
     }
@@ -257,15 +270,58 @@ unsafe fn verify_all(
     Ok(())
 }
 
-/// The addresses of those words of young objects that can be reached from the roots and the stack.
-unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usize> {
+/// Who is alive, asked when something is wrong. Two kinds of dead objects are no damage:
+/// * What was made while a message was looked at that was refused points into the message yet, which may have gone since: by another
+///   receive, which has copied it, or because it was flushed.
+/// * A match context over a binary that has been appended to, and given other memory for that, has the address of before.
+struct Live<'a> {
+    heap: &'a Heap,
+    roots: &'a [&'a [Term]],
+    young: &'a Found,
+    old: &'a Found,
+    /// Code ran since the last collection, which has left nothing young that is not reached.
+    ran: bool,
+    /// Words of young objects that are reached, once somebody has asked; and of all objects.
+    young_words: Option<HashSet<usize>>,
+    words: Option<HashSet<usize>>,
+}
+
+impl Live<'_> {
+    /// Whether the word at address `at` is a young object's that is not reached: what it says may lead nowhere. What is old only
+    /// refers to what is old, and to regions that the generation holds: so nothing there is excused.
+    unsafe fn excuses(&mut self, at: usize) -> bool {
+        if !self.ran || !self.young.holds(at) {
+            return false;
+        }
+        let (heap, roots, young) = (self.heap, self.roots, self.young);
+        let words = self
+            .young_words
+            .get_or_insert_with(|| reached(heap, roots, &[young]));
+        !words.contains(&at)
+    }
+    /// Whether the object at `p`, which refers to others, is not reached: they may have changed.
+    unsafe fn excuses_object(&mut self, p: usize) -> bool {
+        if !self.ran && self.young.holds(p) {
+            return false;
+        }
+        let (heap, roots, both) = (self.heap, self.roots, [self.young, self.old]);
+        let words = self
+            .words
+            .get_or_insert_with(|| reached(heap, roots, &both));
+        let (a, b) = layout::term_range(p as *mut Term);
+        a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
+    }
+}
+
+/// The addresses of those words of the objects in `found` that can be reached from the roots and the stack by way of these.
+unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<usize> {
     let stack = (0..heap.stack_words()).map(|i| *heap.stop.add(i));
     let mut todo: Vec<Term> = stack.filter(|t| !t.is_header()).collect();
     todo.extend(roots.iter().flat_map(|r| r.iter()));
     let mut words = HashSet::new();
     while let Some(t) = todo.pop() {
         let p = t.ptr();
-        if t.is_immed() || !young.holds(p as usize) {
+        if t.is_immed() || !found.iter().any(|g| g.holds(p as usize)) {
             continue;
         }
         let (a, b) = match t.is_list_ptr() {
@@ -279,6 +335,48 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], young: &Found) -> HashSet<usiz
         }
     }
     words
+}
+
+/// Whether the old generation holds what it refers to of `regions`, which code held until now: a message for the first word that
+/// leads into one that it does not hold.
+///
+/// # Safety
+/// The heap's own pointers are right; the regions are alive.
+pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Result<(), String> {
+    let of_old = &heap.old_off_heap.regions;
+    let areas: Vec<(usize, usize)> = regions
+        .iter()
+        .filter(|r| !of_old.iter().any(|h| std::ptr::eq(h, **r)))
+        .map(|r| (r.base as usize, r.base as usize + r.words * 8))
+        .collect();
+    if areas.is_empty() {
+        return Ok(());
+    }
+    let mut old = Found::default();
+    walk(heap.old_heap, heap.old_words(), &mut old)?;
+    let lost = old.terms.iter().find(|&&(at, t)| {
+        let a = t.ptr() as usize;
+        let leads = !t.is_immed() && areas.iter().any(|&(lo, hi)| (lo..hi).contains(&a));
+        leads && !heap.runs.as_ref().is_some_and(|r| r.is_dead(at))
+    });
+    match lost {
+        None => Ok(()),
+        Some(&(at, t)) => Err(format!(
+            "old word {at:x} points to literals that are purged and not held, at {:x}",
+            t.ptr() as usize
+        )),
+    }
+}
+
+/// Stress mode: a heap for which [`verify_old_holds`] is not true ends the runtime.
+///
+/// # Safety
+/// As there.
+#[cold]
+pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
+    if let Err(e) = verify_old_holds(heap, regions) {
+        damaged("as literals are purged", &e);
+    }
 }
 
 /// A region refers to regions only, and holds those of them that are counted. An object that owns something is on its list.

@@ -3,7 +3,7 @@
 
 use purlin_term::heap::Heap;
 use purlin_term::region::{self, Builder, Region};
-use purlin_term::verify::verify;
+use purlin_term::verify::{verify, verify_old_holds};
 use purlin_term::{Alloc, NIL, Term, copy, gc};
 use std::sync::atomic::Ordering;
 
@@ -161,6 +161,85 @@ fn a_region_found_while_a_sweep_is_on_stays_held() {
     assert_eq!(r.holders.count(), 1);
     // SAFETY: nothing of it is used any more; ours is the last count.
     unsafe {
+        gc::destroy(&mut h);
+        r.release();
+    }
+}
+
+/// A term of a region that only code holds is written to an old tuple: before a sweep, at any step of one, and behind it. The
+/// generation holds the region from then on, for as long as the tuple lives.
+#[test]
+fn what_is_written_to_an_old_tuple_holds_its_region() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    for before in 0..400 {
+        let mut h = Heap::empty();
+        let mut roots = old_lists(&mut h);
+        roots[1] = h.tuple(&[NIL, NIL]);
+        promote(&mut h, &mut roots);
+        let l = list(&mut h, 7);
+        let (s, r) = in_region(l);
+        begin(&mut h, &mut roots);
+        for _ in 0..before {
+            step(&mut h);
+        }
+        let late = !h.is_swept_in_steps();
+        // SAFETY: nobody else knows the tuple, and what is written is not younger than it.
+        unsafe { h.write_to(roots[1].ptr().add(2), s) };
+        // The code goes.
+        unsafe { r.release() };
+        finish(&mut h, &roots);
+        minor(&mut h, &mut roots);
+        assert_eq!(r.holders.count(), 1, "{before}");
+        let held = unsafe { verify_old_holds(&h, &[r]) };
+        assert_eq!(held, Ok(()), "{before}");
+        assert!(is_list(roots[1].as_tuple().unwrap()[1], 7));
+        r.retain();
+        roots[1] = NIL;
+        begin(&mut h, &mut roots);
+        finish(&mut h, &roots);
+        minor(&mut h, &mut roots);
+        assert_eq!(r.holders.count(), 1, "{before}");
+        // SAFETY: nothing of it is used any more; ours is the last count.
+        unsafe {
+            gc::destroy(&mut h);
+            r.release();
+        }
+        if late {
+            return;
+        }
+    }
+    panic!("the sweep doesn't end");
+}
+
+/// The verifier finds a word of an old object that leads to a region which its generation doesn't hold, whoever else does.
+#[test]
+fn an_old_word_that_nobody_holds_is_found() {
+    if gc::stress() {
+        return;
+    }
+    let _alone = SETTINGS.lock();
+    let mut h = Heap::empty();
+    let mut roots = old_lists(&mut h);
+    roots[1] = h.tuple(&[NIL, NIL]);
+    promote(&mut h, &mut roots);
+    let l = list(&mut h, 7);
+    let (s, r) = in_region(l);
+    r.set_code(true);
+    h.off_heap.regions.hold(r);
+    // SAFETY: the words are those of the tuple; ours is a count.
+    unsafe {
+        assert_eq!(verify_old_holds(&h, &[r]), Ok(()));
+        *roots[1].ptr().add(2) = s;
+        assert!(verify(&h, &[&roots]).is_err());
+        let lost = verify_old_holds(&h, &[r]).unwrap_err();
+        assert!(lost.contains("purged and not held"), "{lost}");
+        *roots[1].ptr().add(2) = NIL;
+        h.write_to(roots[1].ptr().add(2), s);
+        assert_eq!(verify_old_holds(&h, &[r]), Ok(()));
+        assert_eq!(verify(&h, &[&roots]), Ok(()));
         gc::destroy(&mut h);
         r.release();
     }

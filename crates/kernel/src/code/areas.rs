@@ -9,6 +9,8 @@
 //! registers, stack, heap, dictionary of     the code loaded it             at the next collection, of either kind: it
 //!   a process; fragments that natives made                                 notes what it meets (`gc::Notes`)
 //! old generation of a process               by a collection                that collection did (`seen_old`)
+//!                                           by `set_tuple_element`: the    the instruction does (`Heap::write_to`)
+//!                                           tuple had just become old
 //! messages, signals, exit reasons, timers   by a copy: objects of heaps    the copy does (`copy::hold`), for any pointer
 //!   spawn arguments, regions, objects of    move, so nobody outside of a   into a counted region; flat messages have none
 //!   tables, terms that natives own          heap keeps a pointer into one
@@ -28,6 +30,7 @@
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use crate::sync::{Mutex, MutexGuard};
+use purlin_term::gc;
 use purlin_term::region::{self, Region};
 use purlin_term::{Term, atom};
 
@@ -153,8 +156,11 @@ pub(crate) fn ended_within() {
 /// # Safety
 /// As for [`Cx::collect`].
 pub unsafe fn count(cx: &mut Cx, live: usize) {
-    let ranges: Vec<(usize, usize)> = areas()
-        .asked
+    let asked = areas().asked.clone();
+    if gc::stress() {
+        gc::stress_check_old_holds(&cx.heap, &asked);
+    }
+    let ranges: Vec<(usize, usize)> = asked
         .iter()
         .map(|r| r.area())
         .map(|(p, n)| (p as usize, p as usize + n * 8))

@@ -19,7 +19,7 @@
 //! | fragments: what natives made when the block was full, and messages that were received | as what is fresh | with the next collection, to the young block | with that | as the young block: nothing old or mature points there |
 //! | the message that is looked at ([`Heap::window`]) | registers, what was made in the window | never | it becomes a fragment, or stays in the queue | "points nowhere known" outside the window, "old word points out of the heap" in it |
 //! | messages in the queue, and signals | nobody | never | when received or flushed | "points nowhere known" |
-//! | counted regions | who holds a count: a heap by generation, a message, a stored object, a region, an entry of `persistent_term` | never; what is little of them is copied out | with the last count | "a region that isn't held", "a freed region", "behind a region", "into an object of a region"; "region word points out" |
+//! | counted regions | who holds a count: a heap by generation, a message, a stored object, a region, an entry of `persistent_term` | never; what is little of them is copied out | with the last count | "a region that isn't held", "a freed region", "behind a region", "into an object of a region"; "region word points out"; "literals that are purged and not held" |
 //! | uncounted regions: literals, persistent terms | everybody | never | stay | "a freed region", "behind a region" |
 //! | stored objects (tables, owned terms) | nobody outside them: what is read is copied | never | with their owner | "points nowhere known" |
 //! | bytes of binaries | refc binaries, by count; the base of match contexts, by way of their original | when their only writer lets them grow | with the last count | "goes beyond its bytes", "has a count of", "stale base", "goes beyond its original" |
@@ -35,6 +35,9 @@
 //!   written to.
 //! * Nothing in the old block points to the young block or a fragment: terms are immutable, so an object only points
 //!   to older ones, and everything below the high-water mark is promoted together.
+//! * What is written to an object that was there before goes by [`Heap::write_to`], which has the old generation hold its region.
+//! * An object that is not reached may lead nowhere: nobody but a copy from the roots follows pointers. The verifier leaves out
+//!   what such an object says.
 //! * After every collection the young block holds survivors only (`high_water == htop`) and there are no fragments. In
 //!   the window ([`Heap::window`]) they don't count as survivors (`high_water == heap`): any of them may point to a message
 //!   that will be a fragment, so nothing of them is promoted, whether one by one, at once, or by settling the block.
@@ -59,7 +62,7 @@ pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_b
 pub use crate::off_heap::{off_heap_bytes, release_object, release_off_heap};
 pub use crate::stress::{POISON, below as stress_below, once_in as stress_once};
 pub use crate::stress::{roll as stress_roll, seed as stress_seed, stress, told as stress_told};
-pub use crate::verify::look_after as stress_look;
+pub use crate::verify::{check_old_holds as stress_check_old_holds, look_after as stress_look};
 pub use driver::{collect, rest, rest_pays, settle, settle_pays, sweep_idle, totals};
 pub use generational::{destroy, shrink_to_fit};
 pub(crate) use invariants::fatal;

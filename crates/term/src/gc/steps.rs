@@ -46,7 +46,7 @@ use crate::heap::Heap;
 use crate::layout::{self, NEXT};
 use crate::off_heap::release_object;
 use crate::pressure::is_crowded;
-use crate::region::RegionSet;
+use crate::region::{Region, RegionSet};
 use crate::stress::{self, poison, stress};
 use crate::word::{Subtag, Term, header, header_subtag};
 use std::sync::atomic::Ordering;
@@ -72,7 +72,7 @@ pub struct Runs {
 struct Sweep {
     marker: Marker<'static>,
     phase: Phase,
-    /// The regions that objects refer to which were promoted since it began.
+    /// The regions that objects refer to which were promoted since it began, and terms that were written to old ones.
     promoted_regions: RegionSet,
     live_words: usize,
     /// A long run, whose pages are given back before it is used.
@@ -306,6 +306,13 @@ pub(super) fn hold_promoted(heap: &mut Heap, regions: &RegionSet) {
         for region in regions.iter() {
             s.promoted_regions.hold(region);
         }
+    }
+}
+
+/// As [`hold_promoted`], for the region of a term that was written to an old object: the sweep may have looked at that before.
+pub(crate) fn hold_written(heap: &mut Heap, region: &'static Region) {
+    if let Some(s) = heap.runs.as_mut().and_then(|r| r.sweep.as_mut()) {
+        s.promoted_regions.hold(region);
     }
 }
 
