@@ -10,7 +10,8 @@ use super::open::Options;
 use super::sys::{self, FileKind};
 use super::{Base, Driver, End, Reply, spawn, watch};
 use crate::gather::{Gather, Parts};
-use crate::{accounts, poll};
+use crate::{accounts, poll, report};
+use purlin_term::NIL;
 use purlin_term::iolist::IoVec;
 use std::cell::RefCell;
 use std::io;
@@ -218,6 +219,16 @@ pub struct Fd {
     pending: Option<End>,
 }
 
+/// Reports that a port was opened on a descriptor that isn't.
+fn bad_input(b: &Base, input: RawFd, output: RawFd) {
+    let number = b.id.pid_data();
+    let name = format!("{input}/{output}");
+    let text = format!(
+        "Bad input fd in erts_poll()! fd={input}, port=#Port<0.{number}>, driver=fd, name={name}\n"
+    );
+    report::send(report::Level::Error, NIL, NIL, report::Text::Plain(&text));
+}
+
 /// Which of stock's drivers it stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -284,10 +295,10 @@ impl Fd {
             d.output = Some(Output::shared(output));
         }
         if o.read {
-            // A descriptor that isn't open is found out by reading, as in stock.
+            // From one that isn't open nothing comes, as in stock.
             match d.read_from(b, input, None) {
                 Ok(()) => {}
-                Err(e) if e.raw_os_error() == Some(libc::EBADF) => b.fail(libc::EBADF),
+                Err(e) if e.raw_os_error() == Some(libc::EBADF) => bad_input(b, input, output),
                 Err(e) => return Err(e),
             }
         }
@@ -334,6 +345,8 @@ impl Fd {
         });
         match end {
             None => poll::want(id, true, false),
+            // What can't be read is as good as a program that says nothing: the port is there for output, as in stock.
+            Some(End::Reason(_)) if self.kind != Kind::Spawn => {}
             Some(End::Eof) if self.status == Status::Awaited => {
                 self.status = Status::InputEnded;
             }

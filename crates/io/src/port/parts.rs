@@ -9,7 +9,7 @@
 //! can't go on leaves what is left to the port, which gathers it as the queue falls:
 //! * a process that ends, or is suspended, in the middle of its list;
 //! * one that may not wait (`nosuspend`, `force`, a limited time);
-//! * one whose list hasn't moved for [`STALL_MS`]: it may be who should read it;
+//! * one of whose list nothing is taken for seconds ([`STALL_MS`]): it may be who should read it;
 //! * all, where the emulator halts.
 //!
 //! The port gets the rest by reference: large parts of it go to a region that sender and port share, once, as those of a
@@ -43,8 +43,8 @@ pub(super) const MAX_AT_ONCE: (usize, usize) = (512 * 1024, 32 << 20);
 const MAX_DEPTH: usize = 16 * 1024;
 /// Bytes of a long list that are sent before somebody else gets a turn.
 const TURN_BYTES: usize = 1 << 20;
-/// Time after which a list that nobody takes anything of is left to the port.
-const STALL_MS: u64 = 5_000;
+/// How often it is looked whether anything of a list was taken; if not, it is left to the port.
+const STALL_MS: u64 = 2_500;
 
 /// A list that is sent in parts by a process which waits.
 pub(super) struct Transit {
