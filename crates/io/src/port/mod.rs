@@ -29,6 +29,7 @@ pub mod inet;
 pub mod line;
 mod linebuf;
 pub mod open;
+pub mod orphans;
 mod outbox;
 mod parts;
 mod ram_file;
@@ -46,7 +47,8 @@ use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
 pub use parts::{
-    Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit, sender_stops,
+    Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit,
+    sender_stops,
 };
 use parts::{MAX_AT_ONCE, Pump};
 use traced::Work;

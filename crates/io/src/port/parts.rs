@@ -194,8 +194,7 @@ impl Port {
                 return Ok(Begun::Gone);
             }
         }
-        let now =
-            how.no_suspend || how.force || (driver.has_deadline() && driver.queued() > 0);
+        let now = how.no_suspend || how.force || (driver.has_deadline() && driver.queued() > 0);
         c.base.transits = c.base.transits.wrapping_add(1);
         let number = c.base.transits;
         c.base.transit = Some(Transit {
