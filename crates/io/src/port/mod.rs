@@ -100,8 +100,8 @@ struct Core {
 impl Core {
     /// Whether anything that was taken is not written yet.
     fn has_output(&self) -> bool {
-        let queued = |d: &Box<dyn Driver>| d.queued() > 0 || self.base.has_more();
-        self.driver.as_ref().is_some_and(queued)
+        let of = self.driver.as_ref();
+        of.is_some_and(|d| d.queued() > 0 || self.base.has_more())
     }
 }
 
