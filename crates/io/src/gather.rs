@@ -3,9 +3,11 @@
 //! A [`Gather`] lives within one native call and borrows what it gathers: parts are addresses of the bytes of binaries,
 //! which cost no count, and ranges of a scratch block, into which neighbours below [`small_limit`] are merged. What the
 //! kernel didn't take can be kept ([`Gather::keep`]: only now counts are taken and the scratch block copied), and what
-//! wasn't gathered yet taken up again later ([`Gather::rest`]). So memory for writing is bounded, however long the list.
+//! wasn't gathered yet taken up again later ([`Gather::rest`]; [`Remainder`], where the list belongs to a port). So memory for
+//! writing is bounded, however long the list.
 
 use crate::accounts;
+use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
 pub use purlin_term::iolist::{
     MAX_PARTS, SMALL_LIMIT, batch_bytes, max_parts, scratch_bytes, set_max_parts,
@@ -44,9 +46,37 @@ impl Origin {
 /// A bitstring that is being shifted into the scratch block.
 struct Held {
     term: Term,
-    bits: Bits,
     /// Bytes of it that are gathered.
     done: usize,
+}
+
+/// What is not gathered yet of a list that belongs to whoever has this.
+pub(crate) struct Remainder {
+    walk: IoWalk,
+    held: Option<Held>,
+    /// What the walk is in.
+    _list: OwnedTerm,
+}
+
+impl Remainder {
+    /// All of a list.
+    pub(crate) fn new(list: OwnedTerm) -> Remainder {
+        Remainder {
+            walk: IoWalk::new(list.term()),
+            held: None,
+            _list: list,
+        }
+    }
+    /// Has `f` gather from where the last has stopped.
+    pub(crate) fn gather<R>(&mut self, f: impl FnOnce(&mut Gather) -> R) -> R {
+        let mut g = Gather::new(NIL);
+        std::mem::swap(&mut g.walk, &mut self.walk);
+        std::mem::swap(&mut g.held, &mut self.held);
+        let r = f(&mut g);
+        std::mem::swap(&mut g.walk, &mut self.walk);
+        std::mem::swap(&mut g.held, &mut self.held);
+        r
+    }
 }
 
 /// The vectors of a gatherer, kept for the next on this thread.
@@ -154,10 +184,7 @@ impl Gather {
             let bits = bits.ok_or(BadIoList)?;
             match bits.as_bytes() {
                 Some(s) => self.add(term, s, small),
-                None => {
-                    let done = 0;
-                    self.held = Some(Held { term, bits, done });
-                }
+                None => self.held = Some(Held { term, done: 0 }),
             }
         }
         self.room.seal();
@@ -210,13 +237,14 @@ impl Gather {
     }
     /// Merges what there is room for of a bitstring that isn't aligned.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
-        let left = h.bits.bit_len / 8 - h.done;
+        let Some(bits) = h.term.as_bits() else { return };
+        let left = bits.bit_len / 8 - h.done;
         let n = left.min(max_scratch - self.room.scratch.len());
         let now = Bits {
             // SAFETY: stays within the bitstring.
-            base: unsafe { h.bits.base.add(h.done) },
+            base: unsafe { bits.base.add(h.done) },
             bit_len: n * 8,
-            ..h.bits
+            ..bits
         };
         self.merge(&now.shifted());
         h.done += n;
@@ -286,7 +314,8 @@ impl Gather {
         match &self.held {
             None => rest,
             Some(h) => {
-                let left = h.bits.bit_len - h.done * 8;
+                let all = h.term.as_bits().map_or(0, |b| b.bit_len);
+                let left = all - h.done * 8;
                 let part = a.sub_binary(h.term, h.done * 8, left);
                 a.cons(part, rest)
             }

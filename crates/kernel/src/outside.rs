@@ -26,6 +26,8 @@ pub trait Outside: Sync {
     fn watched_by(&self, _reference: [u32; 3], _to: &mut dyn Alloc) -> Option<Term> {
         None
     }
+    /// The running process ends. Nobody knows yet, and its registers are as they were if a signal has ended it.
+    fn process_ends(&self, _cx: &mut Cx) {}
     /// A process has ended: what it owned outside goes.
     fn owner_exit(&self, _pid: Term) {}
     /// A message to what is on another node, as `to` names it. Waits while the connection is busy.

@@ -28,6 +28,9 @@ impl Outside for Beside {
     fn watched_by(&self, reference: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
         purlin_nif::watched_by(reference, to)
     }
+    fn process_ends(&self, cx: &mut Cx) {
+        crate::port::sender_ends(cx);
+    }
     fn owner_exit(&self, pid: Term) {
         crate::ets::owner_exit(pid);
         purlin_io::prim_file::owner_exit(pid);

@@ -189,6 +189,7 @@ pub fn start(options: EmulatorOptions) -> ! {
     crate::observe::start();
     crate::explain::start(&o.flags.purlin);
     crate::os_signals::init(o.flags.break_mode, crate::break_handler::requested);
+    crate::port::orphans::start();
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);

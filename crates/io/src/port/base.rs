@@ -1,6 +1,7 @@
 //! The common part of all ports, which drivers use: owner, links, monitors, delivery of input, the busy mark.
 
 use super::linebuf::LineBuf;
+use super::parts::{Backlog, Transit};
 use super::traced::Traced;
 use super::{Driver, Port, outbox};
 use crate::events::flag;
@@ -57,8 +58,12 @@ pub struct Base {
     /// The decision of a driver; dealt with when the driver has returned.
     pub(super) ended: Option<End>,
     busy: bool,
-    /// The process that is in the middle of a list which is written in parts.
-    pub transit: Option<Term>,
+    /// The list which a process is in the middle of sending in parts.
+    pub(super) transit: Option<Transit>,
+    /// What is not gathered yet of a list whose sender doesn't wait: it goes before all else that is sent.
+    pub(super) backlog: Option<Backlog>,
+    /// Lists that were sent in parts so far.
+    pub(super) transits: u32,
     /// The connection to another node that goes over it.
     pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
     /// The references that answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
@@ -100,6 +105,8 @@ impl Base {
             ended: None,
             busy: false,
             transit: None,
+            backlog: None,
+            transits: 0,
             channel: None,
             references: RefCell::default(),
             waiting: Vec::new(),
@@ -271,11 +278,17 @@ impl Base {
     }
     /// Sends `{Port, What}` to the owner.
     pub fn tell(&self, what: Term) {
+        if self.flushing {
+            return;
+        }
         let id = self.id;
         self.message(self.connected, |a| a.tuple(&[id, what]));
     }
     /// Sends `{Port, {Tag, Number}}` to the owner.
     pub(crate) fn tell_number(&self, tag: &str, n: i64) {
+        if self.flushing {
+            return;
+        }
         let id = self.id;
         self.message(self.connected, |a| {
             let t = a.tuple(&[atom::intern(tag), Term::small(n)]);
@@ -310,8 +323,20 @@ impl Base {
             self.wake_waiting();
         }
     }
-    /// Has those who wait try again.
+    /// Has those who wait try again, as far as it is their turn: while a list goes out, its sender, if that waits.
     pub(super) fn wake_waiting(&mut self) {
+        match (&self.transit, &self.backlog) {
+            (Some(t), _) => {
+                if let Some(i) = self.waiting.iter().position(|&w| w == t.sender) {
+                    outbox::wake(self.waiting.swap_remove(i));
+                }
+            }
+            (None, Some(_)) => {}
+            (None, None) => self.wake_all(),
+        }
+    }
+    /// Has all who wait try again.
+    pub(super) fn wake_all(&mut self) {
         for pid in std::mem::take(&mut self.waiting) {
             outbox::wake(pid);
         }

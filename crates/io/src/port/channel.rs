@@ -101,7 +101,7 @@ impl Port {
     /// Leaves what the connection has to whoever waits for descriptors.
     fn pull_later(&self, core: &mut super::Core) {
         if let (false, Some(d)) = (core.base.closing, &mut core.driver) {
-            d.pull_later(&mut core.base);
+            d.later(&mut core.base);
         }
     }
     /// Takes what the connection has.

@@ -26,17 +26,25 @@ pub trait Driver: Send {
     fn in_batches(&self) -> bool {
         false
     }
-    /// Whether a long list may come in parts, by [`Driver::begin`] and [`Driver::output_part`].
+    /// Whether a long list may come in parts, by [`Driver::begin`] and [`Driver::output_part`]: the driver writes a plain stream,
+    /// where nothing goes before or behind a list.
     fn streams(&self) -> bool {
         false
     }
-    /// So many bytes follow in parts. While they do, `base.transit` names who sends them; the driver takes the name away,
-    /// and tells the sender, if nothing more can be sent.
+    /// So many bytes follow in parts, whatever becomes of their sender. Until the last part [`Base::has_more`] says so; the driver
+    /// calls [`Base::cut_short`] if nothing more can be sent, and tells the sender.
     fn begin(&mut self, _base: &mut Base, _bytes: usize) {}
-    /// Takes a part. The next comes when the port isn't busy.
+    /// Takes a part. The next comes when the port isn't busy, unless there is no time.
     fn output_part(&mut self, _base: &mut Base, _data: &mut Gather, _last: bool) {}
-    /// Whoever was sending parts has ended before the last.
-    fn cut(&mut self, _base: &mut Base) {}
+    /// The rest of the list comes from the port itself: its sender goes on, and is told what it is told in stock when its list is
+    /// queued.
+    fn taken(&mut self, _base: &mut Base, _sender: Term) {}
+    /// Whether senders wait for a limited time only, which the driver measures: what is sent must be queued then.
+    fn has_deadline(&self) -> bool {
+        false
+    }
+    /// Has the port told when more can be written, though nothing is queued.
+    fn later(&mut self, _base: &mut Base) {}
     /// A descriptor that the driver registered is ready for what it wanted.
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
     /// A timer that the driver set has fired, or one that it cancelled too late.
@@ -69,8 +77,6 @@ pub trait Driver: Send {
     }
     /// Takes packets from the connection that goes over the port, as many as can be sent now.
     fn pull(&mut self, _base: &mut Base, _channel: &dyn Channel) {}
-    /// Has that be done when the descriptor can be written to, by whoever waits for descriptors.
-    fn pull_later(&mut self, _base: &mut Base) {}
     /// The port ends: the last call. Descriptors are forgotten and closed.
     fn stop(&mut self, base: &mut Base);
     /// Process number of the program behind the port.

@@ -10,8 +10,9 @@ use super::open::Options;
 use super::sys::{self, FileKind};
 use super::{Base, Driver, End, Reply, spawn, watch};
 use crate::gather::{Gather, Parts};
-use crate::{accounts, poll};
-use purlin_term::iolist::{IoSlice, IoVec};
+use crate::{accounts, poll, report};
+use purlin_term::NIL;
+use purlin_term::iolist::IoVec;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -218,6 +219,16 @@ pub struct Fd {
     pending: Option<End>,
 }
 
+/// Reports that a port was opened on a descriptor that isn't.
+fn bad_input(b: &Base, input: RawFd, output: RawFd) {
+    let number = b.id.pid_data();
+    let name = format!("{input}/{output}");
+    let text = format!(
+        "Bad input fd in erts_poll()! fd={input}, port=#Port<0.{number}>, driver=fd, name={name}\n"
+    );
+    report::send(report::Level::Error, NIL, NIL, report::Text::Plain(&text));
+}
+
 /// Which of stock's drivers it stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -284,10 +295,10 @@ impl Fd {
             d.output = Some(Output::shared(output));
         }
         if o.read {
-            // A descriptor that isn't open is found out by reading, as in stock.
+            // From one that isn't open nothing comes, as in stock.
             match d.read_from(b, input, None) {
                 Ok(()) => {}
-                Err(e) if e.raw_os_error() == Some(libc::EBADF) => b.fail(libc::EBADF),
+                Err(e) if e.raw_os_error() == Some(libc::EBADF) => bad_input(b, input, output),
                 Err(e) => return Err(e),
             }
         }
@@ -334,6 +345,8 @@ impl Fd {
         });
         match end {
             None => poll::want(id, true, false),
+            // What can't be read is as good as a program that says nothing: the port is there for output, as in stock.
+            Some(End::Reason(_)) if self.kind != Kind::Spawn => {}
             Some(End::Eof) if self.status == Status::Awaited => {
                 self.status = Status::InputEnded;
             }
@@ -355,7 +368,7 @@ impl Fd {
             }
             self.status = Status::NotWanted;
         }
-        if self.kind == Kind::Fd && self.queue.bytes > 0 {
+        if self.kind == Kind::Fd && (self.queue.bytes > 0 || b.has_more()) {
             self.pending = Some(end);
         } else {
             b.end(end);
@@ -393,9 +406,13 @@ impl Fd {
         } else if left >= self.high {
             b.set_busy(true);
         }
-        if left == 0
-            && let Some(end) = self.pending.take()
-        {
+        if left == 0 && !b.has_more() {
+            self.input_ended_before(b);
+        }
+    }
+    /// Everything is written: the input may have ended before.
+    fn input_ended_before(&mut self, b: &mut Base) {
+        if let Some(end) = self.pending.take() {
             b.end(end);
         }
     }
@@ -403,30 +420,23 @@ impl Fd {
 
 impl Driver for Fd {
     fn output(&mut self, b: &mut Base, data: &mut Gather) {
-        let n = data.bytes();
-        self.begin(b, n);
-        if !b.is_ending() {
-            self.output_part(b, data, true);
-        }
-    }
-    fn streams(&self) -> bool {
-        true
-    }
-    fn begin(&mut self, b: &mut Base, n: usize) {
         if self.packet > 0 {
+            let n = data.bytes();
             if self.packet < 4 && n >> (8 * self.packet) != 0 {
                 b.fail(libc::EINVAL);
                 return;
             }
             let head = (n as u32).to_be_bytes();
-            self.queue.push(IoSlice::copy_of(&head[4 - self.packet..]));
+            data.prefix(&head[4 - self.packet..]);
         }
+        self.output_part(b, data, true);
     }
-    fn output_part(&mut self, b: &mut Base, data: &mut Gather, _last: bool) {
-        let idle = self.queue.bytes == 0 || self.packet > 0;
-        if self.queue.bytes == 0
-            && let Some(o) = &self.output
-        {
+    fn streams(&self) -> bool {
+        self.packet == 0
+    }
+    fn output_part(&mut self, b: &mut Base, data: &mut Gather, last: bool) {
+        let idle = self.queue.bytes == 0;
+        if idle && let Some(o) = &self.output {
             // What is taken at once needs no place in the queue. An error comes again when the rest is written.
             let _ = o.write(b, data);
         }
@@ -435,6 +445,16 @@ impl Driver for Fd {
             self.write(b);
         } else if self.queue.bytes >= self.high && !b.busy() {
             b.set_busy(true);
+        }
+        if last && self.queue.bytes == 0 {
+            self.input_ended_before(b);
+        }
+    }
+    fn later(&mut self, b: &mut Base) {
+        if let Some(o) = &mut self.output
+            && let Err(e) = o.await_room(b)
+        {
+            b.fail(crate::posix::errno_of(&e));
         }
     }
 

@@ -14,11 +14,11 @@
 //!
 //! # Life
 //! Open; then, where something is queued when it is closed, closing: it has no links, monitors or name any more, looks
-//! closed to everybody, and only writes; then gone from the table.
+//! closed to everybody who would use it, and only writes: its owner hears of nothing that happens then; then gone from the table.
 //!
 //! # Busy
 //! A driver whose queue has passed its high mark says that its port is busy. A sender then waits, and is woken
-//! when the queue has fallen below the low mark.
+//! when the queue has fallen below the low mark. Long lists: see [`parts`].
 
 mod asked;
 mod base;
@@ -29,7 +29,9 @@ pub mod inet;
 pub mod line;
 mod linebuf;
 pub mod open;
+pub mod orphans;
 mod outbox;
+mod parts;
 mod ram_file;
 mod spawn;
 pub mod sys;
@@ -44,23 +46,28 @@ pub mod watch;
 use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
+pub use parts::{
+    Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit,
+    sender_stops,
+};
+use parts::{MAX_AT_ONCE, Pump};
 use traced::Work;
 
 use crate::cx::{Cx, Fail};
 use crate::events::flag;
-use crate::gather::{self, Gather, Parts};
+use crate::gather::{self, Gather};
 use crate::msacc::{self, State};
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
 use purlin_kernel::waits;
-use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist;
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
@@ -88,6 +95,14 @@ pub struct Port {
 struct Core {
     base: Base,
     driver: Option<Box<dyn Driver>>,
+}
+
+impl Core {
+    /// Whether anything that was taken is not written yet.
+    fn has_output(&self) -> bool {
+        let of = self.driver.as_ref();
+        of.is_some_and(|d| d.queued() > 0 || self.base.has_more())
+    }
 }
 
 struct Table {
@@ -213,12 +228,6 @@ pub enum Outcome {
     Long,
 }
 
-/// Most parts, and merged bytes, of a list that is written at once; a longer one is sent in parts. Up to here a sender
-/// gets on as soon as its output is queued, as in stock, which programs rely on that read what they cause to be sent.
-const MAX_AT_ONCE: (usize, usize) = (16 * 1024, 2 << 20);
-/// Bytes of a long list that are sent before somebody else gets a turn.
-const TURN_BYTES: usize = 1 << 20;
-
 /// How a command is given.
 #[derive(Clone, Copy, Default)]
 pub struct How {
@@ -228,6 +237,8 @@ pub struct How {
     pub force: bool,
     /// Don't wait if it is busy.
     pub no_suspend: bool,
+    /// Take the whole list in one call, however long it is.
+    pub whole: bool,
 }
 
 /// A port's lock. When it is given up, what others have left to its holder is done ([`asked`]).
@@ -288,11 +299,16 @@ impl Port {
     }
     /// Runs `f` on the driver and what goes with it, as work of that kind; None if the port looks closed.
     fn with<R>(&self, work: Work, f: impl FnOnce(&mut dyn Driver, &mut Base) -> R) -> Option<R> {
+        self.with_any(work, |d, b| (!b.closing).then(|| f(d, b)))?
+    }
+    /// The same; None if the port is gone.
+    fn with_any<R>(
+        &self,
+        work: Work,
+        f: impl FnOnce(&mut dyn Driver, &mut Base) -> R,
+    ) -> Option<R> {
         let _state = msacc::within(State::Port);
         let mut core = self.turn(work);
-        if core.base.closing {
-            return None;
-        }
         let c = &mut *core;
         let r = f(c.driver.as_deref_mut()?, &mut c.base);
         self.settle(&mut core);
@@ -312,30 +328,16 @@ impl Port {
         let _state = msacc::within(State::Port);
         accounts::writes_begin();
         let mut core = self.turn(Work::Command);
+        if let Some(o) = self.refuses(&mut core, caller, how)? {
+            return Ok(o);
+        }
         let c = &mut *core;
-        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
+        let Some(driver) = c.driver.as_deref_mut() else {
             return Ok(Outcome::Gone);
         };
-        if how.force && !how.message && !driver.may_force() {
-            return Ok(Outcome::Unsupported);
-        }
-        if !how.force {
-            if c.base.transit.is_some_and(|by| !c.base.is_alive(by)) {
-                c.base.transit = None;
-                driver.cut(&mut c.base);
-            }
-            if c.base.busy() || c.base.transit.is_some() {
-                if how.no_suspend {
-                    return Ok(Outcome::Busy);
-                }
-                c.base.wait(caller);
-                crate::events::sink().waits_for_port(caller, self.id);
-                return Err(Fail::Wait);
-            }
-        }
         // Tracers are told of one command.
         let whole = c.base.traced_for(flag::RECEIVE);
-        let in_parts = !how.message && !how.force && driver.streams() && !whole;
+        let in_parts = !how.message && !how.whole && driver.streams() && !whole;
         let most = match (driver.in_batches() && !whole, in_parts) {
             (true, _) => (gather::max_parts(), gather::batch_bytes()),
             (false, true) => MAX_AT_ONCE,
@@ -394,87 +396,6 @@ impl Port {
         Ok(Outcome::Done)
     }
 
-    /// Begins to send a list of so many bytes in parts.
-    fn begin_parts(
-        &self,
-        caller: Term,
-        reference: Reference,
-        bytes: usize,
-    ) -> Result<Outcome, Fail> {
-        let mut core = self.lock();
-        let c = &mut *core;
-        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
-            return Ok(Outcome::Gone);
-        };
-        if c.base.busy() || c.base.transit.is_some() {
-            c.base.wait(caller);
-            return Err(Fail::Wait);
-        }
-        match reference {
-            Reference::None => {}
-            Reference::Is(r) => c.base.refer(caller, r),
-            Reference::Missing => {
-                c.base.fail(libc::EINVAL);
-                self.settle(&mut core);
-                return Ok(Outcome::Gone);
-            }
-        }
-        c.base.transit = Some(caller);
-        c.base.caller = caller;
-        driver.begin(&mut c.base, bytes);
-        self.settle(&mut core);
-        Ok(Outcome::Done)
-    }
-
-    /// Sends the next parts of a list: what is left of it, None when it is over. Waits (`Fail::Wait`) while the port is
-    /// busy.
-    fn send_parts(&self, cx: &mut Cx, data: Term) -> Result<Option<Term>, Fail> {
-        let caller = cx.self_pid();
-        let _state = msacc::within(State::Port);
-        accounts::writes_begin();
-        let mut core = self.lock();
-        let c = &mut *core;
-        let Some(driver) = c.driver.as_deref_mut().filter(|_| !c.base.closing) else {
-            return Ok(None);
-        };
-        if c.base.transit != Some(caller) {
-            // It has failed, and been told.
-            return Ok(None);
-        }
-        if c.base.busy() {
-            c.base.wait(caller);
-            crate::events::sink().waits_for_port(caller, self.id);
-            return Err(Fail::Wait);
-        }
-        c.base.caller = caller;
-        let mut g = Gather::new(data);
-        let mut turn = TURN_BYTES;
-        let rest = loop {
-            // Open lists cost room in what is left: of a list as deep as this the rest goes at once.
-            let most = match g.depth() > MAX_AT_ONCE.0 {
-                true => (usize::MAX, usize::MAX),
-                false => (gather::max_parts(), gather::scratch_bytes()),
-            };
-            // It was walked before, and is an I/O list.
-            let _ = g.next_batch(most.0, most.1);
-            let (n, last) = (g.bytes(), g.is_last());
-            c.base.count_out(n);
-            driver.output_part(&mut c.base, &mut g, last);
-            turn = turn.saturating_sub(n.max(1));
-            if last || c.base.transit.is_none() {
-                c.base.transit = None;
-                c.base.wake_waiting();
-                break None;
-            }
-            if c.base.busy() || turn == 0 {
-                break Some(g.rest(cx));
-            }
-        };
-        self.settle(&mut core);
-        cx.bump((TURN_BYTES - turn) / 1024);
-        Ok(rest)
-    }
-
     /// Makes `to` the owner. By a native, the new owner is linked to the port, and `link` must enter the link at its
     /// end: false, there is no such process.
     fn connect(&self, from: Term, to: Term, message: bool, link: impl FnOnce() -> bool) -> Outcome {
@@ -528,6 +449,9 @@ impl Port {
 
     /// Deals with what a driver has asked for.
     fn settle(&self, core: &mut Core) {
+        if core.base.backlog.is_some() && !core.base.is_ending() {
+            self.pump(core, Pump::UntilBusy);
+        }
         while let Some(end) = core.base.ended.take() {
             if let End::Eof = end {
                 core.base.flush_lines();
@@ -542,7 +466,7 @@ impl Port {
                 End::Reason(r) => self.end(core, r, true),
             }
         }
-        if core.base.closing && core.driver.as_ref().is_some_and(|d| d.queued() == 0) {
+        if core.base.closing && core.driver.is_some() && !core.has_output() {
             self.terminate(core);
         }
     }
@@ -560,6 +484,7 @@ impl Port {
         };
         c.base.closing = true;
         c.base.set_busy(false);
+        c.base.wake_all();
         if let Some(name) = c.base.registered.take() {
             let _ = registry::unregister_of(name, self.id);
             c.base.trace_name(name, false);
@@ -568,8 +493,9 @@ impl Port {
             channel.ended(reason);
         }
         c.base.break_links(reason);
+        let has_output = c.has_output();
         match &mut c.driver {
-            Some(d) if !now && d.queued() > 0 => {
+            Some(d) if !now && has_output => {
                 c.base.flushing = true;
                 c.base.trace_work(true, Work::Flush);
                 d.flush(&mut c.base);
@@ -577,7 +503,7 @@ impl Port {
             }
             _ => {}
         }
-        if now || c.driver.as_ref().is_none_or(|d| d.queued() == 0) {
+        if now || !core.has_output() {
             self.terminate(core);
         }
     }
@@ -589,6 +515,8 @@ impl Port {
         core.base.closing = true;
         d.stop(&mut core.base);
         drop(d);
+        core.base.cut_short();
+        core.base.wake_all();
         *self.data() = None;
         remove(self.id);
         if std::mem::take(&mut core.base.send_closed) {
@@ -672,27 +600,16 @@ pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool 
     let by = |data: Term, how: How| p.output(from, from, (Reference::None, data), how);
     let force = How {
         force: true,
+        whole: true,
         ..How::default()
     };
     let no_suspend = How {
         no_suspend: true,
+        whole: true,
         ..How::default()
     };
     match by(data, force) {
-        Ok(Outcome::Unsupported) => {}
-        r => return r == Ok(Outcome::Done),
-    }
-    match by(data, no_suspend) {
-        // A list that would be sent in parts goes as one.
-        Ok(Outcome::Long) => match iolist::to_vec(data) {
-            Ok(bytes) => {
-                let mut f = Fragment::new();
-                let whole = f.binary(&bytes);
-                let whole = OwnedTerm::from_parts(whole, f);
-                by(whole.term(), no_suspend) == Ok(Outcome::Done)
-            }
-            Err(_) => false,
-        },
+        Ok(Outcome::Unsupported) => by(data, no_suspend) == Ok(Outcome::Done),
         r => r == Ok(Outcome::Done),
     }
 }
@@ -799,83 +716,6 @@ fn held<R>(cx: &mut Cx, r: Result<R, Fail>) -> Result<R, Fail> {
     let waits = matches!(r, Err(Fail::Wait));
     cx.process().set_flag(crate::process::BUSY, waits);
     r
-}
-
-/// The processes in the midst of a list that is sent in parts, by the process's word; and the port that each sends to.
-static IN_PARTS: Mutex<BTreeMap<u64, Term>> = Mutex::new(BTreeMap::new());
-/// How many they are, so that other processes end without looking.
-static SENDERS: AtomicUsize = AtomicUsize::new(0);
-
-/// Notes that a process sends a list to that port in parts, or (None) that it does no longer; what was noted before.
-fn sends_in_parts(pid: Term, port: Option<Term>) -> Option<Term> {
-    let mut all = IN_PARTS.lock();
-    let before = match port {
-        Some(p) => all.insert(pid.raw(), p),
-        None => all.remove(&pid.raw()),
-    };
-    SENDERS.store(all.len(), Ordering::SeqCst);
-    before
-}
-
-/// Begins to send a list of so many bytes in parts; to be called again while it says to wait. What of the list is to be sent, or
-/// None: the port has gone.
-pub fn begin_parts(
-    cx: &mut Cx,
-    port: Term,
-    data: Term,
-    bytes: usize,
-) -> Result<Option<Term>, Fail> {
-    let Some(p) = lookup(port) else {
-        return Ok(None);
-    };
-    waits::locks_begin();
-    let me = cx.self_pid();
-    let (reference, rest) = take_reference(cx, &p, data);
-    let head = match &reference {
-        Reference::Is(r) => 2 + r.len(),
-        _ => 0,
-    };
-    let r = held(cx, p.begin_parts(me, reference, bytes - head))?;
-    if r != Outcome::Done {
-        return Ok(None);
-    }
-    sends_in_parts(me, Some(p.id));
-    Ok(Some(rest))
-}
-
-/// Sends the next parts of a list: what is left of it. Waits (`Fail::Wait`) while the port is busy.
-pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, Fail> {
-    waits::locks_begin();
-    let r = match lookup(port) {
-        Some(p) => p.send_parts(cx, data),
-        None => Ok(None),
-    };
-    let r = held(cx, r);
-    if r == Ok(None) {
-        sends_in_parts(cx.self_pid(), None);
-    }
-    r
-}
-
-/// A process has ended, maybe in the midst of a list: who waits for the end of that must not wait any longer.
-pub fn sender_exit(pid: Term) {
-    if SENDERS.load(Ordering::SeqCst) == 0 {
-        return;
-    }
-    let Some(p) = sends_in_parts(pid, None).and_then(find) else {
-        return;
-    };
-    let mut core = p.lock();
-    let c = &mut *core;
-    if c.base.transit != Some(pid) {
-        return;
-    }
-    c.base.transit = None;
-    if let Some(d) = c.driver.as_deref_mut().filter(|_| !c.base.closing) {
-        d.cut(&mut c.base);
-    }
-    c.base.wake_waiting();
-    p.settle(&mut core);
 }
 
 /// Reports that something other than an I/O list was sent to the port.
@@ -1061,7 +901,8 @@ pub struct Info {
 /// The items that `port_info` shows; None if the port is gone.
 pub fn info(port: &Port) -> Option<Info> {
     let data_bytes = port.data().as_ref().map_or(0, |d| d.words() * 8);
-    port.with(Work::Info, |d, b| Info {
+    // One that is closing has something to show still.
+    port.with_any(Work::Info, |d, b| Info {
         registered: b.registered,
         links: b.links().to_vec(),
         monitored_by: b.watchers().collect(),
@@ -1070,7 +911,7 @@ pub fn info(port: &Port) -> Option<Info> {
         bytes_out: b.bytes_out,
         os_pid: d.os_pid(),
         memory: b.memory() + data_bytes,
-        queued: d.queued(),
+        queued: d.queued() + b.coming(),
         own_lock: d.own_lock(),
         watches: d.watches(),
         parallelism: b.parallelism,
@@ -1100,9 +941,14 @@ pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
     for id in all() {
         let Some(p) = find(id) else { continue };
         let mut core = p.lock();
-        let c = &mut *core;
-        if let Some(d) = &mut c.driver {
+        loop {
+            let c = &mut *core;
+            let Some(d) = &mut c.driver else { break };
             d.write_out(&mut c.base, until);
+            if d.queued() > 0 || c.base.backlog.is_none() {
+                break;
+            }
+            p.pump(&mut core, Pump::Turn);
         }
     }
 }

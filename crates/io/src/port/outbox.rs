@@ -60,6 +60,13 @@ mod live {
     pub fn is_alive(pid: Term) -> bool {
         crate::process::table().find(pid).is_some()
     }
+    /// The process that sends a list in parts, wherever it stands or waits, leaves the rest to the port.
+    pub(crate) fn ask_rest(pid: Term) {
+        let task = move |cx: Option<&mut crate::cx::Cx>| {
+            cx.into_iter().for_each(crate::port::sender_stops);
+        };
+        crate::signal::send::run_in(pid, Box::new(task));
+    }
     /// A process that waits for a port to be no longer busy tries again.
     pub fn wake(pid: Term) {
         crate::signal::send::wake(pid);
@@ -142,6 +149,9 @@ mod record {
     }
     pub fn is_alive(_: Term) -> bool {
         true
+    }
+    pub(crate) fn ask_rest(pid: Term) {
+        put(pid, "ask_rest".into());
     }
     pub fn wake(pid: Term) {
         put(pid, "wake".into());

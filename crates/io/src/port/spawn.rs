@@ -63,6 +63,21 @@ fn is_program(pid: libc::pid_t) -> bool {
     at.is_some_and(|at| c.ended.remove(at).is_some())
 }
 
+/// Whether the process with that number is the program of a port, whose end is noticed here.
+pub(super) fn is_running(pid: libc::pid_t) -> bool {
+    CHILDREN.lock().running.contains_key(&pid)
+}
+
+/// Waits for a child that has ended, unless it is the program of a port.
+pub(super) fn wait_for_stranger(pid: libc::pid_t) {
+    // No program is started meanwhile that could get the number.
+    let c = CHILDREN.lock();
+    if !c.running.contains_key(&pid) {
+        // Somebody else may have waited for it.
+        let _ = sys::wait_for(pid);
+    }
+}
+
 /// A child whose end the kernel tells.
 struct Watched {
     pid: libc::pid_t,

@@ -486,6 +486,49 @@ pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
     Ok((of == pid).then_some(status))
 }
 
+/// Whether processes whose parents have ended become children of this one.
+pub(crate) fn inherits_orphans() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let mut asked: libc::c_int = 0;
+        // SAFETY: an out parameter.
+        let r = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut asked) };
+        std::process::id() == 1 || (r == 0 && asked != 0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        std::process::id() == 1
+    }
+}
+
+/// Sleeps until a child has ended; its number. It is not waited for. None: there are no children.
+pub(crate) fn ended_child() -> Option<libc::pid_t> {
+    // SAFETY: numbers and null pointers.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: an out parameter.
+    let r = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOWAIT) };
+    // SAFETY: filled for a child.
+    (r == 0).then(|| unsafe { info.si_pid() })
+}
+
+/// Children that have ended and nobody has waited for, as far as the system tells.
+pub(crate) fn ended_children() -> Vec<libc::pid_t> {
+    let me = std::process::id().to_string();
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pid = |e: std::fs::DirEntry| {
+        let pid = e.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read(e.path().join("stat")).ok()?;
+        // Behind the name, which may hold anything: state, parent.
+        let end = stat.iter().rposition(|&b| b == b')')?;
+        let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
+        let mut fields = rest.split_ascii_whitespace();
+        (fields.next() == Some("Z") && fields.next() == Some(&me)).then_some(pid)
+    };
+    all.flatten().filter_map(pid).collect()
+}
+
 /// The number that a shell would show for a status of wait(2).
 pub(crate) fn exit_code(status: i32) -> i32 {
     if libc::WIFSIGNALED(status) {

@@ -64,6 +64,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
             me.pid_data()
         ));
     }
+    outside().process_ends(cx);
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     crate::accounts::ended(cx);

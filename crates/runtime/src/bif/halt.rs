@@ -1,10 +1,11 @@
 //! `erlang:halt/2`, which the other arities are written with.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::{bifs, halt, lazy_atoms};
+use crate::{bifs, halt, lazy_atoms, port};
 use purlin_term::release::{self, HALT_FLUSH_TIMEOUT};
 use purlin_term::{Term, am, arith};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 lazy_atoms! {
     a_abort = "abort"; a_flush_timeout = "flush_timeout";
@@ -55,6 +56,15 @@ fn options(list: Term) -> Option<Options> {
     it.tail().is_nil().then_some(o)
 }
 
+/// Most time in which processes that are in the middle of output leave the rest to their ports, which takes a moment.
+const SENDERS_TIME: Duration = Duration::from_secs(5);
+
+/// Whether processes are in the middle of output that is still to be written. They leave it to their ports while this asks.
+fn waits_for_senders() -> bool {
+    static SINCE: OnceLock<Instant> = OnceLock::new();
+    !port::hand_all_over() && SINCE.get_or_init(Instant::now).elapsed() < SENDERS_TIME
+}
+
 fn halt_2(cx: &mut Cx, [status, list]: [Term; 2]) -> BifResult {
     let Some(o) = options(list) else {
         return Err(cx.badarg_cause(am::BADOPT));
@@ -67,6 +77,7 @@ fn halt_2(cx: &mut Cx, [status, list]: [Term; 2]) -> BifResult {
     if let Some(bits) = bits {
         let status = (bits & i32::MAX as u64) as i32;
         match o.flush {
+            true if waits_for_senders() => return Err(Fail::Again),
             true => halt::halt_flushed(status, o.limit),
             false => halt::halt(status),
         }

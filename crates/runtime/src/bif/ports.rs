@@ -2,7 +2,7 @@
 //! `erlang` raises an error by that name.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::port::{self, How, Outcome, Port};
+use crate::port::{self, Begun, How, Outcome, Port};
 use crate::process::ext::{Link, Peer};
 use crate::signal::send::push_or_free;
 use crate::signal::{Kind, Signal};
@@ -44,32 +44,38 @@ fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
 }
 
 fn port_command_3(cx: &mut Cx, [p, data, options]: [Term; 3]) -> BifResult {
-    let mut how = How::default();
-    let Some(v) = options.list_to_vec() else {
+    let Some(how) = command_options(options) else {
         return Ok(am::BADOPT);
     };
-    for o in v {
-        match o {
-            o if o == am::NOSUSPEND => how.no_suspend = true,
-            o if o.is_atom() && atom::name(o) == "force" => how.force = true,
-            _ => return Ok(am::BADOPT),
-        }
-    }
     Ok(match port::command(cx, p, data, how)? {
         Outcome::Done => am::TRUE,
         Outcome::Busy => am::FALSE,
         Outcome::Unsupported => am::NOTSUP,
         Outcome::Gone | Outcome::Bad => am::BADARG,
         Outcome::Long => {
-            let target = code::export(purlin(), measure_output(), 4);
-            return Err(cx.trap(target, &[p, data, Term::small(0), data]));
+            let target = code::export(purlin(), measure_output(), 5);
+            let args = [p, data, Term::small(0), data, options];
+            return Err(cx.trap(target, &args));
         }
     })
 }
 
-/// `purlin:measure_output(Port, Rest, Size, All)`: a list too long to be written at once is walked first, for it must be
+/// The options of `port_command/3`; None: they are none.
+fn command_options(options: Term) -> Option<How> {
+    let mut how = How::default();
+    for o in options.list_to_vec()? {
+        match o {
+            o if o == am::NOSUSPEND => how.no_suspend = true,
+            o if o.is_atom() && atom::name(o) == "force" => how.force = true,
+            _ => return None,
+        }
+    }
+    Some(how)
+}
+
+/// `purlin:measure_output(Port, Rest, Size, All, Options)`: a list too long to be written at once is walked first, for it must be
 /// an I/O list, and its size is told before it. Step by step: `Size` is that of what was before `Rest`.
-fn measure_output_4(cx: &mut Cx, [p, rest, size, all]: [Term; 4]) -> BifResult {
+fn measure_output_5(cx: &mut Cx, [p, rest, size, all, options]: [Term; 5]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);
     }
@@ -91,27 +97,33 @@ fn measure_output_4(cx: &mut Cx, [p, rest, size, all]: [Term; 4]) -> BifResult {
         if steps >= STEPS_AT_ONCE && w.depth() < STEPS_AT_ONCE {
             cx.bump(steps / STEPS_PER_REDUCTION);
             let rest = w.rest(cx);
-            let target = code::export(purlin(), measure_output(), 4);
-            return Err(cx.trap(target, &[p, rest, Term::small(n as i64), all]));
+            let target = code::export(purlin(), measure_output(), 5);
+            return Err(cx.trap(target, &[p, rest, Term::small(n as i64), all, options]));
         }
     }
-    let target = code::export(purlin(), begin_output(), 3);
-    Err(cx.trap(target, &[p, all, Term::small(n as i64)]))
+    let target = code::export(purlin(), begin_output(), 4);
+    Err(cx.trap(target, &[p, all, Term::small(n as i64), options]))
 }
 
-/// `purlin:begin_output(Port, List, Size)`: what `port_command` becomes for a long list.
-fn begin_output_3(cx: &mut Cx, [p, all, size]: [Term; 3]) -> BifResult {
+/// `purlin:begin_output(Port, List, Size, Options)`: what `port_command` becomes for a long list.
+fn begin_output_4(cx: &mut Cx, [p, all, size, options]: [Term; 4]) -> BifResult {
     let size = size.as_small().ok_or(Fail::Badarg)? as usize;
-    match port::begin_parts(cx, p, all, size)? {
-        Some(rest) => {
-            let target = code::export(purlin(), continue_output(), 2);
-            Err(cx.trap(target, &[p, rest]))
+    let how = command_options(options).ok_or(Fail::Badarg)?;
+    match port::begin_parts(cx, p, all, size, how)? {
+        (Begun::Gone, ..) => Ok(am::BADARG),
+        (Begun::Busy, ..) => Ok(am::FALSE),
+        (Begun::HandOver, id, rest) => {
+            port::hand_over(cx, id, rest);
+            Ok(am::TRUE)
         }
-        None => Ok(am::BADARG),
+        (Begun::InParts, id, rest) => {
+            let target = code::export(purlin(), continue_output(), 2);
+            Err(cx.trap(target, &[id, rest]))
+        }
     }
 }
 
-/// `purlin:continue_output(Port, Rest)`
+/// `purlin:continue_output(Port, Rest)`. The rest is found in its arguments, if the process is to leave it to the port.
 fn continue_output_2(cx: &mut Cx, [p, rest]: [Term; 2]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);
@@ -339,8 +351,8 @@ bifs! {
     Plain "erts_internal":"open_port"/2 = open_port_2;
     Plain "erts_internal":"port_command"/3 = port_command_3;
     Plain "purlin":"watch_writes"/2 = watch_writes_2;
-    Plain "purlin":"measure_output"/4 = measure_output_4;
-    Plain "purlin":"begin_output"/3 = begin_output_3;
+    Plain "purlin":"measure_output"/5 = measure_output_5;
+    Plain "purlin":"begin_output"/4 = begin_output_4;
     Plain "purlin":"continue_output"/2 = continue_output_2;
     Plain "erts_internal":"port_connect"/2 = port_connect_2;
     Plain "erts_internal":"port_close"/1 = port_close_1;

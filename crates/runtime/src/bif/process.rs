@@ -1239,6 +1239,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             p.state.suspend();
             // What runs on until the end of its slice is made to stop soon.
             c.reds = 0;
+            crate::port::sender_stops(c);
         }
         if let Some(r) = &r_own {
             send::send_with(me, |b| {

@@ -386,6 +386,10 @@ impl Sock {
     pub(crate) fn tell_empty_queue(&mut self, base: &Base) {
         let id = base.id;
         for to in std::mem::take(&mut self.subscribers) {
+            // Of a port that has been closed nobody hears.
+            if base.is_flushing() {
+                continue;
+            }
             base.message(to, |a| a.tuple(&[empty_out_q(), id]));
         }
     }
@@ -403,6 +407,9 @@ impl Drop for Sock {
 
 /// Sends `{Tag, Port}` or `{Tag, Port, What}` to the owner.
 pub fn tell(base: &Base, tag: &str, what: Option<Term>) {
+    if base.is_flushing() {
+        return;
+    }
     let (id, tag) = (base.id, purlin_term::atom::intern(tag));
     base.message(base.connected, |a| match what {
         Some(w) => a.tuple(&[tag, id, w]),

@@ -174,6 +174,10 @@ pub(crate) struct Tcp {
     sender: Option<Term>,
     /// The process that waits for the queue to fall.
     waiting_sender: Option<Term>,
+    /// The last list in parts began when nothing was queued: its sender is answered as soon as all is taken.
+    parts_first: bool,
+    /// A file that is to be sent behind the list that is under way.
+    file_later: Option<SendFile>,
     send_timer: Option<(u16, TimerId)>,
     send_timers: u16,
     sending_file: Option<SendFile>,
@@ -207,6 +211,8 @@ impl Tcp {
             queue: IoVec::default(),
             sender: None,
             waiting_sender: None,
+            parts_first: false,
+            file_later: None,
             send_timer: None,
             send_timers: 0,
             sending_file: None,
@@ -286,7 +292,7 @@ impl Tcp {
                 }
                 Ok(Vec::new())
             }
-            req::SHUTDOWN => self.shutdown(args),
+            req::SHUTDOWN => self.shutdown(base, args),
             req::SENDFILE => self.send_file_request(base, args),
             req::SETOPTS => {
                 let after = opts::set(&mut self.s, Some(&mut self.o), base, data)?;
@@ -312,7 +318,7 @@ impl Tcp {
             }
             req::GETOPTS => opts::get(&self.s, Some(&self.o), data).map_err(|_| EINVAL),
             _ => {
-                let queued = self.queue.bytes;
+                let queued = self.queue.bytes + base.coming();
                 ctl::control(&mut self.s, base, op, data, queued)
             }
         }
@@ -513,7 +519,7 @@ impl Tcp {
         answer
     }
 
-    fn shutdown(&mut self, mut args: Args) -> Answer {
+    fn shutdown(&mut self, base: &Base, mut args: Args) -> Answer {
         if !self.s.is_connected() {
             return Err(libc::ENOTCONN.into());
         }
@@ -522,7 +528,7 @@ impl Tcp {
         }
         // The codes of the request are those of the system call.
         let how = args.u8()? as i32;
-        if how != libc::SHUT_RD && self.queue.bytes > 0 {
+        if how != libc::SHUT_RD && (self.queue.bytes > 0 || base.has_more()) {
             self.shutdown_later = Some(how);
             return Ok(Vec::new());
         }
@@ -924,14 +930,17 @@ impl Tcp {
         }
     }
     /// Closes the socket; the port stays.
-    fn close(&mut self, base: &Base) {
+    fn close(&mut self, base: &mut Base) {
         self.input.clear();
         self.clear_output(base);
         self.sending_file = None;
+        self.file_later = None;
         self.s.close();
     }
-    fn clear_output(&mut self, base: &Base) {
+    /// Drops what is queued. Who is in the middle of a list learns of that when it sends the next part.
+    fn clear_output(&mut self, base: &mut Base) {
         self.queue = IoVec::default();
+        base.drop_backlog();
         self.s.tell_empty_queue(base);
     }
 
@@ -943,11 +952,14 @@ impl Tcp {
             sock::send_result(base, to, r);
         }
     }
-    /// Takes the port's busy mark away: who waited for that. Called where the socket has failed, that includes who is in
-    /// the middle of a list.
+    /// The socket has failed: who is sending, if anybody waits for an answer.
     fn not_busy_any_more(&mut self, base: &mut Base) -> Option<Term> {
-        let transit = base.transit.take();
-        self.not_busy(base).or(transit)
+        let transit = base.cut_short();
+        let waiting = match self.s.state & state::BUSY {
+            0 => self.waiting_sender.take(),
+            _ => self.not_busy(base),
+        };
+        waiting.or(transit)
     }
     /// Takes the port's busy mark away: who waited for that.
     fn not_busy(&mut self, base: &mut Base) -> Option<Term> {
@@ -966,46 +978,42 @@ impl Tcp {
             _ => SmallVec::new(),
         }
     }
-    /// Sends a batch, or says why not.
-    fn output_now(&mut self, base: &mut Base, data: &mut Gather, last: bool, all: bool) {
-        self.sender = Some(base.caller).filter(|c| last && c.is_local_pid());
+    /// Why nothing can be sent, on a socket that is not connected.
+    fn why_unconnected(&mut self) -> Term {
+        if !std::mem::take(&mut self.closed_send) {
+            errno_atom(libc::ENOTCONN)
+        } else if self.was_reset {
+            // The next request to receive learns of it too.
+            errno_atom(libc::ECONNRESET)
+        } else {
+            closed()
+        }
+    }
+    /// Sends a list, or says why not.
+    fn output_now(&mut self, base: &mut Base, data: &mut Gather) {
+        self.sender = Some(base.caller).filter(|c| c.is_local_pid());
         if !self.s.is_connected() {
-            let reason = if !std::mem::take(&mut self.closed_send) {
-                errno_atom(libc::ENOTCONN)
-            } else if self.was_reset {
-                // The next request to receive learns of it too.
-                errno_atom(libc::ECONNRESET)
-            } else {
-                closed()
-            };
-            self.sender = self.sender.or(base.transit.take());
+            let reason = self.why_unconnected();
             self.answer(base, Err(reason));
         } else if self.shutdown_later.is_some() {
             self.connection_lost(base, libc::EPIPE);
-        } else if !self.send(base, data, last, all) {
+        } else if !self.send(base, data) {
             self.answer(base, Ok(()));
         }
     }
-    /// Sends, or queues. True: answered later, or already. `last`: nothing more of the same list follows. `all`: nor does
-    /// it later: whatever isn't gathered yet is sent now, batch by batch.
-    fn send(&mut self, base: &mut Base, data: &mut Gather, last: bool, all: bool) -> bool {
-        let behind = self.sending_file.is_some() || self.queue.bytes > 0;
-        let later = self.o.delay_send || self.s.ignored;
+    /// Sends, or queues: the batch, and what isn't gathered yet, batch by batch. True: answered later, or already.
+    fn send(&mut self, base: &mut Base, data: &mut Gather) -> bool {
+        let behind = self.is_behind();
         if data.bytes() == 0 && !behind {
             return false;
         }
         loop {
-            if !later
-                && self.sending_file.is_none()
-                && self.queue.bytes == 0
-                && let Err(e) = self.push(base, data)
-            {
+            if let Err(e) = self.push_or_keep(base, data) {
                 self.send_failed(base, e);
                 return true;
             }
-            data.keep(&mut self.queue);
             // The list has been walked before: it is an I/O list.
-            if !all || !matches!(data.next_batch(max_parts(), batch_bytes()), Ok(true)) {
+            if !matches!(data.next_batch(max_parts(), batch_bytes()), Ok(true)) {
                 break;
             }
         }
@@ -1013,31 +1021,64 @@ impl Tcp {
             self.s.select(base, None, Some(true));
         }
         // The first packet is answered at once, however long it is.
-        let full = self.queue.bytes >= self.o.high.max(0) as usize;
-        if !full || (last && !behind) {
+        if !self.is_full() || !behind {
             return false;
         }
         if self.o.send_timeout == 0 {
-            self.time_out_sender(base);
+            self.answer(base, Err(am::TIMEOUT));
             return true;
         }
+        let sender = self.sender.take();
+        self.wait_for_room(base, sender);
+        true
+    }
+    /// Whether something goes before what is sent now.
+    fn is_behind(&self) -> bool {
+        self.sending_file.is_some() || self.queue.bytes > 0
+    }
+    fn is_full(&self) -> bool {
+        self.queue.bytes >= self.o.high.max(0) as usize
+    }
+    /// Sends what the kernel takes of a batch, if nothing goes before it, and queues the rest.
+    fn push_or_keep(&mut self, base: &Base, data: &mut Gather) -> Result<(), i32> {
+        let later = self.o.delay_send || self.s.ignored;
+        if !later && !self.is_behind() {
+            self.push(base, data)?;
+        }
+        data.keep(&mut self.queue);
+        Ok(())
+    }
+    /// The port is busy, and `sender` waits for the answer, as long as it may.
+    fn wait_for_room(&mut self, base: &mut Base, sender: Option<Term>) {
         self.s.state |= state::BUSY;
-        self.waiting_sender = self.sender.take();
+        self.waiting_sender = sender;
         base.set_busy(true);
-        if self.o.send_timeout > 0 {
+        if self.o.send_timeout > 0 && sender.is_some() {
             self.send_timers = self.send_timers.wrapping_add(1);
             let n = self.send_timers;
             let t = base.after(self.o.send_timeout as u64, token(timers::SEND, n));
             self.send_timer = Some((n, t));
         }
-        true
     }
-    /// Ends the wait of the sender: its time is up.
-    fn time_out_sender(&mut self, base: &mut Base) {
-        if let Some(by) = base.transit.take() {
-            self.sender = Some(by);
+    /// Everything of a list that came in parts is sent or queued. `sender` waits for the answer.
+    fn parts_end(&mut self, base: &mut Base, sender: Option<Term>) {
+        if let Some(f) = self.file_later.take() {
+            let before = self.queue.bytes;
+            self.sending_file = Some(SendFile { before, ..f });
+            self.send_file(base);
         }
-        self.answer(base, Err(am::TIMEOUT));
+        if self.is_full() && !self.parts_first {
+            return self.wait_for_room(base, sender);
+        }
+        if self.s.state & state::BUSY != 0 {
+            let _ = self.not_busy(base);
+        }
+        self.sender = sender;
+        self.answer(base, Ok(()));
+        if self.queue.bytes == 0 {
+            // What waited for that waited for the end of the list, too.
+            self.emptied(base, true);
+        }
     }
     /// Sends what the kernel takes of `data`, within a turn.
     fn push(&self, base: &Base, data: &mut impl Parts) -> Result<(), i32> {
@@ -1074,10 +1115,11 @@ impl Tcp {
     fn connection_lost(&mut self, base: &mut Base, errno: i32) {
         let show = errno == libc::ECONNRESET && self.o.show_econnreset;
         let reason = if show { errno_atom(errno) } else { closed() };
-        if self.s.state & state::BUSY != 0 {
-            self.sender = self.not_busy_any_more(base);
-        } else if let Some(by) = base.transit.take() {
-            self.sender = Some(by);
+        let waiting = self.not_busy_any_more(base);
+        match (self.sender, waiting) {
+            // Somebody has forced a list in while another waits.
+            (Some(_), Some(other)) => sock::send_result(base, other, Err(reason)),
+            (sender, _) => self.sender = sender.or(waiting),
         }
         if self.s.active != active::PASSIVE {
             if show {
@@ -1120,14 +1162,26 @@ impl Tcp {
     fn output_moved(&mut self, base: &mut Base) {
         let low = self.o.low.max(0) as usize;
         if self.s.state & state::BUSY != 0 && self.queue.bytes <= low {
-            self.sender = self.not_busy(base);
-            self.answer(base, Ok(()));
+            let waiting = self.not_busy(base);
+            match base.has_more() {
+                true => self.waiting_sender = waiting,
+                false => {
+                    self.sender = waiting;
+                    self.answer(base, Ok(()));
+                }
+            }
         }
-        if self.queue.bytes > 0 {
-            return;
+        if self.queue.bytes == 0 {
+            self.emptied(base, !base.has_more());
         }
+    }
+    /// The queue is empty, and `all` sent that was to be.
+    fn emptied(&mut self, base: &mut Base, all: bool) {
         self.queue = IoVec::default();
         self.s.select(base, None, Some(false));
+        if !all {
+            return;
+        }
         self.s.tell_empty_queue(base);
         if let Some(how) = self.shutdown_later.take() {
             let r = match self.s.fd() {
@@ -1148,21 +1202,26 @@ impl Tcp {
         if !self.s.is_connected() {
             return Err(libc::ENOTCONN.into());
         }
-        if self.sending_file.is_some() {
+        if self.sending_file.is_some() || self.file_later.is_some() {
             return Err(EINVAL);
         }
         let b = args.take(4)?;
         let fd = i32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
         let (at, left) = (args.u64()? as i64, args.u64()? as i64);
         let file = sys::dup(fd)?;
-        self.sending_file = Some(SendFile {
+        let file = SendFile {
             file,
             at,
             left,
             sent: 0,
             before: self.queue.bytes,
-        });
-        self.send_file(base);
+        };
+        if base.has_more() {
+            self.file_later = Some(file);
+        } else {
+            self.sending_file = Some(file);
+            self.send_file(base);
+        }
         Ok(Vec::new())
     }
     /// Sends what goes before the file, then what the kernel takes of it.
@@ -1260,31 +1319,58 @@ impl Driver for Tcp {
             self.s.sent.add(head.len() + data.total());
         }
         data.prefix(&head);
-        self.output_now(base, data, true, true);
+        self.output_now(base, data);
     }
     fn in_batches(&self) -> bool {
         true
     }
     fn streams(&self) -> bool {
-        true
+        !matches!(self.s.packet_kind(), Kind::Length(_))
     }
     fn begin(&mut self, base: &mut Base, n: usize) {
-        let head = self.head(n);
         if !self.s.is_connected() {
             return;
         }
-        self.s.sent.add(head.len() + n);
-        if !head.is_empty() {
-            self.queue.push(IoSlice::copy_of(&head));
-            self.s.select(base, None, Some(true));
+        self.s.sent.add(n);
+        self.parts_first = !self.is_behind();
+        if self.shutdown_later.is_some() {
+            self.connection_lost(base, libc::EPIPE);
         }
     }
     fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
-        self.output_now(base, data, last, false);
+        if !self.s.is_connected() {
+            let reason = self.why_unconnected();
+            self.sender = self.not_busy_any_more(base);
+            self.answer(base, Err(reason));
+            return;
+        }
+        let behind = self.is_behind();
+        if let Err(e) = self.push_or_keep(base, data) {
+            self.send_failed(base, e);
+            return;
+        }
+        if self.queue.bytes > 0 && !behind {
+            self.s.select(base, None, Some(true));
+        }
+        if last {
+            let waiting = self.waiting_sender.take();
+            let sender = base.sender_of_list().or(waiting);
+            self.parts_end(base, sender);
+        } else if self.is_full() && !base.busy() {
+            self.s.state |= state::BUSY;
+            base.set_busy(true);
+        }
     }
-    fn cut(&mut self, base: &mut Base) {
-        // The rest would be taken for the beginning of something else.
-        self.connection_lost(base, libc::EPIPE);
+    fn taken(&mut self, base: &mut Base, sender: Term) {
+        if self.parts_first {
+            self.sender = Some(sender);
+            self.answer(base, Ok(()));
+        } else {
+            self.waiting_sender = Some(sender);
+        }
+    }
+    fn has_deadline(&self) -> bool {
+        self.o.send_timeout >= 0
     }
 
     fn socket(&self) -> Option<RawFd> {
@@ -1329,7 +1415,7 @@ impl Driver for Tcp {
         if what == timers::SEND {
             if self.send_timer.as_ref().is_some_and(|t| t.0 == number) {
                 self.sender = self.not_busy(base);
-                self.time_out_sender(base);
+                self.answer(base, Err(am::TIMEOUT));
                 if self.o.send_timeout_close != 0 {
                     self.close(base);
                 }
@@ -1366,7 +1452,10 @@ impl Driver for Tcp {
     }
     fn flush(&mut self, base: &mut Base) {
         // Bytes that nobody is going to send would keep the port forever.
-        if !self.s.writes() || self.o.linger_zero || self.sending_file.is_some() {
+        let stuck = !self.s.is_connected() || !self.s.writes() && !base.has_more();
+        if stuck || self.o.linger_zero || self.sending_file.is_some() {
+            self.sender = self.not_busy_any_more(base);
+            self.answer(base, Err(closed()));
             self.clear_output(base);
         }
         self.s.select(base, Some(false), None);
@@ -1383,8 +1472,8 @@ impl Driver for Tcp {
         self.queue = queue;
     }
     fn stop(&mut self, base: &mut Base) {
-        if base.transit.is_some() {
-            self.sender = base.transit.take();
+        if let Some(sender) = base.cut_short() {
+            self.sender = Some(sender);
             self.answer(base, Err(closed()));
         }
         self.tell_waiting_closed(base);
@@ -1426,7 +1515,7 @@ impl Driver for Tcp {
         // Whoever waits for descriptors goes on with it.
         self.s.select(base, None, Some(true));
     }
-    fn pull_later(&mut self, base: &mut Base) {
+    fn later(&mut self, base: &mut Base) {
         if self.s.is_connected() && !base.is_ending() {
             self.s.select(base, None, Some(true));
         }
