@@ -273,7 +273,7 @@ pub fn busy_limit() -> usize {
     })
 }
 
-/// Bytes that may wait on a connection, to go out or for the rest of their messages: half of the memory that there is.
+/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is.
 pub fn most_waiting() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
