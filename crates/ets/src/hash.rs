@@ -789,30 +789,10 @@ impl HashTable {
         Ok(end)
     }
 
-    /// Shows all objects in the bucket that `key` belongs to.
-    pub(crate) fn scan_beside(&self, key: Term, v: &mut dyn Visitor) -> Result<(), Gone> {
-        let hash = key_hash(key);
-        let b = self.read(hash as usize);
-        let mut at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
-        while let Some(o) = at {
-            if !o.deleted {
-                v.object(o);
-            }
-            at = o.next.as_ref();
-        }
-        Ok(())
-    }
-
-    /// Whether two keys belong to the same bucket, if no bucket is added or taken away meanwhile.
-    pub(crate) fn are_beside(&self, a: Term, b: Term) -> bool {
-        self.bucket(key_hash(a)) == self.bucket(key_hash(b))
-    }
-
-    /// Shows the objects with `key`, or all of its bucket, as [`HashTable::scan_mut`] does.
+    /// Shows the objects with `key`, as [`HashTable::scan_mut`] does.
     pub(crate) fn scan_key_mut(
         &self,
         key: Term,
-        beside: bool,
         v: &mut dyn Visitor,
         fixed_by_walk: usize,
     ) -> Result<(), Gone> {
@@ -822,9 +802,7 @@ impl HashTable {
             let mut b = self.write(hash as usize);
             ix = self.bucket(hash);
             let b = b.get_mut(ix >> self.shift).ok_or(Gone)?;
-            self.judge(b, ix, v, fixed_by_walk, |o| {
-                beside || self.has_key(o, key, hash)
-            });
+            self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
         }
         self.shrink_if_empty(ix);
         Ok(())

@@ -61,8 +61,6 @@ enum Keys {
     All,
     /// Only those with these keys, in this order, no two the same.
     These(Vec<Term>),
-    /// Only those in the buckets of these keys, no two in the same one (hash tables).
-    Beside(Vec<Term>),
     /// Only those from where the keys begin that the first of these patterns matches, to where those of the second end (ordered
     /// tables).
     Span(Term, Term),
@@ -106,10 +104,7 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
             different.push(k);
         }
     }
-    match all.maps && !ordered {
-        true => Keys::Beside(different),
-        false => Keys::These(different),
-    }
+    Keys::These(different)
 }
 
 /// The part of the order that the keys lie in which one of these patterns matches.
@@ -254,9 +249,8 @@ impl<'a> Walk<'a> {
         keys: &Keys,
     ) -> Result<Ended, Fail> {
         let t = self.table;
-        let beside = matches!(keys, Keys::Beside(_));
         let only = match keys {
-            Keys::These(keys) | Keys::Beside(keys) => Some(&keys[..]),
+            Keys::These(keys) => Some(&keys[..]),
             _ => None,
         };
         let mut b = Batch {
@@ -275,9 +269,7 @@ impl<'a> Walk<'a> {
                 .iter()
                 .try_for_each(|&k| {
                     if self.writes() {
-                        h.scan_key_mut(k, beside, &mut b, self.fixed as usize)
-                    } else if beside {
-                        h.scan_beside(k, &mut b)
+                        h.scan_key_mut(k, &mut b, self.fixed as usize)
                     } else {
                         h.with_key(k, |m| {
                             m.for_each(|o| {
@@ -370,8 +362,11 @@ impl<'a> Walk<'a> {
                 } else {
                     Ordering::Less
                 };
-                let last = last
-                    .filter(|k| !(soft && end.is_some_and(|e| cmp_prefix(e, k.term()) == beyond)));
+                // Those that have enough results look when they go on.
+                let full = b.chunk > 0 && b.got >= b.chunk;
+                let last = last.filter(|k| {
+                    !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond)
+                });
                 r.map(|_| match last {
                     Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
                     None => Ended::Done,
@@ -554,16 +549,6 @@ fn start(cx: &mut Cx, mut w: Walk, spec: Term, backwards: bool) -> BifResult {
                 k.sort_by(|a, b| compare::cmp(*a, *b));
                 if w.downwards {
                     k.reverse();
-                }
-            }
-        }
-        Keys::Beside(k) => {
-            if let Store::Hash(h) = &w.table.store {
-                let all = std::mem::take(k);
-                for key in all {
-                    if !k.iter().any(|other| h.are_beside(*other, key)) {
-                        k.push(key);
-                    }
                 }
             }
         }
