@@ -8,11 +8,18 @@
 //! * The account is the sum of the shares that there are: only shares change it, and one that goes gives back what it has.
 //! * It is exceeded by at most [`LITTLE_BYTES`] for each connection.
 
-use super::table::most_waiting;
+use super::options;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A share of less is no reason to end a connection.
 const LITTLE_BYTES: usize = 1 << 20;
+
+/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is.
+pub fn most_waiting() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
+}
 
 /// Bytes of all shares.
 struct Account(AtomicUsize);
@@ -35,6 +42,7 @@ impl Default for Share {
 }
 
 impl Share {
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
