@@ -12,10 +12,11 @@ use super::process::ext::RefKey;
 use super::process::registry;
 use super::process::remote::{Link, RemotePid, RemoteRef, Watcher};
 use super::report::{self, Level, Text};
+use super::share::{Share, most_waiting};
 use super::signal::token::{self, Token};
 use super::signal::{Kind, Signal, handle, send};
 use super::signals::{self, signal_of};
-use super::table::{IN_PORT, Node, State, most_waiting};
+use super::table::{IN_PORT, Node, State};
 use super::{events, exports, flags, lazy_atoms, process};
 use purlin_io::port::channel::{More, Read};
 use purlin_kernel::lifecycle::spawn::{self, SpawnError};
@@ -58,7 +59,7 @@ pub struct Input {
     /// Messages whose fragments come, by their numbers.
     sequences: HashMap<u64, Sequence>,
     /// Bytes that they take.
-    waiting: usize,
+    waiting: Share,
     /// The one whose next fragment is being read to its place.
     reading: Option<u64>,
 }
@@ -66,8 +67,7 @@ pub struct Input {
 impl Input {
     /// Those messages take so much more. False: that is too much.
     fn add(&mut self, bytes: usize) -> bool {
-        self.waiting = self.waiting.saturating_add(bytes);
-        self.waiting <= most_waiting()
+        self.waiting.add(bytes, most_waiting())
     }
     /// A fragment begins that is part `at`, counted from the end, of that message, for which room is made.
     fn next_of(&mut self, sequence: u64, at: u64, bytes: usize) -> Result<&mut Gathered, Bad> {
@@ -78,8 +78,7 @@ impl Input {
         let before = s.bytes.room();
         s.bytes.reserve(bytes);
         let more = s.bytes.room() - before;
-        self.waiting = self.waiting.saturating_add(more);
-        if self.waiting > most_waiting() {
+        if !self.waiting.add(more, most_waiting()) {
             return Err(Bad::TooMuch);
         }
         s.at = at;
@@ -89,7 +88,7 @@ impl Input {
     fn whole(&mut self, sequence: u64) -> Option<Sequence> {
         self.sequences.get(&sequence).filter(|s| s.at == 1)?;
         let s = self.sequences.remove(&sequence)?;
-        self.waiting = self.waiting.saturating_sub(s.takes());
+        self.waiting.give_back(s.takes());
         Some(s)
     }
 }
@@ -1449,8 +1448,7 @@ mod tests {
         assert!(input.sequences.is_empty());
         drop(input);
         let mut i = Input::default();
-        assert!(i.add(most_waiting() - 1) && i.add(1));
-        assert!(most_waiting() == usize::MAX || !i.add(1));
+        assert!(most_waiting() == usize::MAX || !i.add(most_waiting() + 1));
     }
 
     /// Reads `bytes` of those of a packet.
@@ -1491,7 +1489,7 @@ mod tests {
             assert!(piece(&n, id, c.len() - 5, &c[5..]));
             // There is no such process.
             assert!(n.next(id).is_some());
-            assert_eq!(n.input.lock().waiting, 0);
+            assert_eq!(n.input.lock().waiting.bytes(), 0);
         }
         // The connection ends in the midst of one.
         assert!(packet(&n, id, &first));

@@ -15,6 +15,7 @@ pub mod input;
 pub mod natives;
 pub mod observers;
 pub mod queue;
+mod share;
 pub mod signals;
 pub mod table;
 

@@ -10,6 +10,7 @@
 use super::flags;
 use super::frame::{AtomCache, Fragments, Frame};
 use super::process::ext::Hashing;
+use super::share::Share;
 use super::signal;
 use purlin_io::port::channel::Packet;
 use purlin_term::Term;
@@ -28,7 +29,7 @@ pub struct Output {
     whole_next: bool,
     /// Bytes of all, and those of them that are in memory for nothing else.
     bytes: usize,
-    own: usize,
+    own: Share,
     cache: AtomCache,
     /// Number of the sequence of fragments that was begun last.
     sequence: u64,
@@ -59,15 +60,15 @@ impl Output {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.fragments.is_empty()
     }
-    /// Adds a frame. False: more waits than may, which is `most` bytes of its own.
+    /// Adds a frame. False: more waits than may: more than `most` bytes of its own, or [more](Share) than on all connections.
     pub fn push(&mut self, f: Frame, most: usize) -> bool {
         self.bytes += f.len();
-        self.own += f.own();
+        let fits = self.own.add(f.own(), most);
         if f.is_long() {
             self.long.push(f.sender);
         }
         self.queue.push_back(f);
-        self.own <= most
+        fits
     }
     /// Drops the frames that `wanted` doesn't want: those of a pending connection that the other node can't take. Who waits for them
     /// to be gone waits no longer.
@@ -84,7 +85,7 @@ impl Output {
             stays
         });
         self.bytes -= less;
-        self.own -= own;
+        self.own.give_back(own);
         gone.into_iter()
             .for_each(|sender| self.long_one_gone(sender));
         if less > 0 {
@@ -187,7 +188,7 @@ impl Output {
         self.bytes -= before - g.len();
         match g.is_empty() {
             true => {
-                self.own -= g.own;
+                self.own.give_back(g.own);
                 self.long_one_gone(g.sender);
             }
             false => self.fragments.push_back(g),
@@ -203,7 +204,7 @@ impl Output {
             self.bytes -= bytes - rest.len();
             match rest.is_empty() {
                 true => {
-                    self.own -= rest.own;
+                    self.own.give_back(rest.own);
                     self.long_one_gone(sender);
                 }
                 false => self.fragments.push_back(rest),
@@ -211,7 +212,7 @@ impl Output {
             return p;
         }
         self.bytes -= bytes;
-        self.own -= f.own();
+        self.own.give_back(f.own());
         let p = match with & (flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS) {
             0 => f.plain(),
             _ => f.with_header(cache),
@@ -254,7 +255,7 @@ mod tests {
             let bytes: Vec<u8> = p.iter().flat_map(|p| p.as_bytes().to_vec()).collect();
             seen.push((bytes[1], *bytes.last().unwrap_or(&0)));
         }
-        assert_eq!((out.bytes(), out.own, out.is_empty()), (0, 0, true));
+        assert_eq!((out.bytes(), out.own.bytes(), out.is_empty()), (0, 0, true));
         let at = |kind: u8, of: u8| seen.iter().position(|&s| s == (kind, of));
         let last = |kind: u8, of: u8| seen.iter().rposition(|&s| s == (kind, of));
         // The small one of 2 overtakes, that of 1 doesn't.

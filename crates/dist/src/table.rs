@@ -21,6 +21,7 @@ use super::process::ext::{Hashing, RefKey};
 use super::process::registry;
 use super::queue::Output;
 use super::report::{self, Level, Text};
+use super::share::most_waiting;
 use super::signal::token::Token;
 use super::{control, flags, ids, lazy_atoms, observers, options, signal, signals};
 use purlin_term::frag::OwnedTerm;
@@ -29,8 +30,8 @@ use purlin_term::print::{Style, format_atom};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, copy, node};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 lazy_atoms! {
@@ -271,12 +272,6 @@ pub fn busy_limit() -> usize {
     options::try_current().map_or(DEFAULT_BUSY_LIMIT, |o| {
         o.flags.dist.buffer_busy_limit_bytes as usize
     })
-}
-
-/// Bytes that may wait on a connection, to go out or for the rest of their messages: half of the memory that there is.
-pub fn most_waiting() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
 }
 
 /// The connection of a port, as that knows it.

@@ -351,26 +351,22 @@ impl TreeTable {
     }
 }
 
-/// The entries of a span, in its direction. The far end is looked at entry by entry: the set would refuse a range
-/// whose ends are the wrong way round, and what programs pass in continuations is not to be trusted.
+/// The entries of a span, in its direction. What programs pass in continuations is not to be trusted: a span whose ends are the
+/// wrong way round has none, where the map would refuse it.
 fn walk(set: &Map, span: Span) -> impl Iterator<Item = &Owned> {
     let bound = |k: Option<Key>| k.map_or(Bound::Unbounded, Bound::Excluded);
-    let mut r = if span.downwards {
-        set.range::<Key, _>((Bound::Unbounded, bound(span.high)))
-    } else {
-        set.range::<Key, _>((bound(span.low), Bound::Unbounded))
+    let sound = match (span.low, span.high) {
+        (Some(low), Some(high)) => low < high,
+        _ => true,
     };
+    let mut r = sound.then(|| set.range::<Key, _>((bound(span.low), bound(span.high))));
     std::iter::from_fn(move || {
-        let (key, o) = if span.downwards {
+        let r = r.as_mut()?;
+        let next = if span.downwards {
             r.next_back()
         } else {
             r.next()
-        }?;
-        let beyond = if span.downwards {
-            span.low.is_some_and(|l| *key <= l)
-        } else {
-            span.high.is_some_and(|h| *key >= h)
         };
-        (!beyond).then_some(o)
+        next.map(|(_, o)| o)
     })
 }

@@ -64,6 +64,9 @@ pub const EXTREMES_NATIVE: Feature = since(26);
 pub const LARGE_MAPS_SHOWN_BACK: Feature = since(26);
 /// A sum or a difference with a constant that fails is shown with its operands, like any other.
 pub const INCREMENTS_SHOWN: Feature = since(26);
+/// The tracer of calls that a traced function does not have is `false` where it is asked for alone, as in the list of all. Before,
+/// there it is the empty list.
+pub const NO_META_TRACER_FALSE: Feature = since(29);
 /// `call_memory` of `trace_pattern`.
 pub const CALL_MEMORY: Feature = since(26);
 /// Every error of the system has a name.
@@ -186,6 +189,9 @@ pub const ETS_SOUND_DEFAULTS: Feature = since(29);
 pub const SILENT_HEIRS: Feature = since(28);
 /// A local time that is said to be in summer is taken for what it says where there is no summer time.
 pub const SUMMER_IF_THERE_IS: Feature = since(28);
+/// A key pattern that has maps in it, but no variable, is looked up in a table as the whole key, though a map matches larger ones
+/// where tables are walked through.
+pub const ETS_MAPS_LOOKED_UP: Feature = before(27);
 /// Lists are put into tables of kind `bag` from behind.
 pub const BAGS_FROM_BEHIND: Feature = between(23, 26);
 /// Module `socket` tells more of itself; `{tcp, keepcnt}` and its like; how many bytes there are to be read.

@@ -402,6 +402,8 @@ pub(crate) fn queue_changed(p: &mut Process) {
 pub(crate) struct Collecting {
     info: Term,
     frag: Fragment,
+    /// Words of all that was there.
+    words: usize,
     began: i64,
     /// Tracers and monitors are told. They aren't of what no process of stock does: that its heap grows while all that it has, and needs,
     /// would have room in the least heap that is reported.
@@ -430,16 +432,18 @@ fn gc_note(cx: &mut Cx, need: usize) -> Option<Collecting> {
         return None;
     }
     let mut frag = Fragment::new();
-    let info = gc_info(&mut frag, &cx.heap);
+    let info = gc_info(&mut frag, &cx.heap, Some(need));
     let began = clock::elapsed();
     let ms = GC_SLEEP_MS.load(Ordering::Relaxed);
     if ms != 0 {
         std::thread::sleep(std::time::Duration::from_millis(ms.into()));
     }
-    let words = cx.heap.all_words() + cx.heap.stack_words() + need;
-    let shown = need == 0 || words > process::reported_min_heap(cx.process());
+    let words = cx.heap.all_words();
+    let room = words + cx.heap.stack_words() + need;
+    let shown = need == 0 || room > process::reported_min_heap(cx.process());
     Some(Collecting {
         info,
+        words,
         frag,
         began,
         shown,
@@ -452,7 +456,8 @@ fn gc_note(cx: &mut Cx, need: usize) -> Option<Collecting> {
 pub(crate) fn gc_end(cx: &mut Cx, c: Collecting) {
     let took = clock::elapsed() - c.began;
     let mut frag = Fragment::new();
-    let info = gc_info(&mut frag, &cx.heap);
+    let freed = c.words.saturating_sub(cx.heap.all_words());
+    let info = gc_info(&mut frag, &cx.heap, Some(freed));
     sink().collected(cx, (c.info, info), took, c.shown);
     drop(OwnedTerm::from_parts(c.info, c.frag));
     drop(OwnedTerm::from_parts(info, frag));

@@ -169,7 +169,7 @@ pub(crate) fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap
     let me = cx.self_pid();
     // Nothing may be made on the heap that is being collected.
     let mut f = Fragment::new();
-    let info = crate::process::heap_info::gc_info(&mut f, &cx.heap);
+    let info = crate::process::heap_info::gc_info(&mut f, &cx.heap, None);
     let queue = cx.process().queued_messages();
     let boolean = |b| if b { am::TRUE } else { am::FALSE };
     let rest = [

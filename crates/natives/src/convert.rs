@@ -5,9 +5,10 @@ use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
-use purlin_term::print::{format_float_scientific, format_float_short};
+use purlin_term::print::{format_float_short, write_float_scientific};
 use purlin_term::{Alloc, NIL, Term, am};
 use smallvec::SmallVec;
+use std::fmt::Write as _;
 
 /// An atom of that name; ends the runtime where the table is full, as it is documented to.
 fn new_atom(name: &str) -> BifResult {
@@ -435,45 +436,96 @@ const MAX_FLOAT_CHARS: usize = 255;
 /// More decimals than this are computed exactly.
 const MAX_FAST_DECIMALS: i64 = 18;
 
+/// The text of a float. Room for a little more than may be: what is longer is refused.
+struct FloatText {
+    bytes: [u8; MAX_FLOAT_CHARS + 1],
+    len: usize,
+}
+
+impl FloatText {
+    fn new() -> FloatText {
+        FloatText {
+            bytes: [0; MAX_FLOAT_CHARS + 1],
+            len: 0,
+        }
+    }
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+    /// The digits of `n`, with zeros before them up to that width.
+    fn push_digits(&mut self, mut n: u64, width: usize) -> Option<()> {
+        let mut digits = [b'0'; 20];
+        let mut at = digits.len();
+        while n > 0 || at > digits.len() - width.min(digits.len()) {
+            at -= 1;
+            digits[at] = b'0' + (n % 10) as u8;
+            n /= 10;
+        }
+        self.push(&digits[at..])
+    }
+    fn push(&mut self, text: &[u8]) -> Option<()> {
+        let to = self.bytes.get_mut(self.len..self.len + text.len())?;
+        to.copy_from_slice(text);
+        self.len += text.len();
+        Some(())
+    }
+}
+
+impl std::fmt::Write for FloatText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.push(text.as_bytes()).ok_or(std::fmt::Error)
+    }
+}
+
 /// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
 /// may have moved: that is what programs have always seen.
-fn fixed(f: f64, decimals: i64, compact: bool) -> Option<String> {
+fn fixed(f: f64, decimals: i64, compact: bool) -> Option<FloatText> {
     let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
-    let mut s = if exact {
+    let mut text = FloatText::new();
+    if exact {
         if decimals > MAX_FLOAT_CHARS as i64 {
             return None;
         }
-        format!("{f:.*}", decimals as usize)
-    } else if decimals == 0 {
-        let sign = if f.is_sign_negative() { "-" } else { "" };
-        format!("{sign}{}", f.abs().round() as u64)
+        write!(text, "{f:.*}", decimals as usize).ok()?;
     } else {
         let a = f.abs();
-        let scale = 10u64.pow(decimals as u32);
-        let mut whole = a.floor() as u64;
-        let part = ((a - a.floor()) * scale as f64).round();
-        let part = if part >= scale as f64 {
-            whole += 1;
-            0
+        if f.is_sign_negative() {
+            text.push(b"-")?;
+        }
+        if decimals == 0 {
+            text.push_digits(a.round() as u64, 1)?;
         } else {
-            part as u64
-        };
-        let sign = if f.is_sign_negative() { "-" } else { "" };
-        format!("{sign}{whole}.{part:0width$}", width = decimals as usize)
-    };
-    if s.len() > MAX_FLOAT_CHARS {
+            let scale = 10u64.pow(decimals as u32);
+            let mut whole = a.floor() as u64;
+            let part = ((a - a.floor()) * scale as f64).round();
+            let part = if part >= scale as f64 {
+                whole += 1;
+                0
+            } else {
+                part as u64
+            };
+            text.push_digits(whole, 1)?;
+            text.push(b".")?;
+            text.push_digits(part, decimals as usize)?;
+        }
+    }
+    if text.len > MAX_FLOAT_CHARS {
         return None;
     }
     // Without decimals, a number that large loses the zeros before the point: so it is in OTP 25.
-    if compact && (exact || s.contains('.')) {
-        let n = s.trim_end_matches('0').len();
-        s.truncate(if s[..n].ends_with('.') { n + 1 } else { n });
+    if compact && (exact || text.as_bytes().contains(&b'.')) {
+        let zeros = text.as_bytes().iter().rev().take_while(|c| **c == b'0');
+        let n = text.len - zeros.count();
+        text.len = match n.checked_sub(1).map(|last| text.bytes[last]) {
+            Some(b'.') => n + 1,
+            _ => n,
+        };
     }
-    Some(s)
+    Some(text)
 }
 
 /// A float as text by the options of `float_to_list/2`.
-fn float_text(f: Term, options: Term) -> Option<String> {
+fn float_text(f: Term, options: Term) -> Option<FloatText> {
     enum Form {
         Short,
         Fixed(i64),
@@ -506,14 +558,20 @@ fn float_text(f: Term, options: Term) -> Option<String> {
         return None;
     }
     match form {
-        Form::Short => Some(format_float_short(f)),
+        Form::Short => {
+            let mut text = FloatText::new();
+            text.push(format_float_short(f).as_bytes())?;
+            Some(text)
+        }
         Form::Fixed(n) if n < 0 => None,
         Form::Fixed(n) => fixed(f, n, compact),
         Form::Scientific(n) if n > MAX_FLOAT_CHARS as i64 => None,
         Form::Scientific(n) => {
             // A negative number of digits means the usual number, as it does in C.
-            let s = format_float_scientific(f, if n < 0 { 6 } else { n as usize });
-            (s.len() <= MAX_FLOAT_CHARS).then_some(s)
+            let mut text = FloatText::new();
+            let n = if n < 0 { 6 } else { n as usize };
+            write_float_scientific(&mut text, f, n).ok()?;
+            (text.len <= MAX_FLOAT_CHARS).then_some(text)
         }
     }
 }

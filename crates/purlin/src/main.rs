@@ -17,6 +17,7 @@ mod find_otp;
 mod linker;
 mod observe;
 mod shims;
+mod watch;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

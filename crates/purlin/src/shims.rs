@@ -1,16 +1,20 @@
 //! A private directory with links called `erl`, `erlc` and `escript` that lead to this program.
 //!
 //! It is put first on the `PATH` of what Purlin starts, so that scripts which call `erl` get Purlin.
-//! One directory per user and per Purlin executable; it is made when first needed and stays.
-//! Invariant: a directory is used only if it belongs to the user and nobody else may write to it.
+//! One directory per user and per Purlin executable; it is made when first needed and stays. Root's lies where all can read it,
+//! since scripts that root starts change to the users of their services; where those can't reach the executable, there is a copy.
+//! Invariant: a directory is used only if it belongs to the user, nobody else may write to it, and nobody else could exchange it
+//! or what it lies in.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+
+use purlin_runtime::explain::private::{is_safe_way, user};
 
 use crate::failure::{Failure, SYSTEM, reason};
 
@@ -47,51 +51,98 @@ fn failure(what: &str, error: &io::Error) -> Failure {
     Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(error)))
 }
 
-/// Where the directory may be: in the user's cache, else among temporary files.
+/// Where the directory may be: root's beside what else lives as long as the machine runs, another user's in the user's cache; else
+/// among temporary files.
 fn bases() -> Vec<PathBuf> {
     let variable = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
+    let temporary = std::env::temp_dir().join(format!("purlin-shims-{}", user()));
+    if user() == 0 {
+        let of_root = ["/run/purlin-shims", "/var/cache/purlin-shims"].map(PathBuf::from);
+        return of_root.into_iter().chain([temporary]).collect();
+    }
     let cache = variable("XDG_CACHE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        // A home that isn't there is none, and nobody wants it made.
+        .filter(|cache| cache.parent().is_some_and(Path::is_dir))
         .map(|cache| cache.join("purlin"));
-    // SAFETY: geteuid has no preconditions and cannot fail.
-    let user = unsafe { libc::geteuid() };
-    let temporary = std::env::temp_dir().join(format!("purlin-{user}"));
     cache.into_iter().chain([temporary]).collect()
 }
 
 fn prepare(base: &Path, executable: &Path) -> io::Result<PathBuf> {
+    if !is_safe_way(base.parent().unwrap_or(base)) {
+        return Err(io::Error::other("others could exchange what lies there"));
+    }
     let mut hasher = DefaultHasher::new();
     executable.as_os_str().as_bytes().hash(&mut hasher);
     let directory = base.join(format!("shims-{:016x}", hasher.finish()));
+    let (mode, all_reach) = match user() {
+        0 => (0o755, is_reached_by_all(executable)),
+        _ => (0o700, true),
+    };
     fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(mode)
         .create(&directory)?;
     for path in [base, &directory] {
         let meta = fs::symlink_metadata(path)?;
-        // SAFETY: geteuid has no preconditions and cannot fail.
-        let user = unsafe { libc::geteuid() };
-        if !meta.is_dir() || meta.uid() != user || meta.mode() & 0o022 != 0 {
+        if !meta.is_dir() || meta.uid() != user() || meta.mode() & 0o022 != 0 {
             return Err(io::Error::other("it is not the user's own directory"));
         }
+        if meta.mode() & mode != mode {
+            // The mask of the process has taken something away.
+            fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        }
     }
+    let target = match all_reach {
+        true => executable.to_path_buf(),
+        false => copied(executable, &directory)?,
+    };
     for tool in TOOLS {
         let link = directory.join(tool);
-        if fs::read_link(&link).is_ok_and(|target| target == executable) {
+        if fs::read_link(&link).is_ok_and(|to| to == target) {
             continue;
         }
         // Renaming replaces a wrong link at once, also under the eyes of others who do the same.
         let fresh = directory.join(format!(".{tool}-{}", std::process::id()));
-        match symlink(executable, &fresh) {
+        match symlink(&target, &fresh) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => fs::rename(&fresh, &link)?,
         }
     }
     Ok(directory)
+}
+
+/// Whether every user may execute a file, and come to it.
+fn is_reached_by_all(file: &Path) -> bool {
+    // One that isn't there can't be copied either.
+    let Ok(real) = fs::canonicalize(file) else {
+        return true;
+    };
+    let all_may = |path: &Path, bits: u32| {
+        fs::symlink_metadata(path).is_ok_and(|meta| meta.mode() & bits == bits)
+    };
+    all_may(&real, 0o005) && real.ancestors().skip(1).all(|path| all_may(path, 0o001))
+}
+
+/// A copy of the executable that is not older than it.
+fn copied(executable: &Path, directory: &Path) -> io::Result<PathBuf> {
+    let copy = directory.join("purlin");
+    let own = fs::metadata(executable)?;
+    let is_same = fs::symlink_metadata(&copy).is_ok_and(|meta| {
+        let newer = meta.modified().ok() >= own.modified().ok();
+        meta.is_file() && meta.len() == own.len() && newer
+    });
+    if !is_same {
+        let fresh = directory.join(format!(".purlin-{}", std::process::id()));
+        fs::copy(executable, &fresh)?;
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;
+        fs::rename(&fresh, &copy)?;
+    }
+    Ok(copy)
 }
 
 /// `path` with `shims` in front and nowhere else.

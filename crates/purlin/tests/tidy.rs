@@ -124,6 +124,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "dist",
         &[
             "flags",
+            "share",
             "frame",
             "control",
             "queue",

@@ -18,54 +18,175 @@ pub enum Style {
     Write,
 }
 
-/// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
-pub fn format_float_short(f: f64) -> String {
-    let mut sci = format!("{f:e}");
-    // Where two texts of that length are equally near, the one that ends with an even digit is taken.
-    let digits = sci
-        .bytes()
-        .take_while(|&c| c != b'e')
-        .filter(u8::is_ascii_digit);
-    let digits = digits.count();
-    if digits > 15 {
-        let even = format!("{f:.*e}", digits - 1);
-        if even.parse() == Ok(f) {
-            sci = even;
+/// A short text in a buffer of its own: no float in its shortest form is longer than a sign, 17 digits, a point, and an exponent
+/// with its sign.
+#[derive(Clone, Copy)]
+pub struct Short {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl Short {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+    fn push_zeros(&mut self, n: usize) {
+        self.bytes[self.len..self.len + n].fill(b'0');
+        self.len += n;
+    }
+}
+
+impl std::ops::Deref for Short {
+    type Target = str;
+    fn deref(&self) -> &str {
+        // Nothing but ASCII is pushed.
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+/// The digits of a finite float without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
+/// may lie outside of them.
+fn shortest_digits(f: f64) -> ([u8; 17], usize, i32) {
+    let mut buffer = ryu::Buffer::new();
+    let text = buffer.format_finite(f.abs()).as_bytes();
+    let mut digits = [b'0'; 17];
+    let (mut n, mut zeros, mut point, mut behind) = (0, 0, 0, false);
+    let mut rest = text.iter();
+    for &c in rest.by_ref() {
+        match c {
+            b'.' => behind = true,
+            b'e' => break,
+            // A zero counts if a digit stands on both sides of it.
+            b'0' => {
+                match n {
+                    0 => point -= i32::from(behind),
+                    _ => zeros += 1,
+                }
+                point += i32::from(n > 0 && !behind);
+            }
+            c => {
+                n += zeros;
+                zeros = 0;
+                digits[n] = c;
+                n += 1;
+                point += i32::from(!behind);
+            }
         }
     }
-    let (mant, exp) = sci.split_once('e').unwrap_or((&sci, "0"));
-    let exp: i32 = exp.parse().unwrap_or(0);
-    let (sign, mant) = mant.strip_prefix('-').map_or(("", mant), |m| ("-", m));
-    let (whole, rest) = mant.split_once('.').unwrap_or((mant, "0"));
-    let sci = format!("{sign}{whole}.{rest}e{exp}");
-    // From 2^53 on not every integer is a float: digits would promise what is not there.
-    if f.abs() >= (1u64 << 53) as f64 {
-        return sci;
+    let exponent = std::str::from_utf8(rest.as_slice()).unwrap_or_default();
+    point += exponent.parse::<i32>().unwrap_or(0);
+    match n {
+        0 => (digits, 1, 1),
+        n => (digits, n, point),
     }
-    // The same digits, with the point where it belongs.
-    let digits = if rest == "0" {
-        whole.to_string()
-    } else {
-        format!("{whole}{rest}")
+}
+
+/// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
+pub fn format_float_short(f: f64) -> Short {
+    let mut text = Short {
+        bytes: [0; 32],
+        len: 0,
     };
-    let point = exp + 1;
-    let dec = match usize::try_from(point) {
-        Ok(n) if n >= digits.len() => format!("{sign}{digits}{:0<1$}.0", "", n - digits.len()),
-        Ok(n) if n > 0 => format!("{sign}{}.{}", &digits[..n], &digits[n..]),
-        _ => format!("{sign}0.{:0<1$}{digits}", "", point.unsigned_abs() as usize),
+    let (digits, n, point) = shortest_digits(f);
+    let digits = &digits[..n];
+    if f.is_sign_negative() {
+        text.push(b"-");
+    }
+    let exponent = point - 1;
+    let exponent_chars = match exponent.unsigned_abs() {
+        0..10 => 1,
+        10..100 => 2,
+        _ => 3,
+    } + usize::from(exponent < 0);
+    let scientific = 2 + (n - 1).max(1) + 1 + exponent_chars;
+    let decimal = match usize::try_from(point) {
+        Ok(before) if before > 0 => before + 1 + n.saturating_sub(before).max(1),
+        _ => 2 + point.unsigned_abs() as usize + n,
     };
-    if dec.len() <= sci.len() { dec } else { sci }
+    // From 2^53 on not every integer is a float: digits would promise what is not there.
+    if decimal > scientific || f.abs() >= (1u64 << 53) as f64 {
+        text.push(&digits[..1]);
+        text.push(b".");
+        text.push(if n > 1 { &digits[1..] } else { b"0" });
+        text.push(b"e");
+        if exponent < 0 {
+            text.push(b"-");
+        }
+        let e = exponent.unsigned_abs();
+        for (over, unit) in [(100, 100), (10, 10), (0, 1)] {
+            if e >= over {
+                text.push(&[b'0' + (e / unit % 10) as u8]);
+            }
+        }
+        return text;
+    }
+    match usize::try_from(point) {
+        Ok(before) if before >= n => {
+            text.push(digits);
+            text.push_zeros(before - n);
+            text.push(b".0");
+        }
+        Ok(before) if before > 0 => {
+            text.push(&digits[..before]);
+            text.push(b".");
+            text.push(&digits[before..]);
+        }
+        _ => {
+            text.push(b"0.");
+            text.push_zeros(point.unsigned_abs() as usize);
+            text.push(digits);
+        }
+    }
+    text
 }
 
 /// `d.ddde±dd` with that many decimals, as C's `%.*e`.
 pub fn format_float_scientific(f: f64, decimals: usize) -> String {
-    let s = format!("{f:.decimals$e}");
-    let (mant, exp) = s.split_once('e').unwrap_or((&s, "0"));
-    let (sign, digits) = match exp.strip_prefix('-') {
-        Some(d) => ('-', d),
-        None => ('+', exp),
+    let mut s = String::with_capacity(decimals + 8);
+    // Writing to a String cannot fail.
+    let _ = write_float_scientific(&mut s, f, decimals);
+    s
+}
+
+/// Writes what [`format_float_scientific`] gives.
+pub fn write_float_scientific(to: &mut impl Write, f: f64, decimals: usize) -> std::fmt::Result {
+    let mut parts = Mantissa {
+        to,
+        exponent: None,
+        negative: false,
     };
-    format!("{mant}e{sign}{digits:0>2}")
+    write!(parts, "{f:.decimals$e}")?;
+    let (exponent, negative) = (parts.exponent.unwrap_or(0), parts.negative);
+    write!(to, "e{}{exponent:02}", if negative { '-' } else { '+' })
+}
+
+/// Passes on what is written as far as the exponent, which it keeps.
+struct Mantissa<'a, W> {
+    to: &'a mut W,
+    exponent: Option<u32>,
+    negative: bool,
+}
+
+impl<W: Write> Write for Mantissa<'_, W> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let mut rest = text;
+        if self.exponent.is_none() {
+            let Some((before, behind)) = text.split_once('e') else {
+                return self.to.write_str(text);
+            };
+            self.to.write_str(before)?;
+            rest = behind;
+        }
+        for c in rest.bytes() {
+            self.negative |= c == b'-';
+            let digit = u32::from(c.wrapping_sub(b'0'));
+            self.exponent =
+                Some(self.exponent.unwrap_or(0) * 10 + if digit < 10 { digit } else { 0 });
+        }
+        self.exponent.get_or_insert(0);
+        Ok(())
+    }
 }
 
 const RESERVED: &[&str] = &[
@@ -97,14 +218,14 @@ pub fn format_atom(t: Term, style: Style) -> String {
             w @ 256.. if style == Style::Write => {
                 let _ = write!(s, "\\x{{{w:X}}}");
             }
-            _ => escape(&mut s, c, '\''),
+            _ => escape(&mut s, c, '\'', style),
         }
     }
     s.push('\'');
     s
 }
 
-fn escape(s: &mut String, c: char, quote: char) {
+fn escape(s: &mut String, c: char, quote: char, style: Style) {
     match c {
         '\n' => s.push_str("\\n"),
         '\t' => s.push_str("\\t"),
@@ -112,7 +233,8 @@ fn escape(s: &mut String, c: char, quote: char) {
         '\x0b' => s.push_str("\\v"),
         '\x08' => s.push_str("\\b"),
         '\x0c' => s.push_str("\\f"),
-        '\x1b' => s.push_str("\\e"),
+        '\x1b' if style == Style::Write => s.push_str("\\e"),
+        '\x7f' if style == Style::Display => s.push(c),
         '\\' => s.push_str("\\\\"),
         c if c == quote => {
             s.push('\\');
@@ -125,8 +247,10 @@ fn escape(s: &mut String, c: char, quote: char) {
     }
 }
 
-fn printable(b: u8) -> bool {
-    (32..127).contains(&b) || (9..=13).contains(&b)
+/// Whether a list with that character in it may be shown as a string. As stock has it in its locale: Latin-1, without two
+/// control characters that are white space.
+fn in_string(b: u8) -> bool {
+    (32..127).contains(&b) || (160..).contains(&b) || matches!(b, b'\n' | b'\t' | b'\r')
 }
 
 enum Todo {
@@ -142,6 +266,31 @@ enum Todo {
 
 /// The text of `t`, cut off with `...` after about `limit` characters.
 pub fn format_term(t: Term, style: Style, limit: usize) -> String {
+    let mut latin1 = Vec::new();
+    format(t, style, limit, &mut latin1)
+}
+
+/// What `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
+pub fn display(t: Term) -> Vec<u8> {
+    let mut latin1 = Vec::new();
+    let text = format(t, Style::Display, usize::MAX, &mut latin1);
+    if latin1.is_empty() {
+        return text.into_bytes();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for at in latin1 {
+        bytes.extend_from_slice(&text.as_bytes()[done..at]);
+        let c = text[at..].chars().next().map_or(0, u32::from);
+        bytes.push(c as u8);
+        done = at + 2;
+    }
+    bytes.extend_from_slice(&text.as_bytes()[done..]);
+    bytes
+}
+
+/// As [`format_term`]; `latin1` gets the places of characters of strings that have two bytes here.
+fn format(t: Term, style: Style, limit: usize, latin1: &mut Vec<usize>) -> String {
     let mut s = String::new();
     let mut todo = vec![Todo::Term(t)];
     while let Some(x) = todo.pop() {
@@ -201,7 +350,7 @@ pub fn format_term(t: Term, style: Style, limit: usize) -> String {
                     todo.push(Todo::Term(x));
                 }
             }
-            Todo::Term(t) => term(&mut s, t, style, &mut todo, limit),
+            Todo::Term(t) => term(&mut s, t, style, &mut todo, limit, latin1),
         }
     }
     s
@@ -215,7 +364,14 @@ fn channel(name: Term, creation: u32) -> u32 {
     }
 }
 
-fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usize) {
+fn term(
+    s: &mut String,
+    t: Term,
+    style: Style,
+    todo: &mut Vec<Todo>,
+    limit: usize,
+    latin1: &mut Vec<usize>,
+) {
     // Writing to a String cannot fail.
     if let Some(v) = t.as_small() {
         let _ = write!(s, "{v}");
@@ -228,7 +384,7 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
         let text = style == Style::Display
             && it.all(|c| {
                 c.as_small()
-                    .is_some_and(|v| (0..256).contains(&v) && printable(v as u8))
+                    .is_some_and(|v| (0..256).contains(&v) && in_string(v as u8))
             })
             && it.tail().is_nil();
         if text {
@@ -241,7 +397,12 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
                 match c.small_value() as u8 as char {
                     '\n' => s.push_str("\\n"),
                     '"' => s.push_str("\\\""),
-                    c => s.push(c),
+                    c => {
+                        if !c.is_ascii() {
+                            latin1.push(s.len());
+                        }
+                        s.push(c);
+                    }
                 }
             }
             s.push('"');
@@ -257,10 +418,10 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
     } else if let Some((neg, d)) = t.as_big() {
         s.push_str(&decimal(neg, d));
     } else if let Some(f) = t.as_float() {
-        s.push_str(&match style {
-            Style::Display => format_float_scientific(f, 6),
-            Style::Write => format_float_short(f),
-        });
+        match style {
+            Style::Display => s.push_str(&format_float_scientific(f, 6)),
+            Style::Write => s.push_str(&format_float_short(f)),
+        }
     } else if let Some(b) = t.as_bits() {
         let bytes = b.shifted();
         let left = b.bit_len & 7;
@@ -268,12 +429,11 @@ fn term(s: &mut String, t: Term, style: Style, todo: &mut Vec<Todo>, limit: usiz
         if style == Style::Display
             && left == 0
             && !bytes.is_empty()
-            && bytes.iter().all(|&c| printable(c))
+            && bytes.iter().all(|c| (32..127).contains(c))
         {
             s.push('"');
             for &c in bytes.iter().take(limit) {
                 match c {
-                    b'\n' => s.push_str("\\n"),
                     b'"' => s.push_str("\\\""),
                     c => s.push(c as char),
                 }

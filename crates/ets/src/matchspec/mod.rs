@@ -17,6 +17,7 @@ pub use run::{Host, Runner, Subject};
 use purlin_term::frag::Fragment;
 use purlin_term::node::Node;
 use purlin_term::{Term, am, atom, compare, gc, map, off_heap};
+use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
 
 /// `trace_control_word`, which specifications read and set.
@@ -224,32 +225,50 @@ pub fn variable(t: Term) -> Option<u32> {
     .filter(|&n| n <= i32::MAX as u32)
 }
 
-/// Whether a pattern holds a variable or `_`.
-pub(crate) fn has_variable(t: Term) -> bool {
-    let mut todo = vec![t];
-    while let Some(t) = todo.pop() {
-        if let Some((h, tail)) = t.as_cons() {
-            todo.push(tail);
-            todo.push(h);
-        } else if let Some(e) = t.as_tuple() {
-            todo.extend_from_slice(e);
-        } else if t.is_map() {
-            for (k, v) in map::iter(t) {
-                todo.push(k);
-                todo.push(v);
-            }
-        } else if t == am::UNDERSCORE || variable(t).is_some() {
-            return true;
-        }
-    }
-    false
+/// What a pattern is made of, as far as it decides which keys can match.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// It holds a variable or `_`.
+    pub variables: bool,
+    /// It holds a map, which matches maps that have more pairs too: no order and no hash finds them.
+    pub maps: bool,
 }
 
-/// The order of `pattern`, as far as its first variable, against `t`: `Equal` if `t` begins like it.
+impl Shape {
+    pub(crate) fn of(t: Term) -> Shape {
+        let mut shape = Shape::default();
+        let mut todo: SmallVec<[Term; 16]> = smallvec![t];
+        while let Some(t) = todo.pop() {
+            if let Some((h, tail)) = t.as_cons() {
+                todo.push(tail);
+                todo.push(h);
+            } else if let Some(e) = t.as_tuple() {
+                todo.extend_from_slice(e);
+            } else if t.is_map() {
+                shape.maps = true;
+                for (k, v) in map::iter(t) {
+                    todo.push(k);
+                    todo.push(v);
+                }
+            } else {
+                shape.variables |= is_variable(t);
+            }
+        }
+        shape
+    }
+}
+
+/// Whether that matches anything.
+fn is_variable(t: Term) -> bool {
+    t.is_atom() && (t == am::UNDERSCORE || variable(t).is_some())
+}
+
+/// The order of `pattern`, as far as its first variable, against `t`: `Equal` if `t` begins like it. No pattern with
+/// a variable has a map in it.
 pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
-    let mut todo = vec![(pattern, t)];
+    let mut todo: SmallVec<[(Term, Term); 8]> = smallvec![(pattern, t)];
     while let Some((p, t)) = todo.pop() {
-        if p == am::UNDERSCORE || variable(p).is_some() {
+        if is_variable(p) {
             return Ordering::Equal;
         }
         if let (Some((ph, pt)), Some((h, tl))) = (p.as_cons(), t.as_cons()) {
@@ -263,10 +282,40 @@ pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
             todo.extend(a.iter().copied().zip(b.iter().copied()).rev());
             continue;
         }
-        if p.is_map() && t.is_map() && has_variable(p) {
-            return Ordering::Equal;
-        }
         match compare::cmp(p, t) {
+            Ordering::Equal => {}
+            o => return o,
+        }
+    }
+    Ordering::Equal
+}
+
+/// The order of two patterns by where the keys begin that they match, or (`ends`) where they end. Neither has both variables and maps.
+pub(crate) fn cmp_patterns(a: Term, b: Term, ends: bool) -> Ordering {
+    let mut todo: SmallVec<[(Term, Term); 8]> = smallvec![(a, b)];
+    while let Some((a, b)) = todo.pop() {
+        let widest = match ends {
+            true => Ordering::Greater,
+            false => Ordering::Less,
+        };
+        match (is_variable(a), is_variable(b)) {
+            (true, true) => return Ordering::Equal,
+            (true, false) => return widest,
+            (false, true) => return widest.reverse(),
+            (false, false) => {}
+        }
+        if let (Some((ah, at)), Some((bh, bt))) = (a.as_cons(), b.as_cons()) {
+            todo.push((at, bt));
+            todo.push((ah, bh));
+            continue;
+        }
+        if let (Some(ae), Some(be)) = (a.as_tuple(), b.as_tuple())
+            && ae.len() == be.len()
+        {
+            todo.extend(ae.iter().copied().zip(be.iter().copied()).rev());
+            continue;
+        }
+        match compare::cmp(a, b) {
             Ordering::Equal => {}
             o => return o,
         }

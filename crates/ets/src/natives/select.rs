@@ -18,8 +18,8 @@ use crate::hash::{HashTable, Verdict, Visitor};
 use crate::matchspec::compile::pattern_spec;
 use crate::matchspec::run::NoHost;
 use crate::matchspec::{
-    self, Action, Clause, Dialect, Host, Program, Runner, Subject, has_variable, keeps_key, lint,
-    variable,
+    self, Action, Clause, Dialect, Host, Program, Runner, Shape, Subject, cmp_patterns, cmp_prefix,
+    keeps_key, lint, variable,
 };
 use crate::native_state;
 use crate::object::{Object, Owned};
@@ -28,8 +28,12 @@ use crate::tree::{Key, Span};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
 use purlin_term::copy::copy_whole;
+use purlin_term::frag::OwnedTerm;
 use purlin_term::magic::MagicRef;
+use purlin_term::release::{self, ETS_MAPS_LOOKED_UP};
 use purlin_term::{Alloc, NIL, Term, am, compare};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 lazy_atoms! {
     table_type = "table_type";
@@ -57,13 +61,17 @@ enum Keys {
     All,
     /// Only those with these keys, in this order, no two the same.
     These(Vec<Term>),
-    /// Only those whose key begins like this (ordered tables).
-    Prefix(Term),
+    /// Only those from where the keys begin that the first of these patterns matches, to where those of the second end (ordered
+    /// tables).
+    Span(Term, Term),
 }
 
+/// A map in a key pattern matches larger maps. Which objects are looked at decides whether they are found, so it is as in stock of
+/// the release.
 fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     let ordered = t.options.kind == Kind::OrderedSet;
-    let mut keys: Vec<Term> = Vec::new();
+    let mut keys: SmallVec<[Term; 4]> = SmallVec::new();
+    let mut all = Shape::default();
     for c in clauses {
         if c.head == am::UNDERSCORE || variable(c.head).is_some() {
             return Keys::All;
@@ -71,26 +79,43 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
         let Some(key) = c.head.as_tuple().and_then(|e| e.get(t.options.keypos - 1)) else {
             continue;
         };
-        if has_variable(*key) {
-            let bare = *key == am::UNDERSCORE || variable(*key).is_some();
-            return if ordered && clauses.len() == 1 && !bare {
-                Keys::Prefix(*key)
-            } else {
-                Keys::All
-            };
+        let shape = Shape::of(*key);
+        let bare = *key == am::UNDERSCORE || variable(*key).is_some();
+        if bare
+            || shape.maps && (shape.variables || !release::has(ETS_MAPS_LOOKED_UP))
+            || shape.variables && !ordered
+        {
+            return Keys::All;
         }
-        let same = |k: &Term| {
-            if ordered {
-                compare::eq(*k, *key)
-            } else {
-                compare::eq_exact(*k, *key)
-            }
-        };
-        if !keys.iter().any(same) {
-            keys.push(*key);
+        all.maps |= shape.maps;
+        all.variables |= shape.variables;
+        keys.push(*key);
+    }
+    let same = |a: &Term, b: &Term| match ordered {
+        true => compare::eq(*a, *b),
+        false => compare::eq_exact(*a, *b),
+    };
+    if ordered && (all.variables || all.maps && keys.iter().any(|k| !same(k, &keys[0]))) {
+        return span(&keys);
+    }
+    let mut different: Vec<Term> = Vec::new();
+    for k in keys {
+        if !different.iter().any(|other| same(other, &k)) {
+            different.push(k);
         }
     }
-    Keys::These(keys)
+    Keys::These(different)
+}
+
+/// The part of the order that the keys lie in which one of these patterns matches.
+fn span(patterns: &[Term]) -> Keys {
+    let by = |ends: bool| move |a: &Term, b: &Term| cmp_patterns(*a, *b, ends);
+    let least = patterns.iter().copied().min_by(by(false));
+    let most = patterns.iter().copied().max_by(by(true));
+    match (least, most) {
+        (Some(least), Some(most)) => Keys::Span(least, most),
+        _ => Keys::These(Vec::new()),
+    }
 }
 
 /// The action of a walk on a matching object.
@@ -167,7 +192,8 @@ struct Walk<'a> {
     got: usize,
     /// Ordered tables: the direction in which objects are seen.
     downwards: bool,
-    /// Ordered tables: the key pattern beyond which nothing matches, or nil.
+    /// Ordered tables: the key pattern beyond which nothing matches, or nil. If it has maps in it, something may match there; as in
+    /// stock only the first batch keeps to it, and the others look whether they are there when they are through.
     end: Term,
     /// The table is fixed by this walk.
     fixed: bool,
@@ -214,15 +240,19 @@ impl<'a> Walk<'a> {
         matches!(self.purpose, Purpose::Delete | Purpose::Replace)
     }
 
-    /// Sees one batch from `from` on. `only`: nothing but the objects with these keys.
+    /// Sees one batch from `from` on. `keys`: nothing but these objects.
     fn batch(
         &mut self,
         cx: &mut Cx,
         program: &Program,
         from: Option<Place>,
-        only: Option<&[Term]>,
+        keys: &Keys,
     ) -> Result<Ended, Fail> {
         let t = self.table;
+        let only = match keys {
+            Keys::These(keys) => Some(&keys[..]),
+            _ => None,
+        };
         let mut b = Batch {
             runner: Runner::new(program),
             program,
@@ -299,9 +329,16 @@ impl<'a> Walk<'a> {
                     high: None,
                     downwards: self.downwards,
                 };
-                if !self.end.is_nil() {
-                    span.low = Some(Key::Before(self.end));
-                    span.high = Some(Key::After(self.end));
+                let end = Some(self.end).filter(|e| !e.is_nil());
+                let soft = end.is_some_and(|e| Shape::of(e).maps);
+                if let Keys::Span(least, most) = *keys {
+                    span.low = Some(Key::Before(least));
+                    span.high = Some(Key::After(most));
+                } else if let Some(end) = end.filter(|_| !soft) {
+                    match self.downwards {
+                        true => span.low = Some(Key::Before(end)),
+                        false => span.high = Some(Key::After(end)),
+                    }
                 }
                 if let Some(Place::Key(k)) = from {
                     if self.downwards {
@@ -311,15 +348,25 @@ impl<'a> Walk<'a> {
                     }
                 }
                 let keypos = t.options.keypos;
-                let mut last = None;
+                let mut last: Option<OwnedTerm> = None;
                 let mut stopped = |o: &Object| {
-                    last = Some(purlin_term::frag::OwnedTerm::copy_of(o.element(keypos)));
+                    last = Some(OwnedTerm::copy_of(o.element(keypos)));
                 };
                 let r = if self.writes() {
                     s.scan_mut(span, &mut b, &mut stopped)
                 } else {
                     s.scan(span, &mut b, &mut stopped)
                 };
+                let beyond = if self.downwards {
+                    Ordering::Greater
+                } else {
+                    Ordering::Less
+                };
+                // Those that have enough results look when they go on.
+                let full = b.chunk > 0 && b.got >= b.chunk;
+                let last = last.filter(|k| {
+                    !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond)
+                });
                 r.map(|_| match last {
                     Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
                     None => Ended::Done,
@@ -491,28 +538,25 @@ fn start(cx: &mut Cx, mut w: Walk, spec: Term, backwards: bool) -> BifResult {
         let against = w.purpose == Purpose::Select && w.chunk == 0;
         w.downwards = backwards != against;
     }
-    let keys = keys(w.table, &compiled.clauses);
+    let mut keys = keys(w.table, &compiled.clauses);
     let program = compiled.program;
-    let ended = match keys {
-        Keys::All => w.batch(cx, &program, None, None)?,
-        Keys::Prefix(k) => {
-            w.end = k;
-            w.batch(cx, &program, None, None)?
-        }
+    match &mut keys {
+        Keys::All | Keys::Span(..) => {}
         // Continuations of ordered tables can't hold results beyond a chunk.
-        Keys::These(k) if ordered && w.chunk > 0 && k.len() > w.chunk => {
-            w.batch(cx, &program, None, None)?
-        }
-        Keys::These(mut k) => {
+        Keys::These(k) if ordered && w.chunk > 0 && k.len() > w.chunk => keys = span(k),
+        Keys::These(k) => {
             if ordered {
                 k.sort_by(|a, b| compare::cmp(*a, *b));
                 if w.downwards {
                     k.reverse();
                 }
             }
-            w.batch(cx, &program, None, Some(&k))?
         }
-    };
+    }
+    if let Keys::Span(least, most) = keys {
+        w.end = if w.downwards { least } else { most };
+    }
+    let ended = w.batch(cx, &program, None, &keys)?;
     let make = |cx: &mut Cx| make_spec(cx, program);
     match w.purpose {
         Purpose::Select => w.result(cx, make, ended),
@@ -573,7 +617,7 @@ fn go_on(cx: &mut Cx, purpose: Purpose, c: Term, trap: bool) -> BifResult {
     } else if full {
         Ended::At(place)
     } else {
-        w.batch(cx, program, Some(place), None)?
+        w.batch(cx, program, Some(place), &Keys::All)?
     };
     match purpose {
         Purpose::Select => w.result(cx, |_| spec, ended),

@@ -4,8 +4,9 @@ use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::{Alloc, Term, atom};
 
-/// The figures of a heap in `process_info(Pid, garbage_collection_info)` and trace messages, in words.
-pub fn gc_info(to: &mut Fragment, h: &Heap) -> Term {
+/// The figures of a heap in `process_info(Pid, garbage_collection_info)` and trace messages, in words. `size`: how many words a
+/// collection is to make room for, or has given back, which only trace messages tell.
+pub fn gc_info(to: &mut Fragment, h: &Heap, size: Option<usize>) -> Term {
     let used = |a: *mut Term, b: *mut Term| (b as usize - a as usize) / 8;
     let items = [
         ("old_heap_block_size", h.old_block_words()),
@@ -20,9 +21,11 @@ pub fn gc_info(to: &mut Fragment, h: &Heap) -> Term {
         ("bin_old_vheap_size", h.old_off_heap.bytes / 8),
         ("bin_old_vheap_block_size", h.old_vheap_bytes / 8),
     ];
-    let pairs: Vec<Term> = items
-        .iter()
-        .map(|&(name, n)| to.tuple(&[atom::intern(name), Term::small(n as i64)]))
+    let size = size.map(|n| ("wordsize", n));
+    let pairs: Vec<Term> = size
+        .into_iter()
+        .chain(items)
+        .map(|(name, n)| to.tuple(&[atom::intern(name), Term::small(n as i64)]))
         .collect();
     to.list(&pairs)
 }

@@ -1,4 +1,5 @@
-//! `exec -- COMMAND`: any command, with Purlin as the `erl`, `erlc` and `escript` on its `PATH`.
+//! `exec -- COMMAND`: any command, with Purlin as the `erl`, `erlc` and `escript` on its `PATH`. If something below it runs on
+//! another emulator all the same, that is said.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::become_program_named;
 use crate::context::Context;
 use crate::failure::{Failure, NOT_FOUND, USAGE, say};
+use crate::watch;
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let args = match args {
@@ -19,7 +21,9 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         ));
     };
     let otp = context.otp()?;
-    let environment = context.environment_for_children(&otp)?;
+    let mut environment = context.environment_for_children(&otp)?;
+    let (variable, mark) = watch::mark();
+    environment.set(variable, &mark);
     let found = if program.as_encoded_bytes().contains(&b'/') {
         Some(PathBuf::from(program))
     } else {
@@ -32,6 +36,11 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some(path) => {
             warn_of_release(&path);
             let name = name_for(&path, program, &otp.root);
+            let emulators = [otp.bindir.join("beam.smp")];
+            if watch::is_strict() {
+                return watch::strictly(&path, name, args, &environment.0, &mark, &emulators);
+            }
+            watch::beside(&mark, &emulators);
             Err(become_program_named(&path, name, args, &environment.0))
         }
         None => {

@@ -1,8 +1,13 @@
 //! `observe`: a page in the browser about a running emulator.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use purlin_runtime::explain::private::Private;
 use purlin_runtime::explain::socket;
 
 use super::print;
@@ -90,18 +95,24 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let (server, listener) = Server::new(target, options.port).map_err(|e| system(&listen, e))?;
     let address = server.address(&listener).map_err(|e| system(&listen, e))?;
     print(&format!("{address}\n"))?;
-    if !options.no_open {
-        open(&address);
-    }
-    server
+    let page = match options.no_open {
+        true => None,
+        false => open(&address),
+    };
+    let served = server
         .serve(listener)
-        .map_err(|e| system("start a thread", e))?;
+        .map_err(|e| system("start a thread", e));
+    if let Some((folder, name)) = page {
+        let _ = folder.remove(&name);
+    }
+    served?;
     say(format_args!("purlin: process {pid} has ended"));
     Ok(0)
 }
 
-/// Opens the page where there is a desktop. Others may see the arguments of what is started: the address is good once.
-fn open(address: &str) {
+/// Opens the page where there is a desktop. Others may see the arguments of what is started, so these name a file that only the
+/// user can read, and that leads to the address. The result is where that is.
+fn open(address: &str) -> Option<(Private, String)> {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"];
     let program = match cfg!(target_os = "macos") {
         true => "open",
@@ -112,11 +123,19 @@ fn open(address: &str) {
         {
             "xdg-open"
         }
-        false => return,
+        false => return None,
     };
+    let (folder, path) = socket::folders()
+        .into_iter()
+        .find_map(|path| Some((Private::make(&path).ok()?, path)))?;
+    let name = format!("observe-{}.html", std::process::id());
+    let text = format!(
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url={address}\">\n"
+    );
+    write_private(&folder.path_of(&name), &text).ok()?;
     let mut command = Command::new(program);
     command
-        .arg(address)
+        .arg(path.join(&name))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -124,6 +143,22 @@ fn open(address: &str) {
     if let Ok(mut child) = command.spawn() {
         let _ = std::thread::Builder::new().spawn(move || child.wait());
     }
+    Some((folder, name))
+}
+
+/// Makes a file that only the user can read; what has its name goes.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -9,5 +9,6 @@
 
 pub mod guard;
 pub mod http;
+mod peer;
 pub mod server;
 pub mod target;

@@ -9,7 +9,7 @@
 //! | `POST /api/trace-begin?…`, `POST /api/trace-end` | the same, for what changes something |
 //! | `GET /api/end` | comes when the emulator has ended, or after a while |
 //!
-//! All but the first two need the key. An error is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
+//! Only connections of [those who may ask](peer) are answered. All but the first two need the key. An error is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
 //! ended.
 
 use std::io::{self, Read};
@@ -22,6 +22,7 @@ use purlin_runtime::json::Json;
 
 use super::guard::{Guard, secret};
 use super::http::{self, Answer, Request};
+use super::peer;
 use super::target::{NoAnswer, Target, Wanted};
 
 /// Connections at a time. Each page holds one that waits for the end.
@@ -122,6 +123,10 @@ impl Server {
                 std::thread::sleep(Duration::from_millis(200));
                 continue;
             };
+            // Others of this machine take nobody's place.
+            if !peer::is_admitted(&stream) {
+                continue;
+            }
             let before = self.connections.fetch_add(1, Ordering::Relaxed);
             let counted = Counted(self.clone());
             let full = before >= CONNECTIONS;

@@ -6,7 +6,7 @@ use purlin_native::errors::badmap;
 use purlin_native::reschedule::dirty_if_large;
 use purlin_term::bits::is_small_part;
 use purlin_term::map::{self, NextKind};
-use purlin_term::print::{Style, format_term};
+use purlin_term::print::{Style, display, format_term};
 use purlin_term::release::{
     self, FUNS_IN_TWO, LARGE_BINARIES_IN_TWO, LEAN_FUNS, ORDERED_ITERATORS, TWO_KINDS_OF_BITS,
 };
@@ -305,8 +305,18 @@ fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 /// Writes for people to see. Lines end as on a terminal in raw mode, wherever the output goes.
-fn show(fd: i32, text: &str) {
-    put(fd, text.replace('\n', "\r\n").as_bytes());
+fn show(fd: i32, text: &[u8]) {
+    let mut out = Vec::with_capacity(text.len() + 8);
+    for line in text.split_inclusive(|c| *c == b'\n') {
+        match line.split_last() {
+            Some((b'\n', before)) => {
+                out.extend_from_slice(before);
+                out.extend_from_slice(b"\r\n");
+            }
+            _ => out.extend_from_slice(line),
+        }
+    }
+    put(fd, &out);
 }
 /// Nobody can be told where that fails. The descriptor may have been made non-blocking by a port on it.
 fn put(fd: i32, mut left: &[u8]) {
@@ -333,16 +343,16 @@ fn put(fd: i32, mut left: &[u8]) {
     }
 }
 fn display_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    let mut s = format_term(t, Style::Display, usize::MAX);
-    s.push('\n');
+    let mut s = display(t);
+    s.push(b'\n');
     show(libc::STDOUT_FILENO, &s);
     Ok(am::TRUE)
 }
 fn debug_display_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    let mut s = format_term(t, Style::Display, usize::MAX);
-    s.push('\n');
+    let mut s = display(t);
+    s.push(b'\n');
     show(libc::STDOUT_FILENO, &s);
-    Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
+    Ok(cx.byte_list(&s, purlin_term::NIL))
 }
 /// The characters of a list, as UTF-8.
 fn characters(l: Term) -> Result<String, Fail> {
@@ -358,7 +368,7 @@ fn characters(l: Term) -> Result<String, Fail> {
     Ok(s)
 }
 fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
-    show(libc::STDERR_FILENO, &characters(l)?);
+    show(libc::STDERR_FILENO, characters(l)?.as_bytes());
     Ok(am::TRUE)
 }
 /// `stdin` is the terminal, whatever standard input is.
@@ -401,7 +411,7 @@ fn term_to_string_2(cx: &mut Cx, [t, limit]: [Term; 2]) -> BifResult {
     Ok(cx.byte_list(s.as_bytes(), purlin_term::NIL))
 }
 fn display_nl_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    show(libc::STDERR_FILENO, "\n");
+    show(libc::STDERR_FILENO, b"\n");
     Ok(am::TRUE)
 }
 

@@ -401,7 +401,7 @@ items! {
             ];
             pairs(to, &items)
         };
-    "garbage_collection_info" [] "Sizes of the parts of its heap." => |cx, to| crate::process::heap_info::gc_info(to, &cx.heap);
+    "garbage_collection_info" [] "Sizes of the parts of its heap." => |cx, to| crate::process::heap_info::gc_info(to, &cx.heap, None);
     "suspending" [default works] "Those it suspends." => |cx, to| {
             let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
             let v: Vec<Term> = all

@@ -9,7 +9,8 @@ use crate::tracer::Tracer;
 use crate::{bifs, clock, code, ids, lazy_atoms, port, process, report, signal, timer};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::release::{
-    self, CALL_MEMORY, MONITORS_OF_SESSIONS, TRACE_ITEMS_FIRST, TRACE_OPTIONS_FIRST,
+    self, CALL_MEMORY, MONITORS_OF_SESSIONS, NO_META_TRACER_FALSE, TRACE_ITEMS_FIRST,
+    TRACE_OPTIONS_FIRST,
 };
 use purlin_term::sync::{Mutex, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
@@ -712,7 +713,7 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
             .find(|v| v.0 == item)
             // The tracer of a function that has none, though it is traced, is told thus: in the list it is `false`.
             .map(|v| {
-                if name == Some("meta") && v.1 == am::FALSE {
+                if name == Some("meta") && v.1 == am::FALSE && !release::has(NO_META_TRACER_FALSE) {
                     NIL
                 } else {
                     v.1

@@ -11,6 +11,7 @@
 mod copies;
 pub(crate) mod memory;
 pub(crate) mod names;
+pub mod private;
 mod resident;
 mod retention;
 pub mod socket;

@@ -4,32 +4,31 @@
 //! after the other. A request is a line; the answer is JSON, after which the connection is closed.
 //!
 //! # Invariants
-//! * Whoever connects is the user that the emulator runs as, or root: the system says who it is.
+//! * Whoever connects is the user that the emulator runs as, or root: the system says who it is. So it is the other way round.
+//! * What is made and taken away lies in a folder that is [held open](Private): variables may name a place of somebody else.
 //! * A client that says nothing, too much, or doesn't read, is left after [`PATIENCE`].
 //! * Where the socket can't be made the emulator runs without.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use super::private::{Private, user};
+
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a request, at most.
 const REQUEST: usize = 4096;
 
-static MADE: OnceLock<PathBuf> = OnceLock::new();
-
-fn user() -> u32 {
-    // SAFETY: no arguments, and it cannot fail.
-    unsafe { libc::geteuid() }
-}
+/// The folder of the socket, and its name there.
+static MADE: OnceLock<(Private, String)> = OnceLock::new();
 
 /// Folders where sockets may be, the best first.
-fn folders() -> Vec<PathBuf> {
+pub fn folders() -> Vec<PathBuf> {
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let usual = PathBuf::from(format!("/run/user/{}", user()));
     let mut all: Vec<PathBuf> = [named.filter(|d| d.is_absolute()), Some(usual)]
@@ -72,11 +71,11 @@ pub fn running() -> Vec<u32> {
 
 /// Sends a request to a socket of this user's and gives all of the answer.
 pub fn ask(path: &Path, request: &str, patience: Duration) -> io::Result<String> {
+    let mut stream = UnixStream::connect(path)?;
     // Where anybody may make a folder of this name, another user may have put a socket of his own.
-    if fs::symlink_metadata(path)?.uid() != user() {
+    if peer(&stream) != Some(user()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
     stream.write_all(format!("{request}\n").as_bytes())?;
@@ -110,35 +109,29 @@ pub(super) fn serve() {
 
 fn listen(folder: &Path) -> io::Result<UnixListener> {
     // The folder that holds it is there, or it is not one for this user.
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
-    let meta = fs::symlink_metadata(folder)?;
-    if !meta.is_dir() || meta.uid() != user() {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    if meta.mode() & 0o077 != 0 {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    }
-    let path = folder.join(std::process::id().to_string());
-    if fs::symlink_metadata(&path).is_ok() {
+    let folder = Private::make(folder)?;
+    let name = std::process::id().to_string();
+    let path = folder.path_of(&name);
+    if folder.has(&name) {
         // An emulator with this number has ended without taking it away; one that is alive (in another container) keeps it.
         if UnixStream::connect(&path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        fs::remove_file(&path)?;
+        folder.remove(&name)?;
     }
     let listener = UnixListener::bind(&path)?;
-    let _ = MADE.set(path.clone());
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    if let Err(e) = folder.set_mode(&name, 0o600) {
+        let _ = folder.remove(&name);
+        return Err(e);
+    }
+    let _ = MADE.set((folder, name));
     Ok(listener)
 }
 
 /// The emulator ends.
 fn remove() {
-    if let Some(path) = MADE.get() {
-        let _ = fs::remove_file(path);
+    if let Some((folder, name)) = MADE.get() {
+        let _ = folder.remove(name);
     }
 }
 

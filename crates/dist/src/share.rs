@@ -1,0 +1,107 @@
+//! What all connections have in memory together: what waits to go out, and fragments whose messages are not complete.
+//!
+//! Other nodes decide how much that is: they need not read, and need not go on with what they have begun. So half of the memory
+//! that there is may be taken so, by all of them together. The connection that asks for more ends, unless it has next to
+//! nothing itself: whoever takes all does not end the connections of others that send little.
+//!
+//! # Invariants
+//! * The account is the sum of the shares that there are: only shares change it, and one that goes gives back what it has.
+//! * It is exceeded by at most [`LITTLE_BYTES`] for each connection.
+
+use super::options;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A share of less is no reason to end a connection.
+const LITTLE_BYTES: usize = 1 << 20;
+
+/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is.
+pub fn most_waiting() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
+}
+
+/// Bytes of all shares.
+struct Account(AtomicUsize);
+
+static ACCOUNT: Account = Account(AtomicUsize::new(0));
+
+/// Bytes that one connection has, in one direction.
+pub struct Share {
+    account: &'static Account,
+    bytes: usize,
+}
+
+impl Default for Share {
+    fn default() -> Share {
+        Share {
+            account: &ACCOUNT,
+            bytes: 0,
+        }
+    }
+}
+
+impl Share {
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// Takes so many more. False: that is too much, for a share (`most`) or for all.
+    #[must_use]
+    pub fn add(&mut self, bytes: usize, most: usize) -> bool {
+        // What has been added is there, whether it is too much or not.
+        self.bytes = self.bytes.saturating_add(bytes);
+        let before = self.account.0.fetch_add(bytes, Ordering::Relaxed);
+        let all = before.saturating_add(bytes);
+        self.bytes <= most && (all <= most_waiting() || self.bytes < LITTLE_BYTES)
+    }
+    /// Gives so many back.
+    pub fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.account.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(account: &'static Account) -> Share {
+        Share { account, bytes: 0 }
+    }
+
+    #[test]
+    fn all_shares_together_are_bounded() {
+        let most = most_waiting();
+        if most == usize::MAX {
+            return;
+        }
+        let account: &'static Account = Box::leak(Box::new(Account(AtomicUsize::new(0))));
+        let (mut a, mut b, mut c) = (share(account), share(account), share(account));
+        assert!(a.add(most / 2, most) && b.add(most - most / 2, most));
+        // Neither has more than may be, but both have.
+        assert!(!b.add(1, most) && !a.add(1, most));
+        // Whoever has little goes on.
+        assert!(c.add(LITTLE_BYTES - 1, most));
+        assert!(!c.add(1, most));
+        drop(a);
+        assert!(c.add(1, most));
+        b.give_back(usize::MAX);
+        assert_eq!(b.bytes(), 0);
+        drop((b, c));
+        assert_eq!(account.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_share_has_a_bound_of_its_own() {
+        let mut s = Share::default();
+        assert!(s.add(10, 10) && !s.add(1, 10));
+    }
+}
