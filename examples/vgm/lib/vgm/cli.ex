@@ -99,10 +99,13 @@ defmodule Vgm.CLI do
   end
 
   defp check(songs, sums, options, left_out) do
+    checked = fn song -> {song, Check.check(song, sums, Keyword.get(options, :loops, 2))} end
+    jobs = Keyword.get(options, :jobs, :erlang.system_info(:schedulers_online))
+
     wrong =
-      for song <- songs, reduce: left_out do
+      for {:ok, {song, result}} <- Task.async_stream(songs, checked, max_concurrency: jobs, timeout: :infinity), reduce: left_out do
         wrong ->
-          case Check.check(song, sums, Keyword.get(options, :loops, 2)) do
+          case result do
             {:ok, stages} ->
               IO.puts("#{song}: #{stages} stages agree")
               wrong

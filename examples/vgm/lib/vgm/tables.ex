@@ -38,18 +38,25 @@ defmodule Vgm.Tables do
   @silent 832
   @key {__MODULE__, :made}
 
-  # Makes what is too large for a program's literals. In a process of its own, whose garbage goes with it.
+  # Makes what is too large for a program's literals. In processes of their own, whose garbage goes with them.
   def prepare do
     if :persistent_term.get(@key, nil) == nil do
-      {pid, ref} = spawn_monitor(fn -> :persistent_term.put(@key, {waves(), noise(17, 14), shifted_noise()}) end)
-
-      receive do
-        {:DOWN, ^ref, :process, ^pid, :normal} -> :ok
-        {:DOWN, ^ref, :process, ^pid, reason} -> exit(reason)
-      end
+      apart(fn ->
+        waves = for from <- 0..@silent//64, wave <- apart(fn -> waves(from, min(from + 63, @silent)) end), do: wave
+        :persistent_term.put(@key, {List.to_tuple(waves), opm_bits(131_071 + 64, 1, <<1::25>>), ssg_bits(131_071, 1, <<>>)})
+      end)
     end
 
     :ok
+  end
+
+  defp apart(fun) do
+    {pid, ref} = spawn_monitor(fn -> exit({:made, fun.()}) end)
+
+    receive do
+      {:DOWN, ^ref, :process, ^pid, {:made, result}} -> result
+      {:DOWN, ^ref, :process, ^pid, reason} -> exit(reason)
+    end
   end
 
   # Element `attenuation`, 0 to 832; the last is silence.
@@ -58,43 +65,38 @@ defmodule Vgm.Tables do
   def opm_noise, do: elem(:persistent_term.get(@key), 1)
   def ssg_noise, do: elem(:persistent_term.get(@key), 2)
 
-  defp waves do
+  defp waves(from, till) do
     sine = for i <- 0..255, do: round(-:math.log2(:math.sin((2 * i + 1) * :math.pi() / 1024)) * 256)
     power = List.to_tuple(for i <- 0..255, do: 4 * (round((:math.pow(2, (255 - i) / 256) - 1) * 1024) + 1024))
-    at = fn attenuation -> elem(power, attenuation &&& 255) >>> (attenuation >>> 8) end
+    volume = List.to_tuple(for a <- 0..(Enum.max(sine) + 4 * @silent), do: elem(power, a &&& 255) >>> (a >>> 8))
 
-    List.to_tuple(
-      for e <- 0..@silent do
-        quarter = for s <- sine, do: if(e == @silent, do: 0, else: at.(s + 4 * e))
-        half = quarter ++ Enum.reverse(quarter)
-        List.to_tuple(half ++ Enum.map(half, &(-&1)))
-      end
-    )
+    for e <- from..till do
+      up = if e == @silent, do: List.duplicate(0, 256), else: volumes(sine, 4 * e, volume)
+      down = negative(up)
+      List.to_tuple(up ++ Enum.reverse(up, down ++ Enum.reverse(down)))
+    end
   end
+
+  defp volumes([s | sine], a, volume), do: [elem(volume, s + a) | volumes(sine, a, volume)]
+  defp volumes([], _, _), do: []
+  defp negative([x | rest]), do: [-x | negative(rest)]
+  defp negative([]), do: []
 
   # The shift register of the YM2151 shifts left and begins as 1. Bits in the order in which they enter, the first 25 being
   # those of the beginning: the register after N steps is the 25 bits from N on. The sequence repeats every 131,071 steps.
-  defp noise(high, low) do
-    bits =
-      Enum.map_reduce(1..(131_071 + 64), 1, fn _, register ->
-        shifted = register <<< 1 &&& 0x1FFFFFF
-        bit = bxor(bxor(shifted >>> high, shifted >>> low), 1) &&& 1
-        {bit, shifted ||| bit}
-      end)
-      |> elem(0)
+  defp opm_bits(0, _, bits), do: bits
 
-    for bit <- [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 | bits], into: <<>>, do: <<bit::1>>
+  defp opm_bits(n, register, bits) do
+    shifted = register <<< 1 &&& 0x1FFFFFF
+    bit = bxor(bxor(shifted >>> 17, shifted >>> 14), 1) &&& 1
+    opm_bits(n - 1, shifted ||| bit, <<bits::bitstring, bit::1>>)
   end
 
   # The SSG's register shifts right and begins as 1: its lowest bit after N steps, for one period.
-  defp shifted_noise do
-    bits =
-      Enum.map_reduce(1..131_071, 1, fn _, register ->
-        top = bxor(register, register >>> 3) &&& 1
-        {register &&& 1, register >>> 1 ||| top <<< 16}
-      end)
-      |> elem(0)
+  defp ssg_bits(0, _, bits), do: bits
 
-    for bit <- bits, into: <<>>, do: <<bit::1>>
+  defp ssg_bits(n, register, bits) do
+    top = bxor(register, register >>> 3) &&& 1
+    ssg_bits(n - 1, register >>> 1 ||| top <<< 16, <<bits::bitstring, register &&& 1::1>>)
   end
 end
