@@ -137,13 +137,15 @@ defmodule Vgm.CLI do
     jobs = min(Keyword.get(options, :jobs, :erlang.system_info(:schedulers_online)), max(1, length(songs)))
     printer = spawn_link(fn -> print(Keyword.get(options, :quiet, false), length(songs), 0) end)
     settings = %{format: format, loops: Keyword.get(options, :loops, 2), fade: Keyword.get(options, :fade, 0.0), picture: options[:picture], printer: printer}
+    computed = computed()
     began = System.monotonic_time(:nanosecond)
     results = work(named(songs, out, format), jobs, %{}, settings, [])
     took = System.monotonic_time(:nanosecond) - began
+    computed = computed && computed() - computed
     ref = make_ref()
     send(printer, {:end, self(), ref})
     receive do: (^ref -> :ok)
-    report(results, jobs, took)
+    report(results, jobs, took, computed)
     if left_out > 0 or Enum.any?(results, &(&1 == :failed)), do: 1, else: 0
   end
 
@@ -255,12 +257,13 @@ defmodule Vgm.CLI do
 
   defp seconds(frames), do: "#{div(frames, Sound.rate())}.#{rem(div(frames * 10, Sound.rate()), 10)} s"
 
-  defp report(results, jobs, took) do
+  defp report(results, jobs, took, computed) do
     frames = results |> Enum.reject(&(&1 == :failed)) |> Enum.sum()
     failed = Enum.count(results, &(&1 == :failed))
     IO.puts("Songs:              #{length(results) - failed}#{if failed > 0, do: ", and #{failed} failed"}")
     IO.puts("Jobs:               #{jobs} on #{:erlang.system_info(:schedulers_online)} schedulers")
     IO.puts("Time:               #{clock(took)}")
+    if computed, do: IO.puts("Processor time:     #{clock(computed)}")
     IO.puts("Samples per second: #{thousands(div(frames * 1_000_000_000, max(1, took)))}")
     IO.puts("Memory:             #{memory()}")
   end
@@ -271,6 +274,19 @@ defmodule Vgm.CLI do
   end
 
   defp thousands(n), do: n |> Integer.to_string() |> String.reverse() |> String.replace(~r/\d{3}(?=\d)/, "\\0,") |> String.reverse()
+
+  # What the threads of this process have computed, in nanoseconds, where the system tells it.
+  defp computed do
+    with {:ok, threads} <- File.ls("/proc/self/task") do
+      Enum.sum(
+        for thread <- threads, {:ok, text} <- [File.read("/proc/self/task/#{thread}/schedstat")] do
+          text |> String.split() |> hd() |> String.to_integer()
+        end
+      )
+    else
+      _ -> nil
+    end
+  end
 
   # The most that was resident, where the system tells it.
   defp memory do

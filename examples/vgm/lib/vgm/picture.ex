@@ -62,12 +62,13 @@ defmodule Vgm.Picture do
     window = for i <- 0..(@points - 1), do: 0.5 - 0.5 * :math.cos(2 * :math.pi() * i / @points)
     turns = turns(@points)
 
-    Enum.reduce_while(0..(@width - 1), {:ok, []}, fn column, {:ok, acc} ->
-      at = max(0, min(frames - @points, div((2 * column + 1) * frames, 2 * @width) - div(@points, 2)))
-
-      case :file.pread(file, SoundFile.header(format) + 4 * at, 4 * @points) do
-        {:ok, bytes} -> {:cont, {:ok, [levels(mono(samples(bytes, format)), window, turns) | acc]}}
-        :eof -> {:cont, {:ok, [levels([], window, turns) | acc]}}
+    # Two columns at once, as the real and the imaginary part.
+    Enum.reduce_while(0..(@width - 1)//2, {:ok, []}, fn column, {:ok, acc} ->
+      with {:ok, one} <- column(file, format, frames, column, window),
+           {:ok, other} <- column(file, format, frames, column + 1, window) do
+        {one, other} = levels(fourier(Enum.zip(one, other), @points, turns))
+        {:cont, {:ok, [other, one | acc]}}
+      else
         error -> {:halt, error}
       end
     end)
@@ -77,17 +78,33 @@ defmodule Vgm.Picture do
     end
   end
 
-  defp mono([left, right | rest]), do: [(left + right) / 65536 | mono(rest)]
-  defp mono(_), do: []
+  # The samples around the middle of a column, both sides together, through the window.
+  defp column(file, format, frames, column, window) do
+    at = max(0, min(frames - @points, div((2 * column + 1) * frames, 2 * @width) - div(@points, 2)))
 
-  defp levels(samples, window, turns) do
-    samples = samples ++ List.duplicate(0.0, @points - length(samples))
-    transformed = fourier(Enum.zip_with(samples, window, fn x, w -> {x * w, 0.0} end), @points, turns)
-
-    transformed
-    |> Enum.take(@spectrum)
-    |> Enum.map(fn {re, im} -> 10 * :math.log10((re * re + im * im) / (@points * @points / 16) + 1.0e-10) end)
+    case :file.pread(file, SoundFile.header(format) + 4 * at, 4 * @points) do
+      {:ok, bytes} -> {:ok, weighed(samples(bytes, format), window)}
+      :eof -> {:ok, weighed([], window)}
+      error -> error
+    end
   end
+
+  defp weighed([left, right | rest], [w | window]), do: [(left + right) / 65536 * w | weighed(rest, window)]
+  defp weighed(_, window), do: Enum.map(window, fn _ -> 0.0 end)
+
+  # The two spectra, in decibels.
+  defp levels([first | rest]) do
+    mirrored = [first | Enum.reverse(rest)]
+    levels([first | rest], mirrored, @spectrum, [], [])
+  end
+
+  defp levels(_, _, 0, one, other), do: {Enum.reverse(one), Enum.reverse(other)}
+
+  defp levels([{a, b} | forth], [{c, d} | back], n, one, other) do
+    levels(forth, back, n - 1, [level((a + c) / 2, (b - d) / 2) | one], [level((b + d) / 2, (c - a) / 2) | other])
+  end
+
+  defp level(re, im), do: 10 * :math.log10((re * re + im * im) / (@points * @points / 16) + 1.0e-10)
 
   # e^(-2 pi i k / n) for each half of a transform.
   defp turns(1), do: %{}
