@@ -50,7 +50,7 @@ defmodule Vgm.Ssg do
     ne = due(he, env, pe)
     next = min(min(min(n1, n2), min(n3, nn)), ne)
 
-    {input, acc, steps, index, last, n1, n2, n3, nn, register, ne, state} =
+    {input, acc, steps, index, last, n1, n2, n3, register, ne, state} =
       frames(n, odd, input, acc, 0, next, index, elem(table, index), ssg.last, table, n1, p1, n2, p2, n3, p3, nn, pn, register, ne, pe, state, envelope)
 
     tones = {
@@ -108,8 +108,8 @@ defmodule Vgm.Ssg do
   defp loud(level), do: elem(Tables.ssg_level(), 2 * (level &&& 15) + 1)
 
   # `pos` steps are made; `next` is the step with the first change.
-  defp frames(0, _, input, acc, pos, _, index, _, last, _, n1, _, n2, _, n3, _, nn, _, register, ne, _, state, _) do
-    {input, acc, pos, index, last, n1, n2, n3, nn, register, ne, state}
+  defp frames(0, _, input, acc, pos, _, index, _, last, _, n1, _, n2, _, n3, _, _, _, register, ne, _, state, _) do
+    {input, acc, pos, index, last, n1, n2, n3, register, ne, state}
   end
 
   defp frames(n, odd, input, acc, pos, next, index, level, last, table, n1, p1, n2, p2, n3, p3, nn, pn, register, ne, pe, state, envelope) do
