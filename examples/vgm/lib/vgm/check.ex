@@ -54,9 +54,11 @@ defmodule Vgm.Check do
   defp blocks(bytes, 0, crcs), do: {crcs, bytes}
 
   defp blocks(bytes, block, crcs) do
-    case bytes do
-      <<first::binary-size(block), rest::binary>> -> blocks(rest, block, [:erlang.crc32(first) | crcs])
-      _ -> {crcs, :binary.copy(bytes)}
+    if byte_size(bytes) >= block do
+      rest = binary_part(bytes, block, byte_size(bytes) - block)
+      blocks(rest, block, [:erlang.crc32(binary_part(bytes, 0, block)) | crcs])
+    else
+      {crcs, :binary.copy(bytes)}
     end
   end
 

@@ -191,7 +191,9 @@ defmodule Vgm.CLI do
       sink = fn frames, {file, told, made} ->
         made = made + length(frames)
         now = System.monotonic_time(:millisecond)
-        told = if now - told >= 500, do: send(settings.printer, {:made, song, min(99, div(100 * made, expected))}) && now, else: told
+        due = now - told >= 500
+        if due, do: send(settings.printer, {:made, song, min(99, div(100 * made, expected))})
+        told = if due, do: now, else: told
 
         case SoundFile.write(file, frames) do
           {:ok, file} -> {:ok, {file, told, made}}

@@ -110,10 +110,8 @@ defmodule Vgm.Log do
   defp word(bytes, at, start) when at + 4 <= start and at + 4 <= byte_size(bytes), do: raw(bytes, at)
   defp word(_, _, _), do: 0
 
-  defp raw(bytes, at) do
-    <<_::binary-size(at), word::32-little, _::binary>> = bytes
-    word
-  end
+  defp raw(bytes, at), do: bytes |> binary_part(at, 4) |> :binary.decode_unsigned(:little)
+  defp from(bytes, at), do: binary_part(bytes, at, byte_size(bytes) - at)
 
   # An offset counts from its own place; 0 is none.
   defp relative(bytes, at, limit) do
@@ -179,7 +177,7 @@ defmodule Vgm.Log do
   defp tags(bytes) do
     with at when at != nil <- relative(bytes, 0x14, byte_size(bytes)),
          true <- at + 12 <= byte_size(bytes),
-         <<_::binary-size(at), "Gd3 ", _::32, size::32-little, rest::binary>> <- bytes do
+         <<"Gd3 ", _::32, size::32-little, rest::binary>> <- from(bytes, at) do
       Map.new(Enum.zip(@names, strings(binary_part(rest, 0, min(size, byte_size(rest))), <<>>)))
     else
       _ -> %{}
@@ -215,10 +213,10 @@ defmodule Vgm.Log do
   defp command(_, at, now, plays, began, _, limit, writes) when now >= limit, do: {:more, writes, {at, now, plays, began}}
 
   defp command(bytes, at, now, plays, began, log, limit, writes) do
-    case bytes do
-      <<_::binary-size(at), op, rest::binary>> -> command(op, rest, at, now, plays, began, log, limit, writes)
-      _ when began == nil and now < log.total -> {:error, "truncated: it ends after #{now} of #{log.total} samples"}
-      _ -> ended(at, now, plays, began, log, limit, writes)
+    cond do
+      at < byte_size(bytes) -> command(:binary.at(bytes, at), from(bytes, at + 1), at, now, plays, began, log, limit, writes)
+      began == nil and now < log.total -> {:error, "truncated: it ends after #{now} of #{log.total} samples"}
+      true -> ended(at, now, plays, began, log, limit, writes)
     end
   end
 
@@ -279,7 +277,8 @@ defmodule Vgm.Log do
     size = word &&& 0x7FFFFFFF
 
     case more do
-      <<whole::32-little, start::32-little, bytes::binary-size(size - 8), _::binary>> when type in [0x82, 0x83] and size >= 8 ->
+      <<whole::32-little, start::32-little, _::binary>> when type in [0x82, 0x83] and size >= 8 and byte_size(more) >= size ->
+        bytes = binary_part(more, 8, size - 8)
         which = if type == 0x82, do: :a, else: :b
         {:rom, which, {:opnb, word >>> 31}, whole, start, bytes, writes, {at + 7 + size, now, plays, began}}
 

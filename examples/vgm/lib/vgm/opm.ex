@@ -184,14 +184,13 @@ defmodule Vgm.Opm do
   # Bits 17 to 24 of the noise register after frame `f`.
   defp random(f) do
     at = place(2 * f)
-    <<_::size(at), byte, _::bitstring>> = Tables.opm_noise()
-    byte
+    <<word::16>> = binary_part(Tables.opm_noise(), at >>> 3, 2)
+    word >>> (8 - (at &&& 7)) &&& 255
   end
 
   defp bit17(steps) do
     at = place(steps) + 7
-    <<_::size(at), bit::1, _::bitstring>> = Tables.opm_noise()
-    bit
+    :binary.at(Tables.opm_noise(), at >>> 3) >>> (7 - (at &&& 7)) &&& 1
   end
 
   defp place(steps) when steps <= 131_071, do: steps

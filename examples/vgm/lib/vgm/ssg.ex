@@ -76,7 +76,8 @@ defmodule Vgm.Ssg do
 
   defp register({count, shifts, nil}, true) do
     at = rem(shifts, 131_071)
-    <<_::size(at), bits::17, _::bitstring>> = Tables.ssg_noise()
+    <<word::32>> = binary_part(Tables.ssg_noise(), at >>> 3, 4)
+    bits = word >>> (15 - (at &&& 7)) &&& 0x1FFFF
     register = Enum.reduce(0..16, 0, fn i, register -> register ||| (bits >>> (16 - i) &&& 1) <<< i end)
     {{count, shifts, register}, register}
   end

@@ -43,7 +43,7 @@ defmodule Vgm.Tables do
     if :persistent_term.get(@key, nil) == nil do
       apart(fn ->
         waves = for from <- 0..@silent//64, wave <- apart(fn -> waves(from, min(from + 63, @silent)) end), do: wave
-        :persistent_term.put(@key, {List.to_tuple(waves), opm_bits(131_071 + 64, 1, <<1::25>>), ssg_bits(131_071 + 16, 1, <<>>)})
+        :persistent_term.put(@key, {List.to_tuple(waves), opm_bits(131_071 + 64, 1, <<1::25>>), ssg_bits(131_071 + 25, 1, <<>>)})
       end)
     end
 
@@ -92,8 +92,8 @@ defmodule Vgm.Tables do
     opm_bits(n - 1, shifted ||| bit, <<bits::bitstring, bit::1>>)
   end
 
-  # The SSG's register shifts right and begins as 1: its lowest bit after N steps, for one period and the 17 bits
-  # that the register has at its end.
+  # The SSG's register shifts right and begins as 1: its lowest bit after N steps, for one period and those that
+  # follow it up to a whole byte.
   defp ssg_bits(0, _, bits), do: bits
 
   defp ssg_bits(n, register, bits) do
