@@ -18,7 +18,7 @@ defmodule Render do
       temporary = "#{ebin}.#{System.pid()}"
 
       with :ok <- File.mkdir_p(temporary),
-           {:ok, _, _} <- Kernel.ParallelCompiler.compile_to_path(sources, temporary) do
+           {:ok, _, _} <- Kernel.ParallelCompiler.compile_to_path(sources, temporary, return_diagnostics: true) do
         # Whoever is first gives it its name; the others' are the same.
         File.rename(temporary, ebin)
       end
@@ -26,7 +26,7 @@ defmodule Render do
       File.rm_rf(temporary)
     end
 
-    if File.dir?(ebin), do: Code.prepend_path(ebin), else: {:ok, _, _} = Kernel.ParallelCompiler.require(sources)
+    if File.dir?(ebin), do: Code.prepend_path(ebin), else: {:ok, _, _} = Kernel.ParallelCompiler.require(sources, return_diagnostics: true)
   end
 end
 
