@@ -23,8 +23,8 @@ erlc -o "$dir" benches/programs/*.erl || exit 1
 modules="sequential ordinary toolchain pieces processes sharing"
 # Programs in Elixir, where it is installed; they need its libraries.
 libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)
-if [ -n "$libraries" ] && elixirc -o "$dir" benches/programs/*.ex >"$dir/err" 2>&1; then
-  modules="$modules pipelines"
+if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/programs/*.ex >"$dir/err" 2>&1; then
+  modules="$modules pipelines chips"
   ERL_LIBS=$libraries${ERL_LIBS:+:$ERL_LIBS}
   export ERL_LIBS
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the release, shows what it runs on, serves a page, and measures a million processes and a page of 3 GB on Purlin and
+# Builds the release, shows what it runs on, serves a page, renders a song, and measures a million processes and a page of 3 GB on Purlin and
 # on the stock runtime. SIZES and the names of steps shorten the processes' part, as for scripts/ladder.sh, and leave the
 # large page out: SIZES=1000 scripts/demo.sh count
 set -eu
@@ -35,6 +35,13 @@ else
 fi
 kill "$server" 2>/dev/null || true
 wait "$server" 2>/dev/null || true
+echo
+
+echo "A song of examples/vgm, rendered by Purlin:"
+sounds=target/demo
+rm -rf "$sounds"
+"$purlin" run examples/vgm/render.exs --quiet --loops 1 --picture --out "$sounds" examples/vgm/data/vgm/mus_opm1.vgz || true
+ls "$sounds" 2>/dev/null | sed "s|^|$sounds/|"
 echo
 sh scripts/ladder.sh "$@"
 [ -z "${SIZES:-}$*" ] || exit 0

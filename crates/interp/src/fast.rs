@@ -321,24 +321,18 @@ op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
     // The compiler only does this to a tuple that `setelement/3` has just made, which nothing else refers to: no old object comes
     // to point to a younger one. But it may be old, with all else that there was, and the term a literal that nobody has held yet.
     if region::needs_holder(v) {
-        return set_tuple_element_held(cx, pc, e, hp, reds);
+        return set_tuple_element_held::<F>(cx, pc, e, hp, reds);
     }
     *bytes(op.tuple().get(cx, e).ptr(), op.offset()) = v;
     go!(cx, op.next(), e, hp, reds)
 });
+op!(
 #[inline(never)]
-unsafe fn set_tuple_element_held(
-    cx: *mut Cx,
-    pc: *const u64,
-    e: *mut Term,
-    hp: *mut Term,
-    reds: i64,
-) -> Exit {
-    let op = instr::SetTupleElement::at(pc);
+set_tuple_element_held = SetTupleElement(cx, pc, e, hp, reds, op) {
     let at = bytes(op.tuple().get(cx, e).ptr(), op.offset());
     (*cx).heap.write_to(at, op.src().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
-}
+});
 op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     let list = op.elements();
