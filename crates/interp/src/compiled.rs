@@ -148,4 +148,3 @@ unsafe extern "sysv64" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
         false => Term::NON_VALUE,
     }
 }
-

@@ -86,8 +86,8 @@ mod tables {
     #[allow(unused_imports)]
     use crate::operands::{C, X, Y};
     use crate::{
-        bits::*, bits_build::*, call::*, compiled::op_enter_compiled, fast::*, lines::*, maps::*, misc::*, records::*,
-        shortcuts::*, start::*, traced::*,
+        bits::*, bits_build::*, call::*, compiled::op_enter_compiled, fast::*, lines::*, maps::*,
+        misc::*, records::*, shortcuts::*, start::*, traced::*,
     };
 
     #[cfg(not(debug_assertions))]

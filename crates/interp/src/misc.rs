@@ -6,8 +6,8 @@
 use super::handler::{go, op};
 use super::operands::{C, Dst, X};
 use super::room::collect_after;
-use crate::code;
 use super::{Exit, exc, instr};
+use crate::code;
 use crate::collect::Also;
 use crate::cx::Cx;
 use crate::signal::receive;

@@ -75,7 +75,7 @@ impl Value {
             (Form::X, Value::X(n)) => u64::from(n) * 8,
             (Form::Y, Value::Y(n)) => (u64::from(n) + 1) * 8,
             (Form::D, Value::X(n)) => u64::from(n) * 8,
-            (Form::D, Value::Y(n)) => (u64::from(n) + 1) * 8 | dest::Y,
+            (Form::D, Value::Y(n)) => ((u64::from(n) + 1) * 8) | dest::Y,
             (Form::L, Value::L(n)) => u64::from(n as u32),
             (Form::S, v) => v.source_word(),
             (_, v) => v.word(),

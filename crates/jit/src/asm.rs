@@ -58,7 +58,7 @@ pub enum Cond {
 
 impl Cond {
     /// The condition that holds where this one does not.
-    pub fn not(self) -> Cond {
+    pub fn negated(self) -> Cond {
         const ALL: [Cond; 16] = [
             Cond::O,
             Cond::No,
@@ -496,7 +496,7 @@ impl Asm {
         self.rr(Q, &[0xF7], 3, dst.0);
     }
     /// `dst = !dst`
-    pub fn not(&mut self, dst: Reg) {
+    pub fn invert(&mut self, dst: Reg) {
         self.rr(Q, &[0xF7], 2, dst.0);
     }
     /// `dst = dst + 1`, which leaves the carry.

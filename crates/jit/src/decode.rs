@@ -165,8 +165,12 @@ pub fn parts(i: &Instruction, mut each: impl FnMut(Instruction)) {
             go(Op::Move, &a[2..4]);
             go(Op::Move, &a[4..6]);
         }
-        Op::MoveCall | Op::MoveCallLast | Op::MoveCallOnly | Op::MoveCallExt
-        | Op::MoveCallExtLast | Op::MoveCallExtOnly => {
+        Op::MoveCall
+        | Op::MoveCallLast
+        | Op::MoveCallOnly
+        | Op::MoveCallExt
+        | Op::MoveCallExtLast
+        | Op::MoveCallExtOnly => {
             go(Op::Move, &[a[0], x0]);
             let op = match i.op {
                 Op::MoveCall => Op::Call,

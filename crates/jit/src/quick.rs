@@ -399,7 +399,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => {
                 self.a.mov32(RCX, ra);
                 self.a.alu(D, And, RCX, rb);
-                self.a.not(RCX);
+                self.a.invert(RCX);
                 self.a.test8_i(RCX, 15);
                 self.a.jcc(Cond::Ne, to);
             }

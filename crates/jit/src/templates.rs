@@ -650,7 +650,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 _ => {
                     self.a.mov32(RCX, pa.1);
                     self.a.alu(D, And, RCX, pb.1);
-                    self.a.not(RCX);
+                    self.a.invert(RCX);
                     self.a.test8_i(RCX, 3);
                     self.a.jcc(Cond::E, is_not);
                 }
@@ -1192,7 +1192,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         // "=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"
         let n = a[3].n() & 7;
-        let (pa, pb) = (self.get_or_constant(a[0], R10), self.get_or_constant(a[1], R12));
+        let (pa, pb) = (
+            self.get_or_constant(a[0], R10),
+            self.get_or_constant(a[1], R12),
+        );
         let (t, f) = (self.env.true_word, self.env.false_word);
         let odd = |x: Arg| matches!(x, Arg::C(w) if !is_small_word(w));
         if matches!((a[0], a[1]), (Arg::C(_), Arg::C(_))) || n >= 4 && (odd(a[0]) || odd(a[1])) {
@@ -1256,7 +1259,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.mov_i(RCX, t);
         self.a.mov_i(R11, f);
-        self.a.cmov(c.not(), RCX, R11);
+        self.a.cmov(c.negated(), RCX, R11);
         self.put(a[2], RCX);
         self.a.jmp(over);
     }
@@ -1265,7 +1268,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
             return self.step(i);
         };
-        let (pm, pk) = (self.get_or_constant(a[0], R10), self.get_or_constant(a[1], R12));
+        let (pm, pk) = (
+            self.get_or_constant(a[0], R10),
+            self.get_or_constant(a[1], R12),
+        );
         if let Arg::C(w) = a[1]
             && is_immediate(w)
         {
@@ -1392,7 +1398,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         // All bits of the exponent: infinite, or no number.
         self.a.movq_from(RCX, Xmm(0));
         self.a.shift_i(Q, Shr, RCX, 52);
-        self.a.not(RCX);
+        self.a.invert(RCX);
         self.a.test32_i(RCX, 0x7FF);
         self.a.jcc(Cond::E, exit);
         self.a.movsd_store(d, Xmm(0));
@@ -1608,9 +1614,7 @@ impl Command {
                 // Numbers of commands, as `bs_match` has them.
                 0 => (Command::AtLeast(word(k + 1)?, word(k + 2)?.max(1)), 3),
                 1 => (Command::Exactly(word(k + 1)?), 2),
-                2 if word(k + 2)? == 0 => {
-                    (Command::Integer(word(k + 3)?, source(word(k + 4)?)), 5)
-                }
+                2 if word(k + 2)? == 0 => (Command::Integer(word(k + 3)?, source(word(k + 4)?)), 5),
                 4 => (Command::Skip(word(k + 1)?), 2),
                 6 if is_small_word(word(k + 2)?) => {
                     let v = (word(k + 2)? as i64) >> 4;

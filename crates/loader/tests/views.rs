@@ -34,7 +34,7 @@ impl Env for Words {
         Callee {
             export: 8,
             built_in: true,
-            native: (index % 2 == 0).then_some(16),
+            native: index.is_multiple_of(2).then_some(16),
             guard: 16,
         }
     }

@@ -10,10 +10,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("isa", &[]),
     ("term", &["isa"]),
     ("loader", &["isa", "term"]),
+    ("jit", &["isa", "term"]),
     ("native", &["isa", "term"]),
     ("natives", &["isa", "term", "native"]),
     ("kernel", &["isa", "term", "loader", "native"]),
-    ("interp", &["isa", "term", "loader", "native", "kernel"]),
+    ("interp", &["isa", "term", "jit", "native", "kernel"]),
     ("ets", &["term", "native", "kernel"]),
     ("io", &["term", "native", "kernel"]),
     ("nif", &["isa", "term", "native", "kernel", "io"]),
@@ -21,8 +22,8 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "runtime",
         &[
-            "isa", "term", "loader", "native", "natives", "kernel", "interp", "ets", "io", "nif",
-            "dist",
+            "isa", "term", "loader", "jit", "native", "natives", "kernel", "interp", "ets", "io",
+            "nif", "dist",
         ],
     ),
     ("measure", &[]),

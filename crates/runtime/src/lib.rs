@@ -2,10 +2,10 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 mod beside;
-mod compiled;
 pub mod bif;
 pub mod break_handler;
 pub mod brief;
+mod compiled;
 pub mod crash_dump;
 pub mod explain;
 pub mod json;

@@ -1,7 +1,7 @@
 //! The collector against a shadow model: random graphs keep their structure through every kind of collection, the
 //! heap verifies before and after, and every count is given back at the end.
 
-use purlin_term::fun::FunEntry;
+use purlin_term::fun::{FunEntry, FunName};
 use purlin_term::gc;
 use purlin_term::heap::Heap;
 use purlin_term::layout::{self, RefView};
@@ -11,7 +11,7 @@ use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 struct Rng(u64);
 impl Rng {
@@ -24,19 +24,16 @@ impl Rng {
 }
 
 fn fun_entry() -> FunEntry {
-    FunEntry {
-        address: AtomicPtr::new(std::ptr::null_mut()),
-        refc: AtomicUsize::new(1),
+    let name = FunName {
         module: NIL,
-        name: AtomicU64::new(NIL.raw()),
-        code_arity: 1,
-        arity: 1,
-        num_free: 0,
-        index: 0,
         old_uniq: 0,
         old_index: 0,
         uniq: [0; 16],
-    }
+        index: 0,
+        arity: 1,
+        num_free: 0,
+    };
+    FunEntry::new(name, NIL)
 }
 
 /// The structure of a term, bounded: graphs that share much would print without end.
@@ -152,7 +149,7 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
             for (i, t) in v.into_iter().enumerate() {
                 p.add(5 + i).write(t);
             }
-            e.refc.fetch_add(1, Ordering::Relaxed);
+            e.retain();
             h.off_heap().link(p);
             Term::boxed_at(p)
         }
@@ -249,7 +246,7 @@ fn random_graphs_survive_every_kind_of_collection() {
     }
     gc::IN_PLACE_WORDS.store(large, Ordering::Relaxed);
     assert!(seen_old && seen_frag);
-    assert_eq!(e.refc.load(Ordering::Relaxed), 1);
+    assert_eq!(e.count(), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
     assert_eq!(purlin_term::bin::total_bytes(), before);
 }
@@ -324,7 +321,7 @@ fn sweeps_in_steps_keep_the_structure() {
     println!("{sweeps} sweeps, {filled} times runs were filled, {given_up} sweeps given up");
     // In stress mode most sweeps are given up for a full one.
     assert!(gc::stress() || (sweeps > 100 && filled > 100 && given_up > 50));
-    assert_eq!(e.refc.load(Ordering::Relaxed), 1);
+    assert_eq!(e.count(), 1);
     assert_eq!(Arc::strong_count(&owned), 1);
     assert_eq!(purlin_term::bin::total_bytes(), before);
 }

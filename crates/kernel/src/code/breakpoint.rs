@@ -112,7 +112,12 @@ pub fn gate(e: &Export) -> *const u64 {
     let mut g = GATES.lock();
     let key = e as *const Export as usize;
     // Before it, as before every instruction that is called, stands what leads compiled code there.
-    let new = || &*Box::leak(Box::new([lead_word(e.arity), u64::from(entries::BREAKPOINT)]));
+    let new = || {
+        &*Box::leak(Box::new([
+            lead_word(e.arity),
+            u64::from(entries::BREAKPOINT),
+        ]))
+    };
     let words = g.get_or_insert_default().entry(key).or_insert_with(new);
     &raw const words[1]
 }
@@ -121,7 +126,10 @@ pub fn gate(e: &Export) -> *const u64 {
 #[cold]
 pub fn behind_gate(pc: *const u64) -> Option<*const u64> {
     let g = GATES.lock();
-    let (&e, _) = g.as_ref()?.iter().find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
+    let (&e, _) = g
+        .as_ref()?
+        .iter()
+        .find(|(_, w)| std::ptr::eq(&raw const w[1], pc))?;
     // SAFETY: the address of an export, which are never freed.
     let e = unsafe { &*(e as *const Export) };
     Some(e.address())

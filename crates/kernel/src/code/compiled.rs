@@ -24,6 +24,8 @@ pub trait Compiled: Sync {
     fn returns(&self) -> *const u64;
     /// The function that was found running at `pc` is worth machine code.
     fn wanted(&self, pc: *const u64, caller: *const u64);
+    /// Bytes of machine code.
+    fn bytes(&self) -> usize;
     /// A module has become current.
     fn loaded(&self, module: &Module);
 }
@@ -53,7 +55,10 @@ pub fn number() -> u16 {
 
 /// Has what stands before the entry of a function lead to the interpreter.
 pub(super) fn leads_nowhere(words: &mut [u64], f: &LoweredFunction) {
-    let Some(w) = (f.entry as usize).checked_sub(1).and_then(|i| words.get_mut(i)) else {
+    let Some(w) = (f.entry as usize)
+        .checked_sub(1)
+        .and_then(|i| words.get_mut(i))
+    else {
         return;
     };
     *w = *w & 0xFFFF_FFFF | u64::from(fun::uncompiled()) << 32;

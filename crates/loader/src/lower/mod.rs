@@ -651,7 +651,7 @@ impl Lower<'_> {
                 }
                 let words = &ys;
                 self.e
-                    .op_list(Op::InitYs, &[count(words.len() as u32)], &words);
+                    .op_list(Op::InitYs, &[count(words.len() as u32)], words);
             }
             g::DEALLOCATE => self.e.op(Op::Deallocate, &[self.h(a[0])]),
             g::TRIM => self.e.op(Op::Trim, &[self.h(a[0])]),
@@ -829,7 +829,7 @@ impl Lower<'_> {
                 let n = self.u(a[0]) as u32;
                 let free = self.file.lambdas[n as usize].num_free;
                 let f = Arg::N(self.env.lambda(n));
-                let words: Vec<Arg> = (0..free).map(|x| Arg::X(x)).collect();
+                let words: Vec<Arg> = (0..free).map(Arg::X).collect();
                 // Here the instruction itself reserves the words.
                 self.e
                     .op(Op::TestHeap, &[count(FUN_WORDS + free), count(free)]);
@@ -1037,7 +1037,7 @@ impl Lower<'_> {
             _ => {
                 let words = elements;
                 let n = count(words.len() as u32);
-                self.e.op_list(Op::PutTuple, &[d, n], &words);
+                self.e.op_list(Op::PutTuple, &[d, n], words);
             }
         }
     }
@@ -1118,7 +1118,7 @@ impl Lower<'_> {
         }
         let n = count(words.len() as u32);
         self.e
-            .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], &words);
+            .op_list(op, &[self.label(a[0]), s, d, self.h(a[3]), n], words);
     }
     fn map_list(&mut self, op: Op, a: &[Operand]) {
         let s = self.s(a[1]);

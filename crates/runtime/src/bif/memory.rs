@@ -111,7 +111,8 @@ fn code_bytes() -> usize {
                     + v.old.as_ref().map_or(0, |m| m.bytes())
             })
         })
-        .sum()
+        .sum::<usize>()
+        + code::compiled::compiled().map_or(0, |c| c.bytes())
 }
 
 /// Bytes that the C library has handed out.

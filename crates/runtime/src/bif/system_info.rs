@@ -20,6 +20,7 @@ lazy_atoms! {
     disabled = "disabled";
     unknown = "unknown";
     emu = "emu";
+    jit = "jit";
     opt = "opt";
     debug = "debug";
     dirty_cpu = "dirty_cpu";
@@ -346,7 +347,10 @@ items! {
                 opt()
             }
         };
-    "emu_flavor": "How code is run." => |_, _| emu();
+    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiled() {
+        Some(_) => jit(),
+        None => emu(),
+    };
     "machine": "Name of the abstract machine." => |cx, _| cx.string("BEAM");
     "otp_release": "Release of OTP that is stood in for." => |cx, o| cx.string(&o.otp.release.to_string());
     "version": "Version of ERTS that is stood in for." => |cx, o| cx.string(&o.otp.erts_version);

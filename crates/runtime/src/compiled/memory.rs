@@ -93,10 +93,6 @@ impl Memory {
     pub fn taken(&self) -> usize {
         self.taken
     }
-    /// Whether an address lies in the range.
-    pub fn contains(&self, address: usize) -> bool {
-        (self.execute as usize..self.execute as usize + RANGE).contains(&address)
-    }
     fn rounded(bytes: usize) -> usize {
         bytes.next_multiple_of(ALIGN)
     }

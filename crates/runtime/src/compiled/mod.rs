@@ -73,12 +73,7 @@ pub(crate) fn start() {
     let Some(at) = memory.allocate(STUBS) else {
         return;
     };
-    let made = purlin_jit::stubs::make(
-        at as u64,
-        &engine::FIELDS,
-        engine::EXITS,
-        engine::TARGETS,
-    );
+    let made = purlin_jit::stubs::make(at as u64, &engine::FIELDS, engine::EXITS, engine::TARGETS);
     let Some((bytes, stubs)) = made.filter(|m| m.0.len() <= STUBS) else {
         return;
     };
@@ -190,13 +185,6 @@ impl Owner {
             return false;
         }
         s.objects.insert(entry as usize, object);
-        if let Some(d) = std::env::var_os("PURLIN_JIT_DUMP") {
-            let n = unsafe { Term::from_raw(f.name) };
-            let _ = std::fs::write(
-                std::path::Path::new(&d).join(format!("{}.{}.{}", atom::name(m.name), atom::name(n).replace("/", "_"), f.arity)),
-                &code,
-            );
-        }
         if let Some(t) = began {
             let (us, words) = (t.elapsed().as_micros(), f.end - f.entry);
             self.log(
@@ -294,12 +282,15 @@ impl Compiled for Owner {
         }
         s.refused.retain(|e, _| !code.contains(e));
     }
+    fn bytes(&self) -> usize {
+        self.state.lock().memory.taken()
+    }
     fn returns(&self) -> *const u64 {
         returns::now()
     }
     fn wanted(&self, pc: *const u64, caller: *const u64) {
         // SAFETY: the process was about to run the instruction at `pc`.
-        if !pc.is_null() && unsafe { code::stands_at(pc) } != number() {
+        if !pc.is_null() && unsafe { code::fetch(pc) } != number() {
             self.want(pc);
         }
         if !caller.is_null() {
