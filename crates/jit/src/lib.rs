@@ -85,6 +85,9 @@ pub struct Env<'a> {
     /// The step of each variant of an op.
     pub steps: &'a [u64],
     pub targets: stubs::Targets,
+    /// Whether the native that an export leads to changes code: machine code leaves before it is called, so that nothing runs on
+    /// behind it that it has taken back.
+    pub changes_code: &'a dyn Fn(u64) -> bool,
     /// The word that stands for no value.
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,

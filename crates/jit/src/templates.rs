@@ -69,6 +69,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::CallFun2 => self.call_fun(a[0].n(), a[1], None),
             Op::CallFunLast => self.call_fun(a[0].n(), Arg::X(a[0].n() as u16), Some(a[1].n())),
             Op::CallFun2Last => self.call_fun(a[0].n(), a[1], Some(a[2].n())),
+            Op::CallBif | Op::CallBifLast | Op::CallBifOnly
+                if (self.env.changes_code)(a[0].n()) =>
+            {
+                let pc = self.pc(i.at);
+                self.leave_to(pc);
+                if let Some(l) = self.label_at(i.next) {
+                    let next = self.pc(i.next);
+                    self.returns.push((next, l));
+                }
+            }
             Op::CallBifLast => self.returning_step(i, Some(a[2].n())),
             Op::CallBifOnly => self.returning_step(i, None),
             Op::DebugLine | Op::TypeSwitch => {}

@@ -14,6 +14,7 @@ use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Stubs};
 use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled};
 use purlin_kernel::code::entries::{self, entries};
+use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::sync::Mutex;
@@ -43,6 +44,8 @@ struct State {
     returns: Returns,
     /// By entry.
     objects: BTreeMap<usize, Object>,
+    /// Machine code that was taken back, and since when: threads may still run it.
+    leaving: Vec<(Since, usize, usize)>,
     /// Functions that stay interpreted, by entry, and why.
     refused: HashMap<usize, Refusal>,
 }
@@ -85,6 +88,7 @@ pub(crate) fn start() {
             memory,
             returns: Returns::new(),
             objects: BTreeMap::new(),
+            leaving: Vec::new(),
             refused: HashMap::new(),
         }),
         stubs,
@@ -121,6 +125,7 @@ impl Owner {
             stubs: self.stubs,
             steps: &self.steps,
             targets: engine::TARGETS,
+            changes_code: &changes_code,
             stressed: purlin_term::gc::stress(),
             no_value: Term::NON_VALUE.raw(),
             true_word: am::TRUE.raw(),
@@ -214,10 +219,18 @@ impl Owner {
         for pc in o.returns {
             s.returns.remove(pc);
         }
-        let _ = (o.at, o.bytes);
+        s.leaving.push((epochs().since(), o.at, o.bytes));
     }
     /// Takes back what has been forgotten under the lock of entries.
     fn tidy(&self, s: &mut State) {
+        let memory = &mut s.memory;
+        s.leaving.retain_mut(|(since, at, bytes)| {
+            let gone = since.passed();
+            if gone {
+                memory.free(*at, *bytes);
+            }
+            !gone
+        });
         for e in std::mem::take(&mut *self.forgotten.lock()) {
             if let Some(o) = s.objects.remove(&e) {
                 self.discard(s, o);
@@ -245,6 +258,13 @@ impl Owner {
             self.make(&mut s, &m, &g);
         }
     }
+}
+
+/// Whether the native behind an export changes code.
+fn changes_code(export: u64) -> bool {
+    // SAFETY: the operand of an instruction that is the address of an export, which are never freed.
+    let e = unsafe { &*(export as *const fun::Export) };
+    code::native(e.module, e.function, e.arity).is_some_and(|(_, b)| b.traits.changes_code)
 }
 
 /// Functions of the module that a function calls.
