@@ -4,6 +4,7 @@
 //! machine code, until that leaves: with the next instruction, or with why the process leaves.
 //!
 //! # The contract of helpers
+//! * They follow the C calling convention of the system, which is System V's wherever there is machine code.
 //! * They are called with all registers stored in the context, and may change them. They don't unwind: a panic ends the
 //!   program.
 //! * A pure helper is told no registers but X0 to X5, makes nothing and collects nothing.
@@ -86,7 +87,7 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
-    let enter: extern "sysv64" fn(*mut Cx, u64) -> u64 =
+    let enter: extern "C" fn(*mut Cx, u64) -> u64 =
         std::mem::transmute(ENTER.load(Ordering::Relaxed));
     let next = enter(cx, u64::from(code + INNER));
     if next == 0 {
@@ -101,13 +102,13 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     go!(cx, to, e, hp, reds)
 });
 
-unsafe extern "sysv64" fn room(cx: *mut Cx, pc: *const u64, what: u64) -> u64 {
+unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) -> u64 {
     (*cx).bif_pc = pc;
     collect(cx, what as u32 as usize, (what >> 32) as usize);
     0
 }
 
-unsafe extern "sysv64" fn arithmetic(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
+unsafe extern "C" fn arithmetic(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
     let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
     let h = &mut (*cx).heap;
     let r = match n {
@@ -133,16 +134,16 @@ unsafe extern "sysv64" fn arithmetic(cx: *mut Cx, a: Term, b: Term, what: u64) -
     (*cx).x[live]
 }
 
-unsafe extern "sysv64" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
+unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
     compare::cmp(a, b) == Order::Less
 }
-unsafe extern "sysv64" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
+unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
     compare::eq(a, b)
 }
-unsafe extern "sysv64" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
+unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
     compare::eq_exact(a, b)
 }
-unsafe extern "sysv64" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
+unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
     match m.is_map() {
         true => map::get(m, key).unwrap_or(Term::NON_VALUE),
         false => Term::NON_VALUE,

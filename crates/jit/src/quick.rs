@@ -489,6 +489,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, out);
         self.a.alu(Q, Cmp, E, R11);
         self.a.jcc(Cond::Ne, out);
+        // An exception may lead there too, to the end of a `catch` around the call: with class, reason and trace in registers that a
+        // return leaves alone.
+        let none = self.env.no_value;
+        self.cmp_word(RAX, none);
+        self.a.jcc(Cond::E, out);
         // The handler has taken the address out of the slot, where whoever is returned to looks for it.
         self.a.store(at(E, 0), R10);
         self.a.ret();

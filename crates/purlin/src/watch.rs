@@ -3,7 +3,8 @@
 //! Scripts may name an emulator by its path (`ERL=/usr/bin/erl`), set a `PATH` of their own, or change to a user who can't read
 //! where Purlin's links are. Then all goes as usual, on stock. So a process beside the command looks at the processes of the
 //! machine, often at first and whenever somebody opens the installation's emulator, and says at the end what it has seen.
-//! With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with an error if it has seen one.
+//! With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with an error if it has seen one; with `quiet` it
+//! doesn't look.
 //!
 //! A process is below the command if its environment has the mark that the command was given, or if the command is among its
 //! ancestors; the former is lost where the environment is emptied, the latter where a parent has ended.
@@ -23,7 +24,7 @@ use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason
 
 /// The mark in the environment.
 const MARK: &str = "PURLIN_EXEC_ID";
-/// `strict`: another emulator is an error.
+/// `strict`: another emulator is an error. `quiet`: it is what the command is meant to start, and nothing is said.
 const MODE: &str = "PURLIN_EXEC";
 /// The beginning of the names of stock's emulators (`beam.smp`), as the system tells them. Purlin's never has it.
 const STOCK: &[u8] = b"beam";
@@ -33,6 +34,10 @@ const SELDOM: Duration = Duration::from_secs(2);
 /// How long after the emulator's file was opened the process is another one.
 const SETTLE: Duration = Duration::from_millis(3);
 
+/// Whether nobody wants to know of another emulator.
+pub fn is_quiet() -> bool {
+    std::env::var_os(MODE).is_some_and(|mode| mode == "quiet")
+}
 /// Whether other emulators are an error.
 pub fn is_strict() -> bool {
     std::env::var_os(MODE).is_some_and(|mode| mode == "strict")

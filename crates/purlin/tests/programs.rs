@@ -426,6 +426,8 @@ fn execute(
         .process_group(0);
     // Shims belong in the user's cache, which the changed HOME would lead to the scratch directory, gone when it is over.
     command.env("XDG_CACHE_HOME", setup.base.join("cache"));
+    // Some start stock, beside Purlin.
+    command.env("PURLIN_EXEC", "quiet");
     // Which functions get machine code: see `purlin help erl`.
     if let Some(mode) = std::env::var_os("PURLIN_JIT") {
         command.env("PURLIN_JIT", mode);

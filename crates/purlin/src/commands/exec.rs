@@ -40,7 +40,9 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             if watch::is_strict() {
                 return watch::strictly(&path, name, args, &environment.0, &mark, &emulators);
             }
-            watch::beside(&mark, &emulators);
+            if !watch::is_quiet() {
+                watch::beside(&mark, &emulators);
+            }
             Err(become_program_named(&path, name, args, &environment.0))
         }
         None => {

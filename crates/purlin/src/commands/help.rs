@@ -66,6 +66,7 @@ fn general() -> String {
          PURLIN_OTP_ROOT                  like --otp-root, which comes before it; without either, the\n  \
          \u{20}                                erl on PATH decides, and after it /usr/lib/erlang\n  \
          PURLIN_EXEC=strict               exec fails if the command started an emulator that is not Purlin\n  \
+         PURLIN_EXEC=quiet                exec doesn't look for one\n  \
          ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS  flags for erl, before and after those given\n\
          \nExit status, unless a program chooses its own:\n",
     );

@@ -28,10 +28,19 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
+    /// Machine code is made for x86-64 and the calling convention of Linux.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    pub fn new(_limit: usize) -> io::Result<Memory> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Reserves the range.
     ///
     /// # Errors
     /// The system refuses memory that is executed, or has none below 2^31.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub fn new(limit: usize) -> io::Result<Memory> {
         let name = c"purlin-code";
         // SAFETY: plain system calls; the results are looked at.
@@ -49,6 +58,7 @@ impl Memory {
             made
         }
     }
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
         unsafe {
             if libc::ftruncate(fd, RANGE as i64) != 0 {
