@@ -7,6 +7,7 @@
 mod memory;
 mod returns;
 
+use crate::options::EmulatorOptions;
 use memory::Memory;
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
@@ -64,9 +65,10 @@ struct Owner {
 static OWNER: OnceLock<Owner> = OnceLock::new();
 
 /// Makes machine code possible, if the machine and the options allow it. Before any code is named or loaded.
-pub(crate) fn start() {
+pub(crate) fn start(o: &EmulatorOptions) {
     let mode = std::env::var("PURLIN_JIT").unwrap_or_default();
-    if mode == "off" {
+    // The interpreter says to `perf` which function runs; machine code does not yet.
+    if mode == "off" || o.flags.jit.perf_map {
         return;
     }
     let Ok(mut memory) = Memory::new(LIMIT) else {
