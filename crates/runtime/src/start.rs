@@ -111,7 +111,7 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
 pub fn start(options: EmulatorOptions) -> ! {
     let o = options::start_with(options);
     release::settle(o.otp.release);
-    crate::compiled::start(&o);
+    crate::compiled::start(o);
     bif::install();
     set_outside(&Beside);
     purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
