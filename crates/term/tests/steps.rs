@@ -193,6 +193,7 @@ fn what_is_written_to_an_old_tuple_holds_its_region() {
         finish(&mut h, &roots);
         minor(&mut h, &mut roots);
         assert_eq!(r.holders.count(), 1, "{before}");
+        // SAFETY: the heap is whole, and `r` is still there: its holders have just been counted.
         let held = unsafe { verify_old_holds(&h, &[r]) };
         assert_eq!(held, Ok(()), "{before}");
         assert!(is_list(roots[1].as_tuple().unwrap()[1], 7));

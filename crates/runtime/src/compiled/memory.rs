@@ -58,8 +58,13 @@ impl Memory {
             made
         }
     }
+    /// Maps a new file twice.
+    ///
+    /// # Safety
+    /// `fd` is a file in memory that nobody else maps or writes.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
+        // SAFETY: new mappings at addresses that the system chooses; each result is looked at before it is used.
         unsafe {
             if libc::ftruncate(fd, RANGE as i64) != 0 {
                 return Err(io::Error::last_os_error());

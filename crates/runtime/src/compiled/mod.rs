@@ -241,7 +241,6 @@ impl Owner {
     }
     /// The function at an address, and those of its module that it calls.
     fn want(&self, pc: *const u64) {
-        // SAFETY: an instruction, or what stands before an address that is returned to.
         if pc.is_null() {
             return;
         }
