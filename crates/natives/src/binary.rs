@@ -413,7 +413,6 @@ fn longest_common_suffix_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 
 fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let bits = t.as_bits().ok_or(Fail::Badarg)?;
-    let mut p = t.ptr();
     let own = t.subtag() == Some(Subtag::HeapBin) || is_small_part(t);
     if own && release::has(SMALL_PARTS_COPIED) {
         let n = match release::has(OWN_SIZE_IN_BITS) {
@@ -422,16 +421,11 @@ fn referenced_byte_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
         };
         return Ok(cx.uint(n as u64));
     }
-    // SAFETY: layouts of binaries; a term in hand is well formed.
-    let n = unsafe {
-        if t.subtag() == Some(Subtag::SubBin) {
-            p = (*p.add(4)).ptr();
-        }
-        match Term::boxed_at(p).subtag() {
-            Some(Subtag::RefcBin) => RcBin::kept_bytes((*p.add(3)).raw() as *const RcBin),
-            Some(Subtag::HeapBin) => (*p.add(1)).raw() as usize,
-            _ => bits.bit_len.div_ceil(8),
-        }
+    let whole = t.whole();
+    let n = match whole.block() {
+        // SAFETY: the block of a term in hand.
+        Some(block) => unsafe { RcBin::kept_bytes(block) },
+        None => whole.as_bits().unwrap_or(bits).bit_len.div_ceil(8),
     };
     Ok(cx.uint(n as u64))
 }

@@ -3,8 +3,8 @@
 use super::identifiers::text_of;
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports;
+use purlin_term::layout::{FUN_WORDS, FunWords, Target};
 use purlin_term::release::{self, FUNS_COUNT_AS_ONE};
-use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
 /// Most arguments of a function.
@@ -21,16 +21,10 @@ fn make_fun_3(cx: &mut Env, [m, f, a]: [Term; 3]) -> BifResult {
 /// `fun M:F/Arity`
 pub(crate) fn export_fun<A: Alloc + ?Sized>(to: &mut A, m: Term, f: Term, arity: u32) -> Term {
     let export = exports::export(m, f, arity);
-    let p = to.alloc(purlin_term::layout::FUN_WORDS);
-    // SAFETY: the layout of funs: header, export, link (unused by external funs), arity with the mark of an external
-    // fun, creator.
+    let p = to.alloc(FUN_WORDS);
+    // SAFETY: the words of a fun without an environment.
     unsafe {
-        let w = p as *mut u64;
-        w.write(header(Subtag::Fun, purlin_term::layout::FUN_WORDS - 1));
-        w.add(1).write(export as *const _ as u64);
-        w.add(2).write(0);
-        w.add(3).write(u64::from(arity) | 1 << 16);
-        p.add(4).write(NIL);
+        FunWords::write(p, Target::Export(export), arity as u8, 0, NIL);
         Term::boxed_at(p)
     }
 }

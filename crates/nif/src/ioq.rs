@@ -6,7 +6,6 @@
 use crate::abi::{Binary, IOVEC_SIZE, IoVec};
 use crate::env::{ErlNifEnv, Temporary};
 use purlin_term::bin::RcBin;
-use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -53,13 +52,9 @@ impl IoQueue {
 unsafe fn part_of(t: Term) -> Option<Part> {
     let bits = t.as_bits()?;
     let bytes = bits.to_bytes()?;
-    let original = match t.subtag()? {
-        Subtag::SubBin => *t.ptr().add(4),
-        _ => t,
-    };
-    let counted = header_subtag((*original.ptr()).raw()) as u8 == Subtag::RefcBin as u8;
-    if counted && let Some(b) = bits.as_bytes() {
-        let bin = (*original.ptr().add(3)).raw() as *mut RcBin;
+    if let Some(bin) = t.whole().block()
+        && let Some(b) = bits.as_bytes()
+    {
         RcBin::retain(bin);
         return Some(Part {
             bin,

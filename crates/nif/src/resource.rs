@@ -28,7 +28,6 @@ use purlin_term::fence;
 use purlin_term::layout::{RefView, RefWords};
 use purlin_term::magic::{self, MagicRef};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
-use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term};
 use std::alloc::Layout;
 use std::collections::HashMap;
@@ -321,10 +320,9 @@ unsafe fn head_of(data: *const c_void) -> *mut Head {
 
 /// The resource that a reference refers to, or a binary that stands for bytes of it.
 fn behind(t: Term) -> Option<*mut Head> {
-    if t.subtag() == Some(Subtag::RefcBin) {
-        // SAFETY: layout of counted binaries.
+    if let Some(bin) = t.block() {
+        // SAFETY: the block of a term in hand.
         return unsafe {
-            let bin = (*t.ptr().add(3)).raw() as *const RcBin;
             let (end, data) = RcBin::foreign_parts(bin)?;
             std::ptr::fn_addr_eq(end, let_go as unsafe fn(*mut u8))
                 .then(|| head_of(data as *const c_void))

@@ -26,7 +26,7 @@ use crate::word::{Subtag, Term, header, header_arity, header_subtag};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of each object, header included.
-pub(crate) const FLOAT_WORDS: usize = 2;
+pub const FLOAT_WORDS: usize = 2;
 pub(crate) const REF_WORDS: usize = 3;
 pub(crate) const PID_REF_WORDS: usize = 4;
 pub(crate) const MAGIC_REF_WORDS: usize = 3;
@@ -41,6 +41,117 @@ pub const MATCH_CONTEXT_WORDS: usize = 5;
 /// Without data words.
 pub(crate) const EXTERNAL_HEAD_WORDS: usize = 3;
 pub(crate) const EXT_PID_WORDS: usize = 4;
+
+// The places of words within objects, as drawn above. The header is word 0.
+
+/// Where the bits of a float stand.
+pub const FLOAT_BITS: usize = 1;
+/// Fun: its entry or export, [`FunWords`]' bits, who made it. The environment stands behind, from [`FUN_WORDS`] on.
+pub const FUN_TARGET: usize = 1;
+pub const FUN_BITS: usize = 3;
+pub const FUN_CREATOR: usize = 4;
+/// Bytes of any binary: of a sub-binary those that are whole.
+pub const BIN_SIZE: usize = 1;
+/// Counted binary: its block, its first byte, its flags.
+pub const REFC_BIN_BLOCK: usize = 3;
+pub const REFC_BIN_BYTES: usize = 4;
+pub const REFC_BIN_FLAGS: usize = 5;
+/// Sub-binary: offset in bytes, odd bits, and what it is a part of.
+pub const SUB_BIN_OFFSET: usize = 2;
+pub const SUB_BIN_BITS: usize = 3;
+pub const SUB_BIN_ORIGINAL: usize = 4;
+/// Match context. Positions count bits from the first byte of the original. Save slots stand behind, from [`MATCH_CONTEXT_WORDS`] on.
+pub const MATCH_ORIGINAL: usize = 1;
+pub const MATCH_BYTES: usize = 2;
+pub const MATCH_POSITION: usize = 3;
+pub const MATCH_END: usize = 4;
+/// Any map's root: how many pairs. Flat map: the tuple of keys. Its values stand behind, from [`FLATMAP_HEAD_WORDS`] on.
+pub const MAP_SIZE: usize = 1;
+pub const FLATMAP_KEYS: usize = 2;
+
+/// In the word [`FUN_BITS`]: the fun's own arguments in the low byte, words of its environment in the next, and whether it is a
+/// function by name.
+pub const FUN_ARITY_MASK: u64 = 0xFF;
+pub const FUN_FREE_SHIFT: u32 = 8;
+pub const FUN_FREE_MASK: u64 = 0xFF;
+pub const FUN_BY_NAME: u64 = 1 << 16;
+/// The bits that are just the arity for a fun which has no environment and is no function by name.
+pub const FUN_BARE_MASK: u64 = FUN_ARITY_MASK | FUN_FREE_MASK << FUN_FREE_SHIFT | FUN_BY_NAME;
+
+/// A fun word by word, for code that calls it. [`FunView`] has all of it.
+#[derive(Clone, Copy)]
+pub struct FunWords(*const Term);
+
+impl FunWords {
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        // SAFETY: made from a fun in hand.
+        unsafe { (*self.0.add(FUN_BITS)).raw() }
+    }
+    #[inline(always)]
+    pub fn arity(self) -> usize {
+        (self.bits() & FUN_ARITY_MASK) as usize
+    }
+    /// Words of its environment.
+    #[inline(always)]
+    pub fn free(self) -> usize {
+        (self.bits() >> FUN_FREE_SHIFT & FUN_FREE_MASK) as usize
+    }
+    /// Whether it has code of its own, `n` arguments, and no environment.
+    #[inline(always)]
+    pub fn is_bare(self, n: usize) -> bool {
+        self.bits() & FUN_BARE_MASK == n as u64
+    }
+    /// The function that it is by name.
+    #[inline(always)]
+    pub fn export(self) -> Option<&'static crate::fun::Export> {
+        // SAFETY: the layout of funs by name; exports are never freed.
+        (self.bits() & FUN_BY_NAME != 0)
+            .then(|| unsafe { &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::Export) })
+    }
+    /// The entry of its own code.
+    ///
+    /// # Safety
+    /// It is no function by name, and in hand while the entry is used.
+    #[inline(always)]
+    pub unsafe fn entry<'a>(self) -> &'a crate::fun::FunEntry {
+        &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::FunEntry)
+    }
+    /// The first word of its environment.
+    #[inline(always)]
+    pub fn environment(self) -> *const Term {
+        self.0.wrapping_add(FUN_WORDS)
+    }
+    /// Writes the words of a fun at `p`, but for its environment and, where it has code of its own, the link.
+    ///
+    /// # Safety
+    /// There are [`FUN_WORDS`] words and the environment's. `target` is the export, or an entry that is counted for this fun.
+    #[inline(always)]
+    pub unsafe fn write(p: *mut Term, target: Target, arity: u8, free: u8, creator: Term) {
+        let w = p as *mut u64;
+        w.write(header(Subtag::Fun, FUN_WORDS - 1 + free as usize));
+        let bits = u64::from(arity) | u64::from(free) << FUN_FREE_SHIFT;
+        match target {
+            Target::Entry(e) => {
+                w.add(FUN_TARGET).write(e as u64);
+                w.add(FUN_BITS).write(bits);
+            }
+            Target::Export(e) => {
+                w.add(FUN_TARGET).write(e as u64);
+                w.add(NEXT).write(0);
+                w.add(FUN_BITS).write(bits | FUN_BY_NAME);
+            }
+        }
+        p.add(FUN_CREATOR).write(creator);
+    }
+}
+
+/// What a fun leads to.
+#[derive(Clone, Copy)]
+pub enum Target {
+    Entry(*const crate::fun::FunEntry),
+    Export(*const crate::fun::Export),
+}
 
 /// A reference of this runtime that lies on no heap: for what is copied at once.
 pub struct RefWords([u64; REF_WORDS]);
@@ -89,37 +200,43 @@ pub const NEXT: usize = 2;
 /// In the low half of word 1 of a reference that is not magic. A pointer never looks like it.
 pub(crate) const REF_MARKER: u32 = 0xFFFF_FFFF;
 
+/// Where kind and bitmap stand in the header of a map.
+pub const MAP_KIND_SHIFT: u32 = 6;
+pub const MAP_BITMAP_SHIFT: u32 = 16;
 /// Kind bits of a map header.
 pub const MAP_FLAT: u64 = 0;
 pub const MAP_NODE: u64 = 1;
-pub(crate) const MAP_HEAD_ARRAY: u64 = 2;
-pub(crate) const MAP_HEAD_BITMAP: u64 = 3;
+pub const MAP_HEAD_ARRAY: u64 = 2;
+pub const MAP_HEAD_BITMAP: u64 = 3;
 
 const MAP_SUBTAG_BITS: u64 = (Subtag::Map as u64) << 2;
 
-pub(crate) const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << 6);
+pub const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << MAP_KIND_SHIFT);
 /// Header of a hash map's root with all 16 children.
-pub(crate) const HASHMAP_ARRAY_HEADER: u64 =
-    MAP_SUBTAG_BITS | (MAP_HEAD_ARRAY << 6) | (1 << 8) | (0xFFFF << 16);
+pub const HASHMAP_ARRAY_HEADER: u64 =
+    MAP_SUBTAG_BITS | (MAP_HEAD_ARRAY << MAP_KIND_SHIFT) | (1 << 8) | (0xFFFF << MAP_BITMAP_SHIFT);
 /// Header of a hash map's root with the children of `bitmap`.
 #[inline]
 pub(crate) const fn hashmap_root_header(bitmap: u16) -> u64 {
-    MAP_SUBTAG_BITS | (MAP_HEAD_BITMAP << 6) | (1 << 8) | ((bitmap as u64) << 16)
+    MAP_SUBTAG_BITS
+        | (MAP_HEAD_BITMAP << MAP_KIND_SHIFT)
+        | (1 << 8)
+        | ((bitmap as u64) << MAP_BITMAP_SHIFT)
 }
 /// Header of an inner node of a hash map with the children of `bitmap`.
 #[inline]
 pub(crate) const fn hashmap_node_header(bitmap: u16) -> u64 {
-    MAP_SUBTAG_BITS | (MAP_NODE << 6) | ((bitmap as u64) << 16)
+    MAP_SUBTAG_BITS | (MAP_NODE << MAP_KIND_SHIFT) | ((bitmap as u64) << MAP_BITMAP_SHIFT)
 }
 /// Kind bits of a map header: one of the `MAP_*` kinds.
 #[inline]
 pub const fn map_kind(hdr: u64) -> u64 {
-    (hdr >> 6) & 3
+    (hdr >> MAP_KIND_SHIFT) & 3
 }
 /// Bitmap of a hash map header.
 #[inline]
 pub(crate) const fn map_bitmap(hdr: u64) -> u16 {
-    (hdr >> 16) as u16
+    (hdr >> MAP_BITMAP_SHIFT) as u16
 }
 
 /// Words of the object that starts with header `hdr` at `p`, header included.
@@ -273,31 +390,54 @@ impl Term {
         unsafe {
             match s {
                 Subtag::HeapBin => Some(Bits {
-                    base: p.add(2) as *const u8,
+                    base: p.add(HEAP_BIN_HEAD_WORDS) as *const u8,
                     bit_offset: 0,
-                    bit_len: (*p.add(1)).raw() as usize * 8,
+                    bit_len: (*p.add(BIN_SIZE)).raw() as usize * 8,
                 }),
                 Subtag::RefcBin => Some(Bits {
-                    base: (*p.add(4)).raw() as *const u8,
+                    base: (*p.add(REFC_BIN_BYTES)).raw() as *const u8,
                     bit_offset: 0,
-                    bit_len: (*p.add(1)).raw() as usize * 8,
+                    bit_len: (*p.add(BIN_SIZE)).raw() as usize * 8,
                 }),
                 Subtag::SubBin => {
-                    let orig = (*p.add(4)).ptr();
+                    let orig = (*p.add(SUB_BIN_ORIGINAL)).ptr();
                     let base = match header_subtag((*orig).raw()) {
-                        Subtag::HeapBin => orig.add(2) as *const u8,
-                        _ => (*orig.add(4)).raw() as *const u8,
+                        Subtag::HeapBin => orig.add(HEAP_BIN_HEAD_WORDS) as *const u8,
+                        _ => (*orig.add(REFC_BIN_BYTES)).raw() as *const u8,
                     };
-                    let m = (*p.add(3)).raw();
+                    let m = (*p.add(SUB_BIN_BITS)).raw();
                     Some(Bits {
-                        base: base.add((*p.add(2)).raw() as usize),
+                        base: base.add((*p.add(SUB_BIN_OFFSET)).raw() as usize),
                         bit_offset: (m >> 8) as u32 & 0xFF,
-                        bit_len: (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
+                        bit_len: (*p.add(BIN_SIZE)).raw() as usize * 8 + (m & 0xFF) as usize,
                     })
                 }
                 _ => None,
             }
         }
+    }
+    /// What a sub-binary is a part of; any other term itself.
+    #[inline]
+    pub fn whole(self) -> Term {
+        match self.subtag() {
+            // SAFETY: layouts above; a term in hand is well formed.
+            Some(Subtag::SubBin) => unsafe { *self.ptr().add(SUB_BIN_ORIGINAL) },
+            _ => self,
+        }
+    }
+    /// The block of a counted binary that is whole; None for any other term.
+    #[inline]
+    pub fn block(self) -> Option<*mut crate::bin::RcBin> {
+        match self.subtag()? {
+            // SAFETY: as for `whole`.
+            Subtag::RefcBin => Some(unsafe { (*self.ptr().add(REFC_BIN_BLOCK)).raw() } as *mut _),
+            _ => None,
+        }
+    }
+    /// The words of a fun; None for anything else.
+    #[inline(always)]
+    pub fn fun_words(self) -> Option<FunWords> {
+        self.is_fun().then(|| FunWords(self.ptr()))
     }
     /// The bits that are left to a match context; None for any other term.
     pub fn bits_left(self) -> Option<usize> {
@@ -306,7 +446,7 @@ impl Term {
         }
         let p = self.ptr();
         // SAFETY: layout above; a term in hand is well formed.
-        let (offset, end) = unsafe { ((*p.add(3)).raw(), (*p.add(4)).raw()) };
+        let (offset, end) = unsafe { ((*p.add(MATCH_POSITION)).raw(), (*p.add(MATCH_END)).raw()) };
         Some(end.saturating_sub(offset) as usize)
     }
     /// The bytes of a binary that is whole where they lie: on a heap, or the front of a counted block; None for any other term.
@@ -354,10 +494,10 @@ impl Term {
         // SAFETY: layout of flat maps above.
         unsafe {
             let p = self.ptr();
-            let n = (*p.add(1)).raw() as usize;
+            let n = (*p.add(MAP_SIZE)).raw() as usize;
             Some((
-                std::slice::from_raw_parts((*p.add(2)).ptr().add(1), n),
-                std::slice::from_raw_parts(p.add(3), n),
+                std::slice::from_raw_parts((*p.add(FLATMAP_KEYS)).ptr().add(1), n),
+                std::slice::from_raw_parts(p.add(FLATMAP_HEAD_WORDS), n),
             ))
         }
     }
@@ -371,13 +511,13 @@ impl Term {
         // SAFETY: layout of funs above.
         unsafe {
             let p = self.ptr();
-            let m = (*p.add(3)).raw();
+            let words = FunWords(p);
             Some(FunView {
-                entry: (*p.add(1)).raw(),
-                arity: m as u8,
-                external: m >> 16 & 1 != 0,
-                creator: *p.add(4),
-                env: std::slice::from_raw_parts(p.add(5), (m >> 8) as u8 as usize),
+                entry: (*p.add(FUN_TARGET)).raw(),
+                arity: words.arity() as u8,
+                external: words.bits() & FUN_BY_NAME != 0,
+                creator: *p.add(FUN_CREATOR),
+                env: std::slice::from_raw_parts(p.add(FUN_WORDS), words.free()),
             })
         }
     }

@@ -21,19 +21,24 @@
 use std::fmt;
 
 /// Primary tags (two low bits).
-pub(crate) const TAG_HEADER: u64 = 0;
+pub const TAG_MASK: u64 = 3;
+pub const TAG_HEADER: u64 = 0;
 pub const TAG_LIST: u64 = 1;
-pub(crate) const TAG_BOXED: u64 = 2;
-pub(crate) const TAG_IMMED: u64 = 3;
+pub const TAG_BOXED: u64 = 2;
+pub const TAG_IMMED: u64 = 3;
 
 /// Four-bit tags of immediates.
-pub(crate) const TAG_PID: u64 = 0x3;
-pub(crate) const TAG_PORT: u64 = 0x7;
+pub const TAG4_MASK: u64 = 0xF;
+pub const TAG_PID: u64 = 0x3;
+pub const TAG_PORT: u64 = 0x7;
 pub const TAG_SMALL: u64 = 0xF;
+/// Bits below the value of a small, pid or port.
+pub const SMALL_SHIFT: u32 = 4;
 
 /// Six-bit tags of immediates.
-pub(crate) const TAG_ATOM: u64 = 0x0B;
-pub(crate) const TAG_CATCH: u64 = 0x1B;
+pub const TAG6_MASK: u64 = 0x3F;
+pub const TAG_ATOM: u64 = 0x0B;
+pub const TAG_CATCH: u64 = 0x1B;
 pub const NIL_WORD: u64 = 0x3B;
 
 /// Classes of terms: see [`Term::type_class`].
@@ -49,7 +54,7 @@ pub const CLASS_SMALL: usize = 21;
 
 /// Least and greatest small integers (60 bits).
 pub const MIN_SMALL: i64 = -(1 << 59);
-pub(crate) const MAX_SMALL: i64 = (1 << 59) - 1;
+pub const MAX_SMALL: i64 = (1 << 59) - 1;
 
 /// Bits of data in a local pid or port.
 pub const PID_DATA_BITS: u32 = 28;
@@ -88,23 +93,37 @@ pub struct Term(u64);
 /// The empty list.
 pub const NIL: Term = Term(NIL_WORD);
 
+/// Bits of a header below its subtag, and below its arity.
+pub const SUBTAG_SHIFT: u32 = 2;
+pub const ARITY_SHIFT: u32 = 6;
+/// The bits of a header that hold tag and subtag, but no arity.
+pub const KIND_MASK: u64 = (1 << ARITY_SHIFT) - 1;
+/// The word of "no value", [`Term::NON_VALUE`].
+pub const NON_VALUE_WORD: u64 = header(Subtag::Float, 0);
+
+/// What of a header tells the kind of its object: tag and subtag.
+#[inline]
+pub const fn header_kind(hdr: u64) -> u64 {
+    hdr & KIND_MASK
+}
+
 /// Header word of an object with `arity` payload words (for tuples: elements).
 #[inline]
 pub const fn header(subtag: Subtag, arity: usize) -> u64 {
-    ((arity as u64) << 6) | ((subtag as u64) << 2)
+    ((arity as u64) << ARITY_SHIFT) | ((subtag as u64) << SUBTAG_SHIFT)
 }
 
 /// Payload words (tuples: elements) that `hdr` announces. Not for maps, see [`crate::layout::map_words`].
 #[inline]
 pub const fn header_arity(hdr: u64) -> usize {
-    (hdr >> 6) as usize
+    (hdr >> ARITY_SHIFT) as usize
 }
 
 /// The subtag of a header word.
 #[inline]
 pub const fn header_subtag(hdr: u64) -> Subtag {
     // All sixteen values are declared.
-    match (hdr >> 2) & 0xF {
+    match (hdr >> SUBTAG_SHIFT) & 0xF {
         0x0 => Subtag::Tuple,
         0x1 => Subtag::MatchContext,
         0x2 => Subtag::PosBig,
@@ -126,7 +145,7 @@ pub const fn header_subtag(hdr: u64) -> Subtag {
 
 impl Term {
     /// A word that is no term: the header of a float of no words. Marks "no value" in registers and results.
-    pub const NON_VALUE: Term = Term((Subtag::Float as u64) << 2);
+    pub const NON_VALUE: Term = Term(NON_VALUE_WORD);
 
     /// The word itself.
     #[inline(always)]
@@ -163,13 +182,13 @@ impl Term {
     #[inline(always)]
     pub const fn small(v: i64) -> Term {
         debug_assert!(v >= MIN_SMALL && v <= MAX_SMALL);
-        Term(((v as u64) << 4) | TAG_SMALL)
+        Term(((v as u64) << SMALL_SHIFT) | TAG_SMALL)
     }
     /// A small, if the value fits one.
     #[inline(always)]
     pub const fn try_small(v: i64) -> Option<Term> {
         if v >= MIN_SMALL && v <= MAX_SMALL {
-            Some(Term(((v as u64) << 4) | TAG_SMALL))
+            Some(Term(((v as u64) << SMALL_SHIFT) | TAG_SMALL))
         } else {
             None
         }
@@ -187,21 +206,21 @@ impl Term {
 
     #[inline(always)]
     pub const fn is_list_ptr(self) -> bool {
-        self.0 & 3 == TAG_LIST
+        self.0 & TAG_MASK == TAG_LIST
     }
     #[inline(always)]
     pub const fn is_boxed(self) -> bool {
-        self.0 & 3 == TAG_BOXED
+        self.0 & TAG_MASK == TAG_BOXED
     }
     /// No pointer: pid, port, small, atom, catch mark or nil.
     #[inline(always)]
     pub const fn is_immed(self) -> bool {
-        self.0 & 3 == TAG_IMMED
+        self.0 & TAG_MASK == TAG_IMMED
     }
     /// A header word or a code address on a stack.
     #[inline(always)]
     pub const fn is_header(self) -> bool {
-        self.0 & 3 == TAG_HEADER
+        self.0 & TAG_MASK == TAG_HEADER
     }
     #[inline(always)]
     pub const fn is_nil(self) -> bool {
@@ -214,30 +233,30 @@ impl Term {
     }
     #[inline(always)]
     pub const fn is_small(self) -> bool {
-        self.0 & 0xF == TAG_SMALL
+        self.0 & TAG4_MASK == TAG_SMALL
     }
     #[inline(always)]
     pub const fn is_atom(self) -> bool {
-        self.0 & 0x3F == TAG_ATOM
+        self.0 & TAG6_MASK == TAG_ATOM
     }
     #[inline(always)]
     pub const fn is_catch(self) -> bool {
-        self.0 & 0x3F == TAG_CATCH
+        self.0 & TAG6_MASK == TAG_CATCH
     }
     /// A pid of this runtime.
     #[inline(always)]
     pub const fn is_local_pid(self) -> bool {
-        self.0 & 0xF == TAG_PID
+        self.0 & TAG4_MASK == TAG_PID
     }
     /// A port of this runtime.
     #[inline(always)]
     pub const fn is_local_port(self) -> bool {
-        self.0 & 0xF == TAG_PORT
+        self.0 & TAG4_MASK == TAG_PORT
     }
     /// The value of a small. Meaningless for anything else.
     #[inline(always)]
     pub const fn small_value(self) -> i64 {
-        (self.0 as i64) >> 4
+        (self.0 as i64) >> SMALL_SHIFT
     }
     /// The value, if this is a small.
     #[inline(always)]
@@ -278,7 +297,7 @@ impl Term {
     /// Where a cons or boxed term points. Meaningless for immediates.
     #[inline(always)]
     pub const fn ptr(self) -> *mut Term {
-        (self.0 & !3) as *mut Term
+        (self.0 & !TAG_MASK) as *mut Term
     }
     /// A cons term that points at `p`.
     ///

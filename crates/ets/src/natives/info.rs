@@ -5,7 +5,6 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::Which;
 use crate::{Gone, Kind, NotFound, Protection, Store, Table, Want, WriteConcurrency, table};
 use crate::{bifs, code, lazy_atoms};
-use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am, atom, map, node};
 
 lazy_atoms! {
@@ -193,17 +192,11 @@ fn binaries(t: Term, out: &mut Vec<(u64, usize, u64)>) {
             todo.extend(map::iter(t).flat_map(|(k, v)| [k, v]));
         } else if let Some(f) = t.as_fun() {
             todo.extend_from_slice(f.env);
-        } else if let Some(Subtag::RefcBin) = t.subtag()
+        } else if let Some(block) = t.block()
             && let Some(b) = t.as_bits()
         {
-            // SAFETY: layout of counted binaries: word 3 points at the block, which begins with its count.
-            let (block, count) = unsafe {
-                let block = (*t.ptr().add(3)).raw() as *const purlin_term::bin::RcBin;
-                (
-                    block,
-                    (*block).refc.load(std::sync::atomic::Ordering::Relaxed),
-                )
-            };
+            // SAFETY: the block lives as long as the term.
+            let count = unsafe { (*block).refc.load(std::sync::atomic::Ordering::Relaxed) };
             out.push((block as u64, b.bit_len / 8, count as u64));
         }
     }

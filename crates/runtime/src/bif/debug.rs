@@ -13,7 +13,6 @@ use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
 use crate::sched::{binding, multi_scheduling};
 use crate::signal::{self, handle};
 use purlin_native::reschedule::{self, dirty_if_large};
-use purlin_term::bin::RcBin;
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
 use purlin_term::layout;
@@ -186,24 +185,24 @@ fn native_stack_left() -> Option<u64> {
 
 /// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Room}, Flags}`.
 fn binary_info(cx: &mut Cx, t: Term) -> Term {
-    let mut whole = t;
-    // SAFETY: layouts of sub-binaries and refc binaries; the block lives as long as the term.
-    unsafe {
-        if whole.subtag() == Some(Subtag::SubBin) {
-            whole = *whole.ptr().add(4);
-        }
-        if whole.subtag() != Some(Subtag::RefcBin) {
-            return atom::intern("heap_binary");
-        }
-        let p = whole.ptr();
-        let (size, flags) = ((*p.add(1)).raw(), (*p.add(5)).raw());
-        let block = (*p.add(3)).raw() as *const RcBin;
-        let room = cx.uint((*block).capacity as u64);
-        let room = cx.tuple(&[am::BINARY, room]);
-        let size = cx.uint(size);
-        let flags = cx.uint(flags);
-        cx.tuple(&[atom::intern("refc_binary"), size, room, flags])
-    }
+    let whole = t.whole();
+    let Some(block) = whole.block() else {
+        return atom::intern("heap_binary");
+    };
+    // SAFETY: the layout of counted binaries; the block lives as long as the term.
+    let (size, flags, capacity) = unsafe {
+        let word = |n: usize| (*whole.ptr().add(n)).raw();
+        (
+            word(layout::BIN_SIZE),
+            word(layout::REFC_BIN_FLAGS),
+            (*block).capacity,
+        )
+    };
+    let room = cx.uint(capacity as u64);
+    let room = cx.tuple(&[am::BINARY, room]);
+    let size = cx.uint(size);
+    let flags = cx.uint(flags);
+    cx.tuple(&[atom::intern("refc_binary"), size, room, flags])
 }
 
 fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {

@@ -49,8 +49,7 @@ fn same_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
 
 /// Whether what a part of a binary is of lies on a heap itself.
 fn is_of_heap(t: Term) -> bool {
-    // SAFETY: a part of a binary, whose fifth word is that binary.
-    let of = unsafe { *t.ptr().add(4) };
+    let of = t.whole();
     of.boxed_header()
         .is_some_and(|h| header_subtag(h) == Subtag::HeapBin)
 }
@@ -242,8 +241,7 @@ fn fun_words(t: Term, own: usize) -> usize {
 /// of the bytes), and its own where it does not start and end at bytes.
 fn sub_binary_words(t: Term) -> usize {
     let Some(bits) = t.as_bits() else { return 0 };
-    // SAFETY: word 4 of a sub-binary is what it refers to.
-    let original = unsafe { *t.ptr().add(4) };
+    let original = t.whole();
     if release::has(LARGE_BINARIES_IN_TWO) {
         return match is_small_part(t) || original.subtag() != Some(Subtag::RefcBin) {
             true => layout::HEAP_BIN_HEAD_WORDS + bits.bit_len.div_ceil(64),
@@ -272,8 +270,7 @@ pub(super) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Op
     match t.subtag() {
         Some(Subtag::RefcBin) => Some(part(whole(t.ptr()))),
         Some(Subtag::SubBin) => {
-            // SAFETY: word 4 of a sub-binary is what it refers to.
-            let original = unsafe { *t.ptr().add(4) };
+            let original = t.whole();
             let small = is_small_part(t) || original.subtag() != Some(Subtag::RefcBin);
             Some(match small {
                 true => sub_binary_words(t),

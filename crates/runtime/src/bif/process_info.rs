@@ -13,12 +13,11 @@ use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
-use purlin_term::layout::NEXT;
+use purlin_term::layout::{BIN_SIZE, NEXT};
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
 };
-use purlin_term::word::{Subtag, header_subtag};
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unused};
 use std::sync::atomic::Ordering;
 
@@ -98,10 +97,9 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
         while !p.is_null() {
             // SAFETY: objects on off-heap lists are well formed.
             unsafe {
-                if matches!(header_subtag((*p).raw()), Subtag::RefcBin) {
-                    let bin = (*p.add(3)).raw() as *const purlin_term::bin::RcBin;
+                if let Some(bin) = Term::boxed_at(p).block() {
                     let id = to.uint(bin as u64);
-                    let n = (*p.add(1)).raw() as usize;
+                    let n = (*p.add(BIN_SIZE)).raw() as usize;
                     let count = (*bin).refc.load(Ordering::Relaxed) as usize;
                     v.push(to.tuple(&[id, int(n), int(count)]));
                 }
