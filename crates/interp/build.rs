@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 fn main() {
     let mut out = String::new();
-    let _ = writeln!(out, "&[");
+    let _ = writeln!(out, "[");
     for row in OPS {
         for v in 0..row.variants() {
             let forms = row.forms(v);

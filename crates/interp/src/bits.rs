@@ -344,19 +344,19 @@ impl Ctx {
     }
     /// The methods read the words that `purlin_term::layout` draws.
     unsafe fn original(&self) -> Term {
-        *self.0.add(1)
+        *self.0.add(layout::MATCH_ORIGINAL)
     }
     unsafe fn base(&self) -> *const u8 {
-        (*self.0.add(2)).raw() as *const u8
+        (*self.0.add(layout::MATCH_BYTES)).raw() as *const u8
     }
     unsafe fn pos(&self) -> usize {
-        (*self.0.add(3)).raw() as usize
+        (*self.0.add(layout::MATCH_POSITION)).raw() as usize
     }
     unsafe fn set_pos(&self, pos: usize) {
-        (self.0.add(3) as *mut u64).write(pos as u64)
+        (self.0.add(layout::MATCH_POSITION) as *mut u64).write(pos as u64)
     }
     unsafe fn end(&self) -> usize {
-        (*self.0.add(4)).raw() as usize
+        (*self.0.add(layout::MATCH_END)).raw() as usize
     }
     /// The byte at `pos`, where it is, and goes on behind it.
     #[inline(always)]
@@ -453,10 +453,10 @@ unsafe fn write_context(
         Subtag::MatchContext,
         MATCH_CONTEXT_WORDS - 1 + slots,
     ));
-    p.add(1).write(original);
-    w.add(2).write(base as u64);
-    w.add(3).write(pos as u64);
-    w.add(4).write(end as u64);
+    p.add(layout::MATCH_ORIGINAL).write(original);
+    w.add(layout::MATCH_BYTES).write(base as u64);
+    w.add(layout::MATCH_POSITION).write(pos as u64);
+    w.add(layout::MATCH_END).write(end as u64);
     for i in 0..slots {
         w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
     }
@@ -468,7 +468,7 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     if t.subtag() != Some(Subtag::SubBin) {
         return Some((t, b.base, 0, b.bit_len));
     }
-    let original = *t.ptr().add(4);
+    let original = *t.ptr().add(layout::SUB_BIN_ORIGINAL);
     // A sub-binary's original is no sub-binary, so one step is enough.
     let base = original.as_bits().map_or(b.base, |o| o.base);
     // Positions count from the first bit of the original.

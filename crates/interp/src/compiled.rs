@@ -3,22 +3,17 @@
 //! A function that has machine code has `enter_compiled` at its entry. Code of the interpreter that comes there goes on in
 //! machine code, until that leaves: with the next instruction, or with why the process leaves.
 //!
-//! # The contract of helpers
-//! * They follow the C calling convention of the system, which is System V's wherever there is machine code.
-//! * They are called with all registers stored in the context, and may change them. They don't unwind: a panic ends the
-//!   program.
-//! * A pure helper is told no registers but X0 to X5, makes nothing and collects nothing.
+//! What it calls, and the fields of a context that it touches, are rows (`purlin_isa::helpers`, `purlin_isa::context`); here are a
+//! function for each of those and the place of each of these.
 
+use super::arith::EFFORTS;
 use super::handler::{again, go, op};
-use super::room::collect;
 use super::{Exit, STEP};
-use crate::call::EFFORTS;
 use crate::code::compiled::lead;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers};
-use purlin_term::heap::Heap;
 use purlin_term::{Term, arith, compare, fun, map};
 use std::cmp::Ordering as Order;
 use std::mem::offset_of;
@@ -32,20 +27,15 @@ pub fn set_enter(address: u64) {
     ENTER.store(address as usize, Ordering::Release);
 }
 
-/// Places of what machine code reads and writes in the context.
-pub const FIELDS: Fields = Fields {
-    fr: offset_of!(Cx, fr) as i32,
-    htop: (offset_of!(Cx, heap) + offset_of!(Heap, htop)) as i32,
-    stop: (offset_of!(Cx, heap) + offset_of!(Heap, stop)) as i32,
-    gc_wanted: (offset_of!(Cx, heap) + offset_of!(Heap, gc_wanted)) as i32,
-    reds: offset_of!(Cx, reds) as i32,
-    bif_pc: offset_of!(Cx, bif_pc) as i32,
-    interp_pc: (offset_of!(Cx, interp) + offset_of!(crate::cx::State, pc)) as i32,
-    interp_live: (offset_of!(Cx, interp) + offset_of!(crate::cx::State, live)) as i32,
-    interp_exit: (offset_of!(Cx, interp) + offset_of!(crate::cx::State, exit)) as i32,
-    machine_base: offset_of!(Cx, machine_base) as i32,
-    returns: offset_of!(Cx, returns) as i32,
-};
+macro_rules! offsets {
+    ($( $name:ident = $($path:ident).+ $doc:literal; )*) => {
+        /// Where the fields lie that machine code reads and writes.
+        pub const FIELDS: Fields = Fields { $($name: offset_of!(Cx, $($path).+) as i32),* };
+    };
+}
+purlin_isa::for_each_field!(offsets);
+// Operands of instructions name X registers by their distance from the context itself.
+const _: () = assert!(offset_of!(Cx, x) == 0);
 
 /// The bytes that stand for why code stops to run.
 pub const EXITS: Exits = Exits {
@@ -63,18 +53,27 @@ pub fn steps() -> Vec<u64> {
     STEP.iter().map(|&s| s as *const () as u64).collect()
 }
 
-/// Addresses of the helpers.
-pub fn helpers() -> Helpers {
-    Helpers {
-        room: room as *const () as u64,
-        arith: arithmetic as *const () as u64,
-        less: less as *const () as u64,
-        equal: equal as *const () as u64,
-        same: same as *const () as u64,
-        map_get: map_get as *const () as u64,
-        call_bif: 0,
-    }
+/// The types of the kinds in the rows of helpers.
+mod kind {
+    pub type Pc = *const u64;
+    pub type Term = purlin_term::Term;
+    pub type Number = u64;
+    pub type Truth = bool;
+    pub type Nothing = ();
 }
+
+macro_rules! addresses {
+    ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
+        /// Addresses of the helpers.
+        pub fn helpers() -> Helpers {
+            Helpers { $($name: {
+                let f: unsafe extern "C" fn(*mut Cx $(, kind::$k)*) -> kind::$r = helper::$name;
+                f as *const () as u64
+            }),* }
+        }
+    };
+}
+purlin_isa::for_each_helper!(addresses);
 
 op!(
 /// The machine code of the function that starts here runs.
@@ -102,50 +101,58 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     go!(cx, to, e, hp, reds)
 });
 
-unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) -> u64 {
-    (*cx).bif_pc = pc;
-    collect(cx, what as u32 as usize, (what >> 32) as usize);
-    0
-}
+/// The helpers, in the order of their rows (`purlin_isa::helpers`).
+///
+/// # Safety
+/// `cx` is the context of this thread, in order for the instruction that calls the helper, as the contract of handlers in the head of
+/// this crate and that of calls in the head of the rows have it; the arguments are what the row names.
+mod helper {
+    use super::*;
+    use crate::room::collect;
 
-unsafe extern "C" fn arithmetic(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
-    let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
-    let h = &mut (*cx).heap;
-    let r = match n {
-        0 => arith::add(h, a, b),
-        1 => arith::sub(h, a, b),
-        2 => arith::mul(h, a, b),
-        3 => arith::int_div(h, a, b),
-        4 => arith::int_rem(h, a, b),
-        5 => arith::band(h, a, b),
-        6 => arith::bor(h, a, b),
-        7 => arith::bxor(h, a, b),
-        8 => arith::bsl(h, a, b),
-        _ => arith::bsr(h, a, b),
-    };
-    let Ok(t) = r else { return Term::NON_VALUE };
-    (*cx).reds -= EFFORTS[n].reductions(a, b, t) as i64;
-    if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
-        return t;
+    pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
+        (*cx).bif_pc = pc;
+        collect(cx, what as u32 as usize, (what >> 32) as usize);
     }
-    // Kept as a register behind those that are live.
-    (*cx).x[live] = t;
-    (*cx).collect(0, live, Also::dst(live as u16 * 8), Sweep::Due);
-    (*cx).x[live]
-}
+    pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
+        let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
+        let h = &mut (*cx).heap;
+        let r = match n {
+            0 => arith::add(h, a, b),
+            1 => arith::sub(h, a, b),
+            2 => arith::mul(h, a, b),
+            3 => arith::int_div(h, a, b),
+            4 => arith::int_rem(h, a, b),
+            5 => arith::band(h, a, b),
+            6 => arith::bor(h, a, b),
+            7 => arith::bxor(h, a, b),
+            8 => arith::bsl(h, a, b),
+            _ => arith::bsr(h, a, b),
+        };
+        let Ok(t) = r else { return Term::NON_VALUE };
+        (*cx).reds -= EFFORTS[n].reductions(a, b, t) as i64;
+        if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
+            return t;
+        }
+        // Kept as a register behind those that are live.
+        (*cx).x[live] = t;
+        (*cx).collect(0, live, Also::dst(live as u16 * 8), Sweep::Due);
+        (*cx).x[live]
+    }
 
-unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
-    compare::cmp(a, b) == Order::Less
-}
-unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
-    compare::eq(a, b)
-}
-unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
-    compare::eq_exact(a, b)
-}
-unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
-    match m.is_map() {
-        true => map::get(m, key).unwrap_or(Term::NON_VALUE),
-        false => Term::NON_VALUE,
+    pub(super) unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
+        compare::cmp(a, b) == Order::Less
+    }
+    pub(super) unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
+        compare::eq(a, b)
+    }
+    pub(super) unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
+        compare::eq_exact(a, b)
+    }
+    pub(super) unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
+        match m.is_map() {
+            true => map::get(m, key).unwrap_or(Term::NON_VALUE),
+            false => Term::NON_VALUE,
+        }
     }
 }

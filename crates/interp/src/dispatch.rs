@@ -86,9 +86,11 @@ mod tables {
     #[allow(unused_imports)]
     use crate::operands::{C, X, Y};
     use crate::{
-        bits::*, bits_build::*, call::*, compiled::op_enter_compiled, fast::*, lines::*, maps::*,
-        misc::*, records::*, shortcuts::*, start::*, traced::*,
+        apply::*, arith::*, bits::*, bits_build::*, call::*, catch::*, compiled::op_enter_compiled,
+        fast::*, floats::*, funs::*, libraries::*, lines::*, maps::*, marks::*, messages::*,
+        natives::*, records::*, shortcuts::*, start::*, traced::*,
     };
+    use purlin_isa::ops::VARIANTS;
 
     #[cfg(not(debug_assertions))]
     pub(super) mod tail {
@@ -96,7 +98,8 @@ mod tables {
         macro_rules! handler {
             ($name:ident $($kind:ident)*) => { $name::<Tail $(, $kind)*> };
         }
-        pub static HANDLERS: &[Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+        pub static HANDLERS: [Handler; VARIANTS] =
+            include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
     }
 
     macro_rules! handler {
@@ -108,7 +111,7 @@ mod tables {
             step
         }};
     }
-    pub static STEP: &[Step] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+    pub static STEP: [Step; VARIANTS] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
 }
 /// Every variant of every instruction by its number, as one step. Compiled code calls these for what it has no machine code for.
 pub use tables::STEP;

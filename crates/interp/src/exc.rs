@@ -60,7 +60,7 @@ fn format_module(m: Term) -> Option<Term> {
 /// # Safety
 /// The heap's pointers in the context are current, and `pc` is an instruction of loaded code.
 #[inline(never)]
-pub unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
+pub(crate) unsafe fn raise(cx: &mut Cx, pc: *const u64, fail: Fail, first: First) -> *const u64 {
     // First whatever `fail` is becomes the exception in the context: class, value, and a trace if the program gave one.
     match fail {
         // It stands in the context already.
@@ -420,7 +420,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
 }
 
 /// Raises `error:value` at `pc`.
-pub unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u64 {
+pub(crate) unsafe fn error(cx: &mut Cx, pc: *const u64, value: Term) -> *const u64 {
     let fail = cx.error(value);
     raise(cx, pc, fail, First::None)
 }

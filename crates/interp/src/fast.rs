@@ -1,4 +1,4 @@
-//! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, small arithmetic, jumps.
+//! Handlers of what is frequent and simple: registers, frames, tests, lists, tuples, jumps.
 //!
 //! Operands and effects of each op are in its row (`purlin_isa::ops`). The code here relies on these:
 //! * An op that may need a collection asks for its room first (`room!`), and writes nothing before: after the collection it runs
@@ -7,18 +7,14 @@
 //! * `e` points at the slot of the return address, Y register n lies n + 1 words above it. `hp` is the next free word.
 //! * Sources are read before destinations are written: they may be the same register.
 
-use super::call::{EFFORTS, call_to, used_up};
+use super::call::{call_to, used_up};
 use super::handler::{again, go, op};
 use super::operands::{Dst, Src, set_source, source};
-use super::room::{collect, collect_after};
-use crate::collect::Also;
-use crate::cx::Cx;
-use purlin_term::arith::Effort;
+use super::room::collect;
 use purlin_term::prefetch::prefetch;
 use purlin_term::region;
-use purlin_term::release::{self, SIGNED_ZEROS};
-use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, header};
-use purlin_term::{NIL, Term, am, arith, compare};
+use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, TAG4_MASK, header};
+use purlin_term::{NIL, Term, am, compare};
 use std::cmp::Ordering;
 
 /// The word `n` bytes behind `p`: offsets of elements are in bytes, with the header counted, so that nothing is left to reckon.
@@ -31,6 +27,7 @@ op!(op_move = Move<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, op.src().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_swap = Swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, op) {
     // Both are read before either is written.
     let a = op.a().get(cx, e);
@@ -39,10 +36,12 @@ op!(op_swap = Swap<A: Dst, B: Dst>(cx, pc, e, hp, reds, op) {
     op.b().set(cx, e, a);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_init_y = InitY<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, NIL);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
     // The list is behind the instruction, so the next one is behind the list.
     let n = op.count();
@@ -96,6 +95,7 @@ op!(op_allocate = Allocate(cx, pc, e, hp, reds, op) {
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_allocate_zero = AllocateZero(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
@@ -107,6 +107,7 @@ op!(op_allocate_zero = AllocateZero(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_allocate_heap = AllocateHeap(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n + op.heap(), op.live());
@@ -114,6 +115,7 @@ op!(op_allocate_heap = AllocateHeap(cx, pc, e, hp, reds, op) {
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_allocate_heap_zero = AllocateHeapZero(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n + op.heap(), op.live());
@@ -124,41 +126,49 @@ op!(op_allocate_heap_zero = AllocateHeapZero(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_test_heap = TestHeap(cx, pc, e, hp, reds, op) {
     room!(cx, pc, e, hp, reds, op.heap(), op.live());
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_deallocate = Deallocate(cx, pc, e, hp, reds, op) {
     go!(cx, op.next(), e.add(op.frame() + 1), hp, reds)
 });
+
 op!(op_trim = Trim(cx, pc, e, hp, reds, op) {
     // The first Y registers go, and the last of them becomes the slot of the return address.
     e = e.add(op.n());
     (e as *mut u64).write(0);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_return = Return(cx, pc, e, hp, reds, op) {
     // Written by the call that led here; the frame was dropped, so `e` is the caller's slot.
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
 });
+
 op!(op_deallocate_return = DeallocateReturn(cx, pc, e, hp, reds, op) {
     e = e.add(op.frame() + 1);
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
 });
+
 op!(op_move_return = MoveReturn<S: Src>(cx, pc, e, hp, reds, op) {
     (*cx).x[0] = op.src().get(cx, e);
     let to = (e as *const u64).read();
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
 });
+
 op!(op_move_deallocate = MoveDeallocate<S: Src>(cx, pc, e, hp, reds, op) {
     (*cx).x[0] = op.src().get(cx, e);
     go!(cx, op.next(), e.add(op.frame() + 1), hp, reds)
 });
+
 op!(op_move_deallocate_return = MoveDeallocateReturn<S: Src>(cx, pc, e, hp, reds, op) {
     (*cx).x[0] = op.src().get(cx, e);
     e = e.add(op.frame() + 1);
@@ -166,10 +176,12 @@ op!(op_move_deallocate_return = MoveDeallocateReturn<S: Src>(cx, pc, e, hp, reds
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp, reds)
 });
+
 op!(op_move_jump = MoveJump<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, op.src().get(cx, e));
     go!(cx, op.to().to(), e, hp, reds)
 });
+
 op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
@@ -180,6 +192,7 @@ op!(op_allocate_move = AllocateMove<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, t);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_allocate_init_y = AllocateInitY<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
@@ -188,6 +201,7 @@ op!(op_allocate_init_y = AllocateInitY<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, NIL);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_allocate_get_list = AllocateGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.frame() + 1;
     room!(cx, pc, e, hp, reds, n, op.live());
@@ -201,46 +215,55 @@ op!(op_allocate_get_list = AllocateGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp
     op.tl().set(cx, e, tl);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_move2 = Move2<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, op.src().get(cx, e));
     op.dst2().set(cx, e, op.src2().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_move3 = Move3<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F2: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, op.src().get(cx, e));
     op.dst2().set(cx, e, op.src2().get(cx, e));
     op.dst3().set(cx, e, op.src3().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
+
 /// Several moves, one after the other: a later one may read what an earlier one has written.
 macro_rules! moves {
     ($cx:ident, $e:ident, $op:ident, $($src:ident $dst:ident),*) => {
         $($op.$dst().set($cx, $e, $op.$src().get($cx, $e));)*
     };
 }
+
 op!(op_move2_call = Move2Call<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     moves!(cx, e, op, src dst, src2 dst2);
     (e as *mut u64).write(op.next() as u64);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
+
 op!(op_move2_call_last = Move2CallLast<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     moves!(cx, e, op, src dst, src2 dst2);
     call_to!(cx, op.to().to(), e.add(op.frame() + 1), hp, reds, op.arity())
 });
+
 op!(op_move2_call_only = Move2CallOnly<A: Src, B: Dst, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     moves!(cx, e, op, src dst, src2 dst2);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
+
 op!(op_move3_call = Move3Call<A: Src, B: Dst, C2: Src, D: Dst, E2: Src, F2: Dst>(cx, pc, e, hp, reds, op) {
     moves!(cx, e, op, src dst, src2 dst2, src3 dst3);
     (e as *mut u64).write(op.next() as u64);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
+
 op!(op_trim_call = TrimCall(cx, pc, e, hp, reds, op) {
     e = e.add(op.n());
     (e as *mut u64).write(op.next() as u64);
     call_to!(cx, op.to().to(), e, hp, reds, op.arity())
 });
+
 op!(op_jump = Jump(cx, pc, e, hp, reds, op) {
     go!(cx, op.to().to(), e, hp, reds)
 });
@@ -255,6 +278,7 @@ op!(op_get_list = GetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
     op.tl().set(cx, e, tl);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_is_nonempty_get_list = IsNonemptyGetList<S: Src, H: Dst, T: Dst>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     if t.is_list_ptr() {
@@ -267,6 +291,7 @@ op!(op_is_nonempty_get_list = IsNonemptyGetList<S: Src, H: Dst, T: Dst>(cx, pc, 
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_test_heap_put_list = TestHeapPutList<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     room!(cx, pc, e, hp, reds, 2, op.live());
     hp.write(op.hd().get(cx, e));
@@ -274,6 +299,7 @@ op!(op_test_heap_put_list = TestHeapPutList<A: Src, B: Src, D: Dst>(cx, pc, e, h
     op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
     go!(cx, op.next(), e, hp.add(2), reds)
 });
+
 op!(op_test_heap_put_list_return = TestHeapPutListReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     room!(cx, pc, e, hp, reds, 2, op.live());
     hp.write(op.hd().get(cx, e));
@@ -284,25 +310,30 @@ op!(op_test_heap_put_list_return = TestHeapPutListReturn<A: Src, B: Src, D: Dst>
     (e as *mut u64).write(0);
     go!(cx, to as *const u64, e, hp.add(2), reds)
 });
+
 op!(op_get_hd = GetHd<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, *op.src().get(cx, e).ptr());
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_get_tl = GetTl<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, *op.src().get(cx, e).ptr().add(1));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_put_list = PutList<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     hp.write(op.hd().get(cx, e));
     hp.add(1).write(op.tl().get(cx, e));
     op.dst().set(cx, e, Term::from_raw(hp as u64 | TAG_LIST));
     go!(cx, op.next(), e, hp.add(2), reds)
 });
+
 op!(op_get_tuple_element = GetTupleElement<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).ptr();
     op.dst().set(cx, e, *bytes(t, op.offset()));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc, e, hp, reds, op) {
     let t = bytes(op.src().get(cx, e).ptr(), op.offset());
     // Both are read before `dst` is written: it may be the tuple's own register.
@@ -311,11 +342,13 @@ op!(op_get_tuple_elements_2 = GetTupleElements2<S: Src, D: Dst, E2: Dst>(cx, pc,
     op.dst2().set(cx, e, b);
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_get_tuple_element_far = GetTupleElementFar<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).ptr();
     op.dst().set(cx, e, *bytes(t, op.offset()));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_set_tuple_element = SetTupleElement(cx, pc, e, hp, reds, op) {
     let v = op.src().get(cx, e);
     // The compiler only does this to a tuple that `setelement/3` has just made, which nothing else refers to: no old object comes
@@ -333,6 +366,7 @@ set_tuple_element_held = SetTupleElement(cx, pc, e, hp, reds, op) {
     (*cx).heap.write_to(at, op.src().get(cx, e));
     go!(cx, op.next(), e, hp, reds)
 });
+
 op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     let n = op.count();
     let list = op.elements();
@@ -344,6 +378,7 @@ op!(op_put_tuple = PutTuple<D: Dst>(cx, pc, e, hp, reds, op) {
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, list.add(n), e, hp.add(n + 1), reds)
 });
+
 op!(op_put_tuple_2 = PutTuple2<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     (hp as *mut u64).write(header(Subtag::Tuple, 2));
     hp.add(1).write(op.a().get(cx, e));
@@ -351,6 +386,7 @@ op!(op_put_tuple_2 = PutTuple2<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) 
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, op.next(), e, hp.add(3), reds)
 });
+
 op!(op_put_tuple_3 = PutTuple3<A: Src, B: Src, C2: Src, D: Dst>(cx, pc, e, hp, reds, op) {
     (hp as *mut u64).write(header(Subtag::Tuple, 3));
     hp.add(1).write(op.a().get(cx, e));
@@ -359,6 +395,7 @@ op!(op_put_tuple_3 = PutTuple3<A: Src, B: Src, C2: Src, D: Dst>(cx, pc, e, hp, r
     op.dst().set(cx, e, Term::boxed_at(hp));
     go!(cx, op.next(), e, hp.add(4), reds)
 });
+
 op!(op_update_record = UpdateRecord(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e).ptr();
     let (size, n) = (op.size(), op.count());
@@ -378,19 +415,23 @@ op!(op_update_record = UpdateRecord(cx, pc, e, hp, reds, op) {
 fn cmp_slow(a: Term, b: Term) -> Ordering {
     compare::cmp(a, b)
 }
+
 #[inline(never)]
 fn eq_slow(a: Term, b: Term) -> bool {
     compare::eq(a, b)
 }
+
 #[inline(never)]
 fn eq_exact_slow(a: Term, b: Term) -> bool {
     compare::eq_exact(a, b)
 }
+
 /// Both have all four bits of the tag, and no other: bits that either lacks are missing in the conjunction.
 #[inline(always)]
-fn both_small(a: Term, b: Term) -> bool {
-    a.raw() & b.raw() & 15 == TAG_SMALL
+pub(super) fn both_small(a: Term, b: Term) -> bool {
+    a.raw() & b.raw() & TAG4_MASK == TAG_SMALL
 }
+
 /// Whether `a =:= b`. An immediate equals nothing but itself.
 #[inline(always)]
 fn same(a: Term, b: Term) -> bool {
@@ -425,22 +466,26 @@ macro_rules! compare_op {
         });
     )*};
 }
+
 /// Whether `a < b`, of small integers.
 #[inline(always)]
 // The tag is in the low bits of both, and is the same: the words compare as their values do.
 fn small_lt(a: Term, b: Term) -> bool {
     (a.raw() as i64) < b.raw() as i64
 }
+
 /// Whether `a == b` can be seen from the words.
 #[inline(always)]
 fn words_tell_eq(a: Term, b: Term) -> bool {
     a == b || (a.is_immed() && b.is_immed())
 }
+
 /// Whether `a =:= b` can be seen from the words.
 #[inline(always)]
 fn words_tell_same(a: Term, b: Term) -> bool {
     a == b || a.is_immed() || b.is_immed()
 }
+
 compare_op! {
     op_is_lt = IsLt is_lt |a, b| both_small(a, b) => small_lt(a, b), cmp_slow(a, b) == Ordering::Less;
     op_is_ge = IsGe is_ge |a, b| both_small(a, b) => !small_lt(a, b), cmp_slow(a, b) != Ordering::Less;
@@ -482,10 +527,12 @@ macro_rules! compare_return_op {
         });
     )*};
 }
+
 compare_return_op! {
     op_is_lt_return = IsLtReturn is_lt_return |a, b| small_lt(a, b), cmp_slow(a, b) == Ordering::Less;
     op_is_ge_return = IsGeReturn is_ge_return |a, b| !small_lt(a, b), cmp_slow(a, b) != Ordering::Less;
 }
+
 op!(op_is_nil_return = IsNilReturn<A: Src, S: Src>(cx, pc, e, hp, reds, op) {
     if op.src().get(cx, e).is_nil() {
         (*cx).x[0] = op.value().get(cx, e);
@@ -495,6 +542,7 @@ op!(op_is_nil_return = IsNilReturn<A: Src, S: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_is_eq_immed_return = IsEqImmedReturn<A: Src, S: Src>(cx, pc, e, hp, reds, op) {
     if op.src().get(cx, e) == op.immed() {
         (*cx).x[0] = op.value().get(cx, e);
@@ -516,6 +564,7 @@ op!(op_is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(
 #[cold]
 #[inline(never)]
@@ -525,6 +574,7 @@ is_in_range = IsInRange<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 #[cold]
 #[inline(never)]
 fn in_range_slow(t: Term, lo: Term, hi: Term) -> bool {
@@ -545,6 +595,7 @@ macro_rules! test_op {
         });
     )*};
 }
+
 test_op! {
     op_is_integer = IsInteger |t| t.is_integer();
     op_is_float = IsFloat |t| t.is_float();
@@ -591,6 +642,7 @@ macro_rules! immed_op {
         });
     )*};
 }
+
 immed_op! {
     op_is_eq_immed = IsEqImmed.immed |t, w| t == w;
     op_is_ne_immed = IsNeImmed.immed |t, w| t != w;
@@ -598,6 +650,7 @@ immed_op! {
     // A tuple is known to be one: the loader puts this behind a test of the type.
     op_test_arity = TestArity.header |t, w| (*t.ptr()).raw() == w;
 }
+
 op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     if t.is_boxed() && (*t.ptr()).raw() == op.header() && *t.ptr().add(1) == op.tag() {
@@ -605,11 +658,12 @@ op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_is_function2 = IsFunction2(cx, pc, e, hp, reds, op) {
     let f = op.fun().get(cx, e);
     let n = op.arity().get(cx, e);
-    // Word 3 of a fun has the arity in its low byte. A negative arity is a large number here, and is no arity.
-    if f.is_fun() && n.is_small() && (*f.ptr().add(3)).raw() & 0xFF == n.small_value() as u64 {
+    // A negative arity is a large number here, and is no arity.
+    if f.fun_words().is_some_and(|f| n.is_small() && f.arity() as u64 == n.small_value() as u64) {
         go!(cx, op.next(), e, hp, reds)
     }
     go!(cx, op.fail().to(), e, hp, reds)
@@ -634,6 +688,7 @@ op!(op_select_val = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(
 /// `select_val` among many.
 #[inline(never)]
@@ -653,6 +708,7 @@ search = SelectVal<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
@@ -665,6 +721,7 @@ op!(op_select_linear = SelectLinear(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     let n = op.count();
@@ -681,12 +738,14 @@ op!(op_jump_table = JumpTable<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
+
 op!(op_type_switch = TypeSwitch<A: Src>(cx, pc, e, hp, reds, op) {
     // Every class of terms has a label, so there is no bound to check.
     let class = op.src().get(cx, e).type_class();
     let list = op.classes();
     go!(cx, pc.offset(*list.add(class) as isize), e, hp, reds)
 });
+
 op!(op_select_arity = SelectArity<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
     if t.is_boxed() {
@@ -701,263 +760,3 @@ op!(op_select_arity = SelectArity<A: Src>(cx, pc, e, hp, reds, op) {
     }
     go!(cx, op.fail().to(), e, hp, reds)
 });
-
-// Small arithmetic.
-
-/// The general case of `+` and `-`; NON_VALUE where it fails.
-/// The result is made on the heap, or in a fragment if that is full: nothing moves, so `a` and `b` stay good.
-#[inline(never)]
-unsafe fn arith_slow(
-    cx: *mut Cx,
-    e: *mut Term,
-    hp: *mut Term,
-    a: Term,
-    b: Term,
-    sub: bool,
-) -> Term {
-    (*cx).heap.htop = hp;
-    (*cx).heap.stop = e;
-    let r = if sub {
-        arith::sub(&mut (*cx).heap, a, b)
-    } else {
-        arith::add(&mut (*cx).heap, a, b)
-    };
-    match r {
-        Ok(t) => t,
-        Err(err) => {
-            (*cx).exc.class = crate::cx::Class::Error;
-            (*cx).exc.value = match err {
-                arith::ArithError::BadArith => am::BADARITH,
-                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
-            };
-            Term::NON_VALUE
-        }
-    }
-}
-
-/// Collects if the result of the general case, which has been written, asks for it: a loop may do nothing else that collects.
-#[inline(always)]
-unsafe fn collect_made(cx: *mut Cx, pc: *const u64, live: usize, also: Also, reds: i64) {
-    (*cx).reds = reds;
-    // For the accounts.
-    (*cx).bif_pc = pc;
-    collect_after(cx, live, also);
-}
-
-macro_rules! add_op {
-    ($($name:ident = $op:ident $general:ident $name_call:ident = $op_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
-        op!($name_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            if both_small($a, $b) {
-                let (v, over) = $fast;
-                if !over {
-                    op.dst().set(cx, e, Term::from_raw(v as u64));
-                    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
-                }
-            }
-            // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
-            return $general_call::<F, A, B, D>(cx, pc, e, hp, reds);
-        });
-        op!(
-        #[inline(never)]
-        $general_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            let t = arith_slow(cx, e, hp, $a, $b, $sub);
-            if t == Term::NON_VALUE {
-                return super::call::arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
-            }
-            op.dst().set(cx, e, t);
-            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
-            // The result is one of the arguments, and so among the live registers.
-            collect_made(cx, pc, op.arity(), Also::NONE, reds);
-            let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
-            call_to!(cx, op.to().to(), e, hp, reds, op.arity())
-        });
-        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            if both_small($a, $b) {
-                let (v, over) = $fast;
-                if !over {
-                    op.dst().set(cx, e, Term::from_raw(v as u64));
-                    go!(cx, op.next(), e, hp, reds)
-                }
-            }
-            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
-        });
-        op!(
-        #[inline(never)]
-        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            let t = arith_slow(cx, e, hp, $a, $b, $sub);
-            if t == Term::NON_VALUE {
-                if let Some(to) = op.fail().given() {
-                    go!(cx, to, e, hp, reds)
-                }
-                return super::call::arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
-            }
-            op.dst().set(cx, e, t);
-            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
-            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
-            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-        });
-    )*};
-}
-// `add` at the end of a function.
-op!(op_add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-    let a = op.a().get(cx, e);
-    let b = op.b().get(cx, e);
-    if both_small(a, b) {
-        let (v, over) = (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
-        if !over {
-            op.dst().set(cx, e, Term::from_raw(v as u64));
-            e = e.add(op.frame() + 1);
-            let to = (e as *const u64).read();
-            (e as *mut u64).write(0);
-            go!(cx, to as *const u64, e, hp, reds)
-        }
-    }
-    return add_return::<F, A, B, D>(cx, pc, e, hp, reds);
-});
-op!(
-#[inline(never)]
-add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-    let a = op.a().get(cx, e);
-    let b = op.b().get(cx, e);
-    let t = arith_slow(cx, e, hp, a, b, false);
-    if t == Term::NON_VALUE {
-        return super::call::arith_failed::<F>(cx, pc, reds, a, b, false);
-    }
-    op.dst().set(cx, e, t);
-    let reds = reds - Effort::Longer.reductions(a, b, t) as i64;
-    // A function returns one register.
-    collect_made(cx, pc, 1, Also::NONE, reds);
-    let e = (*cx).heap.stop.add(op.frame() + 1);
-    let to = (e as *const u64).read();
-    (e as *mut u64).write(0);
-    go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
-});
-
-add_op! {
-    // The tag is taken off `b`, so that the sum, and the difference too, has just that of `a`.
-    op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
-    op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
-}
-
-/// The general case of an operation on integers: leaves the result in the context. False where it fails.
-#[inline(never)]
-unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
-    (*cx).heap.htop = hp;
-    (*cx).heap.stop = e;
-    match op(&mut (*cx).heap, a, b) {
-        Ok(t) => t,
-        Err(err) => {
-            (*cx).exc.class = crate::cx::Class::Error;
-            (*cx).exc.value = match err {
-                arith::ArithError::BadArith => am::BADARITH,
-                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
-            };
-            Term::NON_VALUE
-        }
-    }
-}
-type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
-
-macro_rules! int_op {
-    ($($name:ident = $op:ident $general:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
-        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            if both_small($a, $b) {
-                let v: Option<Term> = $fast;
-                if let Some(v) = v {
-                    op.dst().set(cx, e, v);
-                    go!(cx, op.next(), e, hp, reds)
-                }
-            }
-            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
-        });
-        op!(
-        #[inline(never)]
-        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-            let $a = op.a().get(cx, e);
-            let $b = op.b().get(cx, e);
-            let t = int_slow(cx, e, hp, $a, $b, $slow);
-            if t == Term::NON_VALUE {
-                if let Some(to) = op.fail().given() {
-                    go!(cx, to, e, hp, reds)
-                }
-                return super::call::int_failed::<F>(cx, pc, reds, $a, $b, $n);
-            }
-            op.dst().set(cx, e, t);
-            let reds = reds - EFFORTS[$n].reductions($a, $b, t) as i64;
-            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
-            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
-        });
-    )*};
-}
-int_op! {
-    op_mul = Mul mul 2 arith::mul, |a, b| {
-        // One factor without its tag bits, the other with zeros in their place: the product lies where a value lies.
-        let (v, over) = (a.raw() as i64 >> 4).overflowing_mul(b.raw() as i64 & !15);
-        (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
-    };
-    op_int_div = IntDiv int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
-    op_rem = Rem rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
-    op_band = Band band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
-    op_bor = Bor bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
-    // Equal tags cancel each other.
-    op_bxor = Bxor bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
-    op_bsl = Bsl bsl 8 arith::bsl, |a, b| {
-        let (v, n) = (a.small_value(), b.small_value());
-        ((0..60).contains(&n) && (v << n) >> n == v).then(|| v << n).and_then(Term::try_small)
-    };
-    op_bsr = Bsr bsr 9 arith::bsr, |a, b| {
-        let n = b.small_value();
-        (0..64).contains(&n).then(|| Term::small(a.small_value() >> n))
-    };
-}
-
-// Floats. Results that are not finite raise badarith, in the slow op that follows them.
-
-op!(op_fmove = FMove(cx, pc, e, hp, reds, op) {
-    let f = &mut (*cx).fr;
-    f[op.dst()] = f[op.src()];
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_fstore = FStore(cx, pc, e, hp, reds, op) {
-    let v = (&(*cx).fr)[op.src()];
-    // Two words that a `test_heap` before has reserved.
-    (hp as *mut u64).write(header(Subtag::Float, 1));
-    (hp.add(1) as *mut u64).write(v.to_bits());
-    op.dst().set(cx, e, Term::boxed_at(hp));
-    go!(cx, op.next(), e, hp.add(2), reds)
-});
-/// Operations on float registers. They make no term; `fstore` does.
-macro_rules! float_op {
-    ($($name:ident = $op:ident |$a:ident$(, $b:ident)?| $r:expr;)*) => {$(
-        op!($name = $op(cx, pc, e, hp, reds, op) {
-            let f = &mut (*cx).fr;
-            let $a = f[op.a()];
-            $(let $b = f[op.$b()];)?
-            let r: f64 = $r;
-            // A result that is infinite, or no number, raises.
-            if r.is_finite() {
-                f[op.dst()] = r;
-                go!(cx, op.next(), e, hp, reds)
-            }
-            return super::call::badarith::<F>(cx, pc, e, hp, reds);
-        });
-    )*};
-}
-float_op! {
-    op_fadd = FAdd |a, b| a + b;
-    op_fsub = FSub |a, b| a - b;
-    op_fmul = FMul |a, b| a * b;
-    op_fdiv = FDiv |a, b| a / b;
-    // As in stock, where -0.0 came out of the native only until it was a value of its own.
-    op_fnegate = FNegate |a| if release::has(SIGNED_ZEROS) { -a } else { 0.0 - a };
-}

@@ -64,7 +64,7 @@ impl Dst for Y {
 
 /// A source that is told apart at run time.
 #[inline(always)]
-pub unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
+pub(crate) unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
     if codec::source::is_constant(w) {
         return Term::from_raw(w);
     }

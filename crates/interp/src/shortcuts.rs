@@ -6,7 +6,7 @@ use super::instr;
 use super::operands::{Dst, Src};
 use crate::code::breakpoint;
 use purlin_isa::ops::COMPARISONS;
-use purlin_term::word::{Subtag, header_arity};
+use purlin_term::word::{Subtag, header, header_arity, header_kind};
 use purlin_term::{Term, am, map};
 
 /// Words of the calls that are stepped over.
@@ -21,7 +21,7 @@ unsafe fn header_of(t: Term) -> u64 {
 }
 #[inline(always)]
 unsafe fn is_tuple_header(w: u64) -> bool {
-    w & 0x3F == (Subtag::Tuple as u64) << 2
+    header_kind(w) == header(Subtag::Tuple, 0)
 }
 
 macro_rules! shortcuts {
@@ -142,20 +142,44 @@ map_shortcuts! {
     op_fast_is_map_key = FastIsMapKey is_map_key |found| Some(if found.is_some() { am::TRUE } else { am::FALSE });
 }
 
+/// The number of a comparison.
+const fn comparison(name: &str) -> usize {
+    let mut n = 0;
+    loop {
+        let (a, b) = (COMPARISONS[n].as_bytes(), name.as_bytes());
+        let mut i = 0;
+        while i < a.len() && i < b.len() && a[i] == b[i] {
+            i += 1;
+        }
+        if i == a.len() && i == b.len() {
+            return n;
+        }
+        n += 1;
+    }
+}
+const SAME: usize = comparison("=:=");
+const NOT_SAME: usize = comparison("=/=");
+const EQUAL: usize = comparison("==");
+const NOT_EQUAL: usize = comparison("/=");
+const LESS: usize = comparison("<");
+const NOT_LESS: usize = comparison(">=");
+const GREATER: usize = comparison(">");
+const NOT_GREATER: usize = comparison("=<");
+
 /// How two terms compare, by the number of the comparison, if a look at their words tells.
 #[inline(always)]
 fn compared(a: Term, b: Term, n: usize) -> Option<bool> {
     let smalls = a.is_small() && b.is_small();
     let (x, y) = (a.small_value(), b.small_value());
-    match COMPARISONS[n & 7] {
-        "=:=" if a == b || a.is_immed() || b.is_immed() => Some(a == b),
-        "=/=" if a == b || a.is_immed() || b.is_immed() => Some(a != b),
-        "==" if a == b || a.is_immed() && b.is_immed() => Some(a == b),
-        "/=" if a == b || a.is_immed() && b.is_immed() => Some(a != b),
-        "<" if smalls => Some(x < y),
-        ">=" if smalls => Some(x >= y),
-        ">" if smalls => Some(x > y),
-        "=<" if smalls => Some(x <= y),
+    match n {
+        SAME if a == b || a.is_immed() || b.is_immed() => Some(a == b),
+        NOT_SAME if a == b || a.is_immed() || b.is_immed() => Some(a != b),
+        EQUAL if a == b || a.is_immed() && b.is_immed() => Some(a == b),
+        NOT_EQUAL if a == b || a.is_immed() && b.is_immed() => Some(a != b),
+        LESS if smalls => Some(x < y),
+        NOT_LESS if smalls => Some(x >= y),
+        GREATER if smalls => Some(x > y),
+        NOT_GREATER if smalls => Some(x <= y),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Hibernation: a process drops its stack and starts again.
 
-use super::call::{MOST_APPLIED, i_apply};
+use super::apply::{MOST_APPLIED, i_apply};
 use super::handler::op;
 use super::{Exit, exc};
 use crate::collect::Collect;

@@ -1,23 +1,27 @@
-//! The helpers that compiled code may call, as rows. The compiler takes signatures and effects from here, the interpreter's crate
-//! has a function for each row: the compiler of Rust holds it against the signature.
+//! The helpers that compiled code may call, as rows. The compiler takes their addresses and contracts from here, the interpreter's
+//! crate has a function for each row: the compiler of Rust holds it against the signature.
 //!
 //! # The contract of a call
-//! Each helper gets the context first, and follows the platform's convention for C. Before the call the stack's top, the heap's top
-//! and the reductions stand in the context ([`crate::context`]), and X registers that are live in theirs. After it they are taken
-//! from the context again. What else a helper may do its effects say:
-//! * `collects`: terms may have moved, so every term in a machine register is stale. The X registers up to the number that is
-//!   given, or that the instruction names, and the Y registers are led on; and reductions may have been used.
-//! * `looks`: it reads the stack, so slot 0 of the topmost frame must be 0 or the address to return to, and each Y slot a term.
-//! * `goes`: the result is where to go on, or null: the process leaves with the exit that stands in the context. Anything but the
-//!   instruction behind, or its label, is left to the interpreter.
+//! Each helper gets the context first, and follows the platform's convention for C. It doesn't unwind: a panic ends the program.
+//! Before the call all registers of compiled code stand in the context ([`crate::context`]): the X registers, the stack's top, the
+//! heap's top, the reductions. After it they are taken from the context again. What else a helper may do its effects say:
+//! * `pure`: it only looks at the terms that it is given. Of the registers none but X0 to X5 are stored, and none are taken anew.
+//! * `makes`: it may make terms and use reductions.
+//! * `collects`: terms may have moved, so every term in a machine register is stale. The X registers below the number that it is
+//!   given and the Y registers are led on. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
+//!   and each Y slot holds a term.
 
 /// What a helper takes and gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The address of an instruction.
     Pc,
+    /// A term; as a result, or no value.
+    Term,
     /// A number.
-    Size,
+    Number,
+    /// Whether it is so, in the low byte.
+    Truth,
     /// No result.
     Nothing,
 }
@@ -25,9 +29,9 @@ pub enum Kind {
 /// See the head of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Effects {
+    pub pure: bool,
+    pub makes: bool,
     pub collects: bool,
-    pub looks: bool,
-    pub goes: bool,
 }
 
 /// One row.
@@ -41,49 +45,58 @@ pub struct Row {
     pub doc: &'static str,
 }
 
-/// Calls `$m!` with every row: `Constant name(parameter: Kind, …) -> Kind [effect …] "what it does";`.
+/// Calls `$m!` with every row: `name(parameter: Kind, …) -> Kind [effect …] "what it does";`.
 #[macro_export]
 macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
-            Collect collect(pc: Pc, need: Size, live: Size) -> Nothing [collects looks] "makes room for so many words, for the instruction at pc, with the first X registers live";
-            Step step(pc: Pc, number: Size) -> Pc [collects looks goes] "runs the instruction at pc, whose variant has that number, whatever number stands there";
-            Deliver deliver(pc: Pc) -> Pc [collects looks goes] "the send at pc: x0 gets the message in x1, which is then in x0";
+            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as the rest says; no value where it fails";
+            less(a: Term, b: Term) -> Truth [pure] "whether `a < b`";
+            equal(a: Term, b: Term) -> Truth [pure] "whether `a == b`";
+            same(a: Term, b: Term) -> Truth [pure] "whether `a =:= b`";
+            map_get(map: Term, key: Term) -> Term [pure] "the value of the key, or no value; what is no map has no keys";
         }
     };
 }
 
 macro_rules! rows {
-    ($( $c:ident $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
-        /// A helper; the value is the index of its row.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(u16)]
-        pub enum Helper { $(#[doc = $doc] $c),* }
+    ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
         /// The rows.
         pub const HELPERS: &[Row] = &[$(Row {
             name: stringify!($name),
             parameters: &[$((stringify!($p), Kind::$k)),*],
             result: Kind::$r,
-            #[allow(unused_mut)]
-            effects: {
-                let mut e = NO_EFFECTS;
-                $(e.$fx = true;)*
-                e
-            },
+            effects: Effects { $($fx: true,)* ..NO_EFFECTS },
             doc: $doc,
         }),*];
+        /// The address of each helper.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Helpers { $(#[doc = $doc] pub $name: u64),* }
     };
 }
 const NO_EFFECTS: Effects = Effects {
+    pure: false,
+    makes: false,
     collects: false,
-    looks: false,
-    goes: false,
 };
 for_each_helper!(rows);
 
-impl Helper {
-    /// The row.
-    pub const fn row(self) -> &'static Row {
-        &HELPERS[self as usize]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The context and the parameters go in registers, and a helper either is pure or says what it does.
+    #[test]
+    fn rows_make_sense() {
+        for h in HELPERS {
+            assert!(h.parameters.len() <= 3, "{}", h.name);
+            let Effects {
+                pure,
+                makes,
+                collects,
+            } = h.effects;
+            assert!(pure != (makes || collects), "{}", h.name);
+        }
     }
 }

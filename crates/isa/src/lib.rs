@@ -4,8 +4,8 @@
 pub mod atoms;
 pub mod bits;
 pub mod codec;
-pub mod contract;
 pub mod context;
+pub mod contract;
 pub mod genops;
 pub mod helpers;
 pub mod ops;

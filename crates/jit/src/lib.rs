@@ -20,45 +20,8 @@ pub mod decode;
 pub mod quick;
 pub mod stubs;
 
-/// Places of the fields that compiled code reads and writes: bytes from the address of the context.
-#[derive(Clone, Copy, Debug)]
-pub struct Fields {
-    /// The float registers; the X registers are at 0.
-    pub fr: i32,
-    pub htop: i32,
-    pub stop: i32,
-    /// A byte: a collection is wanted.
-    pub gc_wanted: i32,
-    pub reds: i32,
-    /// The instruction that may collect or fail, for the accounts.
-    pub bif_pc: i32,
-    /// Where to resume, and with how many X registers.
-    pub interp_pc: i32,
-    pub interp_live: i32,
-    /// A byte: why code stopped to run.
-    pub interp_exit: i32,
-    /// The machine's stack pointer where compiled code was entered.
-    pub machine_base: i32,
-    /// Address of the table of return points.
-    pub returns: i32,
-}
-
-/// Addresses of the functions that compiled code calls: see `helpers` in the interpreter.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Helpers {
-    /// `(cx, pc, words | live << 32)`: makes room.
-    pub room: u64,
-    /// `(cx, a, b, operation | live << 8)`: the general case of an operation on integers; no value where it fails.
-    pub arith: u64,
-    /// `(cx, a, b)`: whether `a < b`, `a == b`, `a =:= b`.
-    pub less: u64,
-    pub equal: u64,
-    pub same: u64,
-    /// `(cx, map, key)`: the value, or no value.
-    pub map_get: u64,
-    /// `(cx, pc, live)`: calls the native of a `call_bif` op; no value where anything but a value came of it.
-    pub call_bif: u64,
-}
+pub use purlin_isa::context::Fields;
+pub use purlin_isa::helpers::Helpers;
 
 /// Addresses of the stubs: see [`stubs`].
 #[derive(Clone, Copy, Default, Debug)]

@@ -1,10 +1,10 @@
-//! Handlers of exceptions, messages and float conversions.
+//! Messages: `send`, and the receive loop.
 //!
 //! A receive walks the mailbox with `loop_rec` and `loop_rec_end`. Between looking at a message and removing it no X register is
 //! live: these ops leave with `live` 0, and the process may be collected there.
 
 use super::handler::{go, op};
-use super::operands::{C, Dst, X};
+use super::operands::{C, X};
 use super::room::collect_after;
 use super::{Exit, exc, instr};
 use crate::code;
@@ -13,56 +13,9 @@ use crate::cx::Cx;
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
-use purlin_term::{NIL, Term, am, arith};
-use std::sync::atomic::Ordering;
-
-op!(op_catch = Catch<D: Dst>(cx, pc, e, hp, reds, op) {
-    // A mark in a Y register, with the address of the handler. `exc::throw` finds it as it walks the stack.
-    op.dst().set(cx, e, Term::catch(op.to().to() as u64));
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_count_run = CountRun(cx, pc, e, hp, reds, op) {
-    // Nothing is ordered by the count: it is read when coverage is asked for.
-    op.counter().fetch_add(1, Ordering::Relaxed);
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_running = Running(cx, pc, e, hp, reds, op) {
-    // The slot is this thread's, in the frame that the interpreter runs in.
-    *(*cx).running = op.function();
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_try_end = TryEnd<D: Dst>(cx, pc, e, hp, reds, op) {
-    op.dst().set(cx, e, NIL);
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_try_case = TryCase<D: Dst>(cx, pc, e, hp, reds, op) {
-    // x0 is a mark by which `catch_end` knows that an exception led here; class, reason and trace come down by one.
-    op.dst().set(cx, e, NIL);
-    let x = (*cx).x.as_mut_ptr();
-    x.write(*x.add(1));
-    x.add(1).write(*x.add(2));
-    x.add(2).write(*x.add(3));
-    go!(cx, op.next(), e, hp, reds)
-});
-op!(op_catch_end = CatchEnd<D: Dst>(cx, pc, e, hp, reds, op) {
-    op.dst().set(cx, e, NIL);
-    // `exc::throw` has left that in x0. Without an exception x0 is the value, and the op does nothing more.
-    if (&(*cx).x)[0] == Term::NON_VALUE {
-        return caught::<F>(cx, pc, e, hp, reds);
-    }
-    go!(cx, op.next(), e, hp, reds)
-});
+use purlin_term::{Term, am};
 
 op! {
-    caught => catch_value;
-    op_badmatch => exc::badmatch;
-    op_case_end => exc::case_end;
-    op_try_case_end => exc::try_case_end;
-    op_if_end => exc::if_end;
-    op_badrecord => exc::badrecord;
-    op_raise => exc::raise_again;
-    op_raw_raise => exc::raw_raise;
-    op_build_stacktrace => exc::build_stacktrace;
     op_send => send;
     loop_rec_first => loop_rec;
     loop_rec_end_first => loop_rec_end;
@@ -74,17 +27,7 @@ op! {
     op_recv_marker_bind => marker_bind;
     op_recv_marker_clear => marker_clear;
     op_recv_marker_use => marker_use;
-    op_fload => fload;
-    op_fconv => fconv;
 }
-
-/// Makes terms, then may collect with x0 live.
-unsafe fn catch_value(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    exc::catch_value(cx);
-    pc.add(Op::CatchEnd.row().words())
-}
-
-// Messages.
 
 op!(
 /// A receive that walks a queue goes from message to message without leaving the interpreter.
@@ -97,10 +40,14 @@ fn op_loop_rec(cx, pc, e, hp, reds) {
 
 // Variants for X registers.
 const IS_EQ_IMMED: u16 = number(Op::IsEqImmed, &[Form::L, Form::X, Form::Q]);
+
 const IS_TAGGED_TUPLE: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
+
 const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Form::Q]);
+
 /// Of a register and a constant.
 const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
+
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
 
 /// The number of a variant, which instructions begin with.
@@ -110,6 +57,7 @@ const fn number(op: Op, forms: &[Form]) -> u16 {
         None => panic!("the row has no such variant"),
     }
 }
+
 // The tests have label and register at the same place.
 const _: () = {
     let (fail, src) = (
@@ -194,6 +142,7 @@ fn walk(cx, pc, e, hp, reds) {
         None => loop_rec_first::<F>(cx, pc, e, hp, reds),
     }
 });
+
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Quick while messages are at hand and the time slice lasts.
     if reds > 1 && receive::walk_on((*cx).proc) {
@@ -202,11 +151,12 @@ op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     }
     loop_rec_end_first::<F>(cx, pc, e, hp, reds)
 });
+
 /// As many as in stock: about what it takes of time, measured by that of a call.
 const SEND_REDUCTIONS: i64 = 4;
 
 /// x0 is the receiver, x1 the message; the value is in x0. May collect with x0 live; with x0 and x1 where it is to run again.
-unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
+pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let (to, msg) = (cx.x[0], cx.x[1]);
     // Counted before, so that a sender which gives way to its receiver may be charged more.
     cx.reds -= SEND_REDUCTIONS;
@@ -244,6 +194,7 @@ unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
         ),
     }
 }
+
 /// Fetches signals if need be, so links, exits and the like take effect here. The next message is looked at where it lies, or
 /// nothing is there.
 unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -264,6 +215,7 @@ unsafe fn loop_rec(cx: &mut Cx, pc: *const u64) -> *const u64 {
         }
     }
 }
+
 unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::loop_rec_end(cx);
     let to = instr::LoopRecEnd::at(pc).to().to();
@@ -278,16 +230,19 @@ unsafe fn loop_rec_end(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::Yield;
     std::ptr::null()
 }
+
 /// The message becomes a part of the heap: what was read of it stays good.
 unsafe fn remove_message(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::remove_message(cx);
     instr::RemoveMessage::at(pc).next()
 }
+
 /// The receive is over without a message: the next one begins with the first.
 unsafe fn timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     receive::timeout(cx);
     instr::Timeout::at(pc).next()
 }
+
 /// Leaves; when the process runs again it is at the label, the `loop_rec`.
 unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.pc = instr::Wait::at(pc).to().to();
@@ -295,6 +250,7 @@ unsafe fn wait(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::Wait;
     std::ptr::null()
 }
+
 /// As [`wait`], and if the time passes first the process goes on behind this op. An infinite time sets no timer.
 unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::WaitTimeout::at(pc);
@@ -334,6 +290,7 @@ unsafe fn wait_timeout(cx: &mut Cx, pc: *const u64) -> *const u64 {
     cx.interp.exit = Exit::WaitTimeout;
     std::ptr::null()
 }
+
 /// The four ops of a marker: the place in the mailbox is remembered before a reference is made, bound to it, used by the receive
 /// that waits for an answer with that reference, and cleared. Here: see `crate::signal::receive`.
 unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -342,48 +299,24 @@ unsafe fn marker_reserve(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.dst().put(cx, t);
     op.next()
 }
+
 unsafe fn marker_bind(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerBind::at(pc);
     let (m, x) = (op.marker().value(cx), op.reference().value(cx));
     receive::marker_bind(cx, m, x);
     op.next()
 }
+
 unsafe fn marker_clear(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerClear::at(pc);
     let x = op.reference().value(cx);
     receive::marker_clear(cx, x);
     op.next()
 }
+
 unsafe fn marker_use(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::RecvMarkerUse::at(pc);
     let x = op.reference().value(cx);
     receive::marker_use(cx, x);
     op.next()
-}
-
-// Floats.
-
-/// Float registers hold no terms, and no collection sees them.
-unsafe fn fload(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::FLoad::at(pc);
-    let t = op.src().value(cx);
-    match t.as_float() {
-        Some(f) => {
-            cx.fr[op.dst()] = f;
-            op.next()
-        }
-        // The operands are the same.
-        None => fconv(cx, pc),
-    }
-}
-unsafe fn fconv(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::FConv::at(pc);
-    let t = op.src().value(cx);
-    match arith::to_f64(t) {
-        Some(f) => {
-            cx.fr[op.dst()] = f;
-            op.next()
-        }
-        None => exc::error(cx, pc, am::BADARITH),
-    }
 }

@@ -1,0 +1,384 @@
+//! Arithmetic on integers. Small operands are reckoned in place; all else is left to a handler of the same operands, which makes the
+//! result on the heap or in a fragment, and collects behind it if that asks for it.
+
+use super::call::{call_to, used_up};
+use super::exc::{self, First};
+use super::fast::both_small;
+use super::handler::{Flavour, go, go_on, op};
+use super::instr;
+use super::operands::{Dst, Src};
+use super::room::collect_after;
+use crate::code;
+use crate::collect::Also;
+use crate::cx::Cx;
+use purlin_isa::ops::{self, Form, arith as arith_number};
+use purlin_term::arith::Effort;
+use purlin_term::release::{self, INCREMENTS_SHOWN};
+use purlin_term::word::{SMALL_SHIFT, TAG_SMALL, TAG4_MASK};
+use purlin_term::{Term, am, arith};
+
+op! {
+    op_arith => arith_op;
+}
+
+/// The general case of `+` and `-`; NON_VALUE where it fails.
+/// The result is made on the heap, or in a fragment if that is full: nothing moves, so `a` and `b` stay good.
+#[inline(never)]
+unsafe fn arith_slow(
+    cx: *mut Cx,
+    e: *mut Term,
+    hp: *mut Term,
+    a: Term,
+    b: Term,
+    sub: bool,
+) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    let r = if sub {
+        arith::sub(&mut (*cx).heap, a, b)
+    } else {
+        arith::add(&mut (*cx).heap, a, b)
+    };
+    match r {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+
+/// Collects if the result of the general case, which has been written, asks for it: a loop may do nothing else that collects.
+#[inline(always)]
+unsafe fn collect_made(cx: *mut Cx, pc: *const u64, live: usize, also: Also, reds: i64) {
+    (*cx).reds = reds;
+    // For the accounts.
+    (*cx).bif_pc = pc;
+    collect_after(cx, live, also);
+}
+
+macro_rules! add_op {
+    ($($name:ident = $op:ident $general:ident $name_call:ident = $op_call:ident $general_call:ident $sub:literal |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    op.dst().set(cx, e, Term::from_raw(v as u64));
+                    call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+                }
+            }
+            // Big integers, floats, a sum that overflows, or what is no number: begins anew there.
+            return $general_call::<F, A, B, D>(cx, pc, e, hp, reds);
+        });
+        op!(
+        #[inline(never)]
+        $general_call = $op_call<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                return arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
+            }
+            op.dst().set(cx, e, t);
+            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
+            // The result is one of the arguments, and so among the live registers.
+            collect_made(cx, pc, op.arity(), Also::NONE, reds);
+            let (e, hp, reds) = ((*cx).heap.stop, (*cx).heap.htop, (*cx).reds);
+            call_to!(cx, op.to().to(), e, hp, reds, op.arity())
+        });
+        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let (v, over) = $fast;
+                if !over {
+                    op.dst().set(cx, e, Term::from_raw(v as u64));
+                    go!(cx, op.next(), e, hp, reds)
+                }
+            }
+            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
+        });
+        op!(
+        #[inline(never)]
+        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = arith_slow(cx, e, hp, $a, $b, $sub);
+            if t == Term::NON_VALUE {
+                if let Some(to) = op.fail().given() {
+                    go!(cx, to, e, hp, reds)
+                }
+                return arith_failed::<F>(cx, pc, reds, $a, $b, $sub);
+            }
+            op.dst().set(cx, e, t);
+            let reds = reds - Effort::Longer.reductions($a, $b, t) as i64;
+            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
+            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+        });
+    )*};
+}
+
+// `add` at the end of a function.
+op!(op_add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let a = op.a().get(cx, e);
+    let b = op.b().get(cx, e);
+    if both_small(a, b) {
+        let (v, over) = (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+        if !over {
+            op.dst().set(cx, e, Term::from_raw(v as u64));
+            e = e.add(op.frame() + 1);
+            let to = (e as *const u64).read();
+            (e as *mut u64).write(0);
+            go!(cx, to as *const u64, e, hp, reds)
+        }
+    }
+    return add_return::<F, A, B, D>(cx, pc, e, hp, reds);
+});
+
+op!(
+#[inline(never)]
+add_return = AddReturn<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+    let a = op.a().get(cx, e);
+    let b = op.b().get(cx, e);
+    let t = arith_slow(cx, e, hp, a, b, false);
+    if t == Term::NON_VALUE {
+        return arith_failed::<F>(cx, pc, reds, a, b, false);
+    }
+    op.dst().set(cx, e, t);
+    let reds = reds - Effort::Longer.reductions(a, b, t) as i64;
+    // A function returns one register.
+    collect_made(cx, pc, 1, Also::NONE, reds);
+    let e = (*cx).heap.stop.add(op.frame() + 1);
+    let to = (e as *const u64).read();
+    (e as *mut u64).write(0);
+    go!(cx, to as *const u64, e, (*cx).heap.htop, (*cx).reds)
+});
+
+add_op! {
+    // The tag is taken off `b`, so that the sum, and the difference too, has just that of `a`.
+    op_add = Add add op_add_call_only = AddCallOnly add_call_only false |a, b| (a.raw() as i64).overflowing_add(b.raw() as i64 - TAG_SMALL as i64);
+    op_sub = Sub sub op_sub_call_only = SubCallOnly sub_call_only true |a, b| (a.raw() as i64).overflowing_sub(b.raw() as i64 - TAG_SMALL as i64);
+}
+
+/// The general case of an operation on integers: leaves the result in the context. False where it fails.
+#[inline(never)]
+unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
+    (*cx).heap.htop = hp;
+    (*cx).heap.stop = e;
+    match op(&mut (*cx).heap, a, b) {
+        Ok(t) => t,
+        Err(err) => {
+            (*cx).exc.class = crate::cx::Class::Error;
+            (*cx).exc.value = match err {
+                arith::ArithError::BadArith => am::BADARITH,
+                arith::ArithError::SystemLimit => am::SYSTEM_LIMIT,
+            };
+            Term::NON_VALUE
+        }
+    }
+}
+
+type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
+
+macro_rules! int_op {
+    ($($name:ident = $op:ident $general:ident $n:literal $slow:path, |$a:ident, $b:ident| $fast:expr;)*) => {$(
+        op!($name = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            if both_small($a, $b) {
+                let v: Option<Term> = $fast;
+                if let Some(v) = v {
+                    op.dst().set(cx, e, v);
+                    go!(cx, op.next(), e, hp, reds)
+                }
+            }
+            return $general::<F, A, B, D>(cx, pc, e, hp, reds);
+        });
+        op!(
+        #[inline(never)]
+        $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
+            let $a = op.a().get(cx, e);
+            let $b = op.b().get(cx, e);
+            let t = int_slow(cx, e, hp, $a, $b, $slow);
+            if t == Term::NON_VALUE {
+                if let Some(to) = op.fail().given() {
+                    go!(cx, to, e, hp, reds)
+                }
+                return int_failed::<F>(cx, pc, reds, $a, $b, $n);
+            }
+            op.dst().set(cx, e, t);
+            let reds = reds - EFFORTS[$n].reductions($a, $b, t) as i64;
+            collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
+            go!(cx, op.next(), (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
+        });
+    )*};
+}
+
+int_op! {
+    op_mul = Mul mul 2 arith::mul, |a, b| {
+        // One factor without its tag bits, the other with zeros in their place: the product lies where a value lies.
+        let (v, over) = (a.raw() as i64 >> SMALL_SHIFT).overflowing_mul(b.raw() as i64 & !(TAG4_MASK as i64));
+        (!over).then(|| Term::from_raw(v as u64 | TAG_SMALL))
+    };
+    op_int_div = IntDiv int_div 3 arith::int_div, |a, b| (b.small_value() != 0).then(|| a.small_value() / b.small_value()).and_then(Term::try_small);
+    op_rem = Rem rem 4 arith::int_rem, |a, b| (b.small_value() != 0).then(|| Term::small(a.small_value() % b.small_value()));
+    op_band = Band band 5 arith::band, |a, b| Some(Term::from_raw(a.raw() & b.raw()));
+    op_bor = Bor bor 6 arith::bor, |a, b| Some(Term::from_raw(a.raw() | b.raw()));
+    // Equal tags cancel each other.
+    op_bxor = Bxor bxor 7 arith::bxor, |a, b| Some(Term::from_raw((a.raw() ^ b.raw()) | TAG_SMALL));
+    op_bsl = Bsl bsl 8 arith::bsl, |a, b| {
+        let (v, n) = (a.small_value(), b.small_value());
+        ((0..60).contains(&n) && (v << n) >> n == v).then(|| v << n).and_then(Term::try_small)
+    };
+    op_bsr = Bsr bsr 9 arith::bsr, |a, b| {
+        let n = b.small_value();
+        (0..64).contains(&n).then(|| Term::small(a.small_value() >> n))
+    };
+}
+
+/// The form of operand `name` of the instruction at `pc`.
+unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
+    let (row, variant) = ops::lookup(code::opcode_at(pc))?;
+    let at = row.operands.iter().position(|o| o.name == name)?;
+    row.forms(variant).get(at).copied()
+}
+
+/// `+` or `-` failed in a body; what to raise stands in the context.
+/// The heap's pointers are in the context, where the general case of the op has stored them.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn arith_failed<F: Flavour>(
+    cx: *mut Cx,
+    pc: *const u64,
+    reds: i64,
+    a: Term,
+    b: Term,
+    sub: bool,
+) -> F::Out {
+    let c = &mut *cx;
+    c.reds = reds;
+    let value = c.exc.value;
+    let fail = c.error(value);
+    let args = [a, b];
+    // With a small integer in the instruction stock had an op that isn't the native, and didn't show it.
+    let of_a = form_of(pc, "a");
+    let of_b = form_of(pc, "b");
+    let constant =
+        |t: Term, form, other| t.is_small() && form == Some(Form::C) && other != Some(Form::C);
+    let plain = match sub {
+        true => constant(b, of_b, of_a) && b.small_value() >= 0,
+        false => constant(a, of_a, of_b) || constant(b, of_b, of_a),
+    };
+    let name = if sub { am::MINUS } else { am::PLUS };
+    let first = match plain && !release::has(INCREMENTS_SHOWN) {
+        true => First::None,
+        false => First::Native(am::ERLANG, name, &args),
+    };
+    let next = exc::raise(c, pc, fail, first);
+    go_on::<F>(cx, next)
+}
+
+/// An operation on integers failed in a body; what to raise stands in the context.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn int_failed<F: Flavour>(
+    cx: *mut Cx,
+    pc: *const u64,
+    reds: i64,
+    a: Term,
+    b: Term,
+    n: usize,
+) -> F::Out {
+    let c = &mut *cx;
+    c.reds = reds;
+    let value = c.exc.value;
+    let fail = c.error(value);
+    let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
+    let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
+    go_on::<F>(cx, next)
+}
+
+/// What the effort of each operation grows with: by its place in `ops::arith::OPS`.
+pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Product,
+    Effort::Quotient,
+    Effort::Quotient,
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Longer,
+    Effort::Result,
+    Effort::Result,
+    Effort::Longer,
+];
+
+/// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
+/// collects after the result is written, with that as a root.
+unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::Arith::at(pc);
+    let (a, b) = (op.a().value(cx), op.b().value(cx));
+    let n = op.operation();
+    let small = a.is_small() && b.is_small();
+    // Of no meaning unless both are small.
+    let (x, y) = (a.small_value(), b.small_value());
+    let quick = match n {
+        5 if small => Some(Term::small(x & y)),
+        6 if small => Some(Term::small(x | y)),
+        7 if small => Some(Term::small(x ^ y)),
+        2 if small => x.checked_mul(y).and_then(Term::try_small),
+        // The least small integer by -1 is no small integer.
+        3 if small && y != 0 => Term::try_small(x / y),
+        4 if small && y != 0 => Some(Term::small(x % y)),
+        // A longer shift, or one to the left, is left to the general case.
+        9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
+        _ => None,
+    };
+    let v = match quick {
+        Some(t) => Ok(t),
+        None => {
+            let h = &mut cx.heap;
+            match n {
+                0 => arith::add(h, a, b),
+                1 => arith::sub(h, a, b),
+                2 => arith::mul(h, a, b),
+                3 => arith::int_div(h, a, b),
+                4 => arith::int_rem(h, a, b),
+                5 => arith::band(h, a, b),
+                6 => arith::bor(h, a, b),
+                7 => arith::bxor(h, a, b),
+                arith_number::NEGATE => arith::neg(h, b),
+                8 => arith::bsl(h, a, b),
+                _ => arith::bsr(h, a, b),
+            }
+        }
+    };
+    match v {
+        Ok(t) => {
+            cx.bump(EFFORTS[n].reductions(a, b, t));
+            op.dst().put(cx, t);
+            collect_after(cx, op.live(), op.dst().also());
+            op.next()
+        }
+        Err(e) => {
+            if let Some(to) = op.fail().given() {
+                return to;
+            }
+            let fail = match e {
+                arith::ArithError::BadArith => cx.error(am::BADARITH),
+                arith::ArithError::SystemLimit => cx.error(am::SYSTEM_LIMIT),
+            };
+            let (name, arity) = ops::arith::OPS[n];
+            let name = purlin_term::atom::intern(name);
+            let args = [a, b];
+            let args = &args[2 - arity as usize..];
+            exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, args))
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Natives: calls of any kind, guard BIFs, and what a native may ask for in the place of a value.
+//!
+//! A native collects nothing. It makes fragments, and the op collects behind it, with x0 live or its destination. A native that is
+//! traced is called through the stub of its export, where the breakpoint is.
+
+use super::call::{call_of, do_return};
+use super::exc::{self, First};
+use super::handler::op;
+use super::operands::Label;
+use super::room::{collect, collect_after};
+use super::{Exit, instr};
+use crate::code;
+use crate::collect::Also;
+use crate::cx::{Cx, Fail};
+use crate::process::saved;
+use purlin_isa::ops::{Op, dirty};
+use purlin_term::fun::Export;
+use purlin_term::release::{self, INCREMENTS_SHOWN};
+use purlin_term::{NIL, Term, am};
+use smallvec::SmallVec;
+
+op! {
+    op_call_bif => call_bif;
+    op_call_bif_last => call_bif_last;
+    op_call_bif_only => call_bif_only;
+    op_call_dirty => call_dirty;
+    op_bif0 => bif0;
+    op_bif1 => bif1;
+    op_bif2 => bif2;
+    op_bif3 => bif3;
+}
+
+// The common part of the ops that call natives.
+const _: () = {
+    let export = Op::CallBif.row().unit("export");
+    let native = Op::CallBif.row().unit("native");
+    let all = [Op::CallBifLast, Op::CallBifOnly, Op::CallDirty];
+    let mut i = 0;
+    while i < all.len() {
+        assert!(all[i].row().unit("export") == export && all[i].row().unit("native") == native);
+        i += 1;
+    }
+};
+
+/// The way on behind a native.
+enum After {
+    /// Its value is in x0.
+    Value,
+    /// Go there in its place.
+    Jump(*const u64),
+    /// As [`After::Jump`], and it returns to behind the call, even where that was a tail call.
+    Trap(*const u64),
+    /// Its value is in x0, and the time slice ends.
+    Yield,
+}
+
+/// Calls the native of a `call_bif` op of any kind.
+#[inline(always)]
+unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
+    // Export and native stand at the same place in all of them.
+    let op = instr::CallBif::at(pc);
+    let (export, f) = (op.export(), op.native());
+    cx.bif_pc = pc;
+    // The call itself; the native may count more for its work.
+    cx.reds -= 1;
+    // The native is called all the same. The next call of code ends the time slice.
+    if cx.reds <= 0 {
+        bif_used_up(cx, pc, export);
+    }
+    let args = cx.x.as_ptr();
+    match f(cx.env_ptr(), args) {
+        Ok(t) => {
+            // The arguments are dead now; fragments that the native made become a part of the heap.
+            cx.x[0] = t;
+            collect_after(cx, 1, Also::NONE);
+            After::Value
+        }
+        Err(fail) => native_failed(cx, pc, export, n, fail),
+    }
+}
+
+/// The reductions of the time slice are used up by a call of a native, which is made still.
+#[cold]
+#[inline(never)]
+unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
+    // A call that came through the export has been noted.
+    let noted = pc == export.stub.as_ptr() as *const u64;
+    saved::goes_on(cx, (!noted).then(|| call_of(export)));
+}
+
+/// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
+#[inline(never)]
+unsafe fn native_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    export: &Export,
+    n: usize,
+    fail: Fail,
+) -> After {
+    match fail {
+        Fail::Trap => {
+            // Arguments of the continuation: roots from here on, since the collection below may move them.
+            let argc = cx.trap.argc;
+            for i in 0..argc {
+                cx.x[i] = cx.trap.args[i];
+            }
+            collect_after(cx, argc, Also::NONE);
+            After::Trap((*cx.trap.target).address())
+        }
+        Fail::Again | Fail::Wait | Fail::Dirty => {
+            collect_after(cx, n, Also::NONE);
+            // The same instruction runs again, on this thread or another: its call was told already.
+            super::traced::again(cx, pc);
+            cx.interp.pc = pc;
+            cx.interp.live = n;
+            cx.interp.exit = match fail {
+                Fail::Wait => Exit::Wait,
+                Fail::Dirty => Exit::DirtyIo,
+                _ => Exit::Yield,
+            };
+            After::Jump(std::ptr::null())
+        }
+        // The process has ended within the native: its reason stands in the context.
+        Fail::Exited => {
+            cx.interp.exit = Exit::Exited;
+            After::Jump(std::ptr::null())
+        }
+        Fail::Yield => {
+            cx.x[0] = cx.trap.args[0];
+            After::Yield
+        }
+        _ => {
+            // Raising writes x1 to x3, and the trace shows the arguments.
+            let args: SmallVec<[Term; 8]> = SmallVec::from_slice(&cx.x[..n]);
+            let other = cx.exc.native.filter(|_| fail == Fail::Raised);
+            let (m, f) = other.unwrap_or((export.module, export.function));
+            After::Jump(exc::raise(cx, pc, fail, First::Native(m, f, &args)))
+        }
+    }
+}
+
+/// The stub of the native that the instruction at `pc` calls, if it is traced.
+#[inline(always)]
+unsafe fn detour(pc: *const u64) -> Option<*const u64> {
+    if !crate::code::breakpoint::natives() {
+        return None;
+    }
+    super::traced::traced_native(instr::CallBif::at(pc).export()).filter(|&s| s != pc)
+}
+
+/// As [`detour`] for a native that is called last: as it would be if it weren't traced, the frame of the function that
+/// calls it stays. It returns to behind the instruction, where the frame is dropped.
+#[inline(always)]
+unsafe fn last_detour(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
+    if !crate::code::breakpoint::natives() {
+        return None;
+    }
+    last_detour_slow(cx, pc, framed)
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn last_detour_slow(cx: &mut Cx, pc: *const u64, framed: bool) -> Option<After> {
+    let to = detour(pc)?;
+    let back = match framed {
+        true => instr::CallBifLast::at(pc).next(),
+        false => instr::CallBifOnly::at(pc).next(),
+    };
+    if !framed {
+        // A function without a frame has no slot for the return address: one is made, for which there may be no room.
+        let live = instr::CallBifOnly::at(pc).arity();
+        if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
+            collect(cx, 1 + live, live);
+        }
+        cx.heap.stop = cx.heap.stop.sub(1);
+    }
+    (cx.heap.stop as *mut u64).write(back as u64);
+    Some(After::Jump(to))
+}
+
+/// x0 = native. May collect with x0 live, raise, trap, leave for later or for a dirty thread.
+unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::CallBif::at(pc);
+    // A traced native is called through the stub of its export, where the breakpoint is.
+    if let Some(to) = detour(pc) {
+        (cx.heap.stop as *mut u64).write(op.next() as u64);
+        return to;
+    }
+    match native(cx, pc, op.arity()) {
+        After::Value => op.next(),
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            (cx.heap.stop as *mut u64).write(op.next() as u64);
+            to
+        }
+        After::Yield => go_on_later(cx, op.next()),
+    }
+}
+
+/// The time slice ends before the instruction at `pc`, to which a native has returned.
+unsafe fn go_on_later(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    cx.interp.pc = pc;
+    // The value, in x0.
+    cx.interp.live = 1;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
+}
+
+/// A native of a dirty pool, reached through the stub of its export: the return address is on the stack already.
+unsafe fn call_dirty(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    // Three cases: a native of a dirty pool that begins here and goes on there if it has to; one that is sent to its pool; and the
+    // call on the thread of the pool, after which the process goes back to a scheduler in any case.
+    let op = instr::CallDirty::at(pc);
+    let n = op.arity();
+    if !cx.dirty && op.pool() == dirty::IO_LATER as usize {
+        return match native(cx, pc, n) {
+            After::Value => do_return(cx),
+            After::Yield => {
+                let to = do_return(cx);
+                go_on_later(cx, to)
+            }
+            After::Trap(to) | After::Jump(to) => to,
+        };
+    }
+    if !cx.dirty {
+        super::traced::again(cx, pc);
+        cx.interp.pc = pc;
+        cx.interp.live = n;
+        cx.interp.exit = if op.pool() == dirty::CPU as usize {
+            Exit::DirtyCpu
+        } else {
+            Exit::DirtyIo
+        };
+        return std::ptr::null();
+    }
+    let (next, live) = match native(cx, pc, n) {
+        After::Value | After::Yield => (do_return(cx), 1),
+        After::Trap(to) => (to, cx.trap.argc),
+        After::Jump(to) if to.is_null() => return to,
+        // A handler: class, reason and trace stand in x1 to x3.
+        After::Jump(to) => (to, 4),
+    };
+    cx.interp.pc = next;
+    cx.interp.live = live;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
+}
+
+/// The frame stays until the native has returned: it may trap, and what it traps to returns to the op behind this one, which
+/// drops the frame.
+unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::CallBifLast::at(pc);
+    let after = match last_detour(cx, pc, true) {
+        Some(a) => a,
+        None => native(cx, pc, op.arity()),
+    };
+    match after {
+        After::Value => {
+            // Now that the native has returned the frame can go.
+            cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
+            do_return(cx)
+        }
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            (cx.heap.stop as *mut u64).write(op.next() as u64);
+            to
+        }
+        After::Yield => {
+            cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
+            let to = do_return(cx);
+            go_on_later(cx, to)
+        }
+    }
+}
+
+/// As [`call_bif_last`], without a frame: where the native traps a slot is made for the return address.
+unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::CallBifOnly::at(pc);
+    let after = match last_detour(cx, pc, false) {
+        Some(a) => a,
+        None => native(cx, pc, op.arity()),
+    };
+    match after {
+        After::Value => do_return(cx),
+        After::Jump(to) => to,
+        After::Trap(to) => {
+            // A stub has no place of its own.
+            if pc != op.export().stub.as_ptr() as *const u64 {
+                let live = cx.trap.argc;
+                if cx.heap.free_words() < 1 + cx.heap.stack_reserve + live {
+                    collect(cx, 1 + live, live);
+                }
+                cx.heap.stop = cx.heap.stop.sub(1);
+                (cx.heap.stop as *mut u64).write(op.next() as u64);
+            }
+            to
+        }
+        After::Yield => {
+            let to = do_return(cx);
+            go_on_later(cx, to)
+        }
+    }
+}
+
+/// Raises for a native called by a `bif` op, or jumps to its label.
+#[cold]
+unsafe fn bif_failed(
+    cx: &mut Cx,
+    pc: *const u64,
+    label: Label,
+    x: &Export,
+    args: &[Term],
+    fail: Fail,
+) -> *const u64 {
+    if let Some(to) = label.given() {
+        return to;
+    }
+    // Stock has an instruction for the plus sign, which isn't shown as a native, or as a sum with zero.
+    let with_zero = [args.first().copied().unwrap_or(NIL), Term::small(0)];
+    let first = match (x.function, args.len()) {
+        (am::PLUS, 1) if release::has(INCREMENTS_SHOWN) => {
+            First::Native(am::ERLANG, am::PLUS, &with_zero)
+        }
+        (am::PLUS, 1) => First::None,
+        _ => First::Native(x.module, x.function, args),
+    };
+    exc::raise(cx, pc, fail, first)
+}
+
+/// A guard BIF without arguments: `dst` gets its value. It has no label, and makes nothing that asks for a collection.
+unsafe fn bif0(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::Bif0::at(pc);
+    let args = cx.x.as_ptr();
+    match (op.native())(cx.env_ptr(), args) {
+        Ok(t) => {
+            op.dst().put(cx, t);
+            op.next()
+        }
+        Err(fail) => exc::raise(cx, pc, fail, First::None),
+    }
+}
+
+/// BIFs in guards and bodies. Arguments are copied out of the registers, so that `dst` may be one of these. May collect with
+/// `live` and the result; where one fails it goes to the label, and raises if there is none.
+macro_rules! bif_ops {
+    ($($name:ident = $op:ident($($a:ident),*);)*) => {$(
+        unsafe fn $name(cx: &mut Cx, pc: *const u64) -> *const u64 {
+            let op = instr::$op::at(pc);
+            let args = [$(op.$a().value(cx)),*];
+            cx.bif_pc = pc;
+            match (op.native())(cx.env_ptr(), args.as_ptr()) {
+                Ok(t) => {
+                    op.dst().put(cx, t);
+                    collect_after(cx, op.live(), op.dst().also());
+                    op.next()
+                }
+                Err(fail) => bif_failed(cx, pc, op.fail(), op.export(), &args, fail),
+            }
+        }
+    )*};
+}
+
+bif_ops! {
+    bif1 = Bif1(a);
+    bif2 = Bif2(a, b);
+    bif3 = Bif3(a, b, c);
+}
+
+/// The export of the native that the instruction at `pc` calls, if it calls one.
+///
+/// # Safety
+/// There is an instruction.
+pub unsafe fn called_native(pc: *const u64) -> Option<&'static purlin_term::fun::Export> {
+    let (row, _) = purlin_isa::ops::lookup(code::opcode_at(pc))?;
+    let calls = matches!(
+        row.name,
+        "call_bif" | "call_bif_last" | "call_bif_only" | "call_dirty"
+    );
+    calls.then(|| instr::CallBif::at(pc).export())
+}
