@@ -2,7 +2,7 @@
 //!
 //! One row per op: constant, name, operands with their names and kinds, effects, and what it does. Everything else
 //! derives from the rows: the number of each variant, how the loader packs operands, how the interpreter reads them
-//! (`purlin_interp`), what the disassembler prints, and the interpreter's table of handlers.
+//! (`instr.rs` in crate `interp`), what the disassembler prints, and the interpreter's table of handlers.
 //!
 //! # Layout of an instruction
 //! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
