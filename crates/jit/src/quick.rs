@@ -21,7 +21,7 @@ use purlin_isa::ops::Op;
 use purlin_term::layout::FLATMAP_HEAD_WORDS;
 use purlin_term::word::{NIL_WORD, Subtag, TAG_LIST, TAG_SMALL, header};
 
-#[path = "templates.rs"]
+#[path = "templates/mod.rs"]
 mod templates;
 
 const TAG_BOXED: u64 = 2;

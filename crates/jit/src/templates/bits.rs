@@ -1,0 +1,241 @@
+//! Matching of bit strings.
+
+use super::*;
+
+impl<'a, 'e> Gen<'a, 'e> {
+    pub(super) fn get_byte(&mut self, i: &Instruction) {
+        let a = i.args();
+        let c = self.get(a[1], R10);
+        let to = self.to(a[0]);
+        self.a.load(R11, boxed(c, CTX_POS));
+        self.a.lea(RCX, at(R11, 8));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, to);
+        let (odd, done) = (self.a.label(), self.a.label());
+        self.a.test8_i(R11, 7);
+        self.a.jcc(Cond::Ne, odd);
+        self.a.store(boxed(c, CTX_POS), RCX);
+        self.a.shift_i(Q, Shr, R11, 3);
+        self.a.load(RCX, boxed(c, CTX_BASE));
+        self.a.load8(RCX, indexed(RCX, R11, 1, 0));
+        self.a.bind(done);
+        self.a.shift_i(D, Shl, RCX, 4);
+        self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
+        self.put(a[2], RCX);
+        // Within a byte it takes the next one as well.
+        self.later(move |g| {
+            g.a.bind(odd);
+            g.a.store(boxed(c, CTX_POS), RCX);
+            g.a.mov(R12, R11);
+            g.a.shift_i(Q, Shr, R12, 3);
+            g.a.load(RCX, boxed(c, CTX_BASE));
+            g.a.alu(Q, Add, R12, RCX);
+            g.a.mov(RCX, R11);
+            g.a.load8(R11, at(R12, 0));
+            g.a.load8(R12, at(R12, 1));
+            g.a.shift_i(D, Shl, R11, 8);
+            g.a.alu(D, Or, R11, R12);
+            g.a.alu_i(D, And, RCX, 7);
+            g.a.shift_cl(D, Shl, R11);
+            g.a.mov32(RCX, R11);
+            g.a.shift_i(D, Shr, RCX, 8);
+            g.a.alu_i(D, And, RCX, 0xFF);
+            g.a.jmp(done);
+        });
+    }
+    /// R11: the `bits` bits, at most 56, at bit R12 of the string of the context in `c`, as a number. Jumps where the eight
+    /// bytes that hold them do not all belong to it. RCX is used.
+    pub(super) fn read_bits(&mut self, c: Reg, bits: u64, near_end: Label) {
+        self.a.lea(RCX, at(R12, 64));
+        self.a.alu_i(Q, And, RCX, -8);
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, near_end);
+        self.a.mov(RCX, R12);
+        self.a.shift_i(Q, Shr, RCX, 3);
+        self.a.load(R11, boxed(c, CTX_BASE));
+        self.a.load(R11, indexed(R11, RCX, 1, 0));
+        self.a.bswap(Q, R11);
+        self.a.mov32(RCX, R12);
+        self.a.alu_i(D, And, RCX, 7);
+        self.a.shift_cl(Q, Shl, R11);
+        let _ = bits;
+    }
+    pub(super) fn get_small(&mut self, i: &Instruction) {
+        let a = i.args();
+        let bits = a[2].n();
+        if a[3].n() != 0 {
+            return self.step(i);
+        }
+        let to = self.to(a[0]);
+        let other = self.step_aside();
+        let c = self.get(a[1], R10);
+        self.a.load(R12, boxed(c, CTX_POS));
+        self.a.lea(RCX, at(R12, bits as i32));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, to);
+        self.read_bits(c, bits, other);
+        self.a.alu_i(Q, Add, R12, bits as i32);
+        self.a.store(boxed(c, CTX_POS), R12);
+        self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
+        self.a.shift_i(Q, Shl, R11, 4);
+        self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
+        self.put(a[4], R11);
+    }
+    /// A character of one byte; all others are a step.
+    pub(super) fn get_utf(&mut self, i: &Instruction) {
+        let a = i.args();
+        if a[2].n() != 8 {
+            return self.step(i);
+        }
+        let other = self.step_aside();
+        let c = self.get(a[1], R10);
+        self.a.load(R11, boxed(c, CTX_POS));
+        self.a.test8_i(R11, 7);
+        self.a.jcc(Cond::Ne, other);
+        self.a.lea(RCX, at(R11, 8));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, other);
+        self.a.mov(R12, RCX);
+        self.a.shift_i(Q, Shr, R11, 3);
+        self.a.load(RCX, boxed(c, CTX_BASE));
+        self.a.load8(RCX, indexed(RCX, R11, 1, 0));
+        self.a.test8_i(RCX, 0x80);
+        self.a.jcc(Cond::Ne, other);
+        self.a.store(boxed(c, CTX_POS), R12);
+        if i.op == Op::BsGetUtf {
+            self.a.shift_i(D, Shl, RCX, 4);
+            self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
+            self.put(a[4], RCX);
+        }
+    }
+    /// Commands that make no term but small integers; an op with others is a step.
+    pub(super) fn bs_match(&mut self, i: &Instruction) {
+        let a = i.args();
+        let list = self.list(i);
+        let Some(commands) = Command::all(list) else {
+            return self.step(i);
+        };
+        let context = a[1];
+        let clash = commands
+            .iter()
+            .any(|c| matches!(c, Command::Integer(_, d) if *d == context));
+        if clash || matches!(context, Arg::C(_)) {
+            return self.step(i);
+        }
+        let to = self.to(a[0]);
+        let other = self.step_aside();
+        let c = self.get(context, R10);
+        // R12 is the position; it is written when all has matched.
+        self.a.load(R12, boxed(c, CTX_POS));
+        // Bits that are known to be left.
+        let mut sure = 0;
+        for command in commands {
+            match command {
+                Command::AtLeast(bits, unit) => {
+                    self.a.load(R11, boxed(c, CTX_END));
+                    self.a.alu(Q, Sub, R11, R12);
+                    self.a.alu_i(Q, Sub, R11, bits as i32);
+                    self.a.jcc(Cond::B, to);
+                    if unit > 1 {
+                        self.a.test32_i(R11, unit as u32 - 1);
+                        self.a.jcc(Cond::Ne, to);
+                    }
+                    sure = bits;
+                }
+                Command::Exactly(bits) => {
+                    self.a.lea(R11, at(R12, bits as i32));
+                    self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+                    self.a.jcc(Cond::Ne, to);
+                    sure = bits;
+                }
+                Command::Integer(bits, dst) => {
+                    self.enough(c, bits, &mut sure, to);
+                    self.read_bits(c, bits, other);
+                    self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
+                    self.a.shift_i(Q, Shl, R11, 4);
+                    self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
+                    self.put(dst, R11);
+                    self.a.alu_i(Q, Add, R12, bits as i32);
+                }
+                Command::Skip(bits) => {
+                    self.enough(c, bits, &mut sure, to);
+                    self.a.alu_i(Q, Add, R12, bits as i32);
+                }
+                Command::Equals(bits, value) => {
+                    self.enough(c, bits, &mut sure, to);
+                    self.read_bits(c, bits, other);
+                    self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
+                    self.a.mov_i(RCX, value);
+                    self.a.alu(Q, Cmp, R11, RCX);
+                    self.a.jcc(Cond::Ne, to);
+                    self.a.alu_i(Q, Add, R12, bits as i32);
+                }
+            }
+        }
+        self.a.store(boxed(c, CTX_POS), R12);
+    }
+    /// So many bits are left, or to the label.
+    pub(super) fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
+        if *sure >= bits {
+            *sure -= bits;
+            return;
+        }
+        *sure = 0;
+        self.a.lea(R11, at(R12, bits as i32));
+        self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, to);
+    }
+}
+
+/// A command of `bs_match`.
+#[derive(Clone, Copy)]
+enum Command {
+    AtLeast(u64, u64),
+    Exactly(u64),
+    /// Without a sign, big-endian, at most 56 bits.
+    Integer(u64, Arg),
+    Skip(u64),
+    /// Likewise.
+    Equals(u64, u64),
+}
+
+impl Command {
+    /// Those of a list, if all are simple.
+    fn all(list: &[u64]) -> Option<Vec<Command>> {
+        const LARGEST: u64 = 1 << 28;
+        let mut out = Vec::new();
+        let mut k = 0;
+        let word = |k: usize| list.get(k).copied();
+        while k < list.len() {
+            let (c, n) = match list[k] {
+                // Numbers of commands, as `bs_match` has them.
+                0 => (Command::AtLeast(word(k + 1)?, word(k + 2)?.max(1)), 3),
+                1 => (Command::Exactly(word(k + 1)?), 2),
+                2 if word(k + 2)? == 0 => (Command::Integer(word(k + 3)?, source(word(k + 4)?)), 5),
+                4 => (Command::Skip(word(k + 1)?), 2),
+                6 if is_small_word(word(k + 2)?) => {
+                    let v = (word(k + 2)? as i64) >> 4;
+                    (Command::Equals(word(k + 1)?, v as u64), 3)
+                }
+                _ => return None,
+            };
+            let fits = match c {
+                Command::AtLeast(b, u) => b < LARGEST && u <= 256 && u.is_power_of_two(),
+                Command::Exactly(b) | Command::Skip(b) => b < LARGEST,
+                Command::Integer(b, _) => (1..=56).contains(&b),
+                Command::Equals(b, v) => (1..=56).contains(&b) && v >> b == 0,
+            };
+            if !fits {
+                return None;
+            }
+            out.push(c);
+            k += n;
+        }
+        Some(out)
+    }
+}
+
+/// Words of a match context behind its header: see `purlin_term::layout`.
+pub(super) const CTX_BASE: i32 = 2;
+pub(super) const CTX_POS: i32 = 3;
+pub(super) const CTX_END: i32 = 4;
