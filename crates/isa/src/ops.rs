@@ -1,8 +1,8 @@
 //! The specific instruction set: what the interpreter runs.
 //!
-//! One row per op: constant, name, operands with their names and kinds, effects, and what it does. Everything else
-//! derives from the rows: the number of each variant, how the loader packs operands, how the interpreter reads them
-//! (`instr.rs` in crate `interp`), what the disassembler prints, and the interpreter's table of handlers.
+//! One row per op: constant, name, operands with their names and kinds, effects, contract, and a sentence on what it does.
+//! Everything else derives from the rows: the number of each variant, how operands are packed ([`crate::codec`]), the types by
+//! which the interpreter reads them, what the disassembler prints, and the interpreter's tables of handlers.
 //!
 //! # Layout of an instruction
 //! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order

@@ -26,7 +26,7 @@ use crate::region::{self, Region, RegionSet};
 use crate::word::Term;
 
 /// The expanded heap of a process that runs (or is being collected). While a process waits, its control block holds
-/// a packed form; see the runtime's `process` module.
+/// a packed form; see `Process` in the kernel's `process`.
 pub struct Heap {
     /// Start of the block.
     pub heap: *mut Term,

@@ -5,8 +5,8 @@
 //! | --- | --- | --- | --- |
 //! | `RUNNING` | a thread runs it (normal or dirty) and owns its cell | that thread | that thread |
 //! | `QUEUED` | it is in exactly one run queue | whoever queues it | the thread that dequeues it |
-//! | `SIGNALS` | its queue in transit may hold something new | senders, after the push | the owner, before it fetches |
-//! | `TIMEOUT` | its receive timer has fired | the timer service | the owner |
+//! | `SIGNALS` | its queue in transit may hold something new | senders, after the push; the owner, for what it has put off | the owner, before it fetches |
+//! | `TIMEOUT` | its receive timer has fired | the timer service; the owner, to look at it once more | the owner |
 //! | `SUSPENDED` | it does not run Erlang code, but handles signals | the owner | the owner |
 //! | `EXITING` | it handles nothing any more | the owner | never (the cell is made anew) |
 //! | `ALIVE` | the cell holds a process | spawn | the owner, at the very end |
