@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use purlin_runtime::explain::private::{is_safe_way, user};
+use purlin_diagnostics::explain::private::{is_safe_way, user};
 
 use crate::failure::{Failure, SYSTEM, reason};
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::json::{self, Json};
 
 const PROGRAM: &str = r#"
 -module(counted).

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::json::{self, Json};
 
 /// 400 processes capture 5,000 elements (78 KiB) each. 300 messages wait, each of ten elements. An object of a table is read 100 times.
 const APP: &str = r#"

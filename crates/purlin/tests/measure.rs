@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::json::{self, Json};
 
 /// A command that takes more memory than Purlin itself, and one that takes thrice as much.
 const SMALL: &str = "head -c 20000000 /dev/zero | tail -c 19999999 >/dev/null";

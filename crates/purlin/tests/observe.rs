@@ -5,7 +5,7 @@
 mod observed;
 
 use observed::{App, Observer, http, number, text};
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::json::{self, Json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;

@@ -6,7 +6,7 @@
 mod observed;
 
 use observed::{App, Observer, PATIENCE, text};
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::json::{self, Json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -26,8 +26,12 @@ const CRATES: &[(&str, &[&str])] = &[
             "nif", "dist",
         ],
     ),
+    (
+        "diagnostics",
+        &["term", "kernel", "ets", "io", "dist", "runtime"],
+    ),
     ("measure", &[]),
-    ("purlin", &["loader", "measure", "runtime"]),
+    ("purlin", &["loader", "measure", "runtime", "diagnostics"]),
 ];
 
 /// For crates with layers: their folders and files, lower ones first, and how many references between files may run back up.
@@ -140,19 +144,19 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "runtime",
         &[
-            "json",
-            "brief",
+            "diagnostics",
             "trace",
             "bif",
-            "explain",
-            "observe",
-            "crash_dump",
             "compiled",
-            "break_handler",
-            "beside",
+            "outside",
             "start",
         ],
-        3,
+        2,
+    ),
+    (
+        "diagnostics",
+        &["json", "explain", "observe", "crash_dump", "break_handler"],
+        0,
     ),
 ];
 

@@ -1,15 +1,10 @@
-//! The runtime put together: starting, tracing, natives about the system, dumps, and the list of all natives.
+//! The runtime put together: starting, tracing, natives about the system, and the list of all natives.
 #![warn(unsafe_op_in_unsafe_fn)]
 
-mod beside;
 pub mod bif;
-pub mod break_handler;
-pub mod brief;
 mod compiled;
-pub mod crash_dump;
-pub mod explain;
-pub mod json;
-mod observe;
+pub mod diagnostics;
+mod outside;
 pub mod start;
 pub mod trace;
 
@@ -20,7 +15,7 @@ pub use purlin_io::{os_signals, port};
 use purlin_kernel::sync;
 pub use purlin_kernel::{
     accounts, clock, code, collect, cx, events, filename, halt, lifecycle, message, msacc, options,
-    osenv, outside, poll, posix, process, report, sched, signal, threads, timer, tracer, waits,
+    osenv, poll, posix, process, report, sched, signal, threads, timer, tracer, waits,
 };
 pub use purlin_native::{bifs, errors, exports, ids, lazy_atoms};
 pub use purlin_term::counts::Counted;

@@ -1,10 +1,10 @@
 //! Starting: tables, threads, preloaded modules, the first processes.
 
-use crate::beside::Beside;
+use crate::diagnostics::{self, Diagnostics};
 use crate::interp::Interpreter;
 use crate::lifecycle::spawn::{self, Options};
 use crate::options::{self, EmulatorOptions, MessageQueueData};
-use crate::outside::set_outside;
+use crate::outside::World;
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::state::Priority;
 use crate::{bif, clock, code, filename, osenv, process, signal, threads, timer};
@@ -108,12 +108,13 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
 }
 
 /// Runs an emulator until it halts; the exit status is the program's.
-pub fn start(options: EmulatorOptions) -> ! {
+pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     let o = options::start_with(options);
+    diagnostics::set(told_by);
     release::settle(o.otp.release);
     crate::compiled::start(o);
     bif::install();
-    set_outside(&Beside);
+    purlin_kernel::outside::set_outside(&World);
     purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
     purlin_dist::input::set_options(bif::process::wanted_elsewhere);
     purlin_dist::natives::set_alive(bif::links::is_alive);
@@ -121,7 +122,8 @@ pub fn start(options: EmulatorOptions) -> ! {
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
-    let environment = o.environment.iter().filter(|e| !crate::explain::takes(e));
+    let environment = o.environment.iter();
+    let environment = environment.filter(|e| !told_by.takes_variable(&e.0));
     osenv::init(environment.cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
@@ -136,7 +138,7 @@ pub fn start(options: EmulatorOptions) -> ! {
         let (module, function) = (name(p.module), name(p.function));
         Some(format!("{module}:{function}/{}{line}", p.arity))
     });
-    crate::crash_dump::reserve();
+    told_by.prepare();
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     // The table grows as it must; only who asks for a ceiling gets one.
@@ -186,9 +188,12 @@ pub fn start(options: EmulatorOptions) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
-    crate::observe::start();
-    crate::explain::start(&o.flags.purlin);
-    crate::os_signals::init(o.flags.break_mode, crate::break_handler::requested);
+    told_by.start(o);
+    crate::os_signals::init(o.flags.break_mode, || {
+        if let Some(d) = diagnostics::diagnostics() {
+            d.interrupted();
+        }
+    });
     crate::port::orphans::start();
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);

@@ -35,6 +35,7 @@ pub mod node;
 pub mod off_heap;
 pub mod prefetch;
 pub mod pressure;
+pub mod preview;
 pub mod print;
 pub mod record;
 pub mod refcount;

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use purlin_diagnostics::explain::VARIABLE;
+use purlin_diagnostics::json::Json;
 use purlin_measure::Command;
-use purlin_runtime::explain::VARIABLE;
-use purlin_runtime::json::Json;
 use purlin_runtime::options::OtpInstall;
 
 use super::explain::{self, Answer};

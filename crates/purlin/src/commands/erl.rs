@@ -118,7 +118,7 @@ fn start_emulator(mut options: EmulatorOptions) -> ! {
     if options.detached {
         detach();
     }
-    purlin_runtime::start(options)
+    purlin_runtime::start(options, purlin_diagnostics::ALL)
 }
 
 /// Puts Purlin's links before the installation's own programs, which the launcher has put first, so

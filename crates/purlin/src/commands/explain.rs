@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use purlin_runtime::explain::{SCHEMA, TOPICS, VARIABLE, socket};
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, socket};
+use purlin_diagnostics::json::{self, Json};
 
 use super::{print, print_bytes};
 use crate::context::Context;

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 
+use purlin_diagnostics::json::Json;
 use purlin_measure::statistics::{
     Comparison, Summary, Verdict, compare, confidence_of_each, least_runs,
 };
 use purlin_measure::{Command, Failed, QUANTITIES, Quantity, QuantityRow, Run};
-use purlin_runtime::json::Json;
 
 use super::print;
 use crate::context::Context;

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use purlin_runtime::explain::private::Private;
-use purlin_runtime::explain::socket;
+use purlin_diagnostics::explain::private::Private;
+use purlin_diagnostics::explain::socket;
 
 use super::print;
 use crate::context::Context;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 use super::text::bytes;
 use super::{at, causes, number, site, word};

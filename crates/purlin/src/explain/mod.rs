@@ -8,7 +8,7 @@ pub mod text;
 pub mod time;
 pub mod variables;
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 /// A field of a field of an answer.
 pub fn at<'a>(answer: &'a Json, path: &[&str]) -> Option<&'a Json> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 use super::{at, causes, number, word};
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use purlin_diagnostics::json::Json;
 use purlin_measure::Unit;
-use purlin_runtime::json::Json;
 
 use super::text::{bytes, count, line, rest};
 use super::{at, number, site, word};

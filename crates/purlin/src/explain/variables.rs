@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 use super::{number, word};
 use crate::context::Context;

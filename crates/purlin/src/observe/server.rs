@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 use super::guard::{Guard, secret};
 use super::http::{self, Answer, Request};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use purlin_runtime::json::Json;
+use purlin_diagnostics::json::Json;
 
 use crate::commands::explain;
 use crate::context::Context;

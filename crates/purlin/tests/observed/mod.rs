@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use purlin_runtime::explain::socket;
-use purlin_runtime::json::{self, Json};
+use purlin_diagnostics::explain::socket;
+use purlin_diagnostics::json::{self, Json};
 
 /// How long anything may take here: machines are busy.
 pub const PATIENCE: Duration = Duration::from_secs(180);

@@ -68,7 +68,7 @@ impl Peaks {
 }
 
 /// The uses of memory, in bytes.
-pub(crate) struct Usage {
+pub struct Usage {
     pub total: usize,
     /// Heaps and control blocks of processes.
     pub processes: usize,
@@ -134,7 +134,7 @@ fn allocated() -> usize {
 }
 
 /// The present uses of memory.
-pub(crate) fn usage() -> Usage {
+pub fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
     // Processes come to be between the two looks at the table.
     let live = (process::table().live() * process::table::CELL_BYTES).min(cells);

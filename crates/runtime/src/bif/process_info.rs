@@ -5,12 +5,12 @@ use super::process::{ask_term, priority_atom};
 use crate::code;
 use crate::code::stack::{addresses, location, place};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::outside::outside;
 use crate::process::ext::{MaxHeap, RefKey, Target, Watcher};
 use crate::process::{self, BUSY, OFF_HEAP_QUEUE, TRAP_EXIT, WAITING};
 use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
+use purlin_kernel::outside::outside;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::fun::Export;
 use purlin_term::layout::{BIN_SIZE, NEXT};
@@ -35,7 +35,7 @@ fn int(n: usize) -> Term {
     Term::small(n as i64)
 }
 
-pub(crate) fn current(cx: &Cx) -> Option<code::Place> {
+pub fn current(cx: &Cx) -> Option<code::Place> {
     addresses(cx, cx.bif_pc, 8)
         .into_iter()
         .enumerate()
@@ -455,7 +455,7 @@ pub fn named(k: Term) -> Option<&'static Item> {
 }
 
 /// The answer of the process in the context under that name.
-pub(crate) fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
+pub fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
     let item = ITEMS.iter().find(|i| i.name == name)?;
     Some(item.of(cx, to))
 }
@@ -479,7 +479,7 @@ impl Item {
 }
 
 /// The stack as text: addresses, functions, and what the slots hold.
-pub(crate) fn backtrace(cx: &mut Cx) -> String {
+pub fn backtrace(cx: &mut Cx) -> String {
     use std::fmt::Write;
     let mut s = String::new();
     let name = |i: usize, a: u64| match place(i, a) {
@@ -532,14 +532,14 @@ pub(crate) fn backtrace(cx: &mut Cx) -> String {
 }
 
 /// A call on the stack of a process.
-pub(crate) struct StackFrame {
+pub struct StackFrame {
     pub place: code::Place,
     /// The terms in its slots, but for catches.
     pub slots: Vec<Term>,
 }
 
 /// The calls on the stack of the process in the context, the innermost first.
-pub(crate) fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
+pub fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
     let mut all: Vec<StackFrame> = Vec::new();
     // Where a frame begins that is none of a function, its slots are nobody's.
     let mut named = false;
@@ -665,7 +665,7 @@ fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
 }
 
 /// The names of all items.
-pub(crate) fn all_items(cx: &mut Cx) -> Term {
+pub fn all_items(cx: &mut Cx) -> Term {
     let known = ITEMS.iter().filter(|i| i.is_known());
     let names: Vec<Term> = known.map(Item::key).collect();
     cx.list(&names)

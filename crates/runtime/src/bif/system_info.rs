@@ -3,6 +3,7 @@
 
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::diagnostics::{Diagnostics, Text, diagnostics};
 use crate::options::{BindType, CpuCounts, CpuTopologyEntry, EmulatorOptions, TimeWarp};
 use crate::sched::binding;
 use crate::signal::share;
@@ -46,7 +47,7 @@ fn count(n: usize) -> Term {
 }
 
 /// `name - version`, as in the greeting of the shell.
-pub(crate) fn system_version() -> String {
+pub fn system_version() -> String {
     let o = crate::options::current();
     let s = &o.flags.schedulers;
     let (dirty_cpu, dirty_io) = sched::dirty_counts();
@@ -299,10 +300,12 @@ fn dist(cx: &mut Cx) -> Term {
     cx.binary(text.as_bytes())
 }
 
-fn dump_text(cx: &mut Cx, f: fn(&mut Vec<u8>) -> std::io::Result<()>) -> Term {
+fn dump_text(cx: &mut Cx, f: fn(&dyn Diagnostics, &mut Text) -> std::io::Result<()>) -> Term {
     let mut v = Vec::new();
-    // Writing to memory doesn't fail.
-    let _ = f(&mut v);
+    if let Some(d) = diagnostics() {
+        // Writing to memory doesn't fail.
+        let _ = f(d, &mut v);
+    }
     cx.binary(&v)
 }
 
@@ -474,8 +477,8 @@ items! {
     "atom_limit": "Most atoms." => |_, o| Term::small(o.flags.tables.atoms.into());
     "ets_count": "Tables that exist." => |_, _| count(crate::ets::totals().0);
     "ets_limit": "Tables that are planned for." => |_, o| Term::small(o.flags.ets.requested_tables.max(8192).into());
-    "info": "The general part of a crash dump." => |cx, _| dump_text(cx, crate::crash_dump::info);
-    "procs": "The processes of a crash dump." => |cx, _| dump_text(cx, crate::crash_dump::processes);
+    "info": "The general part of a crash dump." => |cx, _| dump_text(cx, |d, to| d.general(to));
+    "procs": "The processes of a crash dump." => |cx, _| dump_text(cx, |d, to| d.processes(to));
     "loaded": "Modules and bytes of their code, as text." => |cx, _| loaded(cx);
     "dist": "Connections, as text." => |cx, _| dist(cx);
     "dist_ctrl": "Controllers of connections." => |cx, _| purlin_dist::natives::controllers(cx);

@@ -8,10 +8,10 @@
 //! * What is written down is bounded: calls by [`CALLS`], each by [`ARGUMENTS`].
 
 use super::calls;
-use crate::brief::brief;
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::Term;
+use purlin_term::preview::preview;
 use purlin_term::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -174,7 +174,7 @@ pub(super) fn seen(cx: &mut Cx, mfa: (Term, Term, u32), caller: *const u64) {
             break;
         }
         let t = super::argument(cx, cx.x[i]);
-        let text = brief(t, ARGUMENT.min(room));
+        let text = preview(t, ARGUMENT.min(room));
         room = room.saturating_sub(text.len());
         arguments.push(text);
     }

@@ -1,7 +1,6 @@
 //! Tables and ports.
 
 use super::{Key, Query, sort};
-use crate::brief::brief;
 use crate::ets::{Kind, Protection, Table};
 use crate::explain::names;
 use crate::json::Json;
@@ -9,6 +8,7 @@ use crate::port;
 use purlin_io::socket;
 use purlin_term::Term;
 use purlin_term::frag::Fragment;
+use purlin_term::preview::preview;
 use std::sync::Arc;
 
 /// Characters of a name.
@@ -39,7 +39,7 @@ pub(super) fn tables(q: &Query) -> Result<Vec<(String, Json)>, String> {
         .map(|table| {
             let (objects, words) = table.size_and_words();
             TableRow {
-                name: brief(table.name(), NAME),
+                name: preview(table.name(), NAME),
                 owner: names::pid(table.owner()),
                 objects,
                 bytes: words * 8,
@@ -69,7 +69,7 @@ impl TableRow {
     fn json(&self) -> Json {
         let t = &self.table;
         let mut f = Fragment::new();
-        let id = crate::ets::id(t, &mut f).map(|t| brief(t, NAME));
+        let id = crate::ets::id(t, &mut f).map(|t| preview(t, NAME));
         // SAFETY: nothing of it is used any more.
         unsafe { f.destroy() };
         let kind = match t.kind() {
@@ -136,7 +136,7 @@ pub(super) fn ports(q: &Query) -> Result<Vec<(String, Json)>, String> {
     rows.retain(|r| {
         r.name.to_lowercase().contains(&filter)
             || names::pid(r.info.connected).contains(&filter)
-            || brief(r.id, NAME).to_lowercase().contains(&filter)
+            || preview(r.id, NAME).to_lowercase().contains(&filter)
     });
     sort(&mut rows, descends, key);
     let found = rows.len();
@@ -159,9 +159,9 @@ impl PortRow {
         let i = &self.info;
         let (local, peer) = port::find(self.id).map_or((None, None), |p| port::ends(&p));
         Json::object([
-            ("id", brief(self.id, NAME).into()),
+            ("id", preview(self.id, NAME).into()),
             ("name", self.name.clone().into()),
-            ("registered", i.registered.map(|n| brief(n, NAME)).into()),
+            ("registered", i.registered.map(|n| preview(n, NAME)).into()),
             ("owner", names::pid(i.connected).into()),
             ("local", local.into()),
             ("peer", peer.into()),

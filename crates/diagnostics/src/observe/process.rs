@@ -2,13 +2,13 @@
 
 use super::Query;
 use crate::bif::process_info;
-use crate::brief::brief;
 use crate::cx::Cx;
 use crate::explain::{names, survey};
 use crate::json::Json;
 use crate::process::SENSITIVE;
 use crate::signal::receive;
 use purlin_term::frag::Fragment;
+use purlin_term::preview::preview;
 use purlin_term::{Term, map};
 
 /// Items that are told as text.
@@ -76,13 +76,16 @@ fn told(cx: &mut Cx) -> Vec<(String, Json)> {
     let mut items = Vec::new();
     for name in ITEMS {
         if let Some(t) = process_info::item(cx, &mut f, name) {
-            items.push((name.to_string(), brief(t, TEXT).into()));
+            items.push((name.to_string(), preview(t, TEXT).into()));
         }
     }
     let mut others = |name: &str| {
         let t = process_info::item(cx, &mut f, name);
         let list = || t.iter().flat_map(|t| t.list_iter());
-        let shown: Vec<Json> = list().take(OTHERS).map(|t| brief(t, TEXT).into()).collect();
+        let shown: Vec<Json> = list()
+            .take(OTHERS)
+            .map(|t| preview(t, TEXT).into())
+            .collect();
         Json::object([
             ("count", list().count().into()),
             ("first", Json::List(shown)),
@@ -92,21 +95,21 @@ fn told(cx: &mut Cx) -> Vec<(String, Json)> {
     let monitors = others("monitors");
     let monitored_by = others("monitored_by");
     let name = process_info::item(cx, &mut f, "registered_name");
-    let name = name.filter(|n| n.is_atom()).map(|n| brief(n, TEXT));
+    let name = name.filter(|n| n.is_atom()).map(|n| preview(n, TEXT));
     // SAFETY: nothing of it is used any more: all was written down.
     unsafe { f.destroy() };
     let mut messages = Vec::new();
     let mut dictionary = Vec::new();
     if !sensitive {
         receive::first_messages(cx.process(), MESSAGES, |m| {
-            messages.push(brief(m, TEXT).into())
+            messages.push(preview(m, TEXT).into())
         });
         if let Some(e) = cx.process().ext() {
             let entries = e.dict.iter().take(ENTRIES);
             dictionary.extend(entries.map(|(key, value)| {
                 Json::object([
-                    ("key", brief(key, TEXT).into()),
-                    ("value", brief(value, TEXT).into()),
+                    ("key", preview(key, TEXT).into()),
+                    ("value", preview(value, TEXT).into()),
                 ])
             }));
         }
@@ -163,8 +166,8 @@ fn stack(cx: &Cx, sensitive: bool) -> Json {
 /// A slot of the stack, which may be large state: its size goes first.
 fn slot(t: Term) -> String {
     match map::size(t) {
-        n if t.is_map() && n > 100 => format!("a map of {n}: {}", brief(t, TEXT)),
-        _ => brief(t, TEXT),
+        n if t.is_map() && n > 100 => format!("a map of {n}: {}", preview(t, TEXT)),
+        _ => preview(t, TEXT),
     }
 }
 

@@ -1,15 +1,15 @@
 //! The world beside processes (ports, nodes, tables), for the crates that know nothing of it.
 
 use crate::cx::{Cx, Fail};
-use crate::outside::Outside;
 use crate::process::remote::{Remote, Watched};
 use purlin_dist::signals;
+use purlin_kernel::outside::Outside;
 use purlin_term::{Alloc, Term};
 
 /// Ports, tables, files, sockets and nodes.
-pub(crate) struct Beside;
+pub(crate) struct World;
 
-impl Outside for Beside {
+impl Outside for World {
     fn port_send(&self, cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
         crate::port::send(cx, port, msg)
     }
@@ -50,6 +50,8 @@ impl Outside for Beside {
         signals::ended(cx.process(), me, ties, reason);
     }
     fn crash_dump(&self, slogan: &str) {
-        crate::crash_dump::write(slogan);
+        if let Some(d) = crate::diagnostics::diagnostics() {
+            d.crash_dump(slogan);
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The beginning of a term as text, for people who look on while a program runs.
 //!
-//! [`purlin_term::print`] writes terms whole, or cuts the text when it is long enough. Here nothing takes time or memory that
+//! [`crate::print`] writes terms whole, or cuts the text when it is long enough. Here nothing takes time or memory that
 //! goes with the size of a term, since it is done on a scheduler, in the process whose term it is: of a large binary the first
 //! bytes are read, of a large integer its size is told, of a large map the first pairs are walked.
 
-use purlin_term::layout::Bits;
-use purlin_term::print::{Style, format_atom, format_term};
-use purlin_term::{Term, map};
+use crate::layout::Bits;
+use crate::print::{Style, format_atom, format_term};
+use crate::{Term, map};
 
 /// Bytes of a binary that are shown.
 const BYTES: usize = 64;
@@ -25,7 +25,7 @@ enum Todo {
 }
 
 /// The text of `t`, cut off with `...` after about `limit` characters.
-pub fn brief(t: Term, limit: usize) -> String {
+pub fn preview(t: Term, limit: usize) -> String {
     let mut out = String::new();
     let mut todo = vec![Todo::Term(t, 0)];
     while let Some(next) = todo.pop() {
@@ -198,13 +198,13 @@ fn text_of(t: Term) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_term::frag::Fragment;
-    use purlin_term::{Alloc, atom};
+    use crate::frag::Fragment;
+    use crate::{Alloc, atom};
 
     fn shown(limit: usize, make: impl FnOnce(&mut Fragment) -> Term) -> String {
         let mut f = Fragment::new();
         let t = make(&mut f);
-        let text = brief(t, limit);
+        let text = preview(t, limit);
         // SAFETY: nothing of it is used any more.
         unsafe { f.destroy() };
         text

@@ -7,12 +7,12 @@
 use super::lease::{self, Thing};
 use super::{Key, Query, sort};
 use crate::bif::process_info;
-use crate::brief::brief;
 use crate::explain::{names, survey};
 use crate::json::Json;
 use crate::process;
 use crate::process::registry;
 use purlin_term::frag::Fragment;
+use purlin_term::preview::preview;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom};
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,7 @@ fn row(cx: &mut crate::cx::Cx) -> Row {
     let label = process_info::item(cx, &mut f, "label").unwrap_or(am::UNDEFINED);
     let label = match label {
         t if t == am::UNDEFINED || t.is_nil() => String::new(),
-        t => brief(t, NAME),
+        t => preview(t, NAME),
     };
     let reductions = process_info::item(cx, &mut f, "reductions");
     let reductions = reductions.and_then(|t| t.as_small()).unwrap_or(0);
@@ -193,7 +193,7 @@ fn compare(rows: &mut [Row], named: &HashMap<u64, Term>) -> Option<f64> {
     let last = before.take();
     for r in rows.iter_mut() {
         if let Some(name) = named.get(&r.pid.raw()) {
-            r.name = brief(*name, NAME);
+            r.name = preview(*name, NAME);
         }
         let old = last.as_ref().and_then(|l| l.1.get(&r.pid.raw()));
         r.recent = old.map(|old| r.reductions.saturating_sub(*old));

@@ -22,7 +22,7 @@ mod writes;
 use crate::accounts;
 use crate::json::Json;
 use crate::options::PurlinFlags;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -160,8 +160,8 @@ fn told(topic: &Topic, top: usize) -> Json {
 }
 
 /// Whether a variable of the environment is for here, and not for the program.
-pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
-    variable.0 == VARIABLE
+pub(crate) fn takes(name: &OsStr) -> bool {
+    name == VARIABLE
 }
 
 /// Keeps accounts from now on, answers who asks, and tells at the end what was asked for before.

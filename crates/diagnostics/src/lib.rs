@@ -1,0 +1,53 @@
+//! What tells about a running system: crash dumps, the menu that Ctrl-C opens, and the answers to `purlin explain` and
+//! `purlin observe`.
+//!
+//! # Invariant
+//! It reads, and changes nothing in the program. The runtime knows it as [`purlin_runtime::diagnostics::Diagnostics`] only.
+#![warn(unsafe_op_in_unsafe_fn)]
+
+mod break_handler;
+mod crash_dump;
+pub mod explain;
+pub mod json;
+mod observe;
+
+use purlin_ets as ets;
+use purlin_io::port;
+use purlin_kernel::{
+    accounts, clock, code, cx, halt, message, options, osenv, process, report, sched, signal,
+    timer, waits,
+};
+use purlin_runtime::diagnostics::{Diagnostics, Text};
+use purlin_runtime::{bif, trace};
+use std::ffi::OsStr;
+use std::io;
+
+/// All that there is here, for [`purlin_runtime::start`].
+pub static ALL: &dyn Diagnostics = &All;
+
+struct All;
+
+impl Diagnostics for All {
+    fn prepare(&self) {
+        crash_dump::reserve();
+    }
+    fn start(&self, options: &options::EmulatorOptions) {
+        observe::start();
+        explain::start(&options.flags.purlin);
+    }
+    fn takes_variable(&self, name: &OsStr) -> bool {
+        explain::takes(name)
+    }
+    fn crash_dump(&self, slogan: &str) {
+        crash_dump::write(slogan);
+    }
+    fn general(&self, to: &mut Text) -> io::Result<()> {
+        crash_dump::info(to)
+    }
+    fn processes(&self, to: &mut Text) -> io::Result<()> {
+        crash_dump::processes(to)
+    }
+    fn interrupted(&self) {
+        break_handler::requested();
+    }
+}
