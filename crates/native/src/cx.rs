@@ -196,6 +196,8 @@ pub struct Context<P> {
     pub work_budget: i64,
     /// The control block of the process that runs.
     pub proc: *mut P,
+    /// The pid of a process, by its control block: for those who see it as [`Unknown`].
+    pid_of: unsafe fn(*mut ()) -> Term,
     /// Index of this thread among the schedulers; dirty threads come behind them.
     pub sched: usize,
     /// Whether this is a dirty thread: natives of the dirty kinds are called here and nowhere else.
@@ -237,9 +239,31 @@ pub enum Unknown {}
 /// another type, of the same layout.
 pub type Env = Context<Unknown>;
 
-impl<P> Context<P> {
+impl<P: Owner> Context<P> {
     /// A context for a thread. Large: keep it boxed.
     pub fn boxed(sched: usize) -> Box<Context<P>> {
+        // SAFETY: by the contract of the field, a process.
+        Context::with_pid_of(sched, |p| unsafe { (*p.cast::<P>()).pid() })
+    }
+}
+
+impl Env {
+    /// A context of no process, as tests of natives want it.
+    pub fn boxed(sched: usize) -> Box<Env> {
+        Context::with_pid_of(sched, |_| NIL)
+    }
+    /// `self()`; nil where no process runs.
+    pub fn self_pid(&self) -> Term {
+        if self.proc.is_null() {
+            return NIL;
+        }
+        // SAFETY: it points to a process, of the type that the context was made for.
+        unsafe { (self.pid_of)(self.proc.cast()) }
+    }
+}
+
+impl<P> Context<P> {
+    fn with_pid_of(sched: usize, pid_of: unsafe fn(*mut ()) -> Term) -> Box<Context<P>> {
         Box::new(Context {
             x: [NIL; X_REGS],
             fr: [0.0; X_REGS],
@@ -268,6 +292,7 @@ impl<P> Context<P> {
             kept_budget: -NO_BUDGET,
             work_budget: -NO_BUDGET,
             proc: std::ptr::null_mut(),
+            pid_of,
             sched,
             dirty: false,
             bif_pc: std::ptr::null(),

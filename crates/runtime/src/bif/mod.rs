@@ -31,8 +31,6 @@ mod ties;
 pub mod time;
 pub mod timers;
 pub mod trace;
-mod zlib;
-mod zstd;
 
 pub use purlin_native::bif::{Bif, Kind};
 
@@ -64,8 +62,6 @@ const OWN: &[&[Bif]] = &[
     time::BIFS,
     timers::BIFS,
     trace::BIFS,
-    zlib::BIFS,
-    zstd::BIFS,
 ];
 
 /// All natives that there are.

@@ -3,14 +3,18 @@
 //! A context belongs to the process that made it; every native checks that. The mutex around it makes the check and the use one
 //! step. Dictionaries are never changed, and those that a context refers to live as long as it does.
 
-use crate::cx::{BifResult, Cx, Fail};
+use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_native::native_state;
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, atom, iolist, map};
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_int, c_uint};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
-use zstd_sys as _;
+use zstd_sys::{
+    self as c, ZSTD_EndDirective as Directive, ZSTD_ResetDirective as Reset,
+    ZSTD_cParameter as Parameter, ZSTD_dParameter,
+};
 
 lazy_atoms! {
     not_on_controlling_process = "not_on_controlling_process";
@@ -24,103 +28,9 @@ lazy_atoms! {
     done = "done";
 }
 
-/// The interface of the library, as far as it is used: parts of it are for those only who link it statically.
-mod c {
-    use super::*;
-
-    #[repr(C)]
-    pub struct OutBuffer {
-        pub dst: *mut u8,
-        pub size: usize,
-        pub pos: usize,
-    }
-    #[repr(C)]
-    pub struct InBuffer {
-        pub src: *const u8,
-        pub size: usize,
-        pub pos: usize,
-    }
-    /// The library's own way to allocate, if all are null.
-    #[repr(C)]
-    pub struct CustomMem(pub [*mut c_void; 3]);
-    #[repr(C)]
-    pub struct CompressionParameters([c_uint; 7]);
-    #[repr(C)]
-    #[derive(Default)]
-    pub struct FrameHeader {
-        pub content_size: c_ulonglong,
-        pub window_size: c_ulonglong,
-        pub block_size_max: c_uint,
-        pub frame_type: c_uint,
-        pub header_size: c_uint,
-        pub dict_id: c_uint,
-        pub checksum: c_uint,
-        pub reserved: [c_uint; 2],
-    }
-    pub enum CCtx {}
-    pub enum DCtx {}
-    pub enum CDict {}
-    pub enum DDict {}
-
-    unsafe extern "C" {
-        pub fn ZSTD_createCCtx() -> *mut CCtx;
-        pub fn ZSTD_freeCCtx(c: *mut CCtx) -> usize;
-        pub fn ZSTD_CCtx_reset(c: *mut CCtx, what: c_int) -> usize;
-        pub fn ZSTD_CCtx_loadDictionary(c: *mut CCtx, dict: *const u8, n: usize) -> usize;
-        pub fn ZSTD_CCtx_refCDict(c: *mut CCtx, dict: *const CDict) -> usize;
-        pub fn ZSTD_CCtx_setParameter(c: *mut CCtx, key: c_int, value: c_int) -> usize;
-        pub fn ZSTD_CCtx_getParameter(c: *const CCtx, key: c_int, value: *mut c_int) -> usize;
-        pub fn ZSTD_CCtx_setPledgedSrcSize(c: *mut CCtx, n: c_ulonglong) -> usize;
-        pub fn ZSTD_compressStream2(
-            c: *mut CCtx,
-            out: *mut OutBuffer,
-            from: *mut InBuffer,
-            how: c_int,
-        ) -> usize;
-        pub fn ZSTD_CStreamOutSize() -> usize;
-        pub fn ZSTD_createDCtx() -> *mut DCtx;
-        pub fn ZSTD_freeDCtx(c: *mut DCtx) -> usize;
-        pub fn ZSTD_DCtx_reset(c: *mut DCtx, what: c_int) -> usize;
-        pub fn ZSTD_DCtx_loadDictionary(c: *mut DCtx, dict: *const u8, n: usize) -> usize;
-        pub fn ZSTD_DCtx_refDDict(c: *mut DCtx, dict: *const DDict) -> usize;
-        pub fn ZSTD_DCtx_setParameter(c: *mut DCtx, key: c_int, value: c_int) -> usize;
-        pub fn ZSTD_DCtx_getParameter(c: *mut DCtx, key: c_int, value: *mut c_int) -> usize;
-        pub fn ZSTD_decompressStream(
-            c: *mut DCtx,
-            out: *mut OutBuffer,
-            from: *mut InBuffer,
-        ) -> usize;
-        pub fn ZSTD_DStreamOutSize() -> usize;
-        pub fn ZSTD_findDecompressedSize(from: *const u8, n: usize) -> c_ulonglong;
-        pub fn ZSTD_getCParams(level: c_int, n: c_ulonglong, dict: usize) -> CompressionParameters;
-        pub fn ZSTD_createCDict_advanced(
-            dict: *const u8,
-            n: usize,
-            load: c_int,
-            content: c_int,
-            parameters: CompressionParameters,
-            mem: CustomMem,
-        ) -> *mut CDict;
-        pub fn ZSTD_freeCDict(d: *mut CDict) -> usize;
-        pub fn ZSTD_createDDict(dict: *const u8, n: usize) -> *mut DDict;
-        pub fn ZSTD_freeDDict(d: *mut DDict) -> usize;
-        pub fn ZSTD_getDictID_fromCDict(d: *const CDict) -> c_uint;
-        pub fn ZSTD_getDictID_fromDDict(d: *const DDict) -> c_uint;
-        pub fn ZSTD_getDictID_fromDict(dict: *const u8, n: usize) -> c_uint;
-        pub fn ZSTD_getDictID_fromFrame(from: *const u8, n: usize) -> c_uint;
-        pub fn ZSTD_getFrameHeader(to: *mut FrameHeader, from: *const u8, n: usize) -> usize;
-        pub fn ZSTD_isError(code: usize) -> c_uint;
-        pub fn ZSTD_getErrorName(code: usize) -> *const c_char;
-    }
-}
-
-/// `ZSTD_reset_session_only`
-const SESSION: c_int = 1;
-/// Of `ZSTD_EndDirective`.
-const CONTINUE: c_int = 0;
-const END: c_int = 2;
-const SIZE_UNKNOWN: u64 = u64::MAX;
-const SIZE_ERROR: u64 = u64::MAX - 1;
+/// The results of the library's functions for a size that the data don't tell, and for data that are no frame.
+const SIZE_UNKNOWN: u64 = c::ZSTD_CONTENTSIZE_UNKNOWN as u64;
+const SIZE_ERROR: u64 = c::ZSTD_CONTENTSIZE_ERROR as u64;
 /// The result of the library's functions for data of a wrong size: the error of number 72.
 const SRC_SIZE_WRONG: usize = 72usize.wrapping_neg();
 /// Bytes that count as a reduction.
@@ -134,35 +44,56 @@ enum Kind {
     Strategy,
 }
 
-/// The parameters of compression: names and numbers.
-const PARAMETERS: &[(&str, c_int, Kind)] = &[
-    ("compressionLevel", 100, Kind::Number),
-    ("windowLog", 101, Kind::Number),
-    ("hashLog", 102, Kind::Number),
-    ("chainLog", 103, Kind::Number),
-    ("searchLog", 104, Kind::Number),
-    ("minMatch", 105, Kind::Number),
-    ("targetLength", 106, Kind::Number),
-    ("strategy", 107, Kind::Strategy),
-    ("targetCBlockSize", 130, Kind::Number),
-    ("enableLongDistanceMatching", 160, Kind::Flag),
-    ("ldmHashLog", 161, Kind::Number),
-    ("ldmMinMatch", 162, Kind::Number),
-    ("ldmBucketSizeLog", 163, Kind::Number),
-    ("ldmHashRateLog", 164, Kind::Number),
-    ("contentSizeFlag", 200, Kind::Flag),
-    ("checksumFlag", 201, Kind::Flag),
-    ("dictIDFlag", 202, Kind::Flag),
+/// The parameters of compression by their names.
+const PARAMETERS: &[(&str, Parameter, Kind)] = &[
+    (
+        "compressionLevel",
+        Parameter::ZSTD_c_compressionLevel,
+        Kind::Number,
+    ),
+    ("windowLog", Parameter::ZSTD_c_windowLog, Kind::Number),
+    ("hashLog", Parameter::ZSTD_c_hashLog, Kind::Number),
+    ("chainLog", Parameter::ZSTD_c_chainLog, Kind::Number),
+    ("searchLog", Parameter::ZSTD_c_searchLog, Kind::Number),
+    ("minMatch", Parameter::ZSTD_c_minMatch, Kind::Number),
+    ("targetLength", Parameter::ZSTD_c_targetLength, Kind::Number),
+    ("strategy", Parameter::ZSTD_c_strategy, Kind::Strategy),
+    (
+        "targetCBlockSize",
+        Parameter::ZSTD_c_targetCBlockSize,
+        Kind::Number,
+    ),
+    (
+        "enableLongDistanceMatching",
+        Parameter::ZSTD_c_enableLongDistanceMatching,
+        Kind::Flag,
+    ),
+    ("ldmHashLog", Parameter::ZSTD_c_ldmHashLog, Kind::Number),
+    ("ldmMinMatch", Parameter::ZSTD_c_ldmMinMatch, Kind::Number),
+    (
+        "ldmBucketSizeLog",
+        Parameter::ZSTD_c_ldmBucketSizeLog,
+        Kind::Number,
+    ),
+    (
+        "ldmHashRateLog",
+        Parameter::ZSTD_c_ldmHashRateLog,
+        Kind::Number,
+    ),
+    (
+        "contentSizeFlag",
+        Parameter::ZSTD_c_contentSizeFlag,
+        Kind::Flag,
+    ),
+    ("checksumFlag", Parameter::ZSTD_c_checksumFlag, Kind::Flag),
+    ("dictIDFlag", Parameter::ZSTD_c_dictIDFlag, Kind::Flag),
 ];
 const STRATEGIES: &[&str] = &[
     "default", "fast", "dfast", "greedy", "lazy", "lazy2", "btlazy2", "btopt", "btultra",
     "btultra2",
 ];
-/// `ZSTD_d_windowLogMax`
-const WINDOW_LOG_MAX: c_int = 100;
-
-struct CDict(*mut c::CDict);
-struct DDict(*mut c::DDict);
+struct CDict(*mut c::ZSTD_CDict);
+struct DDict(*mut c::ZSTD_DDict);
 // SAFETY: the library only reads dictionaries, from any number of threads.
 unsafe impl Send for CDict {}
 // SAFETY: as above.
@@ -186,14 +117,14 @@ impl Drop for DDict {
 
 struct Compressor {
     /// Null once it is closed.
-    at: *mut c::CCtx,
+    at: *mut c::ZSTD_CCtx,
     /// Kept as long as the context refers to it.
     dict: Option<Arc<CDict>>,
     owner: Term,
 }
 struct Decompressor {
     /// Null once it is closed.
-    at: *mut c::DCtx,
+    at: *mut c::ZSTD_DCtx,
     /// Kept as long as the context refers to it.
     dict: Option<Arc<DDict>>,
     owner: Term,
@@ -227,7 +158,7 @@ impl Context for Compressor {
     }
     fn reset(&mut self) {
         // SAFETY: an open context.
-        unsafe { c::ZSTD_CCtx_reset(self.at, SESSION) };
+        unsafe { c::ZSTD_CCtx_reset(self.at, Reset::ZSTD_reset_session_only) };
     }
 }
 impl Context for Decompressor {
@@ -245,7 +176,7 @@ impl Context for Decompressor {
     }
     fn reset(&mut self) {
         // SAFETY: an open context.
-        unsafe { c::ZSTD_DCtx_reset(self.at, SESSION) };
+        unsafe { c::ZSTD_DCtx_reset(self.at, Reset::ZSTD_reset_session_only) };
         self.in_use = false;
     }
 }
@@ -261,7 +192,7 @@ impl Drop for Decompressor {
 }
 
 /// The context behind `t`, for its process only.
-fn context<'a, T: Context>(cx: &mut Cx, t: Term) -> Result<MutexGuard<'a, T>, Fail> {
+fn context<'a, T: Context>(cx: &mut Env, t: Term) -> Result<MutexGuard<'a, T>, Fail> {
     let s = native_state::get::<Mutex<T>>(t).ok_or(Fail::Badarg)?;
     let s = s.lock();
     if !s.is_open() {
@@ -274,7 +205,7 @@ fn context<'a, T: Context>(cx: &mut Cx, t: Term) -> Result<MutexGuard<'a, T>, Fa
 }
 
 /// The number that a function of the library gave, or its error as an exception.
-fn checked(cx: &mut Cx, code: usize) -> Result<usize, Fail> {
+fn checked(cx: &mut Env, code: usize) -> Result<usize, Fail> {
     // SAFETY: any number may be asked about, and names of errors are constants of the library.
     let name = unsafe {
         if c::ZSTD_isError(code) == 0 {
@@ -295,26 +226,26 @@ fn bytes(t: Term) -> Result<Vec<u8>, Fail> {
 }
 
 /// `error:{badarg, {Why, T}}`
-fn wrong(cx: &mut Cx, why: Term, t: Term) -> Fail {
+fn wrong(cx: &mut Env, why: Term, t: Term) -> Fail {
     let what = cx.tuple(&[why, t]);
     cx.error2(am::BADARG, what)
 }
 
-fn parameter(cx: &mut Cx, key: Term) -> Result<(c_int, Kind), Fail> {
+fn parameter(cx: &mut Env, key: Term) -> Result<(Parameter, Kind), Fail> {
     let known = key.is_atom().then(|| atom::name(key));
     let found = PARAMETERS.iter().find(|p| Some(p.0) == known);
     found
         .map(|p| (p.1, p.2))
         .ok_or_else(|| wrong(cx, invalid_key(), key))
 }
-fn window_log_max(cx: &mut Cx, key: Term) -> Result<c_int, Fail> {
+fn window_log_max(cx: &mut Env, key: Term) -> Result<ZSTD_dParameter, Fail> {
     match key.is_atom() && atom::name(key) == "windowLogMax" {
-        true => Ok(WINDOW_LOG_MAX),
+        true => Ok(ZSTD_dParameter::ZSTD_d_windowLogMax),
         false => Err(wrong(cx, invalid_key(), key)),
     }
 }
 
-fn init_compress_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+fn init_compress_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let owner = cx.self_pid();
     // SAFETY: nothing is asked of the caller.
     let at = unsafe { c::ZSTD_createCCtx() };
@@ -327,7 +258,7 @@ fn init_compress_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
         Mutex::new(Compressor { at, dict, owner }),
     ))
 }
-fn init_decompress_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+fn init_decompress_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let owner = cx.self_pid();
     // SAFETY: nothing is asked of the caller.
     let at = unsafe { c::ZSTD_createDCtx() };
@@ -343,27 +274,27 @@ fn init_decompress_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(native_state::make(cx, Mutex::new(made)))
 }
 
-fn load_compress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn load_compress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let mut s = context::<Compressor>(cx, t)?;
     let d = bytes(dict)?;
     // SAFETY: an open context, which copies the bytes.
-    let code = unsafe { c::ZSTD_CCtx_loadDictionary(s.at, d.as_ptr(), d.len()) };
+    let code = unsafe { c::ZSTD_CCtx_loadDictionary(s.at, d.as_ptr().cast(), d.len()) };
     if checked(cx, code).is_ok() {
         s.dict = None;
     }
     checked(cx, code).map(|_| am::OK)
 }
-fn load_decompress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn load_decompress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let mut s = context::<Decompressor>(cx, t)?;
     let d = bytes(dict)?;
     // SAFETY: an open context, which copies the bytes.
-    let code = unsafe { c::ZSTD_DCtx_loadDictionary(s.at, d.as_ptr(), d.len()) };
+    let code = unsafe { c::ZSTD_DCtx_loadDictionary(s.at, d.as_ptr().cast(), d.len()) };
     if checked(cx, code).is_ok() {
         s.dict = None;
     }
     checked(cx, code).map(|_| am::OK)
 }
-fn ref_compress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn ref_compress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let mut s = context::<Compressor>(cx, t)?;
     let d = native_state::get::<Arc<CDict>>(dict).ok_or(Fail::Badarg)?;
     // SAFETY: an open context; the dictionary is kept as long as it is referred to.
@@ -372,7 +303,7 @@ fn ref_compress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
     s.dict = Some(d.clone());
     Ok(am::OK)
 }
-fn ref_decompress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn ref_decompress_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let mut s = context::<Decompressor>(cx, t)?;
     let d = native_state::get::<Arc<DDict>>(dict).ok_or(Fail::Badarg)?;
     // SAFETY: as above.
@@ -382,7 +313,7 @@ fn ref_decompress_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
-fn set_compress_parameter_3(cx: &mut Cx, [t, key, value]: [Term; 3]) -> BifResult {
+fn set_compress_parameter_3(cx: &mut Env, [t, key, value]: [Term; 3]) -> BifResult {
     let s = context::<Compressor>(cx, t)?;
     let (number, kind) = parameter(cx, key)?;
     let named = value.is_atom().then(|| atom::name(value));
@@ -398,7 +329,7 @@ fn set_compress_parameter_3(cx: &mut Cx, [t, key, value]: [Term; 3]) -> BifResul
     let code = unsafe { c::ZSTD_CCtx_setParameter(s.at, number, n) };
     checked(cx, code).map(|_| am::OK)
 }
-fn get_compress_parameter_2(cx: &mut Cx, [t, key]: [Term; 2]) -> BifResult {
+fn get_compress_parameter_2(cx: &mut Env, [t, key]: [Term; 2]) -> BifResult {
     let s = context::<Compressor>(cx, t)?;
     let (number, kind) = parameter(cx, key)?;
     let mut n = 0;
@@ -415,7 +346,7 @@ fn get_compress_parameter_2(cx: &mut Cx, [t, key]: [Term; 2]) -> BifResult {
         }
     })
 }
-fn set_decompress_parameter_3(cx: &mut Cx, [t, key, value]: [Term; 3]) -> BifResult {
+fn set_decompress_parameter_3(cx: &mut Env, [t, key, value]: [Term; 3]) -> BifResult {
     let s = context::<Decompressor>(cx, t)?;
     let n = int(value)?;
     let number = window_log_max(cx, key)?;
@@ -423,7 +354,7 @@ fn set_decompress_parameter_3(cx: &mut Cx, [t, key, value]: [Term; 3]) -> BifRes
     let code = unsafe { c::ZSTD_DCtx_setParameter(s.at, number, n) };
     checked(cx, code).map(|_| am::OK)
 }
-fn get_decompress_parameter_2(cx: &mut Cx, [t, key]: [Term; 2]) -> BifResult {
+fn get_decompress_parameter_2(cx: &mut Env, [t, key]: [Term; 2]) -> BifResult {
     let s = context::<Decompressor>(cx, t)?;
     let number = window_log_max(cx, key)?;
     let mut n = 0;
@@ -432,7 +363,7 @@ fn get_decompress_parameter_2(cx: &mut Cx, [t, key]: [Term; 2]) -> BifResult {
     checked(cx, code)?;
     Ok(Term::small(i64::from(n)))
 }
-fn set_pledged_src_size_2(cx: &mut Cx, [t, size]: [Term; 2]) -> BifResult {
+fn set_pledged_src_size_2(cx: &mut Env, [t, size]: [Term; 2]) -> BifResult {
     let s = context::<Compressor>(cx, t)?;
     let n = match (size.as_small(), size.as_big()) {
         (Some(n), _) => u64::try_from(n).map_err(|_| Fail::Badarg)?,
@@ -445,34 +376,32 @@ fn set_pledged_src_size_2(cx: &mut Cx, [t, size]: [Term; 2]) -> BifResult {
 }
 
 /// The directive for the end of the data: a number since OTP 29; before, whether the data are the last.
-fn directive(t: Term) -> Result<c_int, Fail> {
-    match t.as_bool() {
-        Some(true) => Ok(END),
-        Some(false) => Ok(CONTINUE),
-        None => int(t)
-            .ok()
-            .filter(|n| (0..=END).contains(n))
-            .ok_or(Fail::Badarg),
+fn directive(t: Term) -> Result<Directive, Fail> {
+    match (t.as_bool(), t.as_small()) {
+        (Some(true), _) | (_, Some(2)) => Ok(Directive::ZSTD_e_end),
+        (Some(false), _) | (_, Some(0)) => Ok(Directive::ZSTD_e_continue),
+        (_, Some(1)) => Ok(Directive::ZSTD_e_flush),
+        _ => Err(Fail::Badarg),
     }
 }
 
 /// Feeds data through `codec` into at most `room` bytes.
 fn run(
-    cx: &mut Cx,
+    cx: &mut Env,
     data: Term,
     room: usize,
-    how: c_int,
-    mut codec: impl FnMut(&mut c::OutBuffer, &mut c::InBuffer) -> usize,
+    how: Directive,
+    mut codec: impl FnMut(&mut c::ZSTD_outBuffer, &mut c::ZSTD_inBuffer) -> usize,
 ) -> BifResult {
     let input = data.as_binary().ok_or(Fail::Badarg)?;
     let mut output = vec![0u8; room];
-    let mut to = c::OutBuffer {
-        dst: output.as_mut_ptr(),
+    let mut to = c::ZSTD_outBuffer {
+        dst: output.as_mut_ptr().cast(),
         size: room,
         pos: 0,
     };
-    let mut from = c::InBuffer {
-        src: input.as_ptr(),
+    let mut from = c::ZSTD_inBuffer {
+        src: input.as_ptr().cast(),
         size: input.len(),
         pos: 0,
     };
@@ -492,14 +421,14 @@ fn run(
         return Ok(cx.tuple(&[continue_(), rest, made]));
     }
     let tag = match how {
-        CONTINUE => continue_(),
+        Directive::ZSTD_e_continue => continue_(),
         _ if full && left > 0 => flush(),
         _ => done(),
     };
     Ok(cx.tuple(&[tag, made]))
 }
 
-fn compress_stream_3(cx: &mut Cx, [t, data, how]: [Term; 3]) -> BifResult {
+fn compress_stream_3(cx: &mut Env, [t, data, how]: [Term; 3]) -> BifResult {
     let mut s = context::<Compressor>(cx, t)?;
     let how = directive(how)?;
     let at = s.at;
@@ -514,18 +443,18 @@ fn compress_stream_3(cx: &mut Cx, [t, data, how]: [Term; 3]) -> BifResult {
     }
     made
 }
-fn decompress_stream_3(cx: &mut Cx, [t, data, how]: [Term; 3]) -> BifResult {
+fn decompress_stream_3(cx: &mut Env, [t, data, how]: [Term; 3]) -> BifResult {
     let mut s = context::<Decompressor>(cx, t)?;
     let how = directive(how)?;
     // SAFETY: nothing is asked of the caller.
     let mut room = unsafe { c::ZSTD_DStreamOutSize() };
     if !s.in_use {
         let input = data.as_binary().ok_or(Fail::Badarg)?;
-        if input.is_empty() && how == END {
+        if input.is_empty() && matches!(how, Directive::ZSTD_e_end) {
             return Ok(cx.tuple(&[done(), data]));
         }
         // SAFETY: bytes with their number.
-        let size = unsafe { c::ZSTD_findDecompressedSize(input.as_ptr(), input.len()) };
+        let size = unsafe { c::ZSTD_findDecompressedSize(input.as_ptr().cast(), input.len()) };
         if size != SIZE_UNKNOWN && size != SIZE_ERROR {
             room = room.min(usize::try_from(size).unwrap_or(room));
         }
@@ -542,41 +471,47 @@ fn decompress_stream_3(cx: &mut Cx, [t, data, how]: [Term; 3]) -> BifResult {
     made
 }
 
-fn with<T: Context>(cx: &mut Cx, t: Term, act: impl FnOnce(&mut T)) -> BifResult {
+fn with<T: Context>(cx: &mut Env, t: Term, act: impl FnOnce(&mut T)) -> BifResult {
     act(&mut *context::<T>(cx, t)?);
     Ok(am::OK)
 }
-fn compress_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn compress_reset_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     with(cx, t, Compressor::reset)
 }
-fn decompress_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn decompress_reset_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     with(cx, t, Decompressor::reset)
 }
-fn compress_close_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn compress_close_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     with(cx, t, Compressor::close)
 }
-fn decompress_close_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn decompress_close_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     with(cx, t, Decompressor::close)
 }
 
-fn create_cdict_2(cx: &mut Cx, [dict, level]: [Term; 2]) -> BifResult {
+fn create_cdict_2(cx: &mut Env, [dict, level]: [Term; 2]) -> BifResult {
     let d = dict.as_binary().ok_or(Fail::Badarg)?;
     let level = int(level)?;
-    // SAFETY: bytes with their number, which are copied, and null pointers for the library's own allocator.
+    // SAFETY: bytes with their number, which are copied; the allocator is a constant of the library.
     let made = unsafe {
         let parameters = c::ZSTD_getCParams(level, 0, d.len());
-        let mem = c::CustomMem([std::ptr::null_mut(); 3]);
-        c::ZSTD_createCDict_advanced(d.as_ptr(), d.len(), 0, 0, parameters, mem)
+        c::ZSTD_createCDict_advanced(
+            d.as_ptr().cast(),
+            d.len(),
+            c::ZSTD_dictLoadMethod_e::ZSTD_dlm_byCopy,
+            c::ZSTD_dictContentType_e::ZSTD_dct_auto,
+            parameters,
+            c::ZSTD_defaultCMem,
+        )
     };
     if made.is_null() {
         return Ok(cx.tuple(&[am::ERROR, invalid_compress_dict()]));
     }
     Ok(native_state::make(cx, Arc::new(CDict(made))))
 }
-fn create_ddict_1(cx: &mut Cx, [dict]: [Term; 1]) -> BifResult {
+fn create_ddict_1(cx: &mut Env, [dict]: [Term; 1]) -> BifResult {
     let d = dict.as_binary().ok_or(Fail::Badarg)?;
     // SAFETY: bytes with their number, which are copied.
-    let made = unsafe { c::ZSTD_createDDict(d.as_ptr(), d.len()) };
+    let made = unsafe { c::ZSTD_createDDict(d.as_ptr().cast(), d.len()) };
     if made.is_null() {
         return Ok(cx.tuple(&[am::ERROR, invalid_decompress_dict()]));
     }
@@ -585,53 +520,55 @@ fn create_ddict_1(cx: &mut Cx, [dict]: [Term; 1]) -> BifResult {
 fn id(n: c_uint) -> BifResult {
     Ok(Term::small(i64::from(n)))
 }
-fn dict_id_of_cdict_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn dict_id_of_cdict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = native_state::get::<Arc<CDict>>(t).ok_or(Fail::Badarg)?;
     // SAFETY: a dictionary that is there.
     id(unsafe { c::ZSTD_getDictID_fromCDict(d.0) })
 }
-fn dict_id_of_ddict_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn dict_id_of_ddict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = native_state::get::<Arc<DDict>>(t).ok_or(Fail::Badarg)?;
     // SAFETY: a dictionary that is there.
     id(unsafe { c::ZSTD_getDictID_fromDDict(d.0) })
 }
-fn dict_id_of_dict_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn dict_id_of_dict_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = bytes(t)?;
     // SAFETY: bytes with their number.
-    id(unsafe { c::ZSTD_getDictID_fromDict(d.as_ptr(), d.len()) })
+    id(unsafe { c::ZSTD_getDictID_fromDict(d.as_ptr().cast(), d.len()) })
 }
-fn dict_id_of_frame_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn dict_id_of_frame_1(_: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = bytes(t)?;
     // SAFETY: bytes with their number.
-    id(unsafe { c::ZSTD_getDictID_fromFrame(d.as_ptr(), d.len()) })
+    id(unsafe { c::ZSTD_getDictID_fromFrame(d.as_ptr().cast(), d.len()) })
 }
-fn get_frame_header_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn get_frame_header_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let d = bytes(t)?;
-    let mut h = c::FrameHeader::default();
+    let mut h = MaybeUninit::zeroed();
     // SAFETY: bytes with their number, and a place for what is in them.
-    let code = unsafe { c::ZSTD_getFrameHeader(&mut h, d.as_ptr(), d.len()) };
+    let code = unsafe { c::ZSTD_getFrameHeader(h.as_mut_ptr(), d.as_ptr().cast(), d.len()) };
     // Where bytes of the header are missing, the library says how many there should be, and nothing else.
     if checked(cx, code)? > 0 {
         checked(cx, SRC_SIZE_WRONG)?;
     }
+    // SAFETY: it was filled in; where the library left it as it was, zeros are numbers and a kind of frame.
+    let h: c::ZSTD_FrameHeader = unsafe { h.assume_init() };
     let number = |n: c_uint| Term::small(i64::from(n));
-    let content = match h.content_size {
+    let content = match h.frameContentSize {
         SIZE_UNKNOWN => am::UNDEFINED,
         n => cx.uint(n),
     };
-    let kind = match h.frame_type {
-        0 => "ZSTD_frame",
-        _ => "ZSTD_skippableFrame",
+    let kind = match h.frameType {
+        c::ZSTD_FrameType_e::ZSTD_frame => "ZSTD_frame",
+        c::ZSTD_FrameType_e::ZSTD_skippableFrame => "ZSTD_skippableFrame",
     };
-    let window = cx.uint(h.window_size);
+    let window = cx.uint(h.windowSize);
     let pairs = [
         ("frameContentSize", content),
         ("windowSize", window),
-        ("blockSizeMax", number(h.block_size_max)),
+        ("blockSizeMax", number(h.blockSizeMax)),
         ("frameType", atom::intern(kind)),
-        ("headerSize", number(h.header_size)),
-        ("dictID", number(h.dict_id)),
-        ("checksumFlag", Term::bool(h.checksum != 0)),
+        ("headerSize", number(h.headerSize)),
+        ("dictID", number(h.dictID)),
+        ("checksumFlag", Term::bool(h.checksumFlag != 0)),
     ]
     .map(|(k, v)| (atom::intern(k), v));
     let m = map::from_pairs(cx, &pairs);

@@ -3,7 +3,7 @@
 //! A stream belongs to one process (its controller); every native checks that. The mutex around the state makes the
 //! check and the use one step.
 
-use crate::cx::{BifResult, Cx, Fail};
+use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use libz_sys as z;
 use purlin_native::native_state;
@@ -192,7 +192,7 @@ impl Drop for Stream {
 type Guard<'a> = MutexGuard<'a, Stream>;
 
 /// The stream behind `t`, for its controller only.
-fn stream<'a>(cx: &mut Cx, t: Term) -> Result<Guard<'a>, Fail> {
+fn stream<'a>(cx: &mut Env, t: Term) -> Result<Guard<'a>, Fail> {
     let s = native_state::get::<Mutex<Stream>>(t)
         .ok_or(Fail::Badarg)?
         .lock();
@@ -201,7 +201,7 @@ fn stream<'a>(cx: &mut Cx, t: Term) -> Result<Guard<'a>, Fail> {
     }
     Ok(s)
 }
-fn stream_in<'a>(cx: &mut Cx, t: Term, state: State) -> Result<Guard<'a>, Fail> {
+fn stream_in<'a>(cx: &mut Env, t: Term, state: State) -> Result<Guard<'a>, Fail> {
     let s = stream(cx, t)?;
     if s.state != state {
         return Err(cx.error(not_initialized()));
@@ -216,7 +216,7 @@ fn int(t: Term) -> Result<i32, Fail> {
 }
 
 /// The value or error that a return code of zlib is to the caller.
-fn code(cx: &mut Cx, rc: c_int) -> BifResult {
+fn code(cx: &mut Env, rc: c_int) -> BifResult {
     Ok(match rc {
         z::Z_OK => am::OK,
         z::Z_STREAM_END => stream_end(),
@@ -234,12 +234,12 @@ fn crc(start: u32, bytes: &[u8]) -> u32 {
     unsafe { z::crc32(start as _, bytes.as_ptr(), bytes.len() as z::uInt) as u32 }
 }
 
-fn open_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+fn open_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
     let s = Stream::new(cx.self_pid());
     Ok(native_state::make(cx, Mutex::new(s)))
 }
 
-fn close_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn close_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream(cx, t)?;
     if s.state == State::Closed {
         return Err(cx.error(not_initialized()));
@@ -250,7 +250,7 @@ fn close_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(am::OK)
 }
 
-fn set_controller_2(cx: &mut Cx, [t, pid]: [Term; 2]) -> BifResult {
+fn set_controller_2(cx: &mut Env, [t, pid]: [Term; 2]) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);
     }
@@ -258,7 +258,7 @@ fn set_controller_2(cx: &mut Cx, [t, pid]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
-fn deflate_init_6(cx: &mut Cx, [t, level, method, bits, mem, strategy]: [Term; 6]) -> BifResult {
+fn deflate_init_6(cx: &mut Env, [t, level, method, bits, mem, strategy]: [Term; 6]) -> BifResult {
     let (level, method, bits) = (int(level)?, int(method)?, int(bits)?);
     let (mem, strategy) = (int(mem)?, int(strategy)?);
     let mut s = stream(cx, t)?;
@@ -269,7 +269,7 @@ fn deflate_init_6(cx: &mut Cx, [t, level, method, bits, mem, strategy]: [Term; 6
     code(cx, rc)
 }
 
-fn inflate_init_3(cx: &mut Cx, [t, bits, at_end]: [Term; 3]) -> BifResult {
+fn inflate_init_3(cx: &mut Env, [t, bits, at_end]: [Term; 3]) -> BifResult {
     let bits = int(bits)?;
     let at_end = match int(at_end)? {
         0 => AtEnd::Error,
@@ -301,7 +301,7 @@ fn dictionary(t: Term) -> Result<Vec<u8>, Fail> {
         .ok_or(Fail::Badarg)
 }
 
-fn deflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn deflate_set_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let d = dictionary(dict)?;
     let mut s = stream_in(cx, t, State::Deflate)?;
     // SAFETY: initialised for deflating; a slice with its length.
@@ -319,7 +319,7 @@ fn deflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
     Ok(checksum(sum))
 }
 
-fn inflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
+fn inflate_set_dictionary_2(cx: &mut Env, [t, dict]: [Term; 2]) -> BifResult {
     let d = dictionary(dict)?;
     let mut s = stream_in(cx, t, State::Inflate)?;
     // SAFETY: initialised for inflating; a slice with its length.
@@ -327,7 +327,7 @@ fn inflate_set_dictionary_2(cx: &mut Cx, [t, dict]: [Term; 2]) -> BifResult {
     code(cx, rc)
 }
 
-fn inflate_get_dictionary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn inflate_get_dictionary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream_in(cx, t, State::Inflate)?;
     let mut buf = vec![0u8; MAX_DICTIONARY];
     let mut n: z::uInt = 0;
@@ -339,7 +339,7 @@ fn inflate_get_dictionary_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(cx.binary(&buf[..n as usize]))
 }
 
-fn deflate_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn deflate_reset_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream_in(cx, t, State::Deflate)?;
     // SAFETY: initialised for deflating.
     let rc = unsafe { z::deflateReset(&mut *s.s) };
@@ -349,7 +349,7 @@ fn deflate_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     code(cx, rc)
 }
 
-fn inflate_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn inflate_reset_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream_in(cx, t, State::Inflate)?;
     // SAFETY: initialised for inflating.
     let rc = unsafe { z::inflateReset(&mut *s.s) };
@@ -359,7 +359,7 @@ fn inflate_reset_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     code(cx, rc)
 }
 
-fn deflate_end_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn deflate_end_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream_in(cx, t, State::Deflate)?;
     let mut rc = s.end();
     if rc == z::Z_OK && s.input.bytes > 0 {
@@ -370,7 +370,7 @@ fn deflate_end_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     code(cx, rc)
 }
 
-fn inflate_end_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn inflate_end_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let mut s = stream_in(cx, t, State::Inflate)?;
     let mut rc = s.end();
     if rc == z::Z_OK && (!s.eos_seen || s.input.bytes > 0) {
@@ -381,7 +381,7 @@ fn inflate_end_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     code(cx, rc)
 }
 
-fn deflate_params_3(cx: &mut Cx, [t, level, strategy]: [Term; 3]) -> BifResult {
+fn deflate_params_3(cx: &mut Env, [t, level, strategy]: [Term; 3]) -> BifResult {
     let (level, strategy) = (int(level)?, int(strategy)?);
     let mut s = stream_in(cx, t, State::Deflate)?;
     // The library has flushed all output before, so nothing may come out; one byte of room shows if it does.
@@ -402,7 +402,7 @@ type Codec = unsafe extern "C" fn(z::z_streamp, c_int) -> c_int;
 
 /// Feeds up to `max_in` bytes of the queue through `codec` into at most `max_out` bytes.
 fn run(
-    cx: &mut Cx,
+    cx: &mut Env,
     s: &mut Stream,
     codec: Codec,
     max_in: i32,
@@ -473,13 +473,13 @@ fn run(
     })
 }
 
-fn deflate_4(cx: &mut Cx, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
+fn deflate_4(cx: &mut Env, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
     let (i, o, f) = (int(max_in)?, int(max_out)?, int(flush)?);
     let mut s = stream_in(cx, t, State::Deflate)?;
     run(cx, &mut s, z::deflate, i, o, f)
 }
 
-fn inflate_4(cx: &mut Cx, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
+fn inflate_4(cx: &mut Env, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
     let (i, o, f) = (int(max_in)?, int(max_out)?, int(flush)?);
     let mut s = stream_in(cx, t, State::Inflate)?;
     if s.eos_seen && s.input.bytes > 0 {
@@ -499,7 +499,7 @@ fn inflate_4(cx: &mut Cx, [t, max_in, max_out, flush]: [Term; 4]) -> BifResult {
     run(cx, &mut s, z::inflate, i, o, f)
 }
 
-fn crc32_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn crc32_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let s = stream(cx, t)?;
     let c = match s.state {
         State::Deflate => s.input_crc,
@@ -509,7 +509,7 @@ fn crc32_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(c.unwrap_or(0) as i64))
 }
 
-fn get_stash_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn get_stash_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let s = stream(cx, t)?;
     Ok(match &s.stash {
         None => empty(),
@@ -519,13 +519,13 @@ fn get_stash_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
         }
     })
 }
-fn clear_stash_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn clear_stash_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     match stream(cx, t)?.stash.take() {
         Some(_) => Ok(am::OK),
         None => Err(cx.error(am::ERROR)),
     }
 }
-fn set_stash_2(cx: &mut Cx, [t, v]: [Term; 2]) -> BifResult {
+fn set_stash_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
     let mut s = stream(cx, t)?;
     if s.stash.is_some() {
         return Err(cx.error(am::ERROR));
@@ -534,16 +534,16 @@ fn set_stash_2(cx: &mut Cx, [t, v]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
-fn get_buf_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn get_buf_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(stream(cx, t)?.chunk_size as i64))
 }
-fn set_buf_size_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+fn set_buf_size_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let mut s = stream(cx, t)?;
     s.chunk_size = int(n)?;
     Ok(am::OK)
 }
 
-fn enqueue_2(cx: &mut Cx, [t, iovec]: [Term; 2]) -> BifResult {
+fn enqueue_2(cx: &mut Env, [t, iovec]: [Term; 2]) -> BifResult {
     let mut s = stream(cx, t)?;
     if s.state != State::Deflate && s.state != State::Inflate {
         return Err(cx.error(not_initialized()));
@@ -599,7 +599,7 @@ bifs! {
 mod tests {
     use super::*;
 
-    fn drive(cx: &mut Cx, s: &mut Stream, codec: Codec, input: &[u8]) -> Vec<u8> {
+    fn drive(cx: &mut Env, s: &mut Stream, codec: Codec, input: &[u8]) -> Vec<u8> {
         s.input.push(IoSlice::copy_of(input));
         let mut out = Vec::new();
         loop {
@@ -616,7 +616,7 @@ mod tests {
 
     #[test]
     fn what_was_deflated_inflates_to_itself() {
-        let mut cx = Cx::boxed(0);
+        let mut cx = Env::boxed(0);
         let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 7) as u8).collect();
         for bits in [15, -15, 31] {
             let mut d = Stream::new(NIL);
@@ -636,7 +636,7 @@ mod tests {
 
     #[test]
     fn damaged_data_is_data_error() {
-        let mut cx = Cx::boxed(0);
+        let mut cx = Env::boxed(0);
         let mut i = Stream::new(NIL);
         assert_eq!(i.start_inflate(15, AtEnd::Cut), z::Z_OK);
         i.input.push(IoSlice::copy_of(b"no zlib data"));
