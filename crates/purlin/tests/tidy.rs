@@ -224,6 +224,129 @@ fn arrows_within_crates_run_one_way() {
     }
 }
 
+/// The journeys of ARCHITECTURE.md are calls that exist. A step is a path in backquotes with a function behind it in brackets; `->`
+/// between two says that the first calls the second by its name, itself or by way of functions in its file. `=>` is a way that
+/// leads through a table, a trait, a queue or a pointer: there both must exist.
+#[test]
+fn journeys_are_calls_that_exist() {
+    let text = fs::read_to_string(root().join("../ARCHITECTURE.md")).expect("a map");
+    let section = text
+        .split("\n## ")
+        .find(|s| s.contains("journeys\n"))
+        .expect("a section of journeys");
+    let mut wrong = Vec::new();
+    let mut calls = 0;
+    let section = section.replace(";", ". ").replace(".\n", ". ");
+    for chain in section.split("\n- ").skip(1).flat_map(|j| j.split(". ")) {
+        if !chain.contains('`') {
+            continue;
+        }
+        let mut last: Option<(String, String)> = None;
+        for (by_name, step) in steps(chain) {
+            let Some((path, function)) = step else {
+                wrong.push(format!("no path and function: {}", chain.trim()));
+                break;
+            };
+            let Ok(source) = fs::read_to_string(root().join("..").join(&path)) else {
+                wrong.push(format!("no file {path}"));
+                break;
+            };
+            let bodies = functions(&code(&source));
+            if !bodies.contains_key(&function) {
+                wrong.push(format!("no function {function} in {path}"));
+            }
+            if let Some((from, caller)) = last.filter(|_| by_name) {
+                calls += 1;
+                let source = fs::read_to_string(root().join("..").join(&from)).unwrap_or_default();
+                if !calls_by_name(&functions(&code(&source)), &caller, &function) {
+                    wrong.push(format!("{caller} in {from} doesn't call {function}"));
+                }
+            }
+            last = Some((path, function));
+        }
+    }
+    println!("{calls} calls of journeys");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(calls > 20, "{calls} calls: the section has another form");
+}
+
+/// The steps of a chain: whether an arrow of calls by name leads there, path and function.
+fn steps(chain: &str) -> Vec<(bool, Option<(String, String)>)> {
+    let mut all = Vec::new();
+    let mut rest = chain;
+    let mut by_name = false;
+    loop {
+        let arrow = [rest.find("->"), rest.find("=>")];
+        let end = arrow.into_iter().flatten().min().unwrap_or(rest.len());
+        let mut quoted = rest[..end].split('`').skip(1).step_by(2);
+        let path = quoted.find(|q| q.ends_with(".rs"));
+        let step = path.zip(quoted.next()).map(|(path, function)| {
+            let path = match path.starts_with("crates/") {
+                true => path.to_string(),
+                false => format!("crates/kernel/src/{path}"),
+            };
+            (path, function.to_string())
+        });
+        all.push((by_name, step));
+        if end == rest.len() {
+            return all;
+        }
+        by_name = rest[end..].starts_with("->");
+        rest = &rest[end + 2..];
+    }
+}
+
+/// The functions and macros of a file with their bodies; those of one name are one. `op!(name = ...)` makes a handler.
+fn functions(text: &str) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for head in ["fn ", "op!(", "macro_rules! "] {
+        for (at, _) in text.match_indices(head) {
+            let rest = &text[at + head.len()..];
+            let name: String = rest
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            let mut inside = 0;
+            let body = rest.char_indices().find_map(|(i, c)| {
+                inside += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
+                (c == '{' && inside <= 0 || c == ';' && inside == 0).then_some(i)
+            });
+            let Some(body) = body.filter(|_| !name.is_empty() && name != "fn") else {
+                continue;
+            };
+            let mut depth = 0;
+            let end = rest[body..].char_indices().find_map(|(i, c)| {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                (depth == 0).then_some(body + i + 1)
+            });
+            all.entry(name)
+                .or_default()
+                .push_str(&rest[body..end.unwrap_or(rest.len())]);
+        }
+    }
+    all
+}
+
+/// Whether a function names another one, or another function of its file that it names does.
+fn calls_by_name(bodies: &BTreeMap<String, String>, caller: &str, called: &str) -> bool {
+    let mut seen = BTreeSet::from([caller]);
+    let mut todo = vec![caller];
+    while let Some(f) = todo.pop() {
+        let Some(body) = bodies.get(f) else { continue };
+        for word in body.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+            if word == called {
+                return true;
+            }
+            if let Some((name, _)) = bodies.get_key_value(word)
+                && seen.insert(name)
+            {
+                todo.push(name);
+            }
+        }
+    }
+    false
+}
+
 /// The files of a crate by their module paths (`a::b`; the root is empty), without comments, strings and tests.
 struct Tree {
     files: BTreeMap<String, String>,
