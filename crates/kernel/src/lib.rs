@@ -17,7 +17,6 @@ pub mod later;
 pub mod lifecycle;
 pub mod message;
 pub mod msacc;
-pub mod options;
 pub mod osenv;
 pub mod outside;
 pub mod poll;
@@ -36,3 +35,4 @@ pub mod tracer;
 pub mod waits;
 
 use purlin_native::{bif, hashing, ids, lazy_atoms};
+pub use purlin_options as options;

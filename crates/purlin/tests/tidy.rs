@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 /// The crates, and which of the others each may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("isa", &[]),
+    ("options", &["isa"]),
     ("term", &["isa"]),
     ("loader", &["isa", "term"]),
     ("jit", &["isa", "term"]),
     ("native", &["isa", "term"]),
     ("natives", &["isa", "term", "native"]),
-    ("kernel", &["isa", "term", "loader", "native"]),
+    ("kernel", &["isa", "options", "term", "loader", "native"]),
     ("interp", &["isa", "term", "jit", "native", "kernel"]),
     ("ets", &["term", "native", "kernel"]),
     ("io", &["term", "native", "kernel"]),
@@ -55,12 +56,18 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         0,
     ),
     (
+        "options",
+        &[
+            "values", "groups", "memory", "cpus", "topology", "alloc", "otp", "flags", "erlexec",
+        ],
+        0,
+    ),
+    (
         "kernel",
         &[
             "sync",
             "clock",
             "msacc",
-            "options",
             "filename",
             "osenv",
             "posix",

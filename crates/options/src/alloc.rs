@@ -3,7 +3,7 @@
 //! Purlin's memory is laid out its own way, so a setting is accepted, kept for reports, and has no
 //! further effect.
 
-use super::flags::{c_long, starts_long};
+use super::values::{c_long, starts_long};
 
 /// One setting as given: `MBas` and `aobf`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub struct CpuCounts {
 
 impl CpuCounts {
     /// How many threads can run at a time.
-    pub(crate) fn usable(&self) -> u32 {
+    pub fn usable(&self) -> u32 {
         self.quota.unwrap_or(u32::MAX).min(self.available).max(1)
     }
 

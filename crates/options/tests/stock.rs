@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use purlin_runtime::options::erlexec::Environment;
-use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
+use purlin_options::erlexec::Environment;
+use purlin_options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
 
 const ITEMS: &str = "[process_limit, atom_limit, schedulers, schedulers_online, \
     dirty_cpu_schedulers, dirty_cpu_schedulers_online, dirty_io_schedulers, thread_pool_size, \

@@ -21,6 +21,7 @@ mod groups;
 pub mod memory;
 pub mod otp;
 pub mod topology;
+mod values;
 
 use purlin_isa::release;
 use std::ffi::OsString;
