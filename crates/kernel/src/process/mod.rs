@@ -10,11 +10,14 @@
 //! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
+pub mod cx;
 mod dense;
 pub mod dict;
 pub mod ext;
 pub mod heap_info;
+pub mod keys;
 pub mod registry;
+pub mod remote;
 pub mod request;
 mod resource_count;
 pub mod resource_counts;
@@ -28,7 +31,6 @@ pub mod table;
 pub mod task;
 pub mod urgent;
 
-pub use crate::remote;
 pub use ext::Ext;
 
 use crate::message::blocks;

@@ -5,6 +5,7 @@
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
 
 pub mod binding;
+pub mod later;
 pub mod multi_scheduling;
 pub mod own;
 pub mod parker;
