@@ -200,7 +200,7 @@ impl Base {
         core.base.add_link(owner);
         core.driver = Some(driver);
         drop(core);
-        outbox::enter_link(owner, p.id);
+        outbox::enter_link(owner, p.id, super::link_broken);
         Some(p.id)
     }
 

@@ -24,23 +24,20 @@ mod asked;
 mod base;
 pub mod channel;
 pub mod driver;
+pub mod drivers;
 mod fd;
-pub mod inet;
-pub mod line;
 mod linebuf;
 pub mod open;
 pub mod orphans;
 mod outbox;
 mod parts;
-mod ram_file;
+pub mod settings;
 mod spawn;
-pub mod sys;
 #[cfg(test)]
 mod tests;
 mod trace_file;
 mod trace_ip;
 pub mod traced;
-pub mod tty;
 pub mod watch;
 
 use asked::Asked;
@@ -57,6 +54,7 @@ use crate::cx::{Cx, Fail};
 use crate::events::flag;
 use crate::gather::{self, Gather};
 use crate::msacc::{self, State};
+use crate::os::descriptor;
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
 use purlin_kernel::waits;
@@ -120,7 +118,7 @@ static TABLE: RwLock<Table> = RwLock::new(Table {
 
 /// Greatest number of descriptors that this process may have.
 pub fn max_files() -> i64 {
-    sys::max_files()
+    descriptor::max_files()
 }
 
 /// Sets the most ports there may be (`+Q`).
@@ -175,12 +173,12 @@ pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
 }
 
 /// Enters a new port into the table, without a driver.
-fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
+fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, settings::Error> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| halt::on_halt(flush_all_at_halt));
     let mut t = TABLE.write();
     if t.ports.len() >= t.limit {
-        return Err(open::Error::SystemLimit);
+        return Err(settings::Error::SystemLimit);
     }
     while t.ports.contains_key(&t.next) {
         t.next = (t.next + 1) & MAX_NUMBER;
@@ -191,7 +189,7 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
     let p = Arc::new_cyclic(|me| Port {
         id,
         name: name.into(),
-        refers: release::has(REFERENCES_OF_SENDERS) && inet::DRIVERS.contains(&name),
+        refers: release::has(REFERENCES_OF_SENDERS) && settings::SOCKETS.contains(&name),
         core: Mutex::new(Core {
             base: Base::new(id, owner, me.clone()),
             driver: None,

@@ -159,7 +159,7 @@ impl Port {
         if how.force
             && let Some(t) = &base.transit
         {
-            outbox::ask_rest(t.sender);
+            outbox::ask_rest(t.sender, sender_stops);
         }
         base.wait(caller);
         crate::events::sink().waits_for_port(caller, self.id);
@@ -337,7 +337,7 @@ impl Port {
             return false;
         };
         if t.seen == now {
-            outbox::ask_rest(t.sender);
+            outbox::ask_rest(t.sender, sender_stops);
         }
         t.seen = now;
         true
@@ -480,6 +480,8 @@ pub fn sender_exit(pid: Term) {
 /// Asks all who send lists in parts to leave them to their ports. Whether none does any more.
 pub fn hand_all_over() -> bool {
     let senders: Vec<Term> = IN_PARTS.lock().values().map(|s| s.0).collect();
-    senders.iter().for_each(|&pid| outbox::ask_rest(pid));
+    senders
+        .iter()
+        .for_each(|&pid| outbox::ask_rest(pid, sender_stops));
     senders.is_empty()
 }

@@ -246,8 +246,8 @@ fn what_is_queued_is_written_before_a_closed_port_goes() {
 #[test]
 fn descriptors_and_files() {
     let me = owner();
-    let (r, w) = sys::pipe().expect("a pipe");
-    let (r2, w2) = sys::pipe().expect("a pipe");
+    let (r, w) = descriptor::pipe().expect("a pipe");
+    let (r2, w2) = descriptor::pipe().expect("a pipe");
     let mut m = Maker::new();
     let (i, o) = (
         Term::small(r.as_raw_fd() as i64),
@@ -261,14 +261,14 @@ fn descriptors_and_files() {
     let p = open_port(&mut m, me, name, &options);
     assert_eq!(write(&p, me, b"out"), Ok(Outcome::Done));
     let mut buf = [0; 8];
-    assert_eq!(sys::read(r2.as_raw_fd(), &mut buf).ok(), Some(3));
-    sys::write(w.as_raw_fd(), [&b"in"[..]].into_iter(), 10).expect("written");
+    assert_eq!(descriptor::read(r2.as_raw_fd(), &mut buf).ok(), Some(3));
+    descriptor::write(w.as_raw_fd(), [&b"in"[..]].into_iter(), 10).expect("written");
     assert_eq!(plain(&p, wait_for(me, 1)), ["{P,{data,\"in\"}}"]);
     drop(w);
     assert_eq!(plain(&p, wait_for(me, 1)), ["{P,eof}"]);
     let _ = exit(&p, me, am::NORMAL);
     // The descriptors stay open.
-    sys::write(w2.as_raw_fd(), [&b"x"[..]].into_iter(), 10).expect("written");
+    descriptor::write(w2.as_raw_fd(), [&b"x"[..]].into_iter(), 10).expect("written");
 
     let me = owner();
     let name =

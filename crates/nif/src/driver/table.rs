@@ -11,7 +11,7 @@ use super::abi::{Entry, MAJOR, MARKER, MINOR, OLDEST};
 use super::code::Code;
 use super::port;
 use crate::terms::c_bytes;
-use purlin_io::port::{Base, Driver, End, driver, open};
+use purlin_io::port::{Base, Driver, End, driver, drivers, settings};
 use purlin_kernel::{later, signal};
 use purlin_native::lazy_atoms;
 use purlin_term::sync::{Mutex, MutexGuard};
@@ -378,7 +378,7 @@ fn begin() {
     ONCE.call_once(|| {
         crate::all_exported();
         crate::fault::watch();
-        driver::set_loaded(starter);
+        drivers::set_loaded(starter);
     });
 }
 
@@ -412,13 +412,13 @@ fn starter(command: &[u8]) -> Option<driver::Starter> {
     let code = Opened(Some(l.code.clone()));
     Some(Box::new(
         move |base: &mut Base,
-              o: &open::Options,
+              o: &settings::Options,
               line: &[u8]|
-              -> Result<Box<dyn Driver>, open::Error> {
+              -> Result<Box<dyn Driver>, settings::Error> {
             let mut code = code;
             match code.0.take() {
                 Some(c) => port::start(c, base, o, line),
-                None => Err(open::Error::General),
+                None => Err(settings::Error::General),
             }
         },
     ))

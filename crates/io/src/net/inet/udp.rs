@@ -7,7 +7,8 @@ use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl
 use crate::gather::Gather;
 use crate::os::sock as sys;
 use crate::poll;
-use crate::port::{Base, Driver, Reply, open};
+use crate::port::settings::{self, Options};
+use crate::port::{Base, Driver, Reply};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use crate::{accounts, lazy_atoms};
@@ -42,7 +43,7 @@ pub(crate) struct Udp {
 }
 
 /// Starts the driver for a port that is opened.
-pub fn start(_: &mut Base, _: &open::Options, _: &[u8]) -> Result<Box<dyn Driver>, open::Error> {
+pub fn start(_: &mut Base, _: &Options, _: &[u8]) -> Result<Box<dyn Driver>, settings::Error> {
     Ok(Box::new(Udp {
         s: Sock::new(libc::IPPROTO_UDP),
         op: None,

@@ -4,16 +4,17 @@
 //! There is one terminal. Its modes are changed while a port uses it, and restored when the port ends or the process
 //! exits, whichever comes first.
 
-use super::fd::{CONTROL_BASE, GET_WINDOW_SIZE, Output};
 use super::line::{Caps, Decoded, Line, decode};
-use super::open::{Error, Options};
-use super::sys::{self, ModeChanges, Modes, SystemLocale};
-use super::{Base, Driver, End, Reply};
+use super::terminfo::{Terminal, without_delays};
 use crate::filename;
 use crate::gather::Gather;
 use crate::options::BreakMode;
+use crate::os::descriptor;
+use crate::os::terminal::{self, ModeChanges, Modes, SystemLocale};
 use crate::os_signals::{self, Action};
-use crate::terminfo::{Terminal, without_delays};
+use crate::port::fd::{CONTROL_BASE, GET_WINDOW_SIZE, Output};
+use crate::port::settings::{Error, Options};
+use crate::port::{Base, Driver, End, Reply};
 use crate::{halt, poll};
 use purlin_term::am;
 use purlin_term::iolist::{IoSlice, IoVec};
@@ -165,12 +166,12 @@ struct Tty {
 
 /// Starts the driver. Fails where there is no terminal, an unknown one, or one that is used already.
 pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver>, Error> {
-    if in_use() || !sys::is_terminal(0) || !sys::is_terminal(1) {
+    if in_use() || !descriptor::is_terminal(0) || !descriptor::is_terminal(1) {
         return Err(Error::General);
     }
     let (changes, path) = arguments(command);
     let own = match path {
-        Some(p) => Some(sys::open_terminal(p).map_err(|_| Error::General)?),
+        Some(p) => Some(terminal::open_terminal(p).map_err(|_| Error::General)?),
         None => None,
     };
     let fd = own.as_ref().map_or(0, |f| f.as_raw_fd());
@@ -189,7 +190,7 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
     // Without these the terminal still works, if not as well.
     let _ = os_signals::set(libc::SIGCONT, Action::Handle);
     let _ = os_signals::set(libc::SIGWINCH, Action::Handle);
-    let columns = sys::window_size(fd)
+    let columns = terminal::window_size(fd)
         .map(|w| w.0)
         .filter(|&n| n > 0)
         .or(columns)
@@ -211,7 +212,7 @@ pub fn start(b: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver
 
 impl Tty {
     fn size(&self) -> (u32, u32) {
-        let (w, h) = sys::window_size(self.fd).unwrap_or((0, 0));
+        let (w, h) = terminal::window_size(self.fd).unwrap_or((0, 0));
         (
             if w > 0 { w } else { DEFAULT_COLUMNS },
             if h > 0 { h } else { DEFAULT_ROWS },
@@ -240,14 +241,14 @@ impl Tty {
         }
     }
     fn read(&mut self, b: &mut Base) {
-        if !sys::poll_one(self.fd, false, 0) {
+        if !descriptor::poll_one(self.fd, false, 0) {
             poll::want(self.id, true, false);
             return;
         }
         let mut buf = std::mem::take(&mut self.partial);
         let at = buf.len();
         buf.resize(at + READ_BYTES, 0);
-        match sys::read(self.fd, &mut buf[at..]) {
+        match descriptor::read(self.fd, &mut buf[at..]) {
             Ok(0) => {
                 b.end(End::Eof);
                 return;

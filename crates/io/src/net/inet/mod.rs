@@ -26,13 +26,10 @@ pub mod tcp;
 mod tests;
 pub mod udp;
 
+pub(crate) use crate::port::settings::{TCP, UDP};
+
 /// Added to the numbers of requests.
 pub(crate) const CONTROL_BASE: u32 = 0x03f1_a300;
-
-/// The names of the drivers of sockets.
-pub const DRIVERS: [&[u8]; 2] = [TCP.as_bytes(), UDP.as_bytes()];
-pub(crate) const TCP: &str = "tcp_inet";
-pub(crate) const UDP: &str = "udp_inet";
 
 /// Numbers of requests.
 pub mod req {

@@ -25,8 +25,8 @@ mod sendfile;
 mod state;
 mod values;
 
-use super::native_state;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::native_state;
 use crate::os::sock as sys;
 use crate::posix::errno_atom;
 use crate::{bifs, lazy_atoms};

@@ -12,15 +12,15 @@
 //! Opening a pipe waits for who opens its other end, and reading or writing what is no regular file for the other side:
 //! threads of their own make these calls ([`apart`]).
 
-use super::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
-use super::here::{self, Here};
-use super::{blocking, iolist, native_state};
+use super::at_once::{self, AtOnce};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
 use crate::os::retry;
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
 use crate::{accounts, bifs, lazy_atoms};
+use crate::{blocking, iolist, native_state};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
@@ -73,7 +73,7 @@ struct File {
     /// Reading and writing may wait for somebody else.
     waits: bool,
     /// Whether a scheduler writes itself.
-    here: Here,
+    at_once: AtOnce,
 }
 
 impl File {
@@ -292,7 +292,7 @@ fn make_file(cx: &mut Cx, fd: i32) -> Term {
         fd: AtomicI32::new(fd),
         owner: cx.self_pid(),
         waits: st.as_ref().is_some_and(may_wait),
-        here: Here::of(fd, st.as_ref()),
+        at_once: AtOnce::of(fd, st.as_ref()),
     });
     resource_counts::enter(f.owner);
     owners()
@@ -602,7 +602,7 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
         let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
         let r = b.fill(size, |p, n, before| {
             // SAFETY: `fill` gives a place of n bytes.
-            unsafe { here::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
+            unsafe { at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
         });
         match r {
             Ok(()) => {}
@@ -728,14 +728,14 @@ fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
 /// Writes on a scheduler what is written soon. All else, errors of arguments too, is a dirty thread's.
 fn write_here(cx: &mut Cx, f: Term, iovec: Term, at: Option<i64>) -> BifResult {
     with_fd(cx, f, |cx, fd| {
-        let mut call = file(f)?.here.begin().ok_or(Fail::Dirty)?;
+        let mut call = file(f)?.at_once.begin().ok_or(Fail::Dirty)?;
         if gc::stress_roll(3) || !iovec.is_list() {
             return Err(Fail::Dirty);
         }
         accounts::writes_begin();
         let mut gather = Gather::new(iovec);
-        let first = gather.next_batch(max_parts(), here::MOST_BYTES);
-        if first.is_err() || !gather.is_last() || gather.bytes() > here::MOST_BYTES {
+        let first = gather.next_batch(max_parts(), at_once::MOST_BYTES);
+        if first.is_err() || !gather.is_last() || gather.bytes() > at_once::MOST_BYTES {
             call.too_much();
             return Err(Fail::Dirty);
         }
@@ -794,7 +794,7 @@ fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
 
 fn seek_3(cx: &mut Cx, [f, from, offset]: [Term; 3]) -> BifResult {
     with_fd(cx, f, |cx, fd| {
-        if !cx.dirty && !file(f)?.here.seeks() {
+        if !cx.dirty && !file(f)?.at_once.seeks() {
             return Err(Fail::Dirty);
         }
         let offset = arith::to_i64(offset).ok_or(Fail::Badarg)?;

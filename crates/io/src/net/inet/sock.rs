@@ -3,8 +3,8 @@
 use super::addr::Addr;
 use super::{BAD_SEQUENCE, EINVAL, Error};
 use crate::lazy_atoms;
+use crate::net::packet::{Kind, Limits};
 use crate::os::sock as sys;
-use crate::packet::{Kind, Limits};
 use crate::poll;
 use crate::port::Base;
 use purlin_native::exports::CodeHooks;

@@ -3,10 +3,10 @@
 use super::socket::addr::{SockAddr, encode};
 use super::socket::{domain_term, type_term};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::net::inet::ctl;
 use crate::os::addr::bytes_of;
 use crate::os::interfaces::Interfaces;
 use crate::os::sock::in_namespace;
-use crate::port::inet::ctl;
 use crate::posix::{errno_atom, last_errno};
 use crate::{bifs, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, atom, map};

@@ -7,13 +7,14 @@
 //! Whoever waits gets one message, `{select, Tty, Ref, ready_input}`, for each time that it asks, as from a select of a native
 //! library. Messages that are held own a reference to the terminal, and are dropped without a lock held.
 
+use super::terminfo::{self, Terminal, names};
+use super::tty;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::os::descriptor;
+use crate::os::terminal::{self, ModeChanges, Modes, SystemLocale};
 use crate::os_signals::{self, Action};
 use crate::poll::{self, Ready};
-use crate::port::sys::{self, ModeChanges, Modes, SystemLocale};
-use crate::port::tty;
 use crate::posix::{errno_atom, errno_of};
-use crate::terminfo::{self, Terminal, names};
 use crate::{accounts, bifs, lazy_atoms, native_state, signal};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist::{IoVec, to_vec};
@@ -198,7 +199,7 @@ fn not_supported(cx: &mut Cx) -> BifResult {
 
 fn isatty_1(_: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let fd = descriptor(which)?;
-    if sys::is_terminal(fd) {
+    if descriptor::is_terminal(fd) {
         return Ok(am::TRUE);
     }
     match errno_of(&io::Error::last_os_error()) {
@@ -393,8 +394,8 @@ fn read(cx: &mut Cx, t: Term, reference: Term, most: usize) -> BifResult {
     tty_of(t)?;
     let mut buf = [0; READ_BYTES];
     let most = most.min(READ_BYTES);
-    let n = match !HELD.load(Ordering::SeqCst) && sys::poll_one(0, false, 0) {
-        true => match sys::read(0, &mut buf[..most]) {
+    let n = match !HELD.load(Ordering::SeqCst) && descriptor::poll_one(0, false, 0) {
+        true => match descriptor::read(0, &mut buf[..most]) {
             Ok(0) => return Ok(cx.err(closed())),
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
@@ -430,10 +431,10 @@ fn write_nif_2(cx: &mut Cx, [t, data]: [Term; 2]) -> BifResult {
     while data.bytes > 0 {
         accounts::writes(|w| w.calls += 1);
         let parts = data.parts.iter().map(|p| p.as_bytes());
-        match sys::write(fd, parts, WRITE_BYTES) {
+        match descriptor::write(fd, parts.take(crate::gather::max_parts()), WRITE_BYTES) {
             Ok(n) => data.advance(n),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                sys::poll_one(fd, true, -1);
+                descriptor::poll_one(fd, true, -1);
             }
             Err(e) => {
                 let why = errno_atom(errno_of(&e));
@@ -453,7 +454,7 @@ fn tty_encoding_1(_: &mut Cx, [t]: [Term; 1]) -> BifResult {
 fn tty_is_open_2(cx: &mut Cx, [t, which]: [Term; 2]) -> BifResult {
     tty_of(t)?;
     let fd = descriptor(which)?;
-    match sys::hung_up(fd) {
+    match descriptor::hung_up(fd) {
         Ok(Some(gone)) => Ok(Term::bool(!gone)),
         Ok(None) => Err(Fail::Badarg),
         Err(e) => failed(cx, "tty_is_open", errno_of(&e)),
@@ -462,8 +463,8 @@ fn tty_is_open_2(cx: &mut Cx, [t, which]: [Term; 2]) -> BifResult {
 
 fn tty_window_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     let out = tty_of(t)?.output;
-    let (w, h) = sys::window_size(0)
-        .or_else(|| sys::window_size(out))
+    let (w, h) = terminal::window_size(0)
+        .or_else(|| terminal::window_size(out))
         .unwrap_or((0, 0));
     let side = |n: u32| Term::small(if n > 0 { i64::from(n) } else { -1 });
     if (w, h) == (0, 0) {
@@ -481,10 +482,10 @@ fn int(t: Term) -> Result<i32, Fail> {
 }
 
 fn isprint_1(_: &mut Cx, [c]: [Term; 1]) -> BifResult {
-    Ok(Term::bool(sys::is_printable(int(c)? as u8)))
+    Ok(Term::bool(terminal::is_printable(int(c)? as u8)))
 }
 fn wcwidth_1(cx: &mut Cx, [c]: [Term; 1]) -> BifResult {
-    match sys::char_width(int(c)? as u32) {
+    match terminal::char_width(int(c)? as u32) {
         -1 => Ok(cx.err(not_printable())),
         n => Ok(Term::small(n.into())),
     }
@@ -498,7 +499,7 @@ fn wcswidth_1(cx: &mut Cx, [chars]: [Term; 1]) -> BifResult {
         if c == 0 {
             break;
         }
-        match sys::char_width(c) {
+        match terminal::char_width(c) {
             -1 => return Ok(cx.err(not_printable())),
             n => width += i64::from(n),
         }

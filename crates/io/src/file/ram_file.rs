@@ -3,9 +3,10 @@
 //! A command is a code and its arguments, numbers in 32 bits with the most significant byte first. Each is answered by
 //! one message with a code of its own: done, an error's name, a number, or a number of bytes and the bytes.
 
-use super::{Base, Driver, open};
 use crate::gather::Gather;
 use crate::poll;
+use crate::port::settings::{Error, Options};
+use crate::port::{Base, Driver};
 use crate::posix::errno_atom;
 use purlin_term::{NIL, am, atom};
 
@@ -44,7 +45,7 @@ struct RamFile {
 }
 
 /// Starts the driver for a port that is opened.
-pub fn start(_: &mut Base, _: &open::Options, _: &[u8]) -> Result<Box<dyn Driver>, open::Error> {
+pub fn start(_: &mut Base, _: &Options, _: &[u8]) -> Result<Box<dyn Driver>, Error> {
     Ok(Box::<RamFile>::default())
 }
 

@@ -1,7 +1,7 @@
-//! `erlang:decode_packet/3`: the rules are those of [`crate::packet`].
+//! `erlang:decode_packet/3`: the rules are those of [`crate::net::packet`].
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::packet::{self, Kind, Length, Limits};
+use crate::net::packet::{self, Kind, Length, Limits};
 use crate::{bifs, lazy_atoms};
 use purlin_term::release::{self, COPIES_WHOLE_BYTES};
 use purlin_term::{Alloc, NIL, Term, am, arith};

@@ -25,7 +25,7 @@ const MOST_AWAY: u32 = 4096;
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a scheduler reads and writes a file itself.
-pub(crate) struct Here {
+pub(crate) struct AtOnce {
     /// It does neither.
     never: bool,
     /// The system can't tell what it has in memory.
@@ -36,10 +36,10 @@ pub(crate) struct Here {
     next_away: AtomicU32,
 }
 
-impl Here {
+impl AtOnce {
     /// That of a descriptor that is open.
-    pub(crate) fn of(fd: i32, st: Option<&libc::stat>) -> Here {
-        Here {
+    pub(crate) fn of(fd: i32, st: Option<&libc::stat>) -> AtOnce {
+        AtOnce {
             never: !st.is_some_and(|st| goes_to_memory(fd, st)),
             reads_unknown: AtomicBool::new(false),
             away: AtomicU32::new(0),
@@ -85,7 +85,7 @@ impl Here {
 
 /// A write under way on a scheduler.
 pub(crate) struct Call<'a> {
-    of: &'a Here,
+    of: &'a AtOnce,
     since: i64,
     /// The system has been asked.
     asked: bool,

@@ -18,12 +18,13 @@ use super::opts::{self, After, StreamOpts};
 use super::sock::{self, Sock, active, protocol, state};
 use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
 use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
+use crate::net::packet::{self, Kind, Length, Parsed};
+use crate::os::descriptor::{ms_until, poll_one};
 use crate::os::sock as sys;
-use crate::packet::{self, Kind, Length, Parsed};
 use crate::poll;
 use crate::port::channel::{Channel, More};
-use crate::port::sys::{ms_until, poll_one};
-use crate::port::{Base, Driver, End, Reply, open, watch};
+use crate::port::settings::{self, Options};
+use crate::port::{Base, Driver, End, Reply, watch};
 use crate::posix::errno_atom;
 use crate::timer::TimerId;
 use crate::{accounts, lazy_atoms};
@@ -193,7 +194,7 @@ pub(crate) struct Tcp {
 }
 
 /// Starts the driver for a port that is opened.
-pub fn start(_: &mut Base, _: &open::Options, _: &[u8]) -> Result<Box<dyn Driver>, open::Error> {
+pub fn start(_: &mut Base, _: &Options, _: &[u8]) -> Result<Box<dyn Driver>, settings::Error> {
     Ok(Box::new(Tcp::new(
         Sock::new(libc::IPPROTO_TCP),
         StreamOpts::default(),

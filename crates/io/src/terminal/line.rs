@@ -388,6 +388,15 @@ impl<L: Locale> Line<L> {
     }
 }
 
+impl Locale for terminal::SystemLocale {
+    fn width(&self, c: u32) -> i32 {
+        terminal::char_width(c)
+    }
+    fn printable(&self, c: u8) -> bool {
+        terminal::is_printable(c)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
