@@ -99,7 +99,7 @@ pub struct Options {
 /// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
-    /// What it is told; nothing if it isn't to be told.
+    /// The term that it is told; None if it isn't to be told.
     pub data: Option<OwnedTerm>,
 }
 

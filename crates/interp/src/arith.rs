@@ -304,7 +304,7 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     go_on::<F>(cx, next)
 }
 
-/// What the effort of each operation grows with: by its place in `ops::arith::OPS`.
+/// The kind of effort of each operation, by its place in `ops::arith::OPS`.
 pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
     Effort::Longer,
     Effort::Longer,

@@ -461,7 +461,7 @@ unsafe fn write_context(
         w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
     }
 }
-/// Of a bit string: the original, its first byte, and where in its bits the string starts and ends.
+/// The original of a bit string, its first byte, and where in its bits the string starts and ends.
 #[inline(always)]
 unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     let b = t.as_bits()?;

@@ -1,4 +1,4 @@
-//! What a handler is: its two flavours, and the one macro that makes handlers of either.
+//! Handlers: their two flavours, and the one macro that makes handlers of either.
 //!
 //! A handler's body is written once. [`go!`] ends it, and what that means is the flavour's: [`Tail`](crate::dispatch) calls the
 //! next handler in tail position, [`Steps`](crate::dispatch) stores the registers and gives the address of the next instruction.
@@ -14,7 +14,7 @@ pub type Step = unsafe extern "C" fn(cx: *mut Cx, pc: *const u64) -> *const u64;
 
 /// How a handler goes on.
 pub(crate) trait Flavour {
-    /// What a handler gives back.
+    /// The result of a handler.
     type Out;
     /// Goes on with the instruction at `pc`.
     unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Self::Out;

@@ -45,7 +45,7 @@ const IS_TAGGED_TUPLE: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form:
 
 const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Form::Q]);
 
-/// Of a register and a constant.
+/// The variant that compares a register with a constant.
 const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);

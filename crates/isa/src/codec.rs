@@ -133,7 +133,7 @@ pub mod source {
 /// Words of form D: the offset of a register, which is a multiple of 8, with a mark for Y registers.
 pub mod dest {
     pub(super) const Y: u64 = 1;
-    /// What the offset of an X register and of a Y register are marked with.
+    /// The mark on the offset of an X register, and of a Y register.
     pub const MARK_X: u16 = 0;
     pub const MARK_Y: u16 = Y as u16;
 

@@ -1,4 +1,4 @@
-//! What an op does beside what its operands show, as data: see the rows of [`crate::ops`].
+//! The contract of an op, as data: all that its operands don't show. See the rows of [`crate::ops`].
 //!
 //! A row says what one op by itself does. An op that does the work of several says only which they are ([`Part`]), and what
 //! it does follows from them: nothing is written twice.
@@ -47,11 +47,11 @@ pub enum Makes {
     List(u8),
     /// So many, and as many as operand `size` says, at most.
     Size(u8),
-    /// What it needs; nothing is left of what was reserved.
+    /// As much as it needs; nothing is left of what was reserved.
     Rest,
 }
 
-/// What it does to the frame; operand `frame`, or `n`, is the number of Y registers.
+/// The change of the frame; operand `frame`, or `n`, is the number of Y registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stack {
     Same,
@@ -87,7 +87,7 @@ pub struct Part {
     pub args: &'static [PartArg],
 }
 
-/// What the rows say of an op beside operands and effects.
+/// The contract of an op: what its row says beside operands and effects.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
     /// X registers that are read.

@@ -28,7 +28,7 @@
 //! | `looks` | it looks at the stack itself, though none of the above happens |
 //!
 //! # Contract
-//! What a row says behind the effects, see [`crate::contract`]: X registers that are read and written though no operand names
+//! A row says behind the effects (see [`crate::contract`]): X registers that are read and written though no operand names
 //! them (`reads`, `writes`), how many hold something behind it (`keeps`), what it takes of the heap that was reserved (`makes`),
 //! what becomes of the frame (`stack`), an instruction that it may step over (`skips`), the ops that it does the work of (`parts`).
 //!
@@ -185,7 +185,7 @@ pub struct SpecOp {
     /// The list behind it.
     pub list: Option<List>,
     pub effects: Effects,
-    /// What it does beside what operands and effects show.
+    /// Its contract: all that operands and effects don't show.
     pub contract: Contract,
     pub doc: &'static str,
 }

@@ -40,7 +40,7 @@ pub struct Stubs {
 /// Numbers of arguments for which there is a stub that calls a fun.
 pub const FUN_STUBS: usize = 6;
 
-/// What the driver has to be told of the runtime.
+/// Facts about the runtime that the driver is told.
 pub struct Env<'a> {
     pub fields: Fields,
     pub helpers: Helpers,

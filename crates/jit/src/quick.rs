@@ -80,7 +80,7 @@ struct Gen<'a, 'e> {
     a: Asm,
     f: Function<'a>,
     env: &'a Env<'e>,
-    /// Of each word of the function that an instruction starts at.
+    /// The label of each word that an instruction starts at.
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,

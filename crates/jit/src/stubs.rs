@@ -32,7 +32,7 @@ pub struct Exits {
 /// Bytes from the entry that compiled callers come to, which counts the call, to the one behind that.
 pub const INNER: u32 = 9;
 
-/// What the stubs have to be told of exports and fun entries: bytes from their addresses.
+/// Offsets in exports and fun entries that the stubs are told: bytes from their addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
     pub export_address: i32,

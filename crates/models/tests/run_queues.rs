@@ -125,7 +125,7 @@ struct World {
 }
 
 impl World {
-    /// Of `schedulers` schedulers, for `all` processes.
+    /// A world of `schedulers` schedulers, for `all` processes.
     fn new(schedulers: usize, all: usize) -> Arc<World> {
         World::with(schedulers, all, Here::new(false))
     }
@@ -451,7 +451,7 @@ fn a_pool_takes_all() {
     }
 }
 
-/// Of two threads of a pool the one that was woken is told to take nothing.
+/// One of two threads of a pool was woken, and is told to take nothing.
 #[test]
 fn a_pool_wakes_one_that_takes() {
     explore("a pool wakes one that takes", Some(3), || {

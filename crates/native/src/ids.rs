@@ -24,7 +24,7 @@ thread_local! {
     static UNIQUE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// What differs from run to run.
+/// The values that differ from run to run.
 struct Seed {
     /// Where the numbers of references start.
     first: u64,
@@ -117,7 +117,7 @@ pub fn set_last_monotonic(n: u64) {
     NEXT_MONOTONIC.store(n.wrapping_add(1), Ordering::Relaxed);
 }
 
-/// What `erlang:unique_integer/1` makes of one: they begin with 1 if they are to be positive, else with the least small integer.
+/// The value of `erlang:unique_integer/1` for a number: they begin with 1 if they are to be positive, else with the least small integer.
 pub fn unique_integer(a: &mut dyn Alloc, n: u64, positive: bool) -> Term {
     match positive {
         true => a.uint(n.wrapping_add(1)),

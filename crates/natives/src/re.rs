@@ -602,7 +602,7 @@ fn badopt(cx: &mut Env) -> Fail {
     cx.badarg_cause(am::BADOPT)
 }
 
-/// What the reference in a compiled pattern stands for.
+/// The compiled code that the reference in a pattern stands for.
 struct Compiled(Vec<u8>);
 
 fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {

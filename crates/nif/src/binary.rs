@@ -11,7 +11,7 @@ use purlin_term::layout::{Bits, heap_bin_limit};
 use purlin_term::{Alloc, Term, etf, iolist};
 use std::ffi::{c_int, c_uint};
 
-/// Of `enif_binary_to_term`: no atoms are made.
+/// A flag of `enif_binary_to_term`: no atoms are made.
 const SAFE: c_uint = 0x2000_0000;
 
 impl Binary {

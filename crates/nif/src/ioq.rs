@@ -10,7 +10,7 @@ use purlin_term::{Alloc, NIL, Term};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 
-/// Of `IoVec::flags`: it has a block of its own for its parts, and is itself one that was allocated.
+/// A bit of `IoVec::flags`: it has a block of its own for its parts, and is itself one that was allocated.
 const PARTS_OUTSIDE: c_int = 1;
 const ALLOCATED: c_int = 2;
 

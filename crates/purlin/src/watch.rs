@@ -50,7 +50,7 @@ pub fn mark() -> (&'static str, OsString) {
     (MARK, format!("{}-{id:x}", std::process::id()).into())
 }
 
-/// What is looked for.
+/// The search for emulators.
 pub struct Watch {
     mark: Vec<u8>,
     command: u32,
@@ -59,7 +59,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of what the process `command` starts, with that mark; `emulators` are files whose opening is noticed at once.
+    /// Looks for what the process `command` starts, with that mark; `emulators` are files whose opening is noticed at once.
     fn new(mark: &OsStr, command: u32, emulators: &[PathBuf]) -> Watch {
         let mut text = MARK.as_bytes().to_vec();
         text.push(b'=');

@@ -263,7 +263,7 @@ pub const FLAT_WORDS: usize = 32;
 pub struct Flat {
     words: [MaybeUninit<u64>; FLAT_WORDS],
     len: usize,
-    /// Of each word: whether it points to another of them.
+    /// A bit for each word: whether it points to another of them.
     inside: u32,
     root: u64,
 }

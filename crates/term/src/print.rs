@@ -270,7 +270,7 @@ pub fn format_term(t: Term, style: Style, limit: usize) -> String {
     format(t, style, limit, &mut latin1)
 }
 
-/// What `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
+/// The text that `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
 pub fn display(t: Term) -> Vec<u8> {
     let mut latin1 = Vec::new();
     let text = format(t, Style::Display, usize::MAX, &mut latin1);

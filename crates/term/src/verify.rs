@@ -270,7 +270,7 @@ unsafe fn verify_all(
     Ok(())
 }
 
-/// Who is alive, asked when something is wrong. Two kinds of dead objects are no damage:
+/// Tells who is alive, and is asked when something is wrong. Two kinds of dead objects are no damage:
 /// * What was made while a message was looked at that was refused points into the message yet, which may have gone since: by another
 ///   receive, which has copied it, or because it was flushed.
 /// * A match context over a binary that has been appended to, and given other memory for that, has the address of before.

@@ -60,7 +60,7 @@ pub struct Limits {
 /// How long the first packet of some bytes is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
-    /// Of this many bytes, which may be more than are there.
+    /// The packet has this many bytes, which may be more than are there.
     Known(usize),
     /// More bytes are needed to tell.
     Unknown,

@@ -81,7 +81,7 @@ impl super::Base {
         self.wake_all();
         Some(sender)
     }
-    /// What the port has taken over can't be sent.
+    /// The rest that the port has taken over can't be sent.
     pub fn drop_backlog(&mut self) {
         self.backlog = None;
     }
@@ -105,7 +105,7 @@ impl super::Base {
 /// How much of a backlog is gathered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pump {
-    /// What the port takes until it is busy, within a turn.
+    /// The port takes more until it is busy, within a turn.
     UntilBusy,
     /// A turn.
     Turn,
@@ -113,7 +113,7 @@ pub(super) enum Pump {
     All,
 }
 
-/// What came of the beginning of a long list.
+/// The outcome of the beginning of a long list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
     Gone,
@@ -126,7 +126,7 @@ pub enum Begun {
 }
 
 impl Port {
-    /// What an output to the port comes to if it isn't taken now. Waits (`Fail::Wait`) if the port is busy, unless `how` says
+    /// The outcome of an output to the port that isn't taken now. Waits (`Fail::Wait`) if the port is busy, unless `how` says
     /// otherwise.
     pub(super) fn refuses(
         &self,

@@ -490,7 +490,7 @@ fn wcwidth_1(cx: &mut Cx, [c]: [Term; 1]) -> BifResult {
         n => Ok(Term::small(n.into())),
     }
 }
-/// Of characters as C's `wchar_t`.
+/// The width of characters as C's `wchar_t`.
 fn wcswidth_1(cx: &mut Cx, [chars]: [Term; 1]) -> BifResult {
     let bytes = to_vec(chars).map_err(|_| Fail::Badarg)?;
     let mut width = 0i64;
@@ -584,7 +584,7 @@ fn sent(cx: &mut Cx, s: &[u8], parameters: [i64; 9]) -> BifResult {
     let s = terminfo::without_delays(&terminfo::fill_in(s, parameters));
     string_term(cx, Some(&s))
 }
-/// Of two parameters the first is the column, which descriptions name second.
+/// The first parameter is the column, which descriptions name second.
 fn tgoto(cx: &mut Cx, s: Term, column: i32, row: i32) -> BifResult {
     let mut p = [0; 9];
     (p[0], p[1]) = (row.into(), column.into());

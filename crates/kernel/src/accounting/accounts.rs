@@ -384,9 +384,9 @@ pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc:
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Written {
     pub bytes: u64,
-    /// Of them, copied together from small parts.
+    /// Bytes from these that were copied together from small parts.
     pub merged: u64,
-    /// Of them, kept, since the other side didn't take them at once.
+    /// Bytes from these that were kept, since the other side didn't take them at once.
     pub queued: u64,
     pub parts: u64,
     pub calls: u64,

@@ -1,4 +1,4 @@
-//! What a running system costs, and where: copies, allocations and reductions by lines of code (`accounts.rs`), how long processes
+//! Costs of a running system: copies, allocations and reductions by lines of code (`accounts.rs`), how long processes
 //! wait (`waits.rs`), samples of stacks (`profile.rs`), what threads do with their time (`msacc.rs`).
 //!
 //! # Invariant

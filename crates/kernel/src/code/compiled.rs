@@ -37,7 +37,7 @@ pub fn set_compiled(who: &'static dyn Compiled) {
     let _ = COMPILED.set(who);
 }
 
-/// Who makes machine code, if there is any.
+/// The maker of machine code, if there is one.
 #[inline]
 pub fn compiled() -> Option<&'static dyn Compiled> {
     COMPILED.get().copied()

@@ -119,13 +119,13 @@ pub mod profile {
 
 /// The receiver of events. Where there is none, the methods do nothing.
 pub trait Sink: Sync {
-    /// Of a process that the caller owns, which is traced: what happens to its links and names.
+    /// The links or names of a traced process change, which the caller owns.
     #[inline]
     fn tied(&self, _p: &mut Process, _what: Tie, _other: Term) {}
-    /// Of one that is traced: its receive has ended by its timeout.
+    /// The receive of a traced process has ended by its timeout.
     #[inline]
     fn timed_out(&self, _p: &mut Process) {}
-    /// Of one that is traced: it ends.
+    /// A traced process ends.
     #[inline]
     fn exited(&self, _p: &mut Process, _reason: Term) {}
     /// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
@@ -267,9 +267,9 @@ pub struct Defaults {
     tracer: Mutex<Tracer>,
 }
 
-/// Of processes.
+/// Those of new processes.
 pub static NEW_PROCESSES: Defaults = Defaults::new();
-/// Of ports.
+/// Those of new ports.
 pub static NEW_PORTS: Defaults = Defaults::new();
 
 impl Defaults {

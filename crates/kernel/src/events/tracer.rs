@@ -1,4 +1,4 @@
-//! Who is told of events: a process, a port, or functions of a native library.
+//! Tracers, which are told of events: a process, a port, or functions of a native library.
 //!
 //! A tracer module (`erl_tracer` in OTP's documentation) is named with a state, any term, which its functions are given with each event.
 //! The state is copied once, as the tracer is named; all tracees that were named together share that copy.

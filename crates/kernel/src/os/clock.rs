@@ -67,7 +67,7 @@ pub fn monotonic() -> i64 {
     START + elapsed()
 }
 
-/// What is added to the offset of the start.
+/// Nanoseconds that are added to the offset of the start.
 static SHIFT: AtomicI64 = AtomicI64::new(0);
 static SETTLED: AtomicBool = AtomicBool::new(false);
 

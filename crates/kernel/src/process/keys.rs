@@ -20,7 +20,7 @@ impl RefKey {
             high: (bits >> 32) as u32,
         }
     }
-    /// Of a term; None if it is no reference that this runtime has made.
+    /// The key of a reference; None if it is none that this runtime has made.
     #[inline]
     pub fn of(t: Term) -> Option<RefKey> {
         let n = t.as_ref_view()?.local_nums()?;

@@ -21,7 +21,7 @@ pub struct RemotePid {
 }
 
 impl RemotePid {
-    /// Of a term; None if it is no pid of another node.
+    /// The pid of another node that a term is, if it is one.
     pub fn of(t: Term) -> Option<RemotePid> {
         let (node, data) = t.as_external()?;
         (t.subtag()? == Subtag::ExtPid).then(|| RemotePid {
@@ -49,7 +49,7 @@ pub struct RemoteRef {
 }
 
 impl RemoteRef {
-    /// Of a term; None if it is no reference of another node.
+    /// The reference of another node that a term is, if it is one.
     pub fn of(t: Term) -> Option<RemoteRef> {
         match t.as_ref_view()? {
             RefView::External { node, nums } => Some(RemoteRef {

@@ -315,20 +315,20 @@ pub fn dirty_lengths() -> (usize, usize) {
     (DIRTY_CPU.pool.len(), DIRTY_IO.pool.len())
 }
 
-/// Of each scheduler: whether it runs a process.
+/// Whether each scheduler runs a process.
 #[inline]
 pub fn working() -> Vec<bool> {
     (0..count()).map(|i| !QUEUES.is_idle(i)).collect()
 }
 
-/// Of each scheduler: nanoseconds for which it had nothing to do.
+/// Nanoseconds for which each scheduler had nothing to do.
 #[inline]
 pub fn idle_nanoseconds() -> Vec<u64> {
     let rests = &QUEUES.hooks.rests[..count()];
     rests.iter().map(|r| r.nanoseconds()).collect()
 }
 
-/// Of the dirty pools (processor, input and output): threads that are at work, and nanoseconds of work of all threads.
+/// For each dirty pool (processor; input and output): threads that are at work, and nanoseconds of work of all threads.
 #[inline]
 pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;

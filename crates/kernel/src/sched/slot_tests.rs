@@ -1,4 +1,4 @@
-//! Of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
+//! Tests of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
 //! take, and what comes one behind the other.
 
 use super::queues::{Comes, Hooks, RunQueues, TURN_SLICES};

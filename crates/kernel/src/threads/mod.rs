@@ -39,7 +39,7 @@ const LOOKS: u32 = 12;
 /// takes longer to come.
 const VAIN: u32 = 16;
 
-/// Of so many rests of a scheduler that looks seldom one has all its looks.
+/// A scheduler that looks seldom has all its looks in one of so many rests.
 const SELDOM: u32 = 8;
 
 /// Looks, in vain, at the only process of another scheduler before it is left to that.

@@ -34,7 +34,7 @@ pub(crate) struct Emitter {
     pub too_large: bool,
     /// Whether an instruction has operands that its row has no variant for: the module is refused.
     pub unfit: bool,
-    /// What is known of registers that instructions read; sorted by offset.
+    /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
     /// The registers that the generic instruction in hand reads and something is known of, with the indices of their types.
     pub typed: Vec<(Arg, u16)>,

@@ -135,7 +135,7 @@ pub struct Lowered {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table; sorted by offset.
     pub lines: Vec<(u32, u32)>,
-    /// What is known of registers that instructions read; sorted by offset.
+    /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
     /// The types that facts name; empty if there are none.
     pub types: Vec<Type>,

@@ -130,7 +130,7 @@ unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
 }
 
 thread_local! {
-    /// Of its time slice so many per cent were told to be used up.
+    /// The share of its time slice, in per cent, that was told to be used up.
     static CONSUMED: Cell<(Handle, i32)> = const { Cell::new((0, 0)) };
 }
 

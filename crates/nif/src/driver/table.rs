@@ -141,7 +141,7 @@ pub enum Tie {
 struct User {
     pid: Term,
     tie: Tie,
-    /// Of those who wait: the numbers of their references.
+    /// The numbers of the reference of a process that waits.
     reference: [u32; 3],
     /// It doesn't keep the driver any more, which is being loaded anew.
     lets_go: bool,

@@ -142,7 +142,7 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     Ok(t)
 }
 
-/// What stock takes a key for that an iterator holds.
+/// Reductions that stock counts for a key that an iterator holds.
 const KEY_REDUCTIONS: usize = 32;
 
 /// The pairs of the first `max` of `keys` in a map, each with what follows it, as `{Key, Value, Next}`: `none` at the end, else

@@ -170,7 +170,7 @@ pub struct Item {
     pub works: bool,
     /// The releases that have it, if not all do.
     since: Option<Feature>,
-    /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
+    /// Gives the item of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
     get: fn(&mut Cx, &mut Fragment) -> Term,
 }
 

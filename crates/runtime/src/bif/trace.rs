@@ -1034,7 +1034,7 @@ fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     Ok(r)
 }
 
-/// What is made is traced for nothing where the tracer has gone.
+/// The flags and the tracer, or none of both where the tracer has gone.
 fn of_living((flags, tracer): (u32, Tracer)) -> (u32, Tracer) {
     match tracer.lives(am::UNDEFINED) {
         true => (flags, tracer),

@@ -90,7 +90,7 @@ struct Input {
     size: usize,
     /// Bytes that are missing, where that is known.
     missing: usize,
-    /// Of the packet that is read straight to where the connection to another node wants it: bytes that are to come, and all.
+    /// Bytes that are to come, and all, for a packet that is read straight to where the connection to another node wants it.
     straight: usize,
     packet: usize,
     /// The last read got all that it asked for: there may be more.

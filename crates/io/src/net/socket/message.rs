@@ -22,7 +22,7 @@ pub(crate) const MAX_PARTS: usize = 1024;
 /// asks for.
 pub(crate) const MOST_CONTROL_BYTES: usize = 1 << 20;
 
-/// Of SCTP: it is told that something has happened.
+/// A flag of SCTP: the message tells that something has happened.
 pub const NOTIFICATION: (&str, i32) = ("notification", 0x8000);
 
 /// The system's names of flags of messages, in the order in which they are told.

@@ -1,7 +1,7 @@
 //! The state of a socket: its descriptor, its owner, those who wait for it, its counts.
 //!
 //! # Who waits
-//! Of each kind (readers, acceptors, writers) one process is current: it has been answered `select` and calls again
+//! One process of each kind (readers, acceptors, writers) is current: it has been answered `select` and calls again
 //! when it is told to. Others queue behind it. The one that connects has nobody behind it.
 //!
 //! # Who keeps a socket

@@ -113,7 +113,7 @@ const CODE_POINTS: &[(&str, i32)] = &[
     ("nqb", 45),
 ];
 const POINT_SHIFT: i32 = 2;
-/// What is above the bits that the names of types of service are about.
+/// Shift of the precedence bits.
 const PRECEDENCE_SHIFT: i32 = 5;
 
 /// A type of service: by name, or since OTP 29 as a map of its number and of what it says by the old and the new reading.
