@@ -596,8 +596,8 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
     let size = arith::to_i64(size).and_then(|n| usize::try_from(n).ok());
     let size = size.filter(|n| (1..=MOST_HERE).contains(n));
     with_fd(cx, f, |cx, fd| {
-        let here = &file(f)?.here;
-        let size = size.filter(|_| here.reads() && !gc::stress_roll(3));
+        let direct = &file(f)?.at_once;
+        let size = size.filter(|_| direct.reads() && !gc::stress_roll(3));
         let size = size.ok_or(Fail::Dirty)?;
         let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
         let r = b.fill(size, |p, n, before| {
@@ -606,7 +606,7 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
         });
         match r {
             Ok(()) => {}
-            Err(e) if here.read_failed(e) => {
+            Err(e) if direct.read_failed(e) => {
                 // Bytes read so far are read again.
                 let back = -(b.len as i64);
                 // SAFETY: a plain call.

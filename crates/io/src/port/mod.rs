@@ -25,7 +25,7 @@ mod base;
 pub mod channel;
 pub mod driver;
 pub mod drivers;
-mod fd;
+pub(crate) mod fd;
 mod linebuf;
 pub mod open;
 pub mod orphans;

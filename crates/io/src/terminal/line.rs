@@ -10,6 +10,8 @@
 //! Columns are counted from cells: escape sequences take none, other characters as many as the locale says.
 //! The cursor stands at a cell; what is written there replaces what was there, unless it is inserted.
 
+use crate::os::terminal;
+
 /// Bytes that move the cursor by one, and what else is known about the terminal.
 pub(crate) struct Caps {
     pub up: Vec<u8>,
