@@ -22,9 +22,15 @@ pub mod timer;
 pub use accounting::{accounts, msacc, profile, waits};
 pub use events::tracer;
 pub use os::{affinity, clock, filename, osenv, posix};
-pub use process::{cx, keys, remote};
+pub use process::{keys, remote};
 use purlin_native::{bif, hashing, ids, lazy_atoms};
 pub use purlin_options as options;
 pub use sched::later;
 pub use signal::post;
 pub use system::{halt, outside, report};
+
+/// The context that code and natives run in, with the process that runs.
+pub mod cx {
+    pub use crate::process::Cx;
+    pub use purlin_native::cx::*;
+}

@@ -139,13 +139,14 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "runtime",
         &[
             "diagnostics",
+            "backtrace",
             "trace",
             "bif",
             "compiled",
             "outside",
             "start",
         ],
-        2,
+        0,
     ),
     (
         "diagnostics",
@@ -155,7 +156,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
 ];
 
 /// Files of the largest circle that there may be within a crate. Only goes down.
-const LARGEST_CIRCLE: usize = 20;
+const LARGEST_CIRCLE: usize = 14;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -568,8 +569,9 @@ fn uses(text: &str) -> Vec<String> {
 fn paths(text: &str) -> Vec<String> {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     text.split(|c| !inside(c))
-        .filter(|p| p.contains("::") && !p.starts_with(':'))
-        .map(|p| p.trim_end_matches(':').to_string())
+        // One that ends so is the beginning of a list, which [`uses`] reads.
+        .filter(|p| p.contains("::") && !p.starts_with(':') && !p.ends_with(':'))
+        .map(str::to_string)
         .collect()
 }
 

@@ -5,7 +5,7 @@
 //! at the top of the list before.
 
 use super::lease::{self, Thing};
-use super::{Key, Query, sort};
+use super::query::{Key, Query, sort};
 use crate::bif::process_info;
 use crate::explain::{names, survey};
 use crate::json::Json;

@@ -6,12 +6,13 @@ use super::debugger::{self, Debug};
 use super::memory::Code;
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
-use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_isa::genops;
 use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, Fault, FieldDefault, GenericCode, LoadError, Table};
+use purlin_native::bif::native;
+use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -318,7 +319,7 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
     let mut made = Vec::with_capacity(n);
     for i in 0..n as u32 {
         let bytes = file.literal(i).unwrap_or_default();
-        match etf::decode(bytes, heap, &super::CodeHooks, etf::Options::default()) {
+        match etf::decode(bytes, heap, &CodeHooks, etf::Options::default()) {
             Ok((t, _)) => made.push(t),
             Err(_) => return Err(LoadFailure::Literal(i)),
         }
@@ -463,7 +464,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .flatten()
     {
         let mut f = Fragment::new();
-        let decoded = etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default());
+        let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
         // Binaries and funs in it are let go, whether it decodes or not.
         drop(OwnedTerm::from_parts(NIL, f));
         decoded.map_err(|_| LoadFailure::Attributes)?;

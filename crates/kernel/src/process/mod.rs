@@ -10,7 +10,6 @@
 //! `id`, `state` and `in_transit` are read and written by anybody, as their modules say. All else belongs to the owner:
 //! the thread that set `RUNNING` in the state word, or holds the cell before it was published.
 
-pub mod cx;
 mod dense;
 pub mod dict;
 pub mod ext;

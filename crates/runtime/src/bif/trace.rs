@@ -12,7 +12,7 @@ use purlin_term::release::{
     self, CALL_MEMORY, MONITORS_OF_SESSIONS, NO_META_TRACER_FALSE, TRACE_ITEMS_FIRST,
     TRACE_OPTIONS_FIRST,
 };
-use purlin_term::sync::{Mutex, RwLock};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,52 +25,6 @@ lazy_atoms! {
     trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
     label = "label";
     serial = "serial";
-}
-
-static SEQUENTIAL_TRACER: RwLock<Tracer> = RwLock::new(Tracer::Nobody);
-/// Whether there is any.
-static SEQUENTIAL: AtomicBool = AtomicBool::new(false);
-
-/// The sequential tracer. A module that doesn't want to be it any more isn't.
-pub(crate) fn sequential_tracer() -> Tracer {
-    if !SEQUENTIAL.load(Ordering::Relaxed) {
-        return Tracer::Nobody;
-    }
-    let t = SEQUENTIAL_TRACER.read().clone();
-    if matches!(t, Tracer::Module(_)) && !t.lives(am::UNDEFINED) {
-        let mut now = SEQUENTIAL_TRACER.write();
-        if *now == t {
-            *now = Tracer::Nobody;
-            SEQUENTIAL.store(false, Ordering::Relaxed);
-        }
-        return Tracer::Nobody;
-    }
-    t
-}
-
-/// The sequential tracer as programs see it: `false` for nobody.
-pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
-    match t.is_nobody() {
-        true => am::FALSE,
-        false => t.term(cx),
-    }
-}
-
-/// Makes a local pid or port the sequential tracer, or `{Module, State}`, or nobody (`false`); who it was before. None for anything
-/// else.
-pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
-    let new = match t.as_tuple() {
-        _ if t == am::FALSE => Tracer::Nobody,
-        Some(&[m, state]) if m.is_atom() => module::named(m, state)?,
-        _ => Tracer::Local(t),
-    };
-    if !new.is_nobody() && !new.lives(am::UNDEFINED) {
-        return None;
-    }
-    let before = sequential_tracer();
-    SEQUENTIAL.store(!new.is_nobody(), Ordering::Relaxed);
-    *SEQUENTIAL_TRACER.write() = new;
-    Some(before)
 }
 
 /// Clears the trace tokens of all processes, and what they have counted.

@@ -682,7 +682,7 @@ impl Host for Effects {
                 sequential::change(cx, what, value).map(|_| am::TRUE)
             }
             Action::ProcessDump => {
-                let text = crate::bif::process_info::backtrace(cx);
+                let text = crate::backtrace::backtrace(cx);
                 Some(cx.binary(text.as_bytes()))
             }
             Action::GetTcw => {
