@@ -1,8 +1,8 @@
 //! The programs below `tests/programs`, each run on the stock runtime and on Purlin: what they write to standard
 //! output and standard error, and the status they end with, must be the same.
 //!
-//! `erlang/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
-//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. Everything runs through `sh`, on Purlin below
+//! `erlang/TOPIC/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
+//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. `tests/programs/README.md` says what each topic is. Everything runs through `sh`, on Purlin below
 //! `purlin exec`, in an empty directory of its own.
 //!
 //! Words in the head of a program (its lines that begin with `%` or `#`):
@@ -177,10 +177,15 @@ fn main() -> ExitCode {
 fn find(root: &Path) -> Vec<Program> {
     let mut programs = Vec::new();
     for (folder, extension) in [("erlang", "erl"), ("elixir", "exs"), ("tools", "sh")] {
-        for entry in fs::read_dir(root.join(folder)).expect("is a directory") {
-            let path = entry.expect("can be read").path();
-            if path.extension().is_some_and(|e| e == extension) {
-                programs.push(program(path));
+        let mut folders = vec![root.join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("is a directory") {
+                let path = entry.expect("can be read").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == extension) {
+                    programs.push(program(path));
+                }
             }
         }
     }
