@@ -37,6 +37,8 @@ mod bits_build;
 mod call;
 mod catch;
 pub mod compiled;
+#[cfg(debug_assertions)]
+mod contract;
 mod dispatch;
 pub mod exc;
 mod fast;

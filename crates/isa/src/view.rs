@@ -315,7 +315,7 @@ impl<'a> FunctionView<'a> {
                 keep(x, n);
             }
             match c.stack {
-                Stack::Same => {}
+                Stack::Same | Stack::Other => {}
                 // The registers of a new frame hold nothing before, and those of a dropped one nothing behind.
                 Stack::Push | Stack::Pop => y.fill(0),
                 Stack::Trim => {
@@ -411,7 +411,7 @@ fn counted(operands: &[Value], at: Option<usize>) -> u32 {
 fn after(frame: Frame, row: &SpecOp, operands: &[Value]) -> Option<Frame> {
     let n = counted(operands, row.frame());
     Some(match (row.contract.stack, frame) {
-        (Stack::Same, f) => f,
+        (Stack::Same | Stack::Other, f) => f,
         (Stack::Push, _) => Frame::Of(n),
         (Stack::Pop, _) => Frame::None,
         (Stack::Trim, Frame::Of(all)) => Frame::Of(all.checked_sub(n)?),

@@ -142,6 +142,9 @@ impl Emitter {
     /// unless the first writes them.
     fn keep_facts(&mut self, start: u32, first: (Op, &[Arg])) {
         self.typed.retain(|&(r, _)| !writes(first.0, first.1, r));
+        if self.facts.last().is_none_or(|f| f.at <= start) {
+            return;
+        }
         let from = self.facts.partition_point(|f| f.at <= start);
         let moved = self.facts.split_off(from);
         for f in moved {

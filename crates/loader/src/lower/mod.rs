@@ -395,21 +395,27 @@ impl Lower<'_> {
         if self.types.is_empty() {
             return;
         }
-        let code = self.code;
-        for o in a.iter().flat_map(|o| match o {
-            Operand::List { .. } => code.list(*o),
-            o => std::slice::from_ref(o),
-        }) {
-            let (register, of) = match *o {
-                Operand::TypedX(n, t) => (Arg::X(n), t),
-                Operand::TypedY(n, t) => (Arg::Y(n), t),
-                _ => continue,
-            };
-            if let Ok(index) = u16::try_from(of)
-                && self.types.get(of as usize).is_some_and(|t| !t.is_any())
-            {
-                self.e.typed.push((register, index));
+        for o in a {
+            self.note_type(*o);
+            if let Operand::List { .. } = o {
+                let code = self.code;
+                for m in code.list(*o) {
+                    self.note_type(*m);
+                }
             }
+        }
+    }
+    #[inline]
+    fn note_type(&mut self, o: Operand) {
+        let (register, of) = match o {
+            Operand::TypedX(n, t) => (Arg::X(n), t),
+            Operand::TypedY(n, t) => (Arg::Y(n), t),
+            _ => return,
+        };
+        if let Ok(index) = u16::try_from(of)
+            && self.types.get(of as usize).is_some_and(|t| !t.is_any())
+        {
+            self.e.typed.push((register, index));
         }
     }
 
