@@ -114,6 +114,8 @@ mod helper {
         (*cx).bif_pc = pc;
         collect(cx, what as u32 as usize, (what >> 32) as usize);
     }
+    /// # Safety
+    /// As the module says; `what` has the number of an operation on integers, and how many X registers hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
         let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
         let h = &mut (*cx).heap;
@@ -140,15 +142,23 @@ mod helper {
         (*cx).x[live]
     }
 
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::cmp(a, b) == Order::Less
     }
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq(a, b)
     }
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq_exact(a, b)
     }
+    /// # Safety
+    /// `m` and `key` are terms of the process.
     pub(super) unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
         match m.is_map() {
             true => map::get(m, key).unwrap_or(Term::NON_VALUE),

@@ -140,6 +140,9 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 }
 
 /// As [`run`], by [`STEP`].
+///
+/// # Safety
+/// As for [`run`].
 unsafe fn run_steps(cx: *mut Cx, pc: *const u64) -> Exit {
     run_table(cx, pc, &STEP)
 }

@@ -89,6 +89,9 @@ unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
 }
 
 /// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
+///
+/// # Safety
+/// As for the instruction at `pc`, which has called the native of `export` with the first `n` X registers and got `fail` for it.
 #[inline(never)]
 unsafe fn native_failed(
     cx: &mut Cx,
@@ -140,6 +143,9 @@ unsafe fn native_failed(
 }
 
 /// The stub of the native that the instruction at `pc` calls, if it is traced.
+///
+/// # Safety
+/// An instruction that calls a native stands at `pc`.
 #[inline(always)]
 unsafe fn detour(pc: *const u64) -> Option<*const u64> {
     if !crate::code::breakpoint::natives() {
@@ -303,6 +309,9 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 /// Raises for a native called by a `bif` op, or jumps to its label.
+///
+/// # Safety
+/// As for the instruction at `pc`, which has called the native of `x` with `args` and got `fail` for it.
 #[cold]
 unsafe fn bif_failed(
     cx: &mut Cx,

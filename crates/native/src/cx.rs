@@ -194,7 +194,7 @@ pub struct Context<P> {
     pub alloc_budget: i64,
     pub kept_budget: i64,
     pub work_budget: i64,
-    /// The control block of the process that runs.
+    /// The control block of the process that runs; null while none does. Whoever sets it has taken the process to run.
     pub proc: *mut P,
     /// The pid of a process, by its control block: for those who see it as [`Unknown`].
     pid_of: unsafe fn(*mut ()) -> Term,
@@ -385,12 +385,21 @@ impl<P> Context<P> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn no_process() -> ! {
+    panic!("no process runs in this context")
+}
+
 impl<P: Owner> Context<P> {
-    /// Control block of the process that runs.
+    /// Control block of the process that runs. Only to be asked for where one does: without one the program ends.
     #[inline]
     pub fn process(&mut self) -> &mut P {
-        // SAFETY: set while a process runs on this thread, which natives only are called in.
-        unsafe { &mut *self.proc }
+        // SAFETY: `proc` is null, or the process that this thread has taken to run, which is there until it is given up.
+        match unsafe { self.proc.as_mut() } {
+            Some(p) => p,
+            None => no_process(),
+        }
     }
     /// `self()`
     #[inline]

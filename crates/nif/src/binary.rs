@@ -23,6 +23,9 @@ impl Binary {
         }
     }
     /// Owns `bin`, of whose bytes all count.
+    ///
+    /// # Safety
+    /// `bin` has `size` bytes, and the caller's count goes to the binary.
     pub unsafe fn owned(bin: *mut RcBin, size: usize) -> Binary {
         Binary {
             size,
@@ -37,6 +40,9 @@ impl Binary {
 }
 
 /// The bytes of a binary, good for the environment's life.
+///
+/// # Safety
+/// The environment is this call's, and `t` a term of it.
 #[inline(always)]
 unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     let bits = t.as_bits()?;
@@ -50,6 +56,9 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
 }
 
 /// The same where the bytes don't start at one.
+///
+/// # Safety
+/// The environment is this call's, and the bits are those of a term of it.
 #[cold]
 #[inline(never)]
 unsafe fn shifted(env: *mut ErlNifEnv, bits: Bits) -> Binary {

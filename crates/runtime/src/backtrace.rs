@@ -27,7 +27,7 @@ pub fn backtrace(cx: &mut Cx) -> String {
     while p < cx.heap.hend {
         // SAFETY: words of the stack.
         let w = unsafe { *p };
-        if w.raw() & 3 == 0 {
+        if w.is_header() {
             if w.raw() != 0 {
                 let n = match place(1, w.raw()) {
                     Some(_) => format!("({})", name(1, w.raw())),
@@ -81,7 +81,7 @@ pub fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
     while p < cx.heap.hend && all.len() <= most {
         // SAFETY: words of the stack, from its top to the end of the block.
         let w = unsafe { *p };
-        if w.raw() & 3 == 0 {
+        if w.is_header() {
             if w.raw() != 0 {
                 begin(&mut all, 1, w.raw());
             }

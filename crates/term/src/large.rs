@@ -65,6 +65,9 @@ fn give_back(gone: Gone) {
 }
 
 /// Bytes of a block of the C library, all of which may be written. None: it doesn't tell.
+///
+/// # Safety
+/// `p` was allocated by the C library, and is not freed yet.
 unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     #[cfg(target_os = "linux")]
     return Some(libc::malloc_usable_size(p.cast()));

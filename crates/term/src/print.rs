@@ -7,7 +7,7 @@ use crate::compare::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::node;
 use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
 use crate::word::Term;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// The printer of stock whose habits to follow where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -516,5 +516,20 @@ fn decimal(negative: bool, digits: &[u64]) -> String {
         format!("-{u}")
     } else {
         u.to_string()
+    }
+}
+
+/// Short, for messages of tests and assertions: nothing that the term points to is read.
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_small() {
+            write!(f, "{}", self.small_value())
+        } else if self.is_atom() {
+            write!(f, "'{}'", atom::name(*self))
+        } else if self.is_nil() {
+            write!(f, "[]")
+        } else {
+            write!(f, "#{:x}", self.0)
+        }
     }
 }

@@ -14,6 +14,7 @@
 use crate::process::Cx;
 use crate::sync::{Mutex, MutexGuard};
 use purlin_native::cx::NO_BUDGET;
+use purlin_term::word::is_header_word;
 use purlin_term::{Term, copy};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -516,9 +517,9 @@ pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
     let words = (cx.heap.hend as usize).saturating_sub(p as usize) / 8;
     for _ in 0..words.min(STACK_WORDS) {
         // SAFETY: words of the stack, from its top to the end of the block.
-        let w = unsafe { (*p).raw() } as usize;
-        if w & 3 == 0 && w != 0 {
-            v[n] = w - 8;
+        let w = unsafe { (*p).raw() };
+        if is_header_word(w) && w != 0 {
+            v[n] = w as usize - 8;
             n += 1;
             if n == FRAMES {
                 break;

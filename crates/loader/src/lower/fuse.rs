@@ -82,7 +82,7 @@ fn is_allowed(whole: Op, operands: &[Arg]) -> bool {
         (Op::AllocateMove | Op::AllocateGetList, [_, _, src, ..]) => matches!(src, Arg::X(_)),
         (Op::IsInRange, &[_, _, least, most]) => [least, most]
             .iter()
-            .all(|v| v.word() & 15 == purlin_term::word::TAG_SMALL),
+            .all(|v| purlin_term::word::is_small_word(v.word())),
         (Op::BsContextPosition, [context, position, ..]) => context != position,
         (Op::GetTupleElements2, [src, _, dst, _]) => src != dst,
         _ => true,

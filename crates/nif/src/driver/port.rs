@@ -165,6 +165,9 @@ pub fn start(
 }
 
 /// Where the number of the system's last error is.
+///
+/// # Safety
+/// None: the place is this thread's own. The caller writes to it before the thread goes on to anything else.
 unsafe fn errno() -> *mut c_int {
     #[cfg(target_os = "linux")]
     return libc::__errno_location();

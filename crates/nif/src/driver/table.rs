@@ -351,6 +351,8 @@ fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     }
 }
 
+/// # Safety
+/// `handle` is a library that is open, and stays so.
 unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
     let init = libc::dlsym(handle, c"driver_init".as_ptr());
     if init.is_null() {
