@@ -450,6 +450,21 @@ impl Ctx {
     }
 }
 
+/// The character of UTF-8 where the match context stands, and goes on behind it; none where it takes a closer look.
+///
+/// # Safety
+/// `t` is a match context.
+pub(super) unsafe fn next_utf8(t: Term) -> Option<Term> {
+    let c = Ctx::of(t);
+    let pos = c.pos();
+    let (v, n) = c.utf8(pos);
+    if n == 0 {
+        return None;
+    }
+    c.set_pos(pos + n);
+    Some(Term::small(i64::from(v)))
+}
+
 /// Whether the flags of a segment ask for little-endian.
 pub(super) fn little(flags: u64) -> bool {
     flags & LITTLE != 0 || (flags & NATIVE != 0 && cfg!(target_endian = "little"))

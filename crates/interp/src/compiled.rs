@@ -109,6 +109,9 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 mod helper {
     use super::*;
     use crate::room::collect;
+    use purlin_term::Alloc;
+    use purlin_term::layout::FUN_WORDS;
+    use purlin_term::word::{Subtag, header};
 
     pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
         (*cx).bif_pc = pc;
@@ -164,5 +167,26 @@ mod helper {
             true => map::get(m, key).unwrap_or(Term::NON_VALUE),
             false => Term::NON_VALUE,
         }
+    }
+    /// The environment of the fun at `p` is to be written still; its words are counted in word 3.
+    pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, p: u64, entry: u64) {
+        let (w, entry) = (p as *mut u64, &*(entry as *const fun::FunEntry));
+        let n = w.add(3).read();
+        w.write(header(Subtag::Fun, FUN_WORDS - 1 + n as usize));
+        w.add(1).write(entry as *const _ as u64);
+        w.add(3).write(u64::from(entry.arity) | n << 8);
+        (w.add(4) as *mut Term).write((*cx).self_pid());
+        // As in the instruction: the count is given back when the fun dies.
+        entry.retain();
+        (*cx).heap.off_heap.link(w as *mut Term);
+    }
+    pub(super) unsafe extern "C" fn utf8(_: *mut Cx, context: Term) -> Term {
+        crate::bits::next_utf8(context).unwrap_or(Term::NON_VALUE)
+    }
+    pub(super) unsafe extern "C" fn put_utf8(_: *mut Cx, to: u64, c: Term) -> u64 {
+        crate::bits_build::put_character(to as *mut u8, c) as u64
+    }
+    pub(super) unsafe extern "C" fn put_bytes(_: *mut Cx, to: u64, t: Term, limit: u64) -> u64 {
+        crate::bits_build::put_bytes(to as *mut u8, t, limit as *mut u8) as u64
     }
 }

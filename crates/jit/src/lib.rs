@@ -33,12 +33,30 @@ pub struct Stubs {
     pub helper: u64,
     pub pure_helper: u64,
     pub local: u64,
+    pub resume: u64,
+    pub context: u64,
     /// By the number of arguments.
     pub fun: [u64; FUN_STUBS],
+    pub bif: [u64; BIF_STUBS],
 }
 
 /// Numbers of arguments for which there is a stub that calls a fun.
 pub const FUN_STUBS: usize = 6;
+
+/// As many, from none on, as store a different number of arguments for a native.
+pub const BIF_STUBS: usize = stubs::X_REGS.len() + 1;
+
+/// A native that has a template.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Native {
+    Abs,
+    Not,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+}
 
 /// Facts about the runtime that the driver is told.
 pub struct Env<'a> {
@@ -51,9 +69,11 @@ pub struct Env<'a> {
     /// Whether the native that an export leads to changes code: machine code leaves before it is called, so that nothing runs on
     /// behind it that it has taken back.
     pub changes_code: &'a dyn Fn(u64) -> bool,
-    /// The word that stands for no value.
+    /// The native that an export leads to, if it has a template.
+    pub native: &'a dyn Fn(u64) -> Option<Native>,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
+    /// The word that stands for no value.
     pub no_value: u64,
     pub true_word: u64,
     pub false_word: u64,

@@ -15,10 +15,10 @@ use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
 use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
-use crate::{Env, FUN_STUBS};
+use crate::{BIF_STUBS, Env, FUN_STUBS, Native};
 use purlin_isa::ops::Op;
 
-use purlin_term::layout::FLATMAP_HEAD_WORDS;
+use purlin_term::layout::{FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_LIMIT, FUN_WORDS};
 use purlin_term::word::{NIL_WORD, Subtag, TAG_LIST, TAG_SMALL, header};
 
 #[path = "templates/mod.rs"]
@@ -219,7 +219,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn to(&mut self, l: Arg) -> Label {
         match l.label() {
             Some(to) => self.place(to),
-            None => self.exit(),
+            None => self.step_aside(),
         }
     }
     fn place(&mut self, to: u32) -> Label {
@@ -229,9 +229,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             None => {
                 let l = self.a.label();
                 let pc = self.pc(to);
+                let info = decode_at(&self.f, to).filter(|i| i.op == Op::FuncInfo);
                 self.later(move |g| {
                     g.a.bind(l);
-                    g.leave_to(pc);
+                    match info {
+                        Some(i) => g.raise(&i),
+                        None => g.leave_to(pc),
+                    }
                 });
                 l
             }
@@ -420,6 +424,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.pure_helper;
         self.a.call_abs(to);
     }
+    /// Runs an op that calls a native of so many arguments, at R10.
+    fn bif_helper(&mut self, function: u64, arity: u64) {
+        self.a.mov_i(R11, function);
+        let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
+        self.a.call_abs(to);
+    }
     /// Runs the instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
     fn step(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
@@ -427,9 +437,15 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.leave_to(pc);
         };
         self.a.mov_i(R10, pc);
-        self.helper(f);
         // It may have made room, or a match context, and is to run again.
         let mut places = vec![i.at];
+        if i.op == Op::CallBif {
+            // Registers are those that it needs only; it is run again by the interpreter.
+            self.bif_helper(f, i.args()[2].n());
+            places.clear();
+        } else {
+            self.helper(f);
+        }
         places.extend(i.args().iter().filter_map(|a| a.label()));
         // A shortcut steps over the call of the native behind it.
         if is_shortcut(i.op)
@@ -457,6 +473,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 g.cmp_word(RCX, pc);
                 g.a.jcc(Cond::E, l);
             }
+            let to = g.env.stubs.resume;
+            g.a.jmp_abs(to);
             g.a.bind(wanted);
             g.a.mov(RAX, RCX);
             let to = g.env.stubs.leave;
@@ -481,7 +499,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(R10, at(E, drop));
         self.a.push(R10);
         self.a.mov_i(R10, pc);
-        self.helper(f);
+        let arity = i.args()[if frame.is_some() { 3 } else { 2 }].n();
+        self.bif_helper(f, arity);
         self.a.pop(R11);
         self.a.pop(R10);
         let out = self.a.label();
@@ -508,10 +527,20 @@ impl<'a, 'e> Gen<'a, 'e> {
                 g.cmp_word(RCX, pc);
                 g.a.jcc(Cond::E, l);
             }
-            g.a.mov(RAX, RCX);
-            let to = g.env.stubs.leave;
+            let to = g.env.stubs.resume;
             g.a.jmp_abs(to);
         });
+    }
+    /// An instruction that raises in any case. Where its exception leads to goes on in machine code, if it can.
+    fn raise(&mut self, i: &Instruction) {
+        let pc = self.pc(i.at);
+        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+            return self.leave_to(pc);
+        };
+        self.a.mov_i(R10, pc);
+        self.helper(f);
+        let to = self.env.stubs.resume;
+        self.a.jmp_abs(to);
     }
     /// Room for so many words, beside the first `live` X registers.
     fn room(&mut self, words: u64, live: u64) {

@@ -12,7 +12,7 @@ use memory::Memory;
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
 use purlin_jit::quick::{Function, Refusal, compile};
-use purlin_jit::{Env, Helpers, Stubs};
+use purlin_jit::{Env, Helpers, Native, Stubs};
 use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
@@ -128,6 +128,7 @@ impl Owner {
             steps: &self.steps,
             targets: engine::TARGETS,
             changes_code: &changes_code,
+            native: &native,
             stressed: purlin_term::gc::stress(),
             no_value: Term::NON_VALUE.raw(),
             true_word: am::TRUE.raw(),
@@ -259,6 +260,25 @@ impl Owner {
             self.make(&mut s, &m, &g);
         }
     }
+}
+
+/// The native behind an export, if machine code has a template for it.
+fn native(export: u64) -> Option<Native> {
+    // SAFETY: as in `changes_code`.
+    let e = unsafe { &*(export as *const fun::Export) };
+    if e.module != am::ERLANG {
+        return None;
+    }
+    Some(match (&*atom::name(e.function), e.arity) {
+        ("abs", 1) => Native::Abs,
+        ("not", 1) => Native::Not,
+        ("and", 2) => Native::And,
+        ("or", 2) => Native::Or,
+        ("xor", 2) => Native::Xor,
+        ("min", 2) => Native::Min,
+        ("max", 2) => Native::Max,
+        _ => return None,
+    })
 }
 
 /// Whether the native behind an export changes code.
