@@ -225,6 +225,28 @@ unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
     n
 }
 
+/// Writes a character of UTF-8 at `to`, where there is room for four bytes, and tells where it ends; null if it is
+/// none.
+pub(super) unsafe fn put_character(to: *mut u8, c: Term) -> *mut u8 {
+    match bits::code_point(c) {
+        Some(c) => to.add(put_utf8(to, c)),
+        None => std::ptr::null_mut(),
+    }
+}
+/// Writes all bytes of a binary at `to`, and tells where they end; null if they would be behind `limit`, or are too
+/// many to be written in no time.
+pub(super) unsafe fn put_bytes(to: *mut u8, t: Term, limit: *mut u8) -> *mut u8 {
+    let Some(bytes) = t.as_bits().and_then(|b| b.as_bytes()) else {
+        return std::ptr::null_mut();
+    };
+    let left = (limit as usize).saturating_sub(to as usize);
+    if bytes.len() > left.min(MOST_APPENDED) {
+        return std::ptr::null_mut();
+    }
+    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+    to.add(bytes.len())
+}
+
 /// Largest bit string, in bits.
 const MAX_BITS: usize = (i64::MAX as usize) >> 4;
 

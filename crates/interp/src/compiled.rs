@@ -109,9 +109,7 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 mod helper {
     use super::*;
     use crate::room::collect;
-    use purlin_term::Alloc;
-    use purlin_term::layout::FUN_WORDS;
-    use purlin_term::word::{Subtag, header};
+    use purlin_term::layout::{FUN_BITS, FunWords, Target};
 
     pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
         (*cx).bif_pc = pc;
@@ -168,17 +166,14 @@ mod helper {
             false => Term::NON_VALUE,
         }
     }
-    /// The environment of the fun at `p` is to be written still; its words are counted in word 3.
-    pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, p: u64, entry: u64) {
-        let (w, entry) = (p as *mut u64, &*(entry as *const fun::FunEntry));
-        let n = w.add(3).read();
-        w.write(header(Subtag::Fun, FUN_WORDS - 1 + n as usize));
-        w.add(1).write(entry as *const _ as u64);
-        w.add(3).write(u64::from(entry.arity) | n << 8);
-        (w.add(4) as *mut Term).write((*cx).self_pid());
-        // As in the instruction: the count is given back when the fun dies.
-        entry.retain();
-        (*cx).heap.off_heap.link(w as *mut Term);
+    /// As the instruction does it.
+    pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
+        let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
+        let free = (*p.add(FUN_BITS)).raw() as u8;
+        let pid = (*cx).self_pid();
+        FunWords::write(p, Target::Entry(entry), (*entry).arity, free, pid);
+        (*entry).retain();
+        (*cx).heap.off_heap.link(p);
     }
     pub(super) unsafe extern "C" fn utf8(_: *mut Cx, context: Term) -> Term {
         crate::bits::next_utf8(context).unwrap_or(Term::NON_VALUE)

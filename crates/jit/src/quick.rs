@@ -89,6 +89,42 @@ struct Gen<'a, 'e> {
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
+    /// Where exceptions lead.
+    handlers: Vec<u32>,
+    /// Bits of the float registers that are in vector registers.
+    floats: u64,
+}
+
+/// Whether other code leads to instructions of the function: a bit for each word.
+fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
+    let mut to = vec![false; (f.end - f.start) as usize + 1];
+    let mut set = |at: u32| {
+        if let Some(t) = at.checked_sub(f.start).and_then(|k| to.get_mut(k as usize)) {
+            *t = true;
+        }
+    };
+    for i in instructions {
+        i.args().iter().filter_map(|a| a.label()).for_each(&mut set);
+        if is_shortcut(i.op)
+            && let Some(next) = decode_at(f, i.next)
+        {
+            set(next.next);
+        }
+        if i.op.row().effects.calls {
+            set(i.next);
+        }
+        // Whatever may be an offset in a list counts as one.
+        let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+        for &w in f.code.get(from..from + n).unwrap_or_default() {
+            if let Some(at) = i32::try_from(w as i64)
+                .ok()
+                .and_then(|d| i.at.checked_add_signed(d))
+            {
+                set(at);
+            }
+        }
+    }
+    to
 }
 
 /// Machine code of a function.
@@ -126,7 +162,14 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         whole: first,
         pending: None,
         refused: None,
+        floats: 0,
+        handlers: instructions
+            .iter()
+            .filter(|i| i.op == Op::Catch)
+            .filter_map(|i| i.args()[1].label())
+            .collect(),
     };
+    let led_to = targets(&f, &instructions);
     for i in &instructions {
         let l = g.a.label();
         g.labels[(i.at - f.start) as usize] = Some(l);
@@ -154,6 +197,20 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.a.bind(l);
         }
         g.whole = *i;
+        let float = matches!(
+            i.op,
+            Op::FLoad
+                | Op::FConv
+                | Op::FStore
+                | Op::FMove
+                | Op::FAdd
+                | Op::FSub
+                | Op::FMul
+                | Op::FDiv
+        );
+        if !float || led_to[(i.at - f.start) as usize] {
+            g.floats = 0;
+        }
         // Ops with a step of their own are made whole.
         let mut list: Vec<Instruction> = Vec::new();
         parts(i, |p| list.push(p));
@@ -439,8 +496,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(R10, pc);
         // It may have made room, or a match context, and is to run again.
         let mut places = vec![i.at];
-        if i.op == Op::CallBif {
-            // Registers are those that it needs only; it is run again by the interpreter.
+        // Where an exception leads to behind the call, more registers than the value's hold something.
+        if i.op == Op::CallBif && !self.handlers.contains(&i.next) {
+            // It is run again by the interpreter.
             self.bif_helper(f, i.args()[2].n());
             places.clear();
         } else {
@@ -521,6 +579,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         if let Some(n) = next {
             self.returns.push(n);
         }
+        // Where exceptions lead there as well all registers are loaded.
+        let next = next.filter(|_| !self.handlers.contains(&i.next));
         self.later(move |g| {
             g.a.bind(out);
             if let Some((pc, l)) = next {
@@ -580,7 +640,19 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Behind a call: the slot holds no address any more.
     fn returned(&mut self) {
-        self.a.store_i(at(E, 0), 0);
+        // Nobody looks at the slot of a frame that is dropped at once.
+        let next = decode_at(&self.f, self.whole.next).map(|i| i.op);
+        if !matches!(
+            next,
+            Some(
+                Op::Deallocate
+                    | Op::DeallocateReturn
+                    | Op::MoveDeallocate
+                    | Op::MoveDeallocateReturn
+            )
+        ) {
+            self.a.store_i(at(E, 0), 0);
+        }
         match self.label_at(self.whole.next) {
             Some(l) => self.returns.push((self.pc(self.whole.next), l)),
             None => self.refused = Some(Refusal::Instructions),

@@ -209,6 +209,7 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     a.mov(RDI, CX);
     a.mov(RSI, R10);
     a.mov(RDX, RCX);
+    a.mov(RCX, R12);
     a.mov(R12, RSP);
     a.alu_i(Width::Q, Alu::And, RSP, -16);
     a.call_r(R11);

@@ -3,12 +3,20 @@
 
 use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
+use crate::lazy_atoms;
 use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
 use purlin_term::print::{format_float_short, write_float_scientific};
 use purlin_term::{Alloc, NIL, Term, am};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
+
+lazy_atoms! {
+    no_integer = "no_integer";
+    no_float = "no_float";
+    not_a_list = "not_a_list";
+    big = "big";
+}
 
 /// An atom of that name; ends the runtime where the table is full, as it is documented to.
 fn new_atom(name: &str) -> BifResult {
@@ -246,10 +254,10 @@ fn judged_in_erlang(text: &[u8], base: u32) -> bool {
 /// The base of `erlang:list_to_integer` since OTP 26: the number and the rest behind it, or an atom that says why not.
 fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     if l.is_nil() {
-        return Ok(atom::intern("no_integer"));
+        return Ok(no_integer());
     }
     if !l.is_list() {
-        return Ok(atom::intern("not_a_list"));
+        return Ok(not_a_list());
     }
     let Ok(base) = base(b) else {
         return Ok(am::BADARG);
@@ -257,13 +265,13 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
     dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
     let Some((text, rest)) = leading_integer(l, base) else {
-        return Ok(atom::intern("no_integer"));
+        return Ok(no_integer());
     };
     if !rest.is_nil() && judged_in_erlang(&text, base) {
-        return Ok(atom::intern("big"));
+        return Ok(big());
     }
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
+        Err(Fail::SystemLimit) => Ok(big()),
         n => Ok(cx.tuple(&[n?, rest])),
     }
 }
@@ -276,28 +284,28 @@ fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResul
     let args = [b, radix];
     dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
-        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(atom::intern("big")),
+        Err(Fail::SystemLimit) => Ok(big()),
+        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(big()),
         Err(Fail::Badarg) => Ok(am::BADARG),
         other => other,
     }
 }
 
 /// `{error, What}`
-fn no_number(cx: &mut Env, what: &str) -> BifResult {
-    Ok(cx.err(atom::intern(what)))
+fn no_number(cx: &mut Env, what: Term) -> BifResult {
+    Ok(cx.err(what))
 }
 
 fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if !l.is_list() {
-        return no_number(cx, "not_a_list");
+        return no_number(cx, not_a_list());
     }
     match leading_integer(l, 10) {
         Some((text, rest)) => {
             let n = parse_integer(cx, &text, 10)?;
             Ok(cx.tuple(&[n, rest]))
         }
-        None => no_number(cx, "no_integer"),
+        None => no_number(cx, no_integer()),
     }
 }
 
@@ -374,10 +382,10 @@ enum Expect {
 fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     use Expect::*;
     if l.is_nil() {
-        return no_number(cx, "no_float");
+        return no_number(cx, no_float());
     }
     if !l.is_list() {
-        return no_number(cx, "not_a_list");
+        return no_number(cx, not_a_list());
     }
     let mut text: Vec<u8> = Vec::new();
     let mut rest = l;
@@ -427,7 +435,7 @@ fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
             let f = cx.float(f);
             Ok(cx.tuple(&[f, rest]))
         }
-        None => no_number(cx, "no_float"),
+        None => no_number(cx, no_float()),
     }
 }
 

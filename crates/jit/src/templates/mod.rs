@@ -4,6 +4,7 @@ use super::*;
 
 mod arith;
 mod bits;
+mod build;
 mod calls;
 mod floats;
 mod lists;
@@ -322,18 +323,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::MakeFun => self.make_fun(i),
             // Floats.
             Op::FLoad | Op::FConv => self.fload(i),
-            Op::FStore => {
-                let fr = self.fr(a[0]);
-                self.a.load(RCX, fr);
-                self.store_word_by(at(HP, 0), header(Subtag::Float, 1), R10);
-                self.a.store(at(HP, 8), RCX);
-                self.made(a[1], TAG_BOXED, 2);
-            }
-            Op::FMove => {
-                let (s, d) = (self.fr(a[0]), self.fr(a[1]));
-                self.a.load(RCX, s);
-                self.a.store(d, RCX);
-            }
+            Op::FStore => self.fstore(i),
+            Op::FMove => self.fmove(i),
             Op::FAdd => self.float(i, Sse::Add),
             Op::FSub => self.float(i, Sse::Sub),
             Op::FMul => self.float(i, Sse::Mul),
@@ -396,6 +387,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             Op::BsGetUtf | Op::BsSkipUtf => self.get_utf(i),
             Op::BsMatch => self.bs_match(i),
+            Op::BsCreateBin => self.create_bin(i),
             _ => self.step(i),
         }
     }

@@ -110,6 +110,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         let a = i.args();
         let free = self.sources(i);
         let n = free.len();
+        // As the instruction, it does without room that was not made before.
+        let other = self.step_aside();
+        self.a.lea(RCX, at(HP, (FUN_WORDS + n) as i32 * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, other);
         self.a.store_i(at(HP, 24), n as i32);
         self.a.mov(R10, HP);
         self.a.mov_i(RCX, a[0].n());
