@@ -197,10 +197,22 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Jump(to) => to,
         After::Trap(to) => {
             (cx.heap.stop as *mut u64).write(op.next() as u64);
-            to
+            trapped(cx, to)
         }
         After::Yield => go_on_later(cx, op.next()),
     }
+}
+
+/// Goes on at `to`, which a native has trapped to, in the next time slice if this one is used up: a native that traps to natives only
+/// meets no call of code where that would show.
+unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
+    if cx.reds > 0 || saved::goes_on(cx, None) {
+        return to;
+    }
+    cx.interp.pc = to;
+    cx.interp.live = cx.trap.argc;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
 }
 
 /// The time slice ends before the instruction at `pc`, to which a native has returned.
@@ -269,7 +281,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Jump(to) => to,
         After::Trap(to) => {
             (cx.heap.stop as *mut u64).write(op.next() as u64);
-            to
+            trapped(cx, to)
         }
         After::Yield => {
             cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
@@ -299,7 +311,7 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 cx.heap.stop = cx.heap.stop.sub(1);
                 (cx.heap.stop as *mut u64).write(op.next() as u64);
             }
-            to
+            trapped(cx, to)
         }
         After::Yield => {
             let to = do_return(cx);

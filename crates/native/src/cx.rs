@@ -235,6 +235,15 @@ pub trait Owner {
 /// No process that could be looked at.
 pub enum Unknown {}
 
+/// Whether natives that see the context as one of such processes may touch them.
+pub trait Sees {
+    const PROCESS: bool;
+}
+
+impl Sees for Unknown {
+    const PROCESS: bool = false;
+}
+
 /// A context as natives see it that know of no process. It is the same context: who knows what process runs sees it as
 /// another type, of the same layout.
 pub type Env = Context<Unknown>;

@@ -592,6 +592,10 @@ pub trait Enter {
     unsafe fn leave(&mut self, pc: *const u64, live: usize);
 }
 
+impl purlin_native::cx::Sees for Process {
+    const PROCESS: bool = true;
+}
+
 impl purlin_native::cx::Owner for Process {
     #[inline]
     fn pid(&self) -> Term {

@@ -126,6 +126,7 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         own: own::<E>,
     });
     sched::set_online(n);
+    lent::begin();
     for i in 0..dirty_cpu.max(1) {
         start_dirty::<E>(&DIRTY_CPU, msacc::Kind::DirtyCpu, format!("dcpu{}", i + 1));
     }

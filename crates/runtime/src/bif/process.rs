@@ -13,6 +13,7 @@ use crate::signal::send::{self, Destination};
 use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::{input, signals};
+use purlin_kernel::threads::lent;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
     self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
@@ -1259,7 +1260,8 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         pid,
         Box::new(move |mut cx| {
             let later = release::has(SUSPENDED_AFTER_NATIVES);
-            if let Some(c) = cx.as_mut().filter(|c| later && c.dirty) {
+            let within = |c: &Cx| c.dirty && lent::within_native(c).is_none();
+            if let Some(c) = cx.as_mut().filter(|c| later && within(c)) {
                 // It runs on until the native that it is in has returned.
                 let deferred = &mut c.process().ext_mut().deferred;
                 deferred.push((Priority::Normal, Box::new(stop)));

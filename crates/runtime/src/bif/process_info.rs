@@ -12,8 +12,9 @@ use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_kernel::outside::outside;
+use purlin_kernel::threads::lent;
+use purlin_native::reschedule::Name;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::fun::Export;
 use purlin_term::layout::{BIN_SIZE, NEXT};
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
@@ -49,12 +50,15 @@ fn in_dirty_native(cx: &mut Cx) -> bool {
 }
 
 /// The native that such a process is in; None: it is in a function of a library, which stands in its module's code.
-fn dirty_native(cx: &mut Cx) -> Option<&'static Export> {
+fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
         return None;
     }
-    // SAFETY: it is at the call of a native or of such a function.
-    unsafe { crate::interp::called_native(cx.bif_pc) }
+    lent::within_native(cx).or_else(|| {
+        // SAFETY: it is at the call of a native or of such a function.
+        let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
+        Some((x.module, x.function, x.arity as usize))
+    })
 }
 
 /// Whether the process waits in `hibernate/3`.
@@ -200,8 +204,8 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2)]);
             }
-            if let Some(x) = dirty_native(cx) {
-                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]);
+            if let Some((m, f, n)) = dirty_native(cx) {
+                return to.tuple(&[m, f, int(n)]);
             }
             match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
@@ -212,8 +216,8 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2), NIL]);
             }
-            if let Some(x) = dirty_native(cx) {
-                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]);
+            if let Some((m, f, n)) = dirty_native(cx) {
+                return to.tuple(&[m, f, int(n), NIL]);
             }
             match current(cx) {
             Some(p) => location(to, &p),
@@ -242,7 +246,9 @@ items! {
             let state = cx.process().state.load();
             atom::intern(if state.is_exiting() {
             "exiting"
-        } else if in_dirty_native(cx) {
+        } else if in_dirty_native(cx)
+            && !(state.is_suspended() && lent::within_native(cx).is_some())
+        {
             // It is suspended as soon as the native has returned.
             "running"
         } else if state.is_suspended() || cx.process().has(BUSY) {
