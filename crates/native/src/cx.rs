@@ -374,6 +374,12 @@ impl<P> Context<P> {
     pub fn bump(&mut self, n: usize) {
         self.reds -= n as i64;
     }
+    /// The time slice ends with the native that runs, which traps. What is left of it counts for nobody.
+    pub fn end_slice(&mut self) {
+        let left = self.reds.max(0);
+        self.reds -= left;
+        self.charged -= left;
+    }
     /// Whether the time slice is used up: long work packs up and traps.
     #[inline]
     pub fn out_of_reds(&self) -> bool {

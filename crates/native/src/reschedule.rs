@@ -180,7 +180,7 @@ pub fn dirty_if_large<P>(
     if cx.dirty || cx.proc.is_null() || t.is_immed() {
         return Ok(());
     }
-    let n = parts(t, false);
+    let n = parts(t, false, MANY);
     if n > MANY {
         return Err(leave(cx, m, f, args));
     }
@@ -190,7 +190,12 @@ pub fn dirty_if_large<P>(
 
 /// Whether a term has more than [`MANY`] parts.
 pub fn is_large(t: Term) -> bool {
-    parts(t, false) > MANY
+    is_larger(t, MANY)
+}
+
+/// Whether a term has more than so many parts.
+pub fn is_larger(t: Term, most: usize) -> bool {
+    !t.is_immed() && parts(t, false, most) > most
 }
 
 /// Leaves for a dirty thread if `t`, of which the native encodes all but the bytes of binaries that start at a byte, has more than
@@ -203,19 +208,19 @@ pub fn dirty_if_many<P>(
     t: Term,
 ) -> Result<(), Fail> {
     dirty_if(cx, m, f, args, || {
-        !t.is_immed() && (parts(t, true) > MANY || gc::stress_roll(4))
+        !t.is_immed() && (parts(t, true, MANY) > MANY || gc::stress_roll(4))
     })
 }
 
-/// Parts of a term; a number above [`MANY`] where they are more than that. `kept`: binaries that start at a byte stay where they are.
-fn parts(t: Term, kept: bool) -> usize {
+/// Parts of a term; a number above `most` where they are more than that. `kept`: binaries that start at a byte stay where they are.
+fn parts(t: Term, kept: bool, most: usize) -> usize {
     let mut n = 0usize;
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
     todo.push(t);
     while let Some(mut t) = todo.pop() {
         while let Some((h, tl)) = t.as_cons() {
             n += 1;
-            if n > MANY {
+            if n > most {
                 return n;
             }
             if !h.is_immed() {
@@ -238,12 +243,12 @@ fn parts(t: Term, kept: bool) -> usize {
                 let p = t.ptr();
                 n += layout::object_words(p);
                 let (from, to) = layout::term_range(p);
-                if n <= MANY {
+                if n <= most {
                     todo.extend((from..to).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
                 }
             }
         }
-        if n > MANY {
+        if n > most {
             return n;
         }
     }

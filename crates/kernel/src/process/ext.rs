@@ -565,6 +565,7 @@ pub struct Rare {
     pub gc_count: u64,
     /// Words of its heap after it was compacted for the last time.
     pub compacted_words: usize,
+    pub hibernation: Hibernation,
     /// Work to be done between time slices, when the live registers are known.
     pub deferred: Vec<(Priority, Task)>,
     /// Others can't have it collect for now, for trying what waits for that; and what they asked.
@@ -583,6 +584,16 @@ pub struct Rare {
     pub remote: Option<Box<Remote>>,
     /// Its aliases, monitors and links with priority.
     pub urgent: Option<Box<super::urgent::Urgent>>,
+}
+
+/// How far a process is that hibernates with a large heap: see [`crate::collect::compact::hibernates`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hibernation {
+    Not,
+    /// Others have their turn before it is compacted.
+    GivesWay,
+    /// It waits, and was not compacted for that.
+    Uncompacted,
 }
 
 impl Rare {
@@ -615,6 +626,7 @@ impl Rare {
             passed: 0,
             gc_count: 0,
             compacted_words: 0,
+            hibernation: Hibernation::Not,
             deferred: Vec::new(),
             collections_held: None,
             sequence: None,

@@ -407,6 +407,13 @@ pub(crate) fn set_running_priority(p: Priority) {
     MADE.with(|m| m.set(false));
 }
 
+/// The process that this thread runs ends its time slice before that is used up, to let those have their turn that wait for one: it
+/// comes behind these, and before those that have used up theirs.
+#[inline]
+pub fn lets_pass() {
+    MADE.with(|m| m.set(true));
+}
+
 /// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
 #[inline]
 pub(crate) fn enqueue(p: *mut Process, prio: Priority) {

@@ -1,7 +1,6 @@
 //! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
 
-use crate::collect::Collect;
-use crate::collect::{Also, Sweep};
+use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -856,11 +855,17 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {
+        compact::stays_awake(cx.process());
         return Ok(am::OK);
     }
     // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
-    unsafe { cx.collect(0, 0, Also::NONE, Sweep::Exact) };
-    Err(Fail::Wait)
+    match unsafe { compact::hibernates(cx, 0) } {
+        true => {
+            crate::sched::lets_pass();
+            Err(Fail::Again)
+        }
+        false => Err(Fail::Wait),
+    }
 }
 
 fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
