@@ -56,7 +56,7 @@ unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
         compact::stays_awake(cx.process());
         return i_apply(cx, pc);
     }
-    if compact::gives_way(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
+    if compact::is_asked_again(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
         return give_way(cx);
     }
     cx.interp.pc = pc;

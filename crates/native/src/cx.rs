@@ -379,6 +379,7 @@ impl<P> Context<P> {
         let left = self.reds.max(0);
         self.reds -= left;
         self.charged -= left;
+        self.sampled_reds = 0;
     }
     /// Whether the time slice is used up: long work packs up and traps.
     #[inline]

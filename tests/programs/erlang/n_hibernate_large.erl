@@ -1,5 +1,5 @@
 %% Processes that hibernate with large heaps again and again keep what they have, and give back what they no longer do.
-%% @seconds 120 @stress @fence
+%% @stress @fence @seconds 120
 -module(n_hibernate_large).
 -export([main/0, loop/2, init/1, handle_call/3, handle_cast/2]).
 

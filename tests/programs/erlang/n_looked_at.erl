@@ -1,10 +1,10 @@
 %% Processes in the midst of long natives are looked at, suspended and killed before the natives are done.
-%% @seconds 120 @stress @fence
+%% @stress @fence @seconds 120
 -module(n_looked_at).
 -export([main/0]).
 
 main() ->
-    [io:format("~w ~w~n", [Name, [try_it(What, Make, Run) || What <- [look, suspend, kill]]]) || {Name, Make, Run} <- cases()].
+    [io:format("~w ~w~n", [Name, [try_it(What, Make, Run, 5) || What <- [look, suspend, kill]]]) || {Name, Make, Run} <- cases()].
 
 cases() ->
     Bytes = fun(N) -> binary:copy(<<"abcdefgh">>, N div 8) end,
@@ -17,6 +17,8 @@ cases() ->
      {re, fun() -> <<(binary:copy(<<"a">>, 40))/binary, "b">> end, fun(S) -> [re:run(S, "(a+)+$") || _ <- [1, 2, 3]] end},
      {copy, fun() -> <<"abcdefghij">> end, fun(B) -> [binary:copy(B, 20000000) || _ <- [1, 2, 3]] end},
      {subtract, fun() -> L = lists:seq(1, 600000), {L, lists:reverse(L)} end, fun({A, B}) -> A -- B end},
+     {insert, fun() -> {ets:new(t, []), [{I, I} || I <- lists:seq(1, 600000)]} end, fun({T, L}) -> ets:insert(T, L) end},
+     {insert_new, fun() -> {ets:new(t, [ordered_set]), [{I, I} || I <- lists:seq(1, 600000)]} end, fun({T, L}) -> ets:insert_new(T, L) end},
      {rows, fun rows/0, fun(T) -> ets:select_count(T, [{{'$1', '$2'}, [{'<', {'+', '$1', '$2'}, 0}], [true]}]) end}].
 
 noise(N) ->
@@ -30,7 +32,13 @@ rows() ->
     [true = ets:insert(T, [{I, I} || I <- lists:seq(J, J + 999)]) || J <- lists:seq(1, 600000, 1000)],
     T.
 
-%% `in_time`: it was answered before the native was done.
+%% `in_time`: it was answered before the native was done. On a machine that has other work that may take more than one try.
+try_it(What, Make, Run, N) ->
+    case try_it(What, Make, Run) of
+        {_, _, late} when N > 1 -> try_it(What, Make, Run, N - 1);
+        R -> R
+    end.
+
 try_it(What, Make, Run) ->
     Me = self(),
     {P, M} = spawn_monitor(fun() ->

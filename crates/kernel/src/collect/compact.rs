@@ -9,6 +9,7 @@
 //! of that is filled before the heap grows again.
 
 use super::{Also, Collect, Sweep};
+use crate::clock;
 use crate::cx::Cx;
 use crate::message::mailbox::Mailbox;
 use crate::process::ext::Hibernation;
@@ -53,11 +54,14 @@ unsafe fn may(p: *mut Process) -> bool {
 
 fn is_uncompacted(p: &mut Process) -> bool {
     p.ext()
-        .is_some_and(|e| e.hibernation == Hibernation::Uncompacted)
+        .is_some_and(|e| matches!(e.hibernation, Hibernation::Uncompacted { .. }))
 }
 
 /// Heaps of fewer words than this are compacted whenever their process hibernates.
 const LARGE_WORDS: usize = 1 << 14;
+/// One that hibernates uncompacted for so long, in nanoseconds, is compacted as soon as it does anything. Upkeep comes to it only if it
+/// does nothing.
+const UNCOMPACTED: i64 = 500_000_000;
 
 /// The running process hibernates, no message is there, and `live` registers are all there is. True: others have their turn first,
 /// who may well send it one; it is to be asked again then. A large heap that has not grown since it was compacted is left to upkeep,
@@ -69,19 +73,23 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS || gc::stress_roll(2) {
         let e = cx.process().ext_mut();
-        if e.hibernation != Hibernation::GivesWay {
-            e.hibernation = Hibernation::GivesWay;
-            return true;
-        }
-        let before = e.compacted_words;
-        e.hibernation = match used <= before + before / 8 {
-            true => Hibernation::Uncompacted,
-            false => Hibernation::Not,
-        };
-        if e.hibernation == Hibernation::Uncompacted {
-            return false;
+        match e.hibernation {
+            Hibernation::Not => {
+                e.hibernation = Hibernation::GivesWay;
+                return true;
+            }
+            Hibernation::GivesWay if used <= e.compacted_words + e.compacted_words / 8 => {
+                let since = clock::elapsed();
+                e.hibernation = Hibernation::Uncompacted { since };
+                return false;
+            }
+            Hibernation::Uncompacted { since } if clock::elapsed() - since < UNCOMPACTED => {
+                return false;
+            }
+            _ => {}
         }
     }
+    stays_awake(cx.process());
     cx.collect(0, live, Also::NONE, Sweep::Exact);
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS {
@@ -90,10 +98,9 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     false
 }
 
-/// Whether the running process, which hibernates, has let others have their turn and is to be asked again.
-pub fn gives_way(p: &mut Process) -> bool {
-    p.ext()
-        .is_some_and(|e| e.hibernation == Hibernation::GivesWay)
+/// Whether the running process, which hibernates and which something has woken that is no message, is to be asked again.
+pub fn is_asked_again(p: &mut Process) -> bool {
+    p.ext().is_some_and(|e| e.hibernation != Hibernation::Not)
 }
 
 /// There is a message for the running process, which was about to hibernate.

@@ -592,8 +592,8 @@ pub enum Hibernation {
     Not,
     /// Others have their turn before it is compacted.
     GivesWay,
-    /// It waits, and was not compacted for that.
-    Uncompacted,
+    /// It waits since then ([`crate::clock::elapsed`]), and was not compacted for that.
+    Uncompacted { since: i64 },
 }
 
 impl Rare {
