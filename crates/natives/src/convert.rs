@@ -487,9 +487,8 @@ impl std::fmt::Write for FloatText {
 
 /// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
 /// may have moved: that is what programs have always seen.
-fn fixed(f: f64, decimals: i64, compact: bool) -> Option<FloatText> {
+fn fixed(text: &mut FloatText, f: f64, decimals: i64, compact: bool) -> Option<()> {
     let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
-    let mut text = FloatText::new();
     if exact {
         if decimals > MAX_FLOAT_CHARS as i64 {
             return None;
@@ -529,11 +528,18 @@ fn fixed(f: f64, decimals: i64, compact: bool) -> Option<FloatText> {
             _ => n,
         };
     }
-    Some(text)
+    Some(())
+}
+
+lazy_atoms! {
+    a_decimals = "decimals";
+    a_scientific = "scientific";
+    a_compact = "compact";
+    a_short = "short";
 }
 
 /// A float as text by the options of `float_to_list/2`.
-fn float_text(f: Term, options: Term) -> Option<FloatText> {
+fn float_text(text: &mut FloatText, f: Term, options: Term) -> Option<()> {
     enum Form {
         Short,
         Fixed(i64),
@@ -544,42 +550,34 @@ fn float_text(f: Term, options: Term) -> Option<FloatText> {
     let mut compact = false;
     let mut it = options.list_iter();
     for o in it.by_ref() {
-        let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
         match o.as_tuple() {
             Some(&[key, n]) => {
                 let n = n.as_small()?;
-                form = match word(key) {
-                    "decimals" => Form::Fixed(n),
-                    "scientific" => Form::Scientific(n),
+                form = match key {
+                    k if k == a_decimals() => Form::Fixed(n),
+                    k if k == a_scientific() => Form::Scientific(n),
                     _ => return None,
                 };
             }
             Some(_) => return None,
-            None => match word(o) {
-                "compact" => compact = true,
-                "short" => form = Form::Short,
-                _ => return None,
-            },
+            None if o == a_compact() => compact = true,
+            None if o == a_short() => form = Form::Short,
+            None => return None,
         }
     }
     if !it.tail().is_nil() {
         return None;
     }
     match form {
-        Form::Short => {
-            let mut text = FloatText::new();
-            text.push(format_float_short(f).as_bytes())?;
-            Some(text)
-        }
+        Form::Short => text.push(format_float_short(f).as_bytes()),
         Form::Fixed(n) if n < 0 => None,
-        Form::Fixed(n) => fixed(f, n, compact),
+        Form::Fixed(n) => fixed(text, f, n, compact),
         Form::Scientific(n) if n > MAX_FLOAT_CHARS as i64 => None,
         Form::Scientific(n) => {
             // A negative number of digits means the usual number, as it does in C.
-            let mut text = FloatText::new();
             let n = if n < 0 { 6 } else { n as usize };
-            write_float_scientific(&mut text, f, n).ok()?;
-            (text.len <= MAX_FLOAT_CHARS).then_some(text)
+            write_float_scientific(text, f, n).ok()?;
+            (text.len <= MAX_FLOAT_CHARS).then_some(())
         }
     }
 }
@@ -587,14 +585,16 @@ fn float_to_list_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
     float_to_list_2(cx, [f, NIL])
 }
 fn float_to_list_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
-    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    let mut s = FloatText::new();
+    float_text(&mut s, f, options).ok_or(Fail::Badarg)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn float_to_binary_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
     float_to_binary_2(cx, [f, NIL])
 }
 fn float_to_binary_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
-    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    let mut s = FloatText::new();
+    float_text(&mut s, f, options).ok_or(Fail::Badarg)?;
     Ok(cx.binary(s.as_bytes()))
 }
 

@@ -198,6 +198,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
+    crate::port::forker::begin(Term::pid(0));
     let s = &o.flags.schedulers;
     purlin_native::bif::count_schedulers(s.total as usize);
     if s.count_given {

@@ -45,11 +45,9 @@ impl std::ops::Deref for Short {
     }
 }
 
-/// The digits of a finite float without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
+/// The digits of a positive number without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
 /// may lie outside of them.
-fn shortest_digits(f: f64) -> ([u8; 17], usize, i32) {
-    let mut buffer = ryu::Buffer::new();
-    let text = buffer.format_finite(f.abs()).as_bytes();
+fn shortest_digits(text: &[u8]) -> ([u8; 17], usize, i32) {
     let mut digits = [b'0'; 17];
     let (mut n, mut zeros, mut point, mut behind) = (0, 0, 0, false);
     let mut rest = text.iter();
@@ -82,13 +80,44 @@ fn shortest_digits(f: f64) -> ([u8; 17], usize, i32) {
     }
 }
 
+/// Whether a positive number below 2^53, in decimal form, is no longer than in scientific form, as far as a look tells: it has no
+/// zero before a point that only a zero follows, and no three zeros behind the point of one below 1.
+fn is_plainly_decimal(text: &[u8]) -> bool {
+    match text {
+        [b'0', b'.', b'0', b'0', b'0', ..] => false,
+        [.., b'0', b'.', b'0'] => text.len() == 3,
+        _ => true,
+    }
+}
+
 /// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
 pub fn format_float_short(f: f64) -> Short {
     let mut text = Short {
         bytes: [0; 32],
         len: 0,
     };
-    let (digits, n, point) = shortest_digits(f);
+    // What the crate writes is nearly always that already. It takes the scientific form only where the other is longer.
+    let mut buffer = ryu::Buffer::new();
+    let made = buffer.format_finite(f).as_bytes();
+    let unsigned = &made[usize::from(f.is_sign_negative())..];
+    let scientific = match unsigned {
+        [_, b'e', ..] | [_, b'.', ..] => made.iter().position(|&c| c == b'e'),
+        _ => None,
+    };
+    if let Some(at) = scientific {
+        let (digits, exponent) = made.split_at(at);
+        text.push(digits);
+        if unsigned[1] == b'e' {
+            text.push(b".0");
+        }
+        text.push(exponent);
+        return text;
+    }
+    if f.abs() < (1u64 << 53) as f64 && is_plainly_decimal(unsigned) {
+        text.push(made);
+        return text;
+    }
+    let (digits, n, point) = shortest_digits(unsigned);
     let digits = &digits[..n];
     if f.is_sign_negative() {
         text.push(b"-");

@@ -26,6 +26,7 @@ pub mod channel;
 pub mod driver;
 pub mod drivers;
 pub(crate) mod fd;
+pub mod forker;
 mod linebuf;
 pub mod open;
 pub mod orphans;
@@ -111,7 +112,7 @@ struct Table {
 
 static TABLE: RwLock<Table> = RwLock::new(Table {
     ports: BTreeMap::new(),
-    // Number 0 is stock's own port for starting programs, which there is none of here.
+    // Number 0 is that of a port which is there from the beginning ([`forker`]).
     next: 1,
     limit: 65536,
 });
@@ -185,6 +186,11 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, settings::Error> {
     }
     let n = t.next;
     t.next = (n + 1) & MAX_NUMBER;
+    Ok(add(&mut t, n, name, owner))
+}
+
+/// Adds a port with that number, without a driver.
+fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
     let id = Term::port(n);
     let p = Arc::new_cyclic(|me| Port {
         id,
@@ -198,7 +204,7 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, settings::Error> {
         data: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
-    Ok(p)
+    p
 }
 
 fn remove(id: Term) {
@@ -437,6 +443,9 @@ impl Port {
         }
         if message && from != core.base.connected {
             core.base.bad_signal();
+            return Outcome::Bad;
+        }
+        if forker::is(self) {
             return Outcome::Bad;
         }
         core.base.trace_close(from);
@@ -736,7 +745,9 @@ pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
 /// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
 /// reason is `normal` and `from` not the owner.
 pub fn link_broken(port: Term, from: Term, reason: Term) {
-    let Some(p) = find(port) else { return };
+    let Some(p) = find(port).filter(|p| !forker::is(p)) else {
+        return;
+    };
     let mut core = p.turn(Work::Close);
     let base = &mut core.base;
     if base.closing || !base.remove_link(from) {
