@@ -36,6 +36,7 @@ pub mod bits;
 mod bits_build;
 mod call;
 mod catch;
+mod chosen;
 pub mod compiled;
 #[cfg(debug_assertions)]
 mod contract;
@@ -62,6 +63,7 @@ mod start;
 mod traced;
 
 pub use crate::cx::{Exit, State};
+pub use crate::chosen::Chosen;
 pub use crate::dispatch::{Interpreter, STEP, run};
 pub use crate::handler::Step;
 pub use crate::natives::called_native;

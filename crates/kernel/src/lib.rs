@@ -4,6 +4,7 @@
 //! traces is behind [`events::Sink`].
 
 pub mod accounting;
+pub mod choice;
 pub mod code;
 pub mod collect;
 pub mod events;

@@ -32,13 +32,23 @@ struct Seed {
     last: u32,
 }
 
+/// What the numbers of this run begin with.
+static BEGUN: OnceLock<u64> = OnceLock::new();
+
+/// Has the numbers of this run depend on `nanoseconds`, not on the clock. To be called before the first is given.
+pub fn begin_at(nanoseconds: u64) {
+    let _ = BEGUN.set(nanoseconds);
+}
+
 #[inline]
 fn seed() -> &'static Seed {
     static SEED: OnceLock<Seed> = OnceLock::new();
     SEED.get_or_init(|| {
-        let t = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
+        let t = *BEGUN.get_or_init(|| {
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |d| d.as_nanos() as u64)
+        });
         let bits = t.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Seed {
             first: (bits >> 4) & 0x0FFF_FFFF_FFFF_0000,

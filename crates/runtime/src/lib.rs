@@ -6,6 +6,7 @@ pub mod bif;
 mod compiled;
 pub mod diagnostics;
 mod outside;
+pub mod schedules;
 pub mod start;
 pub mod trace;
 

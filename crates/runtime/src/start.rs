@@ -1,7 +1,7 @@
 //! Starting: tables, threads, preloaded modules, the first processes.
 
 use crate::diagnostics::{self, Diagnostics};
-use crate::interp::Interpreter;
+use crate::interp::{Chosen, Interpreter};
 use crate::lifecycle::spawn::{self, Options};
 use crate::options::{self, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
@@ -112,6 +112,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     let o = options::start_with(options);
     diagnostics::set(told_by);
     release::settle(o.otp.release);
+    let schedules = crate::schedules::begin(o);
     crate::compiled::start(o);
     bif::install();
     purlin_kernel::outside::set_outside(&World);
@@ -123,7 +124,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     let environment = o.environment.iter();
-    let environment = environment.filter(|e| !told_by.takes_variable(&e.0));
+    let environment = environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
     osenv::init(environment.cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
@@ -205,6 +206,10 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         threads::upkeep::count_chosen();
     }
     crate::sched::binding::start();
+    if let Some(s) = schedules {
+        crate::schedules::go(s);
+        threads::start::<Chosen>(1, 1, 1);
+    }
     threads::start::<Interpreter>(
         s.online as usize,
         s.dirty_cpu_online as usize,

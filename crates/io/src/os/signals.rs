@@ -117,6 +117,10 @@ fn to_pipe(bytes: &[u8]) {
 }
 
 fn start() -> io::Result<()> {
+    // There is to be no other thread.
+    if purlin_kernel::choice::on() {
+        return Ok(());
+    }
     static STARTED: OnceLock<Option<i32>> = OnceLock::new();
     let failed = STARTED.get_or_init(|| {
         let make = || -> io::Result<()> {
@@ -240,7 +244,11 @@ pub fn init(mode: BreakMode, on_break: fn()) {
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),
     ];
+    if purlin_kernel::choice::on() {
+        all.truncate(2);
+    }
     match mode {
+        _ if purlin_kernel::choice::on() => {}
         BreakMode::Handler | BreakMode::Interrupt => {
             all.push((libc::SIGINT, Action::Handle));
             all.push((libc::SIGQUIT, Action::Handle));

@@ -90,6 +90,10 @@ fn service() -> io::Result<&'static Service> {
         .as_ref()
         .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
     STARTED.get_or_init(|| {
+        // The only thread looks by itself.
+        if crate::choice::on() {
+            return;
+        }
         let t = std::thread::Builder::new()
             .name("poll".into())
             .stack_size(256 * 1024)
@@ -294,6 +298,64 @@ pub(crate) fn tell(found: Found) {
     for (id, what) in found.0 {
         report(s, id, what);
     }
+}
+
+/// Tells of what is ready, on this thread, which is the only one; waits for something for so many milliseconds at most (-1: until
+/// there is something). Whether there was anything.
+pub(crate) fn look(timeout_ms: i32) -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        if timeout_ms != 0 {
+            std::thread::sleep(std::time::Duration::from_millis(timeout_ms.unsigned_abs().into()));
+        }
+        return false;
+    };
+    let mut events = kernel::Events::new();
+    let mut ready: Vec<kernel::Report> = Vec::new();
+    let always = s.table().always > 0;
+    let timeout = if always { 0 } else { timeout_ms };
+    let _ = s.kernel.wait_for(&mut events, timeout, &mut ready);
+    if always {
+        let t = s.table();
+        let all = t.entries.iter().filter(|(_, e)| e.always);
+        ready.extend(all.map(|(&id, _)| (id, (true, true, false))));
+    }
+    // In an order that does not depend on a table of hashes.
+    ready.sort_unstable_by_key(|r| r.0);
+    for &(id, what) in &ready {
+        report(s, id, what);
+    }
+    !ready.is_empty()
+}
+
+/// Whether a descriptor is waited for.
+pub(crate) fn awaits() -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return false;
+    };
+    let t = s.table();
+    t.entries.values().any(|e| e.read || e.write)
+}
+
+/// The emulator was forked, and this is the child, whose only thread calls it: what the system has for both is made anew.
+pub(crate) fn after_fork() {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return;
+    };
+    let mut t = s.table();
+    if let Err(e) = s.kernel.renew() {
+        eprintln!("purlin: polling failed: {e}");
+        std::process::exit(1);
+    }
+    let mut always = 0;
+    for (&id, e) in t.entries.iter_mut() {
+        e.always = s.kernel.add(e.polled(), id).is_err();
+        if e.always {
+            always += usize::from(e.read || e.write);
+        } else {
+            s.arm(id, e);
+        }
+    }
+    t.always = always;
 }
 
 /// How many have reports wait.

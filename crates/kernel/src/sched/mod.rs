@@ -563,6 +563,10 @@ pub fn set_dirty_cpu_online(n: usize) -> usize {
 pub(crate) fn set_online(n: usize) -> usize {
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {
+        // The thread that the emulator starts with is the scheduler.
+        if crate::choice::on() {
+            return i == 0;
+        }
         std::thread::Builder::new()
             .name(format!("sched{}", i + 1))
             .stack_size(stack_size())

@@ -71,6 +71,10 @@ impl Pool {
             self.ready.notify_all();
         }
     }
+    /// The next process, if there is one.
+    pub(crate) fn try_take(&self) -> Option<u32> {
+        self.lock().pop()
+    }
     /// The next process for thread `index`, which waits for it. `sleeps` is told whether it does.
     pub fn take(&self, index: usize, sleeps: impl Fn(bool)) -> u32 {
         let mut q = self.lock();

@@ -59,6 +59,9 @@ fn restore() {
 
 fn end(status: i32) -> ! {
     restore();
+    if crate::choice::on() {
+        crate::choice::ended(status);
+    }
     // SAFETY: no return. Threads still run, so nothing that they may use is torn down first.
     unsafe { libc::_exit(status) }
 }

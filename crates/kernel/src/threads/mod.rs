@@ -1,6 +1,7 @@
 //! The threads that run processes, and what they do: schedulers, dirty threads, threads of a process's own, upkeep. Which process
 //! is whose turn is up to [`crate::sched`].
 
+pub mod alone;
 pub mod lent;
 pub mod slice;
 pub mod upkeep;
@@ -125,6 +126,10 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         scheduler: work::<E>,
         own: own::<E>,
     });
+    if crate::choice::on() {
+        sched::set_online(1);
+        alone::run::<E>();
+    }
     sched::set_online(n);
     lent::begin();
     for i in 0..dirty_cpu.max(1) {

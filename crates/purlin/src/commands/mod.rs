@@ -15,6 +15,7 @@ pub mod measure;
 mod observe;
 mod process;
 mod run;
+mod schedules;
 
 use std::ffi::OsString;
 
@@ -120,6 +121,18 @@ pub static COMMANDS: &[CommandRow] = &[
         "PID [TOPIC] | run FILE",
         "where memory and copies come from, by line",
         explain::run,
+    ),
+    own(
+        "schedules",
+        "-- COMMAND | show FILE",
+        "run a program in other orders until it fails",
+        schedules::run,
+    ),
+    own(
+        "replay",
+        "FILE",
+        "repeat a run that failed, exactly",
+        schedules::replay,
     ),
     own(
         "measure",
