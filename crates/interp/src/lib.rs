@@ -62,8 +62,8 @@ mod shortcuts;
 mod start;
 mod traced;
 
-pub use crate::cx::{Exit, State};
 pub use crate::chosen::Chosen;
+pub use crate::cx::{Exit, State};
 pub use crate::dispatch::{Interpreter, STEP, run};
 pub use crate::handler::Step;
 pub use crate::natives::called_native;

@@ -2,9 +2,9 @@
 
 use crate::options::EmulatorOptions;
 use purlin_kernel::choice::fork::{self, Replay, Search};
+pub use purlin_kernel::choice::fork::{Recorded, read, told};
 use purlin_kernel::choice::plan::Strategy;
 use purlin_kernel::choice::{self, report};
-pub use purlin_kernel::choice::fork::{Recorded, read, told};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,7 +31,9 @@ pub(crate) struct Request {
 
 fn strategy(word: &str) -> Option<Strategy> {
     Some(match word.split_once(':') {
-        Some(("pct" | "random" | "delays" | "pos" | "surw", n)) => Strategy::Random(n.parse().ok()?),
+        Some(("pct" | "random" | "delays" | "pos" | "surw", n)) => {
+            Strategy::Random(n.parse().ok()?)
+        }
         None => match word {
             "portfolio" => Strategy::Portfolio,
             "flips" => Strategy::Flips,

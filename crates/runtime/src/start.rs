@@ -124,7 +124,8 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     let environment = o.environment.iter();
-    let environment = environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
+    let environment =
+        environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
     osenv::init(environment.cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();

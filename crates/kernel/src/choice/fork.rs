@@ -325,8 +325,43 @@ fn lines(all: &[report::Line]) -> String {
     text
 }
 
+/// One run of the base that ends; the modules that it loads are prepared for those that follow. False: this process is that run.
+fn discover() -> bool {
+    let Some(notes) = memory_file() else {
+        cannot("make a file in memory");
+    };
+    match fork(600) {
+        Ok(c) => {
+            c.wait();
+            super::modules::make(notes);
+            true
+        }
+        Err(to) => {
+            super::modules::note_in(notes);
+            *role() = Role::Branch(to);
+            false
+        }
+    }
+}
+
+/// Standard input is nobody's.
+fn no_input() {
+    // SAFETY: plain calls.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+        if null >= 0 {
+            libc::dup2(null, 0);
+            libc::close(null);
+        }
+    }
+}
+
 /// Repeats a schedule in this process.
 pub fn replay(p: Replay) {
+    no_input();
+    if !discover() {
+        return;
+    }
     set_deviations(&p.schedule);
     if p.steps {
         super::set_story();
@@ -345,14 +380,9 @@ struct Tried {
 /// Searches for a schedule that fails. Comes back in a run of the program, which then is run; the root ends with the emulator's exit
 /// status: 0 where none failed, 1 where one has, 5 where a run is not decided by its seed and that was asked for.
 pub fn search(s: &Search) {
-    // Standard input is nobody's.
-    // SAFETY: plain calls.
-    unsafe {
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
-        if null >= 0 {
-            libc::dup2(null, 0);
-            libc::close(null);
-        }
+    no_input();
+    if !discover() {
+        return;
     }
     let began = Instant::now();
     let mut bases = Vec::new();
@@ -365,7 +395,12 @@ pub fn search(s: &Search) {
                 return;
             }
         }
-        if i == 0 && !matches!(bases[0].1.lines().next().and_then(Outcome::of), Some(Outcome::Ended(_))) {
+        if i == 0
+            && !matches!(
+                bases[0].1.lines().next().and_then(Outcome::of),
+                Some(Outcome::Ended(_))
+            )
+        {
             break;
         }
     }
@@ -381,7 +416,9 @@ pub fn search(s: &Search) {
     let seconds = (base_seconds(began) * 20.0) as u32 + 10;
     let decided = matches!(first(&bases[1]), Some(Outcome::Ended(b)) if b.hash == base.hash);
     if !decided {
-        say("purlin: schedules: two runs of the base differ: not all that the program depends on is decided by the seed\n");
+        say(
+            "purlin: schedules: two runs of the base differ: not all that the program depends on is decided by the seed\n",
+        );
         if s.strict {
             exit(5)
         }
@@ -532,7 +569,10 @@ fn trunk(all: &[Schedule], jobs: usize, seconds: u32) -> Option<Vec<Option<Outco
             let mut begin: HashMap<(u64, u32), Vec<(usize, Schedule)>> = HashMap::new();
             for (i, s) in all.iter().enumerate() {
                 if let Some(d) = s.first() {
-                    begin.entry((d.path, d.op)).or_default().push((i, s.clone()));
+                    begin
+                        .entry((d.path, d.op))
+                        .or_default()
+                        .push((i, s.clone()));
                 }
             }
             *role() = Role::Trunk(Trunk {
@@ -669,10 +709,9 @@ fn tell(
     output: &str,
     margin: Option<i64>,
 ) {
-    let path = s
-        .to
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
+    let path =
+        s.to.clone()
+            .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
     let mut file = String::from("purlin schedule 1\n");
     let _ = writeln!(file, "release {}", s.release);
     let _ = writeln!(file, "started {}", super::started());
@@ -732,7 +771,9 @@ fn tell(
         }
     }
     if !same {
-        text.push_str("The schedule that was cut down ends otherwise than the one that was found.\n");
+        text.push_str(
+            "The schedule that was cut down ends otherwise than the one that was found.\n",
+        );
     }
     text.push('\n');
     text.push_str(&told(&relevant(story)));
@@ -763,16 +804,24 @@ pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
         match stop {
             "" => {}
             "stop" => {
-                let _ = writeln!(text, "  {:-<12} {pid} stops here until nobody else can run", "");
+                let _ = writeln!(
+                    text,
+                    "  {:-<12} {pid} stops before {call}, until nobody else can run",
+                    ""
+                );
+                last.clear();
+                continue;
             }
             s => {
                 let ns: i64 = s.trim_start_matches("stall:").parse().unwrap_or(0);
                 let _ = writeln!(
                     text,
-                    "  {:-<12} {pid} is late here by {:.1} ms",
+                    "  {:-<12} {pid} is late by {:.1} ms, before {call}",
                     "",
                     ns as f64 / 1e6
                 );
+                last.clear();
+                continue;
             }
         }
         let shown = if pid == last { "" } else { pid };

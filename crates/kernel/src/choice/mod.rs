@@ -16,6 +16,7 @@
 //! * What a deviation names stays valid if earlier ones change: paths and counts depend on the process and its ancestors only.
 
 pub mod fork;
+pub(crate) mod modules;
 pub mod ops;
 pub mod plan;
 pub mod report;
@@ -109,6 +110,8 @@ struct Known {
     /// The operation at which it resumes was asked about already.
     passing: bool,
     hold: Hold,
+    /// When it did its last operation.
+    last: i64,
 }
 
 /// An operation of the schedule that runs.
@@ -208,6 +211,7 @@ impl State {
                     program,
                     passing: false,
                     hold: Hold::No,
+                    last: now(),
                 },
             );
         }
@@ -273,6 +277,28 @@ pub fn next_release() -> Option<i64> {
     s.ready.iter().filter_map(|(c, _)| of(c)).min()
 }
 
+/// Virtual time, in nanoseconds, after which nothing has happened but what OTP's own servers do at times: nothing will.
+const STUCK_AFTER: i64 = 6 * 3600 * 1_000_000_000;
+
+/// Whether no process has done anything for long before `ns`, of those without a registered name.
+pub fn is_stuck(ns: i64) -> bool {
+    if ns - now() < STUCK_AFTER / 12 {
+        return false;
+    }
+    let named: Vec<u32> = crate::process::registry::names()
+        .into_iter()
+        .filter_map(crate::process::registry::whereis)
+        .filter(|t| t.is_local_pid())
+        .map(|t| t.pid_data())
+        .collect();
+    let s = state();
+    let others = s.known.values().filter(|k| !named.contains(&k.id));
+    others
+        .map(|k| k.last)
+        .max()
+        .is_none_or(|last| ns - last > STUCK_AFTER)
+}
+
 /// Whether any process is ready, stopped or not.
 pub fn is_ready() -> bool {
     !state().ready.is_empty()
@@ -310,19 +336,36 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let mut s = state();
     let k = s.known(cell);
     if std::mem::take(&mut k.passing) {
+        let (path, op) = (k.path, k.ops);
+        if s.story.is_some() {
+            let touch = what.touch(cx);
+            let line = report::line(cx, pc, &what, path, op, touch);
+            if let Some(v) = &mut s.story {
+                v.push(line);
+            }
+        }
         return false;
     }
     k.ops += 1;
+    k.last = now();
     let (path, op) = (k.path, k.ops);
     let touch = what.touch(cx);
     s.ops += 1;
-    s.hash = mixed(mixed(s.hash, path), u64::from(op) << 16 | u64::from(touch.native));
+    s.hash = mixed(
+        mixed(s.hash, path),
+        u64::from(op) << 16 | u64::from(touch.native),
+    );
     if s.profile.is_some() {
         let program = s.known(cell).program;
         let (own, code) = report::is_own(cx, pc, program);
         s.known(cell).program |= code;
         if let Some(v) = &mut s.profile {
-            v.push(Op { path, op, touch, own });
+            v.push(Op {
+                path,
+                op,
+                touch,
+                own,
+            });
         }
     }
     if s.story.is_some() {

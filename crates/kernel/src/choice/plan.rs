@@ -292,11 +292,7 @@ mod tests {
         ];
         let mut p = Plan::new(&ops, Strategy::Flips, 0, 1);
         assert_eq!(p.places(), (2, 5));
-        let all: Vec<(u64, u32)> = p
-            .batch(100)
-            .iter()
-            .map(|s| (s[0].path, s[0].op))
-            .collect();
+        let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3)]);
         assert!(p.batch(100).is_empty());
     }
@@ -315,9 +311,7 @@ mod tests {
     #[test]
     fn what_does_not_matter_is_cut() {
         let d = |op, kind| Deviation { path: 1, op, kind };
-        let all: Schedule = (1..20)
-            .map(|i| d(i, Kind::Stall(100_000_000)))
-            .collect();
+        let all: Schedule = (1..20).map(|i| d(i, Kind::Stall(100_000_000))).collect();
         // Fails where operation 7 is stopped for 30 ms at least.
         let fails = |s: &Schedule| {
             s.iter()
@@ -335,7 +329,11 @@ mod tests {
             s.tell(c, &f);
         }
         assert_eq!(s.best().len(), 1);
-        assert!(matches!(s.best()[0].kind, Kind::Stall(ns) if (30_000_000..32_000_000).contains(&ns)), "{:?}", s.best());
+        assert!(
+            matches!(s.best()[0].kind, Kind::Stall(ns) if (30_000_000..32_000_000).contains(&ns)),
+            "{:?}",
+            s.best()
+        );
         assert!(tries < 400, "{tries}");
     }
 }

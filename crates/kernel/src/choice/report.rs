@@ -1,7 +1,7 @@
 //! What people are told: the operations of a schedule as lines, and who waits for what in a deadlock.
 
-use super::ops::{Touch, What};
 use super::Kind;
+use super::ops::{Touch, What};
 use crate::code;
 use crate::cx::Cx;
 use crate::process::table;
@@ -182,7 +182,9 @@ pub(super) fn line(
 
 /// Who waits where, of the processes that the program has made, as text.
 pub(super) fn deadlock() -> String {
-    let mut text = String::from("purlin: deadlock: no process can run, no timer is set, and nothing from outside is awaited\n");
+    let mut text = String::from(
+        "purlin: deadlock: no process can run, no timer is set, and nothing from outside is awaited\n",
+    );
     for pid in table().pids() {
         let Some(p) = table().find(pid) else { continue };
         // SAFETY: the process waits, and this is the only thread.
@@ -198,9 +200,7 @@ pub(super) fn deadlock() -> String {
             Some(n) => format!(" {}", atom::name(n)),
             None => String::new(),
         };
-        let line = at
-            .line
-            .map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
+        let line = at.line.map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
         let _ = writeln!(
             text,
             "  {}{name} waits in {}:{}/{}{line}",

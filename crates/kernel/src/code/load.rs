@@ -346,6 +346,16 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
 
 /// Checks a module and makes its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
+    if crate::choice::on()
+        && let Some(p) = crate::choice::modules::take(bytes)
+    {
+        return Ok(p);
+    }
+    prepare_anew(bytes)
+}
+
+/// As [`prepare`], whether or not it was made before.
+pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     let file = BeamFile::parse(bytes)?;
     let code = GenericCode::decode(&file)?;
     let atoms = file

@@ -204,6 +204,12 @@ mod with_epoll {
             let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
             Ok(&events[..n])
         }
+        /// Takes note of what [`Self::notify`] has told.
+        fn heard(&self) {
+            let mut count = [0u8; 8];
+            // SAFETY: eight bytes that are good for the call, which doesn't block.
+            unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+        }
         /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
         pub fn wait(
             &self,
@@ -213,9 +219,7 @@ mod with_epoll {
         ) -> io::Result<()> {
             let got = self.reports(&mut events.0, if wait { -1 } else { 0 }, None)?;
             if got.iter().any(|e| e.u64 == NOTIFY) {
-                let mut count = [0u8; 8];
-                // SAFETY: eight bytes that are good for the call, which doesn't block.
-                unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+                self.heard();
             }
             to.extend(got.iter().filter_map(report));
             Ok(())
@@ -228,6 +232,9 @@ mod with_epoll {
             to: &mut Vec<Report>,
         ) -> io::Result<()> {
             let got = self.reports(&mut events.0, timeout_ms, None)?;
+            if got.iter().any(|e| e.u64 == NOTIFY) {
+                self.heard();
+            }
             to.extend(got.iter().filter_map(report));
             Ok(())
         }
@@ -241,7 +248,9 @@ mod with_epoll {
                     return Err(io::Error::last_os_error());
                 }
             }
-            Ok(())
+            self.heard();
+            let events = libc::EPOLLIN as u32;
+            self.control(libc::EPOLL_CTL_ADD, self.notify.as_raw_fd(), events, NOTIFY)
         }
         /// Adds some of what is ready, after waiting for something beside the poll thread, which stays out of it: of those who
         /// wait the system tells whoever came last. Ends without where somebody rings this thread's [`Waiter`].
@@ -324,7 +333,11 @@ mod other {
             let limit = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
             events.clear();
             self.0.wait(events, limit)?;
-            to.extend(events.iter().map(|e| (e.key, (e.readable, e.writable, false))));
+            to.extend(
+                events
+                    .iter()
+                    .map(|e| (e.key, (e.readable, e.writable, false))),
+            );
             Ok(())
         }
         /// Not here: a set that is shared after a fork can't be replaced.

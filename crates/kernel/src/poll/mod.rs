@@ -305,7 +305,9 @@ pub(crate) fn tell(found: Found) {
 pub(crate) fn look(timeout_ms: i32) -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         if timeout_ms != 0 {
-            std::thread::sleep(std::time::Duration::from_millis(timeout_ms.unsigned_abs().into()));
+            std::thread::sleep(std::time::Duration::from_millis(
+                timeout_ms.unsigned_abs().into(),
+            ));
         }
         return false;
     };

@@ -10,10 +10,16 @@ use crate::cx::Cx;
 use crate::process::table;
 use crate::sched::{self, DIRTY_CPU, DIRTY_IO, MAX_SCHEDULERS, QUEUES};
 use crate::{later, msacc, poll, timer};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Calls that another thread makes for a process, since they may never return: the clock stands while there are any.
 pub static OUTSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// A program was started, or was sent something, and has not answered yet: the clock waits for it for a while.
+pub static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Milliseconds of real time that a program has for its answer.
+const ANSWER_MS: i32 = 2000;
 
 /// Milliseconds of real time for which something from outside is waited for before the clock jumps.
 const OUTSIDE_MS: i32 = 2;
@@ -23,7 +29,12 @@ const NS_PER_TICK: i64 = 1_000_000;
 
 fn collect() {
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
-    let dirty = std::iter::from_fn(|| DIRTY_IO.pool.try_take().or_else(|| DIRTY_CPU.pool.try_take()));
+    let dirty = std::iter::from_fn(|| {
+        DIRTY_IO
+            .pool
+            .try_take()
+            .or_else(|| DIRTY_CPU.pool.try_take())
+    });
     choice::add_ready(some.chain(dirty.map(|c| (c, true))));
 }
 
@@ -82,12 +93,16 @@ fn idle() {
         poll::look(1);
         return;
     }
+    if awaited && ASKED.swap(false, Ordering::Relaxed) && poll::look(ANSWER_MS) {
+        return;
+    }
     if awaited && poll::look(OUTSIDE_MS) {
         return;
     }
     let timer = timer::run_due();
     let next = (timer != timer::NEVER).then(|| (timer as i64).saturating_mul(NS_PER_TICK));
     match next.into_iter().chain(choice::next_release()).min() {
+        Some(t) if !awaited && choice::is_stuck(t) => choice::deadlock(),
         Some(t) => {
             choice::jump(t);
             fire();

@@ -61,7 +61,9 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             "milliseconds" => {
                 let seconds = value.trim_end_matches('s').parse::<f64>().ok();
                 let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
-                    return Err(wrong(format!("{option}: '{value}' is no number of seconds")));
+                    return Err(wrong(format!(
+                        "{option}: '{value}' is no number of seconds"
+                    )));
                 };
                 let _ = writeln!(request, "{key} {}", (seconds * 1000.0) as u64);
             }
@@ -111,10 +113,17 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 fn read(file: &OsStr) -> Result<purlin_runtime::schedules::Recorded, Failure> {
     let name = file.to_string_lossy();
     let text = std::fs::read_to_string(file).map_err(|e| {
-        Failure::new(NO_INPUT, format!("purlin: cannot read {name}: {}", reason(&e)))
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: cannot read {name}: {}", reason(&e)),
+        )
     })?;
-    purlin_runtime::schedules::read(&text)
-        .ok_or_else(|| Failure::new(NO_INPUT, format!("purlin: {name}: not a file of a schedule")))
+    purlin_runtime::schedules::read(&text).ok_or_else(|| {
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: {name}: not a file of a schedule"),
+        )
+    })
 }
 
 /// `purlin schedules show FILE`
@@ -128,7 +137,11 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
         r.command.join(" "),
         r.replay.status,
         r.replay.schedule.len(),
-        if r.replay.schedule.len() == 1 { "" } else { "s" }
+        if r.replay.schedule.len() == 1 {
+            ""
+        } else {
+            "s"
+        }
     );
     text.push_str(&purlin_runtime::schedules::told(&r.story));
     print(&text)
@@ -155,7 +168,10 @@ fn start(context: &Context, mut request: String, words: &[OsString]) -> Result<u
     environment.set("PURLIN_EXEC", "quiet");
     same_addresses();
     let me = std::env::current_exe().map_err(|e| {
-        Failure::new(SYSTEM, format!("purlin: cannot find itself: {}", reason(&e)))
+        Failure::new(
+            SYSTEM,
+            format!("purlin: cannot find itself: {}", reason(&e)),
+        )
     })?;
     let own = words
         .first()
