@@ -558,7 +558,7 @@ impl fmt::Debug for Term {
         } else if self.is_nil() {
             write!(f, "[]")
         } else {
-            write!(f, "#{:x}", self.0)
+            write!(f, "#{:x}", self.raw())
         }
     }
 }
