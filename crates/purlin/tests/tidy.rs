@@ -402,6 +402,16 @@ fn journeys_are_calls_that_exist() {
     assert!(calls > 20, "{calls} calls: the section has another form");
 }
 
+/// The row of an op that ARCHITECTURE.md shows is one of the table.
+#[test]
+fn the_row_that_is_shown_is_in_the_table() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file");
+    let (map, table) = (read("../ARCHITECTURE.md"), read("isa/src/ops.rs"));
+    let mut rows = map.lines().map(str::trim).filter(|l| l.ends_with("\";"));
+    let row = rows.next().expect("a row");
+    assert!(table.contains(row), "no such row: {row}");
+}
+
 /// The steps of a chain: whether an arrow of calls by name leads there, path and function.
 fn steps(chain: &str) -> Vec<(bool, Option<(String, String)>)> {
     let mut all = Vec::new();
