@@ -27,6 +27,8 @@ pub mod driver;
 pub mod drivers;
 pub(crate) mod fd;
 pub mod forker;
+#[cfg(test)]
+mod inet_tests;
 mod linebuf;
 pub mod open;
 pub mod orphans;

@@ -22,8 +22,6 @@ mod interfaces;
 pub mod opts;
 pub mod sock;
 pub mod tcp;
-#[cfg(test)]
-mod tests;
 pub mod udp;
 
 pub(crate) use crate::port::settings::{TCP, UDP};

@@ -1,7 +1,7 @@
 //! Sockets without processes: what they would be sent is collected.
 
-use super::opts::opt;
-use super::{CONTROL_BASE, addr::family, req};
+use crate::net::inet::opts::opt;
+use crate::net::inet::{CONTROL_BASE, addr::family, req};
 use crate::port::outbox::{taken, wait_for};
 use crate::port::{How, Outcome, Port, control, exit, find, open};
 use purlin_term::frag::Fragment;
@@ -83,7 +83,7 @@ impl Socket {
             .output(
                 self.me,
                 self.me,
-                (super::super::Reference::None, t),
+                (super::Reference::None, t),
                 How::default(),
             )
             .unwrap_or_else(|e| panic!("{e:?}"))
