@@ -287,7 +287,7 @@ fn descriptors_and_files() {
 fn bad_arguments_have_their_own_errors() {
     let mut m = Maker::new();
     let me = owner();
-    let mut check = |name: Term, o: &[Term], want: open::Error| {
+    let mut check = |name: Term, o: &[Term], want: settings::Error| {
         let l = m.0.list(o);
         assert_eq!(
             open::open(me, name, l).err().map(|e| e.term()),
@@ -297,24 +297,24 @@ fn bad_arguments_have_their_own_errors() {
     let mut n = Maker::new();
     let cat = n.spawn("cat");
     let packet = n.pair("packet", Term::small(3));
-    check(cat, &[packet], open::Error::BadSettings);
+    check(cat, &[packet], settings::Error::BadSettings);
     let nouse = n.options("nouse_stdio stderr_to_stdout");
-    check(cat, &nouse, open::Error::BadSettings);
+    check(cat, &nouse, settings::Error::BadSettings);
     let empty = n.spawn("");
-    check(empty, &[], open::Error::BadArg);
+    check(empty, &[], settings::Error::BadArg);
     let name = n.0.string("nope");
     let driver = n.pair("spawn_driver", name);
-    check(driver, &[], open::Error::BadArg);
+    check(driver, &[], settings::Error::BadArg);
     let file = n.0.string("/etc/passwd");
     let exe = n.pair("spawn_executable", file);
-    check(exe, &[], open::Error::Errno(libc::EACCES));
+    check(exe, &[], settings::Error::Errno(libc::EACCES));
     let fd = n.atom("fd");
     let fds = n.0.tuple(&[fd, Term::small(-1), Term::small(0)]);
-    check(fds, &[], open::Error::General);
+    check(fds, &[], settings::Error::General);
     let file = n.0.string("/nonesuch/x");
-    check(file, &[], open::Error::General);
+    check(file, &[], settings::Error::General);
     let args = n.pair("args", NIL);
-    check(cat, &[args], open::Error::BadArg);
+    check(cat, &[args], settings::Error::BadArg);
 }
 
 #[test]
