@@ -118,7 +118,7 @@ mod helper {
     /// # Safety
     /// As the module says; `what` has the number of an operation on integers, and how many X registers hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
-        let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
+        let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0xFF_FFFF) as usize);
         let h = &mut (*cx).heap;
         let r = match n {
             0 => arith::add(h, a, b),
@@ -137,10 +137,15 @@ mod helper {
         if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
             return t;
         }
-        // Kept as a register behind those that are live.
-        (*cx).x[live] = t;
-        (*cx).collect(0, live, Also::dst(live as u16 * 8), Sweep::Due);
-        (*cx).x[live]
+        // The register that gets it may be one of those that are live: until then it holds nothing that may be followed. Otherwise it is
+        // kept as a register behind them.
+        let at = match (what >> 32) as usize {
+            x @ 1.. if x <= live => x - 1,
+            _ => live,
+        };
+        (*cx).x[at] = t;
+        (*cx).collect(0, live, Also::dst(at as u16 * 8), Sweep::Due);
+        (*cx).x[at]
     }
 
     /// # Safety

@@ -318,7 +318,8 @@ mod tests {
             rightly(cx, pc)
         }
         finds(Op::Move, &MOVE, raises, "move_ raised");
-        unsafe extern "C" fn leaves(cx: *mut Cx, _: *const u64) -> *const u64 {
+        unsafe extern "C" fn leaves(cx: *mut Cx, pc: *const u64) -> *const u64 {
+            rightly(cx, pc);
             (*cx).interp.exit = Exit::Yield;
             std::ptr::null()
         }

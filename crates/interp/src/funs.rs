@@ -164,9 +164,12 @@ fn live_of(f: Term, n: usize) -> usize {
 /// `f` is a term of the process, and there are X registers for `n` arguments and an environment.
 #[inline(always)]
 unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
-    let Some(fun) = f.fun_words().filter(|f| f.arity() == n) else {
+    let Some(fun) = f.fun_words() else {
         return std::ptr::null();
     };
+    if fun.arity() != n {
+        return std::ptr::null();
+    }
     if let Some(export) = fun.export() {
         return address(export);
     }
