@@ -40,7 +40,9 @@ exact_a(M, V) -> map_get(a, M#{a := V}).
 exact_same(M = #{a := A}) -> erts_debug:same(M, M#{a := A}) orelse M =:= M#{a := A}.
 exact_ab(M, V, W) -> N = M#{a := V, b := W}, {map_get(a, N), map_get(b, N)}.
 put_new(M) -> N = M#{new_key => M, "other" => 1}, map_size(N).
-made(A, B, C, D) -> #{x => A, y => B, z => {C}, w => D}.
+made(A, B, C, D) ->
+    M = #{x => A, y => B, z => {C}, w => D},
+    {map_get(x, M) =:= A, map_get(y, M), map_get(z, M), map_get(w, M), map_size(M)}.
 made_large(A) -> map_size(#{a1 => A, a2 => [A], a3 => 3, a4 => 4, a5 => 5, a6 => 6, a7 => A, a8 => 8, a9 => {A}, a10 => 1}).
 
 shape({'EXIT', {R, [{M, F, A, _} | _]}}) when is_list(A) -> {error, R, M, F, length(A)};
