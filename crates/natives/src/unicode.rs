@@ -252,7 +252,7 @@ impl<S: Sink> Conv<'_, S> {
         let mut steps = 0usize;
         loop {
             steps += 1;
-            if steps % LOOK_EVERY == 0 {
+            if steps.is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
             }
             if let Some((h, t)) = at.as_cons() {

@@ -17,10 +17,10 @@ use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::gc::stress_roll;
 use purlin_term::release::{
     self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
 };
-use purlin_term::gc::stress_roll;
 use purlin_term::{Alloc, NIL, Term, am, atom, compare};
 use smallvec::SmallVec;
 

@@ -593,7 +593,9 @@ pub enum Hibernation {
     /// Others have their turn before it is compacted.
     GivesWay,
     /// It waits since then ([`crate::clock::elapsed`]), and was not compacted for that.
-    Uncompacted { since: i64 },
+    Uncompacted {
+        since: i64,
+    },
 }
 
 impl Rare {
