@@ -417,16 +417,22 @@ impl Process {
         (self.block_words == 0).then(|| &*(self.heap as *const Heap))
     }
 
-    /// Counts a time slice of a long turn, which has so many of them: false if it was the last one.
+    /// Counts a time slice of a long turn, which has so many of them (a power of two, 16 at most): whether the turn goes on, and
+    /// whether the process has had a whole one since it waited.
     #[inline]
-    pub(crate) fn count_turn(&mut self, slices: u16) -> bool {
+    pub(crate) fn count_turn(&mut self, slices: u16) -> (bool, bool) {
         let n = (self.small_sweeps & TURN) >> TURN_SHIFT;
-        let more = n + 1 < slices;
-        self.small_sweeps &= !TURN;
-        if more {
-            self.small_sweeps |= (n + 1) << TURN_SHIFT;
-        }
-        more
+        let more = (n + 1) % slices != 0;
+        // The bit above those that count stays.
+        let n = if more { n + 1 } else { slices };
+        self.small_sweeps = self.small_sweeps & !TURN | n << TURN_SHIFT;
+        (more, n >= slices)
+    }
+
+    /// It has had a whole long turn of so many slices.
+    #[inline]
+    pub(crate) fn had_turn(&mut self, slices: u16) {
+        self.small_sweeps = self.small_sweeps & !TURN | slices << TURN_SHIFT;
     }
 
     /// It begins to wait: its next long turn is a whole one.

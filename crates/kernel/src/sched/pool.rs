@@ -1,7 +1,7 @@
 //! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
 //! priority go first, as they do in run queues; nobody is woken here.
 
-use super::queues::{Comes, Queues};
+use super::order::{Comes, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 
