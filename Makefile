@@ -23,8 +23,8 @@ test: ## runs every test; the last line is the count
 
 # The programs of tests/programs and random programs once more in the modes that `make test` samples: everything that goes
 # from process to process in shared regions, a collection at every allocation, both, and with a fence (freed memory out of
-# reach) with and without the latter. MODES names some.
-MODES = shared stress shared-stress fence fence-stress
+# reach) with and without the latter; and with machine code of all functions, or of some that comes and goes. MODES names some.
+MODES = shared stress shared-stress fence fence-stress always always-stress always-fence chaos chaos-stress chaos-fence
 test-modes: setup ## programs in all modes of memory (takes long)
 	@cargo build --release -q
 	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs

@@ -19,6 +19,7 @@ macro_rules! for_each_field {
             interp_exit = interp.exit "a byte: why code stopped to run";
             machine_base = machine_base "the machine's stack pointer where compiled code was entered";
             returns = returns "address of the table of return points";
+            chaos = chaos "instructions until code leaves by chance, 64 bits with a sign";
         }
     };
 }

@@ -16,6 +16,7 @@
 //! * Whatever may collect, look at the stack or run for long has all registers stored.
 
 pub mod asm;
+pub mod chaos;
 pub mod decode;
 pub mod quick;
 pub mod stubs;
@@ -35,6 +36,10 @@ pub struct Stubs {
     pub local: u64,
     pub resume: u64,
     pub context: u64,
+    /// Where a function goes on that has returned to a frame without a machine call.
+    pub base: u64,
+    /// See `chaos.rs`.
+    pub chance: u64,
     /// By the number of arguments.
     pub fun: [u64; FUN_STUBS],
     pub bif: [u64; BIF_STUBS],
@@ -73,6 +78,8 @@ pub struct Env<'a> {
     pub native: &'a dyn Fn(u64) -> Option<Native>,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
+    /// Whether code leaves and drops the machine's stack by chance.
+    pub chaos: bool,
     /// The word that stands for no value.
     pub no_value: u64,
     pub true_word: u64,

@@ -15,7 +15,7 @@ use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
 use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
-use crate::{BIF_STUBS, Env, FUN_STUBS, Native};
+use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::Op;
 
 use purlin_term::layout::{FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_LIMIT, FUN_WORDS};
@@ -210,6 +210,9 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         );
         if !float || led_to[(i.at - f.start) as usize] {
             g.floats = 0;
+        }
+        if g.floats == 0 {
+            g.by_chance();
         }
         // Ops with a step of their own are made whole.
         let mut list: Vec<Instruction> = Vec::new();
@@ -469,6 +472,28 @@ impl<'a, 'e> Gen<'a, 'e> {
 
     // Leaving and helpers.
 
+    /// Returns to the caller, or by chance as if it were older than the time slice.
+    fn ret(&mut self) {
+        let (base, chaos) = (self.env.stubs.base, self.env.fields.chaos);
+        if self.env.chaos {
+            let dropped = self.a.label();
+            chaos::drops(&mut self.a, chaos, dropped);
+            self.later(move |g| {
+                g.a.bind(dropped);
+                g.a.load(RSP, at(CX, g.env.fields.machine_base));
+                g.a.jmp_abs(base);
+            });
+        }
+        self.a.ret();
+    }
+    /// The instruction begins: it leaves by chance, where that is wanted.
+    fn by_chance(&mut self) {
+        if self.env.chaos {
+            let out = self.exit();
+            chaos::leaves(&mut self.a, self.env.stubs.chance, out);
+        }
+    }
+
     /// Calls a helper with R10, RCX and R12 as they are; the result is in RCX.
     fn helper(&mut self, function: u64) {
         self.a.mov_i(R11, function);
@@ -573,7 +598,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, out);
         // The handler has taken the address out of the slot, where whoever is returned to looks for it.
         self.a.store(at(E, 0), R10);
-        self.a.ret();
+        self.ret();
         let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
         // What the native traps to returns to the next instruction.
         if let Some(n) = next {

@@ -266,6 +266,7 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
         a.jmp_r(R11);
     }
     let _ = t;
+    let chance = crate::chaos::stub(&mut a, f);
 
     // Natives, by number of arguments: as helper, but nothing is stored beside the arguments, and of the X registers only X0 holds
     // something behind it.
@@ -307,6 +308,8 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     for (n, l) in bif_labels.into_iter().enumerate() {
         s.bif[n] = of(&a, l)?;
     }
+    s.base = of(&a, base_at)?;
+    s.chance = of(&a, chance)?;
     for (n, l) in fun_labels.into_iter().enumerate() {
         s.fun[n] = of(&a, l)?;
     }

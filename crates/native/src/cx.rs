@@ -216,6 +216,8 @@ pub struct Context<P> {
     pub machine_base: *mut u8,
     /// The table of return points of machine code.
     pub returns: *const u64,
+    /// Instructions until machine code leaves by chance; only where that is wanted, otherwise 0.
+    pub chaos: i64,
     /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
     pub sampled_reds: i64,
     /// Reductions that this thread has used, and that are left until its next sample.
@@ -311,6 +313,7 @@ impl<P> Context<P> {
             compiled: false,
             machine_base: std::ptr::null_mut(),
             returns: std::ptr::null(),
+            chaos: 0,
             sampled_reds: 0,
             sampled: 0,
             until_sample: 0,

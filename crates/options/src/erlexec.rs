@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::cpus::CpuCounts;
 use super::flags::{self, Stop};
-use super::{CliError, EmulatorOptions, OtpInstall, alloc};
+use super::{CliError, EmulatorOptions, MachineCode, OtpInstall, alloc};
 use purlin_isa::release;
 
 /// How releases differ in what their launchers do.
@@ -198,6 +198,10 @@ pub fn parse_erl(
             return Err(CliError::new(format!("{message}\r")).with_usage());
         }
     };
+    let mut flags = parsed.flags;
+    if emulator.interpreted {
+        flags.purlin.machine_code = Some(MachineCode::Off);
+    }
     let options = EmulatorOptions {
         otp: otp.clone(),
         root,
@@ -211,7 +215,7 @@ pub fn parse_erl(
         detached: split.detached,
         start_epmd,
         announce: split.announce,
-        flags: parsed.flags,
+        flags,
     };
     Ok(Request::Start {
         options: Box::new(options),
@@ -280,6 +284,8 @@ fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 struct Emulator {
     file_name: OsString,
     ours: bool,
+    /// The flavour without machine code is asked for.
+    interpreted: bool,
 }
 
 impl Emulator {
@@ -308,14 +314,20 @@ impl Emulator {
         }
         let mut file_name = emu;
         let emu_type = emu_type.filter(|emu_type| emu_type != "opt");
-        let ours = emu_type.is_none() && flavor == "smp";
+        // Stock has executables of these names where it was built with both.
+        let interpreted = flavor == "emu";
+        let ours = emu_type.is_none() && (interpreted || flavor == "smp" || flavor == "jit");
         if let Some(emu_type) = emu_type {
             file_name.push(".");
             file_name.push(emu_type);
         }
         file_name.push(".");
         file_name.push(flavor);
-        Ok(Emulator { file_name, ours })
+        Ok(Emulator {
+            file_name,
+            ours,
+            interpreted,
+        })
     }
 
     /// Purlin stands in for the plain emulator and for no other build of it.

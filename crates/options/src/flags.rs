@@ -270,6 +270,29 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
+    // Before the one whose name it begins with.
+    main(
+        "Fjitmem",
+        "MIB",
+        "Purlin: most memory of machine code (1-64; 32)",
+        |p, v| {
+            p.flags.purlin.machine_code_mib =
+                Some(bounded(v, 1..=64, "bad limit of machine code")?);
+            Ok(())
+        },
+    ),
+    main(
+        "Fjit",
+        "MODE",
+        "Purlin: which functions get machine code: off hot always (hot)",
+        |p, v| {
+            let mode = word(MachineCode::from_word, v, || {
+                format!("bad choice of machine code {v}")
+            })?;
+            p.flags.purlin.machine_code = Some(mode);
+            Ok(())
+        },
+    ),
     main(
         "hmbs",
         "WORDS",

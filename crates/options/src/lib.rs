@@ -393,6 +393,10 @@ pub struct PurlinFlags {
     pub idle_compaction_ms: Option<u64>,
     /// `+Fexplain false`: no accounts are kept, and `purlin explain` gets no answer.
     pub no_explain: bool,
+    /// `+Fjit`: which functions get machine code.
+    pub machine_code: Option<MachineCode>,
+    /// `+Fjitmem`: MiB of machine code that are kept at most.
+    pub machine_code_mib: Option<u32>,
 }
 
 /// Declares an enum whose variants have the spelling that the command line uses.
@@ -414,6 +418,18 @@ macro_rules! words {
             }
         }
     };
+}
+
+words! {
+    /// Which functions get machine code.
+    MachineCode {
+        /// None.
+        Off = "off",
+        /// Those that are found running.
+        Hot = "hot",
+        /// All, when they are loaded.
+        Always = "always",
+    }
 }
 
 words! {

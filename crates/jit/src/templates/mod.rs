@@ -52,7 +52,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.alu_i(Q, Add, E, a[0].n() as i32 * 8);
                 self.a.store_i(at(E, 0), 0);
             }
-            Op::Return => self.a.ret(),
+            Op::Return => self.ret(),
             Op::Jump => {
                 let to = self.to(a[0]);
                 self.a.jmp(to);

@@ -12,6 +12,7 @@ pub mod exceptions;
 pub mod halt;
 mod identifiers;
 pub mod inspect;
+mod left;
 pub mod limits;
 pub mod links;
 pub mod memory;
@@ -45,6 +46,7 @@ const OWN: &[&[Bif]] = &[
     halt::BIFS,
     identifiers::BIFS,
     inspect::BIFS,
+    left::BIFS,
     limits::BIFS,
     sharing::BIFS,
     links::BIFS,

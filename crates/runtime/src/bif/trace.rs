@@ -1,5 +1,6 @@
 //! Natives of tracing: sequential tracing, and who is traced.
 
+use super::left::when_left;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
@@ -389,12 +390,12 @@ fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
 }
 
 fn trace_pattern_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
-    pattern_of(cx, None, args)
+    when_left(cx, |cx| pattern_of(cx, None, args))
 }
 
 fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResult {
     let which = session_of(cx, which)?;
-    pattern_of(cx, Some(&which), [what, spec, list])
+    when_left(cx, |cx| pattern_of(cx, Some(&which), [what, spec, list]))
 }
 
 fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
@@ -512,7 +513,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
 
 /// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: calls of the functions that match go to the debugger, or
 /// don't any more. How many match.
-fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
+fn breakpoint_2(cx: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
     let on = on.as_bool().ok_or(Fail::Badarg)?;
     if let Some(&[m, f, a]) = what.as_tuple()
         && m.is_atom()
@@ -523,8 +524,10 @@ fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
         return Ok(Term::small(0));
     }
     let (m, f, arity) = functions(what).ok_or(Fail::Badarg)?;
-    let n = calls::change(None, m, f, arity, false, &|w| w.debug = on);
-    Ok(Term::small(n as i64))
+    when_left(cx, |_| {
+        let n = calls::change(None, m, f, arity, false, &|w| w.debug = on);
+        Ok(Term::small(n as i64))
+    })
 }
 
 fn flag_list(cx: &mut Cx, flags: u32) -> Term {
