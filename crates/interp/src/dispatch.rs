@@ -102,7 +102,7 @@ mod tables {
         }
         /// A reference to a constant: its address is then known in all units of the crate. That of an array that is a static itself each
         /// handler in another unit would load from memory before it jumps.
-        pub static HANDLERS: &[Handler] = include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+        pub static HANDLERS: &[Handler] = &include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
     }
 
     macro_rules! handler {
