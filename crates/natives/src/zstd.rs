@@ -500,7 +500,12 @@ fn create_cdict_2(cx: &mut Env, [dict, level]: [Term; 2]) -> BifResult {
             c::ZSTD_dictLoadMethod_e::ZSTD_dlm_byCopy,
             c::ZSTD_dictContentType_e::ZSTD_dct_auto,
             parameters,
-            c::ZSTD_defaultCMem,
+            // What the library's header calls the default is no symbol of it.
+            c::ZSTD_customMem {
+                customAlloc: None,
+                customFree: None,
+                opaque: std::ptr::null_mut(),
+            },
         )
     };
     if made.is_null() {
