@@ -52,6 +52,7 @@ try_it(What, Make, Run) ->
     end),
     receive {P, ready} -> ok; {'DOWN', M, _, _, R} -> exit(R) end,
     P ! go,
+    begins(P, 200),
     receive after 10 -> ok end,
     Answer = answer(What, P, M),
     InTime = receive {P, done} -> late after 0 -> in_time end,
@@ -59,6 +60,15 @@ try_it(What, Make, Run) ->
     What =:= kill orelse receive {'DOWN', M, process, P, killed} -> ok end,
     receive {P, done} -> ok after 0 -> ok end,
     {What, Answer, InTime}.
+
+%% It has taken its message, and is at work. One that is done waits again.
+begins(_, 0) -> ok;
+begins(P, N) ->
+    case process_info(P, [status, message_queue_len]) of
+        [{status, waiting}, _] -> receive after 1 -> begins(P, N - 1) end;
+        [_, {message_queue_len, 1}] -> receive after 1 -> begins(P, N - 1) end;
+        _ -> ok
+    end.
 
 answer(look, P, _) ->
     Me = self(),
