@@ -102,9 +102,9 @@ enum Needs {
     Cons,
     /// A tuple of three elements or more.
     Tuple,
+    /// One of three.
+    Triple,
     Context,
-    /// For `trim` and the like, which no term decides.
-    Number,
 }
 
 fn small(n: i64) -> Term {
@@ -167,14 +167,18 @@ impl World {
                 let (a, b) = (self.term(r), self.term(r));
                 self.cx.cons(a, b)
             }
-            Needs::Tuple => {
-                let n = 3 + r.below(3);
+            Needs::Tuple | Needs::Triple => {
+                let n = if needs == Needs::Triple {
+                    3
+                } else {
+                    3 + r.below(3)
+                };
                 let mut items: Vec<Term> = (0..n).map(|_| self.term(r)).collect();
                 items[0] = r.of(&[am::OK, am::ERROR, small(1)]);
                 self.cx.tuple(&items)
             }
             Needs::Context => self.context(r),
-            Needs::Nothing | Needs::Number => self.term(r),
+            Needs::Nothing => self.term(r),
         }
     }
     fn binary(&mut self, r: &mut Random) -> Term {
@@ -267,7 +271,11 @@ impl World {
     /// All that an instruction may have changed, as text.
     fn state(&self, live: usize, next: u64, moved: bool) -> Vec<String> {
         let c = &self.cx;
-        let mut all = vec![format!("next {next}"), format!("reductions {}", c.reds)];
+        let mut all = vec![format!("next {next}")];
+        // A collection costs what it copies: the value that a result takes the place of may count or not.
+        if !moved {
+            all.push(format!("reductions {}", c.reds));
+        }
         if next == 0 {
             all.push(format!("{:?}", c.interp.exit));
             return all;
@@ -488,15 +496,22 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         BsSkipUtf => vec![fail, register(r), n(8), n(0)],
         BsNextByte => vec![fail, register(r), register(r), live],
         BsContextPosition => vec![register(r), register(r), live],
-        BsNextBytePosition => vec![fail, register(r), register(r), register(r), live],
+        BsNextBytePosition => {
+            // The context is read once more behind the position.
+            let context = register(r);
+            let position = Value::X(XS as u32 - 1);
+            if context == position {
+                return case(op, r);
+            }
+            vec![fail, context, position, register(r), live]
+        }
         MoveJump => vec![source(r), register(r), fail],
         _ => return None,
     };
     needs = match op {
         GetList | GetHd | GetTl => Needs::Cons,
-        GetTupleElement | GetTupleElementFar | GetTupleElements2 | UpdateRecord | TestArity => {
-            Needs::Tuple
-        }
+        UpdateRecord => Needs::Triple,
+        GetTupleElement | GetTupleElementFar | GetTupleElements2 | TestArity => Needs::Tuple,
         BsGetPosition | BsGetByte | BsGetSmall | BsSkipFixed | BsTestTail | BsTestUnit
         | BsGetUtf | BsSkipUtf | BsNextByte | BsContextPosition | BsNextBytePosition => {
             Needs::Context

@@ -76,8 +76,9 @@ const OWED_SLICE: isize = 256;
 /// The bounds of [`Queues::pace`], and of its steps the part of what it is.
 const PACES: std::ops::RangeInclusive<i64> = 10..=SLICE;
 const PACE_STEP: i64 = 4;
-/// One of so many that go first is timed for it: what writes to a socket takes much longer than its reductions say.
-const EVERY: u32 = 8;
+/// One of so many that go first is timed for it: what writes to a socket takes much longer than its reductions say. The number is
+/// odd, since makers and what they make often take turns.
+const EVERY: u32 = 7;
 /// Nanoseconds that count as a reduction.
 const NANOSECONDS: i64 = 10;
 /// Reductions of a process that does next to nothing: to move it costs as much.

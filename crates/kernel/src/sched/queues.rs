@@ -73,10 +73,11 @@ struct Scheduler {
     hogged: AtomicBool,
     /// The process that it took last came from among those that had used up a time slice.
     used: AtomicBool,
-    /// The process that it took last was in its queue, is to be timed, and has used so many reductions and, if so, nanoseconds. For
-    /// this scheduler only.
+    /// The process that it took last was in its queue, and is to be timed. This and the next are for this scheduler only.
     from_queue: AtomicBool,
     timed: AtomicBool,
+    /// What the last one from its queue has used, in reductions and, if it was timed, nanoseconds; the queue hasn't been told.
+    untold: AtomicBool,
     ran: AtomicUsize,
     took: AtomicUsize,
     /// It runs one process for so long that what waits is for all to take: see [`RunQueues::rescue`].
@@ -106,6 +107,7 @@ impl Scheduler {
             used: AtomicBool::new(false),
             from_queue: AtomicBool::new(false),
             timed: AtomicBool::new(false),
+            untold: AtomicBool::new(false),
             ran: AtomicUsize::new(0),
             took: AtomicUsize::new(0),
             stuck: AtomicBool::new(false),
@@ -224,7 +226,8 @@ impl Scheduler {
             return next;
         }
         let mut q = self.lock();
-        if self.from_queue.load(Ordering::Relaxed) {
+        if self.untold.load(Ordering::Relaxed) {
+            self.untold.store(false, Ordering::Relaxed);
             let took = self.took.load(Ordering::Relaxed) as i64;
             q.ran(self.ran.load(Ordering::Relaxed) as i64, took);
         }
@@ -430,8 +433,11 @@ impl<H: Hooks> RunQueues<H> {
     #[inline]
     pub(crate) fn ran(&self, i: usize, reductions: i64, nanoseconds: i64) {
         let w = &self.schedulers[i];
-        w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
-        w.took.store(nanoseconds.max(0) as usize, Ordering::Relaxed);
+        if w.from_queue.load(Ordering::Relaxed) {
+            w.untold.store(true, Ordering::Relaxed);
+            w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
+            w.took.store(nanoseconds.max(0) as usize, Ordering::Relaxed);
+        }
     }
 
     /// A process that waits in a queue comes there at a higher priority, once. `mark` is called then, while nobody can take
