@@ -1,12 +1,36 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
-.PHONY: all help demo test test-modes test-release models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
+.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq
 all: ## builds the release
 	cargo build --release
 
 help: ## lists the targets
 	@grep -hE '^[a-z][a-z%-]*:.*##' Makefile | awk -F':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+# The program, its manual page and completions for shells, below PREFIX (/usr/local); DESTDIR stands before that.
+PREFIX ?= /usr/local
+install: ## installs the program, its manual page and completions below PREFIX
+	@[ -x target/release/purlin ] || cargo build --release
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh
+uninstall: ## takes away what install has put there
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh --uninstall
+
+# In target/debian, looked at by lintian, installed, used and removed in a fresh root.
+deb: setup ## makes Debian packages
+	@sh scripts/deb.sh
+
+# In target/image, made without a daemon, started in a fresh root.
+image: setup ## makes an image of a container
+	@sh scripts/image.sh
+
+# Each step of their scripts, on several OTPs: make releases RELEASES="machine otp27 otp29"
+releases: setup ## makes and runs releases of mix and relx
+	@sh scripts/releases.sh $(or $(RELEASES),machine)
+
+# FIGURES names groups: make figures FIGURES="ladder image"
+figures: setup ## holds figures in README and docs against what commands print
+	@sh scripts/figures.sh $(FIGURES)
 
 setup: ## installs what building and testing need and the machine lacks
 	@sh scripts/setup.sh

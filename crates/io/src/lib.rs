@@ -6,6 +6,7 @@
 pub mod blocking;
 pub mod file;
 pub mod gather;
+pub mod inside;
 mod iovec;
 pub mod net;
 pub mod os;

@@ -20,6 +20,15 @@ fn fatal(text: std::fmt::Arguments) -> ! {
     std::process::exit(1)
 }
 
+/// A file of the installation, which may lie in the executable.
+fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    match purlin_io::inside::read(path.as_os_str().as_bytes()) {
+        Some(Ok(bytes)) => Ok(bytes.to_vec()),
+        Some(Err(errno)) => Err(std::io::Error::from_raw_os_error(errno)),
+        None => std::fs::read(path),
+    }
+}
+
 fn preload(o: &EmulatorOptions) {
     if let Err(text) = code::perf::start(o) {
         eprintln!("purlin: +JPperf: {text}");
@@ -31,7 +40,7 @@ fn preload(o: &EmulatorOptions) {
             continue;
         }
         let path = dir.join(format!("{m}.beam"));
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read(&path) {
             Ok(b) => b,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && MAY_LACK.contains(&m) => continue,
             Err(e) => fatal(format_args!("cannot read {}: {e}", path.display())),

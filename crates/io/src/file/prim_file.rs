@@ -19,7 +19,7 @@ use crate::os::retry;
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
-use crate::{accounts, bifs, lazy_atoms};
+use crate::{accounts, bifs, inside, lazy_atoms};
 use crate::{blocking, iolist, native_state};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
@@ -361,6 +361,14 @@ fn fstat(fd: i32) -> Result<libc::stat, i32> {
 
 /// Opens `path` for a list of modes that was read.
 fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
+    if let Some(found) = inside::find(path.to_bytes()) {
+        return match found? {
+            inside::Found::Folder => Err(libc::EISDIR),
+            inside::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => Err(libc::EROFS),
+            inside::Found::File(_) if dir => Err(libc::ENOTDIR),
+            inside::Found::File(file) => inside::descriptor(file),
+        };
+    }
     let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
     // SAFETY: opened here and known to nobody else.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -466,6 +474,14 @@ impl Filling {
     fn new(room: usize) -> Result<Filling, i32> {
         let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
         Ok(Filling { bin, room, len: 0 })
+    }
+    /// A copy of bytes that are there.
+    fn of(bytes: &[u8]) -> Result<Filling, i32> {
+        let mut b = Filling::new(bytes.len().max(1))?;
+        // SAFETY: a fresh block with that much room.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), RcBin::bytes(b.bin), bytes.len()) };
+        b.len = bytes.len();
+        Ok(b)
     }
     fn resize(&mut self, room: usize) -> Result<(), i32> {
         // SAFETY: nobody else knows the block yet.
@@ -965,6 +981,9 @@ fn get_handle_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
 
 /// A whole file, in a block of the size that the file says it has.
 fn read_file(path: &CStr) -> Result<Filling, i32> {
+    if let Some(r) = inside::read(path.to_bytes()) {
+        return Filling::of(r?);
+    }
     let fd = open(path, libc::O_RDONLY, 0)?;
     // SAFETY: opened here and known to nobody else.
     let owned = unsafe { OwnedFd::from_raw_fd(fd) };

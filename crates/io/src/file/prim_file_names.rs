@@ -5,7 +5,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
 use crate::posix::{errno_of, last_errno};
-use crate::{bifs, lazy_atoms};
+use crate::{bifs, inside, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -91,6 +91,9 @@ pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
 }
 
 fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
+    if let Some(r) = inside::status(path.to_bytes()) {
+        return r.map(|st| (st, 1));
+    }
     let mut st = std::mem::MaybeUninit::uninit();
     // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
     unsafe {
@@ -157,6 +160,9 @@ fn set_time_4(cx: &mut Cx, [path, accessed, modified, created]: [Term; 4]) -> Bi
 
 fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let r = path_arg(path).and_then(|p| {
+        if let Some(r) = inside::find(p.to_bytes()) {
+            return Err(r.err().unwrap_or(libc::EINVAL));
+        }
         let to = std::fs::read_link(as_path(&p)).map_err(|e| errno_of(&e))?;
         Ok(cx.binary(to.as_os_str().as_bytes()))
     });
@@ -167,6 +173,13 @@ fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let r = path_arg(path).and_then(|p| {
         let mut names = NIL;
+        if let Some(r) = inside::list(p.to_bytes()) {
+            for name in r? {
+                let name = cx.binary(name.as_bytes());
+                names = cx.cons(name, names);
+            }
+            return Ok(names);
+        }
         for (n, entry) in std::fs::read_dir(as_path(&p))
             .map_err(|e| errno_of(&e))?
             .enumerate()

@@ -8,6 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Whether a file can be executed.
 pub(crate) fn check_executable(path: &CStr) -> io::Result<()> {
+    if let Some(found) = crate::inside::find(path.to_bytes()) {
+        let errno = match found {
+            Ok(crate::inside::Found::File(f)) if f.is_program => return Ok(()),
+            Ok(_) => libc::EACCES,
+            Err(e) => e,
+        };
+        return Err(io::Error::from_raw_os_error(errno));
+    }
     // SAFETY: a valid path.
     check(unsafe { libc::access(path.as_ptr(), libc::X_OK) }).map(drop)
 }
@@ -64,6 +72,21 @@ pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
             .collect()
     };
     let (argv, envp) = (pointers(&c.args), pointers(&c.env));
+    // A program that lies in this executable starts from memory.
+    let memory = match crate::inside::find(c.program.to_bytes()) {
+        Some(Ok(crate::inside::Found::File(f))) => {
+            Some(crate::inside::descriptor(f).map_err(io::Error::from_raw_os_error)?)
+        }
+        Some(Ok(crate::inside::Found::Folder)) => {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        Some(Err(e)) => return Err(io::Error::from_raw_os_error(e)),
+        None => None,
+    };
+    let program = match &memory {
+        Some(fd) => CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default(),
+        None => c.program.clone(),
+    };
     // SAFETY: both objects are initialised before use and destroyed after; all strings end with a zero byte and all
     // arrays with a null pointer, and they outlive the call.
     unsafe {
@@ -107,7 +130,7 @@ pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
         ok(purlin_kernel::affinity::unbound(|| {
             libc::posix_spawn(
                 &mut pid,
-                c.program.as_ptr(),
+                program.as_ptr(),
                 &actions.0,
                 &attr.0,
                 argv.as_ptr(),

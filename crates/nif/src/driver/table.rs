@@ -333,7 +333,11 @@ pub fn name_atom(name: &[u8]) -> Term {
 fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     let mut file = path.to_vec();
     file.extend_from_slice(b".so");
-    let file = CString::new(file).map_err(|_| Failure::BadName)?;
+    let own = purlin_io::inside::system_path(&file);
+    let file = match own {
+        Some(Ok(own)) => own,
+        _ => CString::new(file).map_err(|_| Failure::BadName)?,
+    };
     // SAFETY: a string; what the file does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {
