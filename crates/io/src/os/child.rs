@@ -3,6 +3,7 @@
 use super::descriptor::check;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 

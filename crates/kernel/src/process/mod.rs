@@ -424,7 +424,7 @@ impl Process {
     #[inline]
     pub(crate) fn count_turn(&mut self, slices: u16) -> (bool, bool) {
         let n = (self.small_sweeps & TURN) >> TURN_SHIFT;
-        let more = (n + 1) % slices != 0;
+        let more = !(n + 1).is_multiple_of(slices);
         // The bit above those that count stays.
         let n = if more { n + 1 } else { slices };
         self.small_sweeps = self.small_sweeps & !TURN | n << TURN_SHIFT;

@@ -238,8 +238,16 @@ pub static COMMANDS: &[CommandRow] = &[
             option("--seeds", "N", "schedules at most (1000)"),
             option("--for", "SECONDS", "time at most"),
             option("--seed", "N", "where numbers at random begin"),
-            option("--strategy", "NAME", "portfolio, flips, stalls, random:N, none"),
-            option("--stall", "MS", "the longest that a process may be late (100)"),
+            option(
+                "--strategy",
+                "NAME",
+                "portfolio, flips, stalls, random:N, none",
+            ),
+            option(
+                "--stall",
+                "MS",
+                "the longest that a process may be late (100)",
+            ),
             option("--jobs", "N", "runs at a time (1)"),
             option("--to", "FILE", "where a failing schedule is written"),
             JSON,
@@ -253,7 +261,11 @@ pub static COMMANDS: &[CommandRow] = &[
         doc: "repeat a run that failed, exactly",
         stock: false,
         takes: Takes::Files(&["psch"]),
-        options: &[option("--steps", "", "all operations of the run, on standard error")],
+        options: &[option(
+            "--steps",
+            "",
+            "all operations of the run, on standard error",
+        )],
         run: schedules::replay,
     },
     CommandRow {
