@@ -326,19 +326,16 @@ pub fn minor_of(release: u32) -> c_int {
     }
 }
 
-/// The name by which the system opens a file of code: one that lies in the executable is opened from memory. There are no zeros in it.
-pub(crate) fn system_name(path: Vec<u8>) -> CString {
-    match purlin_io::inside::system_path(&path) {
-        Some(Ok(own)) => own,
-        _ => CString::new(path).unwrap_or_default(),
-    }
-}
-
 /// Opens a library, of whose file name the end is added. Its name too, every byte a character.
 fn open_file(mut path: Vec<u8>) -> Result<(Open, String), Refused> {
     path.extend_from_slice(b".so");
     let file: String = path.iter().map(|&b| b as char).collect();
-    let c = system_name(path);
+    let own = purlin_io::inside::system_path(&path);
+    // There are no zeros in it any more.
+    let c = match own {
+        Some(Ok(own)) => own,
+        _ => CString::new(path).unwrap_or_default(),
+    };
     // SAFETY: a string; what the library does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(c.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {

@@ -159,7 +159,8 @@ exported! {
     ) -> *mut c_void {
         let mut name = crate::terms::c_bytes(file).to_vec();
         name.extend_from_slice(b".so");
-        let name = crate::load::system_name(name);
+        // There are no zeros in it.
+        let name = CString::new(name).unwrap_or_default();
         let h = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
         if h.is_null() {
             tell(on_error, arg);

@@ -5,7 +5,7 @@ use super::abi::Now;
 use crate::abi::SysInfo;
 use crate::threads::{self, Cond, Mutex, Options, RwLock, Thread};
 use purlin_kernel::{clock, osenv};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 
 type ThreadFn = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -81,7 +81,8 @@ exported! {
     fn driver_dl_open(file: *const c_char) -> *mut c_void {
         let mut name = crate::terms::c_bytes(file).to_vec();
         name.extend_from_slice(b".so");
-        let name = crate::load::system_name(name);
+        // There are no zeros in it.
+        let name = CString::new(name).unwrap_or_default();
         libc::dlopen(name.as_ptr(), libc::RTLD_NOW)
     }
     fn driver_dl_sym(handle: *mut c_void, name: *const c_char) -> *mut c_void {

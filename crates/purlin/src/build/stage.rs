@@ -490,8 +490,8 @@ mod tests {
     #[test]
     fn words_of_flags() {
         for (text, expected) in [
-            ("", &[][..]),
-            ("## remark\n+K true\n", &["+K", "true"]),
+            ("## remark\n+K true\n", &["+K", "true"][..]),
+            ("", &[]),
             (
                 "-a 'b c' \"d \\\" e\" f\\ g",
                 &["-a", "b c", "d \" e", "f g"],
