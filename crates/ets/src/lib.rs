@@ -484,7 +484,7 @@ const FREED_AT_ONCE: usize = 10_000;
 
 /// Frees what is left of `n` deleted objects.
 fn discard(n: usize, g: Garbage) {
-    if n <= FREED_AT_ONCE || purlin_kernel::choice::on() {
+    if n <= FREED_AT_ONCE || purlin_kernel::os::single::on() {
         return;
     }
     static REAPER: OnceLock<Option<mpsc::Sender<Garbage>>> = OnceLock::new();

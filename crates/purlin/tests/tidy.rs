@@ -151,6 +151,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "signal",
             "code",
             "lifecycle",
+            "choice",
             "threads",
         ],
         0,
@@ -275,7 +276,7 @@ const CIRCLES: &[(&str, usize)] = &[
 ];
 
 /// Places that know a layout by a number, in crates other than those where layouts are. These numbers only go down.
-const LAYOUT_NUMBERS: &[(&str, usize)] = &[("jit", 4)];
+const LAYOUT_NUMBERS: &[(&str, usize)] = &[("jit", 4), ("runtime", 1)];
 
 /// Unsafe functions that don't say what they ask of who calls them. These numbers only go down.
 const UNSAID: &[(&str, usize)] = &[("kernel", 30)];

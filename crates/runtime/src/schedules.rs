@@ -120,7 +120,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
 
 /// Goes on in a run of the program; the search itself ends with the emulator.
 pub(crate) fn go(r: Request) {
-    debug_assert!(choice::started() == r.started);
+    debug_assert!(purlin_kernel::os::single::started() == r.started);
     report::set_libraries(&r.libraries);
     match r.asked {
         Asked::Search(s) => fork::search(&s),

@@ -165,7 +165,7 @@ pub fn owner_exit(pid: Term) {
 
 /// Has a file closed by the thread that does nothing else.
 fn close_later(f: Arc<File>) {
-    if purlin_kernel::choice::on() {
+    if purlin_kernel::os::single::on() {
         let _ = f.close();
         return;
     }

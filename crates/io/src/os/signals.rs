@@ -118,7 +118,7 @@ fn to_pipe(bytes: &[u8]) {
 
 fn start() -> io::Result<()> {
     // There is to be no other thread.
-    if purlin_kernel::choice::on() {
+    if purlin_kernel::os::single::on() {
         return Ok(());
     }
     static STARTED: OnceLock<Option<i32>> = OnceLock::new();
@@ -244,11 +244,11 @@ pub fn init(mode: BreakMode, on_break: fn()) {
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),
     ];
-    if purlin_kernel::choice::on() {
+    if purlin_kernel::os::single::on() {
         all.truncate(2);
     }
     match mode {
-        _ if purlin_kernel::choice::on() => {}
+        _ if purlin_kernel::os::single::on() => {}
         BreakMode::Handler | BreakMode::Interrupt => {
             all.push((libc::SIGINT, Action::Handle));
             all.push((libc::SIGQUIT, Action::Handle));

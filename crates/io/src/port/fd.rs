@@ -440,8 +440,8 @@ impl Driver for Fd {
         self.packet == 0
     }
     fn output_part(&mut self, b: &mut Base, data: &mut Gather, last: bool) {
-        if purlin_kernel::choice::on() && self.input.is_some() {
-            purlin_kernel::threads::alone::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
+        if purlin_kernel::os::single::on() && self.input.is_some() {
+            purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         let idle = self.queue.bytes == 0;
         if idle && let Some(o) = &self.output {

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Starts the thread that waits for orphans, if the emulator gets any.
 pub fn start() {
-    if !child::inherits_orphans() || purlin_kernel::choice::on() {
+    if !child::inherits_orphans() || purlin_kernel::os::single::on() {
         return;
     }
     let t = std::thread::Builder::new()

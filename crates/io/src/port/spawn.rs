@@ -119,7 +119,7 @@ fn wait_for(pid: libc::pid_t) -> bool {
 
 /// Has the end of a child be noticed.
 fn watch(pid: libc::pid_t) {
-    purlin_kernel::threads::alone::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
+    purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
     let by_kernel = || {
         let end = child::end_of_child(pid)?;
         let fd = end.as_raw_fd();

@@ -11,7 +11,7 @@
 //! the run of the base there ([`fork`]).
 //!
 //! # Invariants
-//! * Nothing here is called while the mode is off, but [`on`].
+//! * Nothing here is called while the mode is off.
 //! * Everything here is touched by one thread.
 //! * What a deviation names stays valid if earlier ones change: paths and counts depend on the process and its ancestors only.
 
@@ -22,49 +22,15 @@ pub mod plan;
 pub mod report;
 
 use crate::cx::Cx;
+use crate::os::single;
 use crate::process::{NO_ID, Process, table};
 use ops::Touch;
 use purlin_term::Term;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// Whether the mode is on. Settled before anything runs.
-#[inline(always)]
-pub fn on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
-/// Nanoseconds of virtual time since the emulator started.
-static NOW: AtomicI64 = AtomicI64::new(0);
-/// The wall clock at the start, in nanoseconds since 1970: recorded, so that a replay starts at the same moment.
-static STARTED: AtomicI64 = AtomicI64::new(0);
-/// Virtual time that a reduction takes, in nanoseconds: loops that watch the clock end.
-const NS_PER_REDUCTION: i64 = 100;
-
-/// Nanoseconds of virtual time since the start.
-#[inline]
-pub fn now() -> i64 {
-    NOW.load(Ordering::Relaxed)
-}
-
-/// The wall clock at the start of the emulator, in nanoseconds since 1970.
-#[inline]
-pub fn started() -> i64 {
-    STARTED.load(Ordering::Relaxed)
-}
-
-/// Lets virtual time pass.
-pub fn advance(reductions: i64) {
-    NOW.fetch_add(reductions * NS_PER_REDUCTION, Ordering::Relaxed);
-}
-
-/// Has virtual time jump to `ns`, if it lies ahead.
-pub fn jump(ns: i64) {
-    NOW.fetch_max(ns, Ordering::Relaxed);
-}
+pub use crate::os::single::{now, on, started};
 
 /// For how long a process stops at most that stops until nobody else can run, in nanoseconds of virtual time.
 const LAST_AT_MOST: i64 = 200_000_000;
@@ -167,13 +133,13 @@ fn state() -> Held {
 
 /// Puts the mode on. `started`: the wall clock at the start, in nanoseconds since 1970. Called before anything runs.
 pub fn begin(started: i64) {
-    STARTED.store(started, Ordering::Relaxed);
     *STATE.lock().unwrap_or_else(|e| e.into_inner()) = Some(State {
         running: u32::MAX,
         ..State::default()
     });
     purlin_native::ids::begin_at(started as u64);
-    ON.store(true, Ordering::Relaxed);
+    let _ = crate::code::load::MADE_BEFORE.set(modules::take);
+    single::begin(started, |status| fork::ended(status, false));
 }
 
 fn mixed(h: u64, n: u64) -> u64 {
@@ -442,11 +408,6 @@ fn run(status: i32, deadlock: bool) -> Run {
         took: now(),
         taken: s.taken.len() as u32,
     }
-}
-
-/// The emulator ends. Called on its only thread, last of all.
-pub fn ended(status: i32) {
-    fork::ended(status, false);
 }
 
 /// Nobody can run, no timer is set, and nothing from outside is waited for: tells who waits where, and ends the emulator.

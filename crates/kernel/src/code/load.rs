@@ -344,14 +344,16 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
     Ok(made)
 }
 
+/// Gives a module that was prepared before, if there is one of these bytes.
+pub(crate) static MADE_BEFORE: std::sync::OnceLock<fn(&[u8]) -> Option<Prepared>> =
+    std::sync::OnceLock::new();
+
 /// Checks a module and makes its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
-    if crate::choice::on()
-        && let Some(p) = crate::choice::modules::take(bytes)
-    {
-        return Ok(p);
+    match MADE_BEFORE.get().and_then(|made| made(bytes)) {
+        Some(p) => Ok(p),
+        None => prepare_anew(bytes),
     }
-    prepare_anew(bytes)
 }
 
 /// As [`prepare`], whether or not it was made before.

@@ -44,8 +44,8 @@ fn base() -> &'static Base {
     static BASE: OnceLock<Base> = OnceLock::new();
     BASE.get_or_init(|| Base {
         monotonic: read(libc::CLOCK_MONOTONIC),
-        offset: match crate::choice::on() {
-            true => crate::choice::started(),
+        offset: match crate::os::single::on() {
+            true => crate::os::single::started(),
             false => read(libc::CLOCK_REALTIME),
         } - START,
     })
@@ -60,8 +60,8 @@ pub fn init() {
 /// Nanoseconds since the runtime started: what timers count in.
 #[inline]
 pub fn elapsed() -> i64 {
-    if crate::choice::on() {
-        return crate::choice::now();
+    if crate::os::single::on() {
+        return crate::os::single::now();
     }
     let b = base();
     read(libc::CLOCK_MONOTONIC) - b.monotonic
@@ -108,8 +108,8 @@ pub fn system() -> i64 {
 /// OS system time: nanoseconds since 1970.
 #[inline]
 pub fn os_system() -> i64 {
-    if crate::choice::on() {
-        return crate::choice::started() + crate::choice::now();
+    if crate::os::single::on() {
+        return crate::os::single::started() + crate::os::single::now();
     }
     read(libc::CLOCK_REALTIME)
 }
@@ -117,8 +117,8 @@ pub fn os_system() -> i64 {
 /// A counter of high resolution, in [`UNIT`]s a second, without any relation to the other clocks.
 #[inline]
 pub fn perf_counter() -> i64 {
-    if crate::choice::on() {
-        return crate::choice::now();
+    if crate::os::single::on() {
+        return crate::os::single::now();
     }
     read(libc::CLOCK_MONOTONIC)
 }
@@ -126,8 +126,8 @@ pub fn perf_counter() -> i64 {
 /// Processor time of all threads of this operating-system process, in nanoseconds.
 #[inline]
 pub fn cpu_time() -> i64 {
-    if crate::choice::on() {
-        return crate::choice::now();
+    if crate::os::single::on() {
+        return crate::os::single::now();
     }
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

@@ -8,3 +8,4 @@ pub mod clock;
 pub mod filename;
 pub mod osenv;
 pub mod posix;
+pub mod single;

@@ -91,7 +91,7 @@ fn service() -> io::Result<&'static Service> {
         .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
     STARTED.get_or_init(|| {
         // The only thread looks by itself.
-        if crate::choice::on() {
+        if crate::os::single::on() {
             return;
         }
         let t = std::thread::Builder::new()

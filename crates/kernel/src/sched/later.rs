@@ -120,7 +120,7 @@ pub fn is_worker() -> bool {
 /// Has `work` done soon, not by the caller.
 pub fn add(work: Work) {
     DUE.fetch_add(1, Ordering::AcqRel);
-    if SCHEDULER.get() || crate::choice::on() {
+    if SCHEDULER.get() || crate::os::single::on() {
         HERE.with_borrow_mut(|h| h.push_back(work));
         ANY.set(true);
         return;

@@ -606,7 +606,7 @@ pub(crate) fn set_online(n: usize) -> usize {
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {
         // The thread that the emulator starts with is the scheduler.
-        if crate::choice::on() {
+        if crate::os::single::on() {
             return i == 0;
         }
         std::thread::Builder::new()

@@ -59,8 +59,8 @@ fn restore() {
 
 fn end(status: i32) -> ! {
     restore();
-    if crate::choice::on() {
-        crate::choice::ended(status);
+    if crate::os::single::on() {
+        crate::os::single::ended(status);
     }
     // SAFETY: no return. Threads still run, so nothing that they may use is torn down first.
     unsafe { libc::_exit(status) }

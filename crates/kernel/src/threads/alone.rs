@@ -7,16 +7,11 @@ use super::{Engine, slice};
 use crate::choice;
 use crate::code::epochs::epochs;
 use crate::cx::Cx;
+use crate::os::single::{self, ASKED, OUTSIDE};
 use crate::process::table;
 use crate::sched::{self, DIRTY_CPU, DIRTY_IO, MAX_SCHEDULERS, QUEUES};
 use crate::{later, msacc, poll, timer};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Calls that another thread makes for a process, since they may never return: the clock stands while there are any.
-pub static OUTSIDE: AtomicUsize = AtomicUsize::new(0);
-
-/// A program was started, or was sent something, and has not answered yet: the clock waits for it for a while.
-pub static ASKED: AtomicBool = AtomicBool::new(false);
+use std::sync::atomic::Ordering;
 
 /// Milliseconds of real time that a program has for its answer.
 const ANSWER_MS: i32 = 2000;
@@ -64,14 +59,14 @@ pub fn run<E: Engine>() -> ! {
         unsafe {
             match io {
                 true => slice::dirty::<E>(&mut dirty, table().cell(cell)),
-                false => choice::advance(slice::normal::<E>(&mut cx, table().cell(cell))),
+                false => single::advance(slice::normal::<E>(&mut cx, table().cell(cell))),
             }
         }
         // Its children get their paths while it is known.
         collect();
         choice::ran(cell);
         later::work();
-        let tick = choice::now() / NS_PER_TICK;
+        let tick = single::now() / NS_PER_TICK;
         if tick != fired {
             fired = tick;
             fire();
@@ -104,7 +99,7 @@ fn idle() {
     match next.into_iter().chain(choice::next_release()).min() {
         Some(t) if !awaited && choice::is_stuck(t) => choice::deadlock(),
         Some(t) => {
-            choice::jump(t);
+            single::jump(t);
             fire();
         }
         None if awaited => {

@@ -94,7 +94,7 @@ pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     slot.cx.store(cx, Ordering::Relaxed);
     slot.process.store((*cx).proc, Ordering::Release);
     slot.lend.lend();
-    if !crate::choice::on() {
+    if !crate::os::single::on() {
         WATCHER.unpark();
     }
     let r = f();

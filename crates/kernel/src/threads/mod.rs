@@ -126,7 +126,7 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         scheduler: work::<E>,
         own: own::<E>,
     });
-    if crate::choice::on() {
+    if crate::os::single::on() {
         sched::set_online(1);
         alone::run::<E>();
     }

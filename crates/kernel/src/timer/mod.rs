@@ -82,7 +82,7 @@ fn service() -> &'static std::thread::Thread {
 
 /// Starts the service. The first timer does it otherwise.
 pub fn start() {
-    if crate::choice::on() {
+    if crate::os::single::on() {
         return;
     }
     service();
@@ -109,7 +109,7 @@ fn serve() {
 /// Makes sure that somebody looks at tick `deadline`. Called after the timer is in its wheel, without locks.
 #[inline]
 pub(crate) fn notify(deadline: u64) {
-    if ALARM.must_ring(deadline) && !crate::choice::on() {
+    if ALARM.must_ring(deadline) && !crate::os::single::on() {
         service().unpark();
     }
 }

@@ -158,6 +158,9 @@ pub(crate) unsafe fn mark_sent(
 }
 
 /// Where a term lies that a collection may have moved, as `mine` tells of its address; None if it has died.
+///
+/// # Safety
+/// The collection is over, and what it has moved has its forwarding mark yet.
 pub(super) unsafe fn moved_to(t: Term, mine: impl Fn(usize) -> bool) -> Option<Term> {
     let p = t.ptr();
     if !mine(p as usize) {
