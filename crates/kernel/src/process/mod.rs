@@ -610,6 +610,8 @@ fn pack_off_heap(mut o: OffHeap) -> *mut Term {
 }
 
 #[cold]
+/// # Safety
+/// `o` is what the packed form of a heap with one region was made from, and is not unpacked yet.
 unsafe fn unpack_region(o: &mut OffHeap) {
     let r = o.first.wrapping_byte_sub(IN_REGION) as *const Region;
     o.first = std::ptr::null_mut();
