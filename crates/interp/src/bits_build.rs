@@ -227,6 +227,9 @@ unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
 
 /// Writes a character of UTF-8 at `to`, where there is room for four bytes, and tells where it ends; null if it is
 /// none.
+///
+/// # Safety
+/// There is room for four bytes at `to`; `c` is a term of the process.
 pub(super) unsafe fn put_character(to: *mut u8, c: Term) -> *mut u8 {
     match bits::code_point(c) {
         Some(c) => to.add(put_utf8(to, c)),
@@ -235,6 +238,9 @@ pub(super) unsafe fn put_character(to: *mut u8, c: Term) -> *mut u8 {
 }
 /// Writes all bytes of a binary at `to`, and tells where they end; null if they would be behind `limit`, or are too
 /// many to be written in no time.
+///
+/// # Safety
+/// There is room from `to` to `limit`; `t` is a term of the process.
 pub(super) unsafe fn put_bytes(to: *mut u8, t: Term, limit: *mut u8) -> *mut u8 {
     let Some(bytes) = t.as_bits().and_then(|b| b.as_bytes()) else {
         return std::ptr::null_mut();

@@ -41,6 +41,9 @@ static ASKS: LazyLock<Vec<Asks>> = LazyLock::new(|| {
 pub struct Chosen;
 
 /// The operation that the instruction at `pc` is, and the registers that are live there.
+///
+/// # Safety
+/// There is an instruction at `pc`, of the kind that `asks` says.
 unsafe fn asked(asks: Asks, pc: *const u64) -> Option<(What, usize)> {
     match asks {
         Asks::No => None,

@@ -172,6 +172,9 @@ mod helper {
         }
     }
     /// As the instruction does it.
+    ///
+    /// # Safety
+    /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
     pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
         let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
         let free = (*p.add(FUN_BITS)).raw() as u8;
@@ -180,12 +183,24 @@ mod helper {
         (*entry).retain();
         (*cx).heap.off_heap.link(p);
     }
+    /// The next character of UTF-8; no value: there is none.
+    ///
+    /// # Safety
+    /// As for all helpers: called by machine code of the process in the context, with terms of its.
     pub(super) unsafe extern "C" fn utf8(_: *mut Cx, context: Term) -> Term {
         crate::bits::next_utf8(context).unwrap_or(Term::NON_VALUE)
     }
+    /// See `bits_build::put_character`.
+    ///
+    /// # Safety
+    /// There is room for four bytes at `to`.
     pub(super) unsafe extern "C" fn put_utf8(_: *mut Cx, to: u64, c: Term) -> u64 {
         crate::bits_build::put_character(to as *mut u8, c) as u64
     }
+    /// See `bits_build::put_bytes`.
+    ///
+    /// # Safety
+    /// There is room from `to` to `limit`.
     pub(super) unsafe extern "C" fn put_bytes(_: *mut Cx, to: u64, t: Term, limit: u64) -> u64 {
         crate::bits_build::put_bytes(to as *mut u8, t, limit as *mut u8) as u64
     }

@@ -205,6 +205,9 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 
 /// Goes on at `to`, which a native has trapped to, in the next time slice if this one is used up: a native that traps to natives only
 /// meets no call of code where that would show.
+///
+/// # Safety
+/// `to` is code that takes what the native has left in the registers.
 unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
     if cx.reds > 0 || saved::goes_on(cx, None) {
         return to;

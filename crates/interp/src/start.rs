@@ -42,6 +42,9 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 /// Goes on with [`hibernated`] when others have had their turn.
+///
+/// # Safety
+/// The process is at its bottom frame, with what is to be called in its registers.
 unsafe fn give_way(cx: &mut Cx) -> *const u64 {
     purlin_kernel::sched::lets_pass();
     cx.interp.pc = code::stubs().hibernated.as_ptr();

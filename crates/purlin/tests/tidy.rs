@@ -96,7 +96,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "block",
             "graph",
         ],
-        6,
+        7,
     ),
     (
         "loader",
