@@ -105,7 +105,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         ],
         2,
     ),
-    ("jit", &["asm", "decode", "stubs", "templates", "quick"], 0),
+    ("jit", &["asm", "decode", "chaos", "stubs", "templates", "quick"], 1),
     (
         "native",
         &[

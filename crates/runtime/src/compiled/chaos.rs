@@ -62,6 +62,8 @@ pub(super) fn enter_by(stub: u64) -> u64 {
     enter as *const () as u64
 }
 
+/// # Safety
+/// As for the stub that it stands in for.
 unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
     // SAFETY: called as the stub is, whose address this is.
     let (next, pc) = unsafe {
