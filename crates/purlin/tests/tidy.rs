@@ -105,7 +105,11 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         ],
         2,
     ),
-    ("jit", &["asm", "decode", "chaos", "stubs", "templates", "quick"], 1),
+    (
+        "jit",
+        &["asm", "decode", "chaos", "stubs", "templates", "quick"],
+        1,
+    ),
     (
         "native",
         &[
@@ -190,6 +194,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "perf",
             "contract",
             "dispatch",
+            "chosen",
         ],
         2,
     ),
