@@ -214,6 +214,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "io",
         &[
+            "inside",
             "os",
             "blocking",
             "iovec",

@@ -26,7 +26,10 @@
 //! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
 //!   [`RunQueues::raise`] is given.
 
-pub(crate) use super::order::{Comes, TURN_SLICES};
+pub(crate) use super::order::Comes;
+// The models have no use for it.
+#[allow(unused_imports)]
+pub(crate) use super::order::TURN_SLICES;
 use super::order::{EQUAL, LEVELS, OWING, Queues, SLICE, STEAL_ORDER, URGENT_LEVELS, WOKEN};
 use crate::process::state::Priority;
 use crate::sync::{
