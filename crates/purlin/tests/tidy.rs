@@ -261,6 +261,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "bif",
             "compiled",
             "outside",
+            "schedules",
             "start",
         ],
         0,
@@ -276,13 +277,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
 const LARGEST_CIRCLE: usize = 6;
 
 /// Crates with a larger one. These numbers only go down.
-const CIRCLES: &[(&str, usize)] = &[
-    ("kernel", 7),
-    ("io", 20),
-    ("runtime", 10),
-    ("diagnostics", 9),
-    ("purlin", 15),
-];
+const CIRCLES: &[(&str, usize)] = &[("io", 12)];
 
 /// Places that know a layout by a number, in crates other than those where layouts are. These numbers only go down.
 const LAYOUT_NUMBERS: &[(&str, usize)] = &[("jit", 4), ("runtime", 1)];

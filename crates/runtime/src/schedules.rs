@@ -68,7 +68,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         json: false,
         strict: false,
         command: Vec::new(),
-        release: u32::from(o.otp.release),
+        release: o.otp.release,
     };
     let mut started = now;
     let mut replay = None;

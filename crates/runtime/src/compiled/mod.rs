@@ -302,7 +302,7 @@ fn native(export: u64) -> Option<Native> {
     if e.module != am::ERLANG {
         return None;
     }
-    Some(match (&*atom::name(e.function), e.arity) {
+    Some(match (atom::name(e.function), e.arity) {
         ("abs", 1) => Native::Abs,
         ("not", 1) => Native::Not,
         ("and", 2) => Native::And,
