@@ -86,9 +86,7 @@ fn entry(text: &mut String, word: &str, explanation: &str) {
         if at > 0 && line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(text, "{line}");
             line = " ".repeat(COLUMN) + " ";
-        } else if at > 0 {
-            line.push(' ');
-        } else if line.chars().count() == COLUMN {
+        } else if at > 0 || line.chars().count() == COLUMN {
             line.push(' ');
         }
         line.push_str(word);
