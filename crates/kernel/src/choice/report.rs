@@ -180,26 +180,28 @@ pub(super) fn line(
     }
 }
 
-/// Who waits where, of the processes that the program has made, as text.
+/// Who waits where, as text: processes that wait in the program's own code, and how many others there are.
 pub(super) fn deadlock() -> String {
     let mut text = String::from(
-        "purlin: deadlock: no process can run, no timer is set, and nothing from outside is awaited\n",
+        "purlin: deadlock: no process can run, and nothing is awaited that would wake one\n",
     );
+    let mut others = 0;
+    let names = crate::process::registry::names();
     for pid in table().pids() {
         let Some(p) = table().find(pid) else { continue };
         // SAFETY: the process waits, and this is the only thread.
         let (pc, waiting) = unsafe { ((*p).pc, (*p).flags & crate::process::WAITING != 0) };
-        let Some(at) = code::find(pc) else { continue };
-        if !waiting || whose(at.module) == Whose::Maker {
+        let Some(at) = code::find(pc).filter(|_| waiting) else {
+            continue;
+        };
+        if whose(at.module) != Whose::Own {
+            others += 1;
             continue;
         }
-        let name = match crate::process::registry::names()
-            .into_iter()
-            .find(|n| crate::process::registry::whereis(*n) == Some(pid))
-        {
-            Some(n) => format!(" {}", atom::name(n)),
-            None => String::new(),
-        };
+        let named = names
+            .iter()
+            .find(|n| crate::process::registry::whereis(**n) == Some(pid));
+        let name = named.map_or(String::new(), |n| format!(" {}", atom::name(*n)));
         let line = at.line.map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
         let _ = writeln!(
             text,
@@ -210,5 +212,6 @@ pub(super) fn deadlock() -> String {
             at.arity
         );
     }
+    let _ = writeln!(text, "  and {others} in code of libraries");
     text
 }
