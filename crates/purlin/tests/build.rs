@@ -185,8 +185,8 @@ fn in_an_empty_root() {
         .output()
         .expect("runs");
     for word in String::from_utf8_lossy(&libraries.stdout).split_ascii_whitespace() {
-        if word.starts_with('/') {
-            let to = root.join(&word[1..]);
+        if let Some(inside) = word.strip_prefix('/') {
+            let to = root.join(inside);
             fs::create_dir_all(to.parent().expect("has a parent")).expect("makes a directory");
             fs::copy(word, to).expect("copies a library");
         }

@@ -632,6 +632,7 @@ fn machine_code_does_what_steps_do() {
                 steps: &steps,
                 targets: TARGETS,
                 changes_code: &|_| false,
+                native: &|_| None,
                 stressed: false,
                 chaos: false,
                 no_value: Term::NON_VALUE.raw(),
