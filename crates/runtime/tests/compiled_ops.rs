@@ -534,7 +534,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
 
 /// A label of a list before its distance is known.
 fn arm(i: usize) -> u64 {
-    1 << 48 | i as u64 % 6
+    (1 << 48) | (i as u64 % 6)
 }
 
 /// The words of a function of that instruction, and its addresses that end it: behind it come ops that raise an error, which machine
