@@ -80,8 +80,6 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "iolist",
             "map",
             "region",
-            "region_set",
-            "sent",
             "unused",
             "bits",
             "copy",
@@ -96,7 +94,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "block",
             "graph",
         ],
-        7,
+        6,
     ),
     (
         "loader",
